@@ -1,0 +1,51 @@
+"""What every privacy model is: a demand, a value measured in each class, and a comparison of the two."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.spec import Demand
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class PrivacyModel(Demand):
+    """One demand on every equivalence class.
+
+    A subclass states its parameters as fields, names itself in `name` and says how a class is measured and judged.
+    """
+
+    #: Whether merging two classes that hold always gives one that holds, and merging any class with one that holds
+    #: never makes the worst value worse. Enforcement by merging is then sure to end.
+    monotone: ClassVar[bool] = True
+    #: Whether large measured values are the good ones (k, l) or the bad ones (t, beta).
+    larger_is_safer: ClassVar[bool] = True
+
+    @abstractmethod
+    def values(self, classes: ClassStatistics) -> FloatArray:
+        """The measured quantity in each class, shape (J,)."""
+
+    @abstractmethod
+    def holds(self, classes: ClassStatistics) -> npt.NDArray[np.bool_]:
+        """Whether each class meets the demand, shape (J,), decided on exact counts where that is possible."""
+
+    @abstractmethod
+    def demand(self) -> str:
+        """The demand in words, for reports: "every class has at least 10 people"."""
+
+    def impossible(self, classes: ClassStatistics) -> str | None:
+        """Why no grouping of these people can meet the demand, where that is known; None otherwise.
+
+        `classes` may be any grouping of the table, for example everybody in one class.
+        """
+        return None
+
+    def measured(self, classes: ClassStatistics) -> float:
+        """The worst value over all classes."""
+        values = self.values(classes)
+        return float(values.min() if self.larger_is_safer else values.max())

@@ -1,0 +1,88 @@
+"""The class table as numbers: sizes and histograms, the only thing a privacy model ever sees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+IntArray = npt.NDArray[np.int64]
+
+
+def histogram(group: IntArray, code: IntArray, count: IntArray, shape: tuple[int, int]) -> sparse.csr_array:
+    """Count people by group and code.
+
+    Parameters
+    ----------
+    group, code, count : integer arrays of shape (n,)
+        `count[i]` people are in group `group[i]` and have the code `code[i]`.
+    shape : (groups, codes)
+
+    Returns
+    -------
+    sparse array of shape (groups, codes), int64, indices sorted within a row, no stored zeros.
+    """
+    counted = sparse.coo_array((count.astype(np.int64), (group, code)), shape=shape).tocsr()
+    counted.sum_duplicates()
+    counted.eliminate_zeros()
+    return counted
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How often each value of one sensitive column occurs in each class.
+
+    Attributes
+    ----------
+    values : the m distinct values of the table in their natural order (numbers and dates ascending, texts by code
+        point); a missing value counts as a value of its own and stands first, as None
+    counts : sparse int64 array of shape (J, m)
+    ordered : whether the values are numbers or dates, so that distances along their order mean something
+    """
+
+    values: tuple[object, ...]
+    counts: sparse.csr_array
+    ordered: bool
+
+    @property
+    def total(self) -> IntArray:
+        """Counts over the whole table, shape (m,)."""
+        return np.asarray(self.counts.sum(axis=0)).ravel().astype(np.int64)
+
+
+@dataclass(frozen=True)
+class ClassStatistics:
+    """All that the privacy models need to know about J equivalence classes.
+
+    Attributes
+    ----------
+    sizes : int64 array of shape (J,), the f_j
+    sensitive : histogram per sensitive column
+    population : int64 array of shape (J,), the F_j, where a population is known
+    """
+
+    sizes: IntArray
+    sensitive: Mapping[str, Histogram] = field(default_factory=dict)
+    population: IntArray | None = None
+
+    @property
+    def n(self) -> int:
+        """People in the table."""
+        return int(self.sizes.sum())
+
+    def merge(self, group: IntArray, groups: int) -> ClassStatistics:
+        """The statistics after class j has become part of group `group[j]`; `groups` is their number."""
+        pool = sparse.csr_array(
+            (np.ones(len(group), dtype=np.int64), (group, np.arange(len(group)))), shape=(groups, len(group))
+        )
+        return ClassStatistics(
+            sizes=np.asarray(pool @ self.sizes),
+            sensitive={
+                column: Histogram(one.values, sparse.csr_array(pool @ one.counts), one.ordered)
+                for column, one in self.sensitive.items()
+            },
+            population=None if self.population is None else np.asarray(pool @ self.population),
+        )

@@ -1,0 +1,282 @@
+"""What a release is: the policy of one dataset, as `release.yaml` states it. Nothing here touches data.
+
+Every other layer reads these objects, so that no k, role or seed is written twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, field_validator, model_validator
+
+from anon_pipeline.errors import InputError
+
+#: Privacy models by the name a spec uses. One file and one line here add a model (docs/engineer.md shows it).
+PRIVACY_MODELS: dict[str, str] = {
+    "k_anonymity": "anon_pipeline.privacy.k_anonymity:KAnonymity",
+}
+
+
+class Strict(BaseModel):
+    """A part of the spec: immutable, and unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Role(StrEnum):
+    """What a column is to a person, and so what may happen to it."""
+
+    IDENTIFIER = "identifier"  # names a person; never leaves
+    QUASI_IDENTIFIER = "quasi_identifier"  # singles a person out together with others; generalized
+    SENSITIVE = "sensitive"  # kept as it is, protected against inference
+    INSENSITIVE = "insensitive"  # kept as it is
+    EXCLUDE = "exclude"  # left out
+
+
+class ColumnType(StrEnum):
+    """How values compare: by size, by equality, or along the calendar."""
+
+    NUMERIC = "numeric"
+    CATEGORICAL = "categorical"
+    DATE = "date"
+
+
+class Column(Strict):
+    """One column of the source."""
+
+    role: Role
+    type: ColumnType | None = None  # taken from the source where absent
+    grid: float | None = Field(default=None, gt=0)  # published numbers are multiples of it; from the data where absent
+    why: str | None = None  # the reason for the role, for the report
+
+
+class Source(Strict):
+    """Where the table lies: a CSV or Parquet file, a folder of Parquet files, or a query to a DuckDB or SQLite file."""
+
+    path: str
+    query: str | None = None
+    missing: tuple[str, ...] = ()  # texts that stand for "not known", beside the empty field
+    delimiter: str | None = Field(default=None, min_length=1, max_length=4)  # CSV; detected where absent
+    encoding: str = "utf-8"
+
+
+class ImportedModel(Strict):
+    """A scikit-learn-compatible estimator made by a function of the user's: `import: package.module:factory`."""
+
+    import_: str = Field(alias="import", pattern=r"^[\w.]+:\w+$")
+
+
+class LoggedModel(Strict):
+    """A scikit-learn model logged in MLflow, by its URI."""
+
+    mlflow: str
+
+
+BuiltInModel = Literal["gradient_boosting", "random_forest", "linear", "decision_tree"]
+
+
+class Guide(Strict):
+    """The model M whose predictions guide the grouping, and how the tree listens to it."""
+
+    model: BuiltInModel | ImportedModel | LoggedModel = "gradient_boosting"
+    on: Literal["label", "probability"] = "probability"
+    predictions: Literal["out_of_fold", "in_sample"] = "out_of_fold"
+    folds: int = Field(default=5, ge=2, le=50)
+    spread: float = Field(default=1.0, ge=0)  # weight of the quasi-identifiers' own spread beside the guidance
+    orders: Literal["guidance", "both"] = "both"  # split features per category: by guidance, or by frequency too
+
+
+class Recode(Strict):
+    """What a class shows in place of its members' values."""
+
+    numeric: Literal["median"] = "median"
+    categorical: Literal["mode"] = "mode"
+    form: Literal["value", "range"] = "value"
+
+
+class Utility(Strict):
+    """How accuracy before and after is measured."""
+
+    folds: int = Field(default=5, ge=2, le=50)
+
+
+class Demand(Strict):
+    """A demand on every equivalence class; `anon_pipeline.privacy` holds the models that say what it means."""
+
+    name: ClassVar[str]
+
+
+def load_privacy_model(name: str) -> type[Demand]:
+    """The class behind a name in `privacy:`, imported when a spec asks for it."""
+    module, _, attribute = PRIVACY_MODELS[name].partition(":")
+    model: type[Demand] = getattr(importlib.import_module(module), attribute)
+    return model
+
+
+class ReleaseSpec(Strict):
+    """The policy of one dataset.
+
+    Build it with `ReleaseSpec.load(path)`; a spec made in code is validated the same way.
+    """
+
+    dataset: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    description: str = ""
+    owner: str | None = None
+    source: Source
+    target: str
+    columns: dict[str, Column]
+    privacy: tuple[SerializeAsAny[Demand], ...]
+    guide: Guide = Guide()
+    recode: Recode = Recode()
+    utility: Utility = Utility()
+    schedule: str | None = None
+    seed: int = Field(default=0, ge=0, lt=2**32)
+
+    _folder: Path = Path(".")
+
+    @field_validator("privacy", mode="plain")
+    @classmethod
+    def _read_demands(cls, value: Any) -> tuple[Demand, ...]:
+        """`{model: parameters}` or `{model: [parameters, parameters]}` becomes one flat tuple of demands."""
+        if isinstance(value, tuple) and all(isinstance(demand, Demand) for demand in value):
+            return value
+        if not isinstance(value, dict):
+            raise ValueError("is a mapping from a privacy model to its parameters, for example {k_anonymity: {k: 10}}")
+        demands: list[Demand] = []
+        for name, parameters in value.items():
+            if name not in PRIVACY_MODELS:
+                raise ValueError(f"{name!r} is no privacy model; known are {', '.join(sorted(PRIVACY_MODELS))}")
+            for one in parameters if isinstance(parameters, list) else [parameters]:
+                try:
+                    demands.append(load_privacy_model(name).model_validate(one))
+                except ValidationError as error:
+                    raise ValueError("; ".join(_sentences(error, name))) from None
+        return tuple(demands)
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> ReleaseSpec:
+        if self.target not in self.columns:
+            raise ValueError(f"target: {self.target!r} is not among the columns; give it a role under columns")
+        role = self.columns[self.target].role
+        if role is Role.QUASI_IDENTIFIER:
+            raise ValueError(
+                f"target: {self.target!r} is also a quasi-identifier; a value that the grouping hides cannot be "
+                "the one it is guided by: give it the role sensitive or insensitive, or name another target"
+            )
+        if role not in (Role.SENSITIVE, Role.INSENSITIVE):
+            raise ValueError(f"target: {self.target!r} has the role {role}; a target must be sensitive or insensitive")
+        if not self.quasi_identifiers:
+            raise ValueError("columns: no column has the role quasi_identifier, so there is nothing to group by")
+        if sum(demand.name == "k_anonymity" for demand in self.privacy) != 1:
+            raise ValueError("privacy: k_anonymity must be demanded, once, for example {k_anonymity: {k: 10}}")
+        for demand in self.privacy:
+            column = getattr(demand, "column", None)
+            if column is not None and column not in self.with_role(Role.SENSITIVE):
+                raise ValueError(
+                    f"privacy.{demand.name}.column: {column!r} is no sensitive column; "
+                    f"those are {', '.join(self.with_role(Role.SENSITIVE)) or 'none'}"
+                )
+        return self
+
+    @classmethod
+    def load(cls, path: str | Path) -> ReleaseSpec:
+        """Read and validate a `release.yaml` (or a folder that holds one).
+
+        Raises
+        ------
+        InputError
+            With one sentence per problem, each naming the file and the field.
+        """
+        path = Path(path)
+        if path.is_dir():
+            path = path / "release.yaml"
+        try:
+            content = yaml.load(path.read_text(encoding="utf-8"), Loader=_OneKeyOnceLoader)
+        except FileNotFoundError:
+            raise InputError(f"{path}: there is no such file; name a release.yaml or the folder it lies in") from None
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
+            raise InputError(f"{path}: is not valid YAML: {' '.join(str(error).split())}") from None
+        if not isinstance(content, dict):
+            raise InputError(f"{path}: must be a mapping with the keys dataset, source, target, columns and privacy")
+        try:
+            spec = cls.model_validate(content)
+        except ValidationError as error:
+            raise InputError("; ".join(f"{path}: {sentence}" for sentence in _sentences(error))) from None
+        object.__setattr__(spec, "_folder", path.parent.resolve())
+        return spec
+
+    def with_role(self, *roles: Role) -> list[str]:
+        """The columns of these roles, in the order of the spec."""
+        return [name for name, column in self.columns.items() if column.role in roles]
+
+    @property
+    def quasi_identifiers(self) -> list[str]:
+        return self.with_role(Role.QUASI_IDENTIFIER)
+
+    @property
+    def released(self) -> list[str]:
+        """The columns of the release, in the order of the spec."""
+        return self.with_role(Role.QUASI_IDENTIFIER, Role.SENSITIVE, Role.INSENSITIVE)
+
+    @property
+    def features(self) -> list[str]:
+        """What a model that is trained on the release may look at: all that is released but the target."""
+        return [name for name in self.released if name != self.target]
+
+    @property
+    def k(self) -> int:
+        """The one k of this release."""
+        return next(int(demand.k) for demand in self.privacy if demand.name == "k_anonymity")  # type: ignore[attr-defined]
+
+    @property
+    def source_path(self) -> Path:
+        """The source, resolved against the folder of the spec."""
+        return (self._folder / self.source.path).resolve()
+
+    def policy(self) -> dict[str, Any]:
+        """The spec as plain data, without what cannot change a release (when it runs, where its source lies)."""
+        content = self.model_dump(mode="json", by_alias=True, exclude={"schedule": True, "source": {"path"}})
+        content["privacy"] = [{"model": demand.name, **demand.model_dump(mode="json")} for demand in self.privacy]
+        return content
+
+    @property
+    def policy_hash(self) -> str:
+        """SHA-256 of `policy()`, in hexadecimal."""
+        return hashlib.sha256(json.dumps(self.policy(), sort_keys=True).encode()).hexdigest()
+
+
+class _OneKeyOnceLoader(yaml.SafeLoader):
+    """YAML lets a later key silently win over an earlier one; a policy must not be ambiguous."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def _sentences(error: ValidationError, prefix: str = "") -> list[str]:
+    """pydantic's findings as `field: what is wrong`, without the input and without links."""
+    sentences = []
+    for finding in error.errors(include_url=False, include_input=False, include_context=False):
+        place = ".".join([prefix] * bool(prefix) + [str(part) for part in finding["loc"]])
+        if finding["type"] == "extra_forbidden":
+            what = "is not a key of the spec; check its spelling or remove it"
+        elif finding["type"] == "missing":
+            what = "is missing"
+        else:
+            what = re.sub("^Value error, ", "", finding["msg"])
+        sentences.append(f"{place}: {what}" if place else what)
+    return sentences
