@@ -62,11 +62,13 @@ class ClassStatistics:
     sizes : int64 array of shape (J,), the f_j
     sensitive : histogram per sensitive column
     population : int64 array of shape (J,), the F_j, where a population is known
+    population_unmatched : people of the population who are in no class, where a population is known
     """
 
     sizes: IntArray
     sensitive: Mapping[str, Histogram] = field(default_factory=dict)
     population: IntArray | None = None
+    population_unmatched: int | None = None
 
     @property
     def n(self) -> int:
@@ -85,4 +87,5 @@ class ClassStatistics:
                 for column, one in self.sensitive.items()
             },
             population=None if self.population is None else np.asarray(pool @ self.population),
+            population_unmatched=self.population_unmatched,
         )

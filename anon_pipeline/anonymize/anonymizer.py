@@ -1,0 +1,242 @@
+"""`AnonymizerTree`: the algorithm as a scikit-learn transformer on pandas frames, without Dagster or an engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import NotFittedError
+
+from anon_pipeline.anonymize import classes, encoding, recode, tree
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec import ColumnType
+from anon_pipeline.tables import Cells, Domain
+
+FORMAT = 1
+
+
+class AnonymizerTree(TransformerMixin, BaseEstimator):
+    """Group people who look alike on their quasi-identifiers and to a model, at least k to a group.
+
+    Parameters
+    ----------
+    k : smallest number of people in an equivalence class, at least 2
+    spread : weight of the quasi-identifiers' own spread beside the guidance; 0 with one-hot labels as guidance is the
+        algorithm of Goldsteen et al. (arXiv 2007.13086)
+    orders : split features per category: "guidance", or "both" (by guidance and by frequency)
+    grids : published numbers are multiples of this step, per column; from the data where absent
+    form : "value" (a representative of the column's own type) or "range" (texts such as "[25, 37]")
+    random_state : seed of the tree's tie-breaks
+
+    Attributes
+    ----------
+    classes_ : DataFrame with one row per equivalence class: class_size and what each quasi-identifier shows
+    information_loss_ : share of each quasi-identifier's variance lost within classes
+    feature_names_in_ : the quasi-identifiers
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"age": [23, 25, 24, 61, 67, 64], "city": ["Ulm", "Ulm", "Ulm", "Bonn", "Bonn", "Bonn"]})
+    >>> AnonymizerTree(k=3).fit_transform(people, [0.1, 0.2, 0.1, 0.8, 0.9, 0.9])
+       age  city
+    0   24   Ulm
+    1   24   Ulm
+    2   24   Ulm
+    3   64  Bonn
+    4   64  Bonn
+    5   64  Bonn
+    """
+
+    def __init__(
+        self,
+        k: int = 10,
+        *,
+        spread: float = 1.0,
+        orders: Literal["guidance", "both"] = "both",
+        grids: Mapping[str, float] | None = None,
+        form: Literal["value", "range"] = "value",
+        random_state: int = 0,
+    ) -> None:
+        self.k = k
+        self.spread = spread
+        self.orders = orders
+        self.grids = grids
+        self.form = form
+        self.random_state = random_state
+
+    def fit(self, X: pd.DataFrame, y: npt.ArrayLike | None = None) -> Self:
+        """Learn the classes of the people in `X`.
+
+        Parameters
+        ----------
+        X : frame of shape (n, p), the quasi-identifiers
+        y : the guidance, tied to `X` by position: numbers of shape (n,) or (n, g), or n predicted labels; without it
+            people are grouped by their quasi-identifiers alone
+
+        Raises
+        ------
+        InputError
+            For a frame that could be misread, fewer than k rows, or guidance of another length.
+        """
+        encoding.check_frame(X)
+        if len(X) < self.k:
+            raise InputError(f"the table has {len(X)} rows, fewer than k = {self.k}")
+        guidance = _guidance(y, len(X))
+        learned = [encoding.learn_domain(str(name), X[name]) for name in X.columns]
+        codes = np.stack([code for _, code in learned], axis=1)
+        cells, _ = encoding.count_cells(tuple(domain for domain, _ in learned), codes, guidance)
+        return self.fit_cells(cells)
+
+    def fit_cells(self, cells: Cells) -> Self:
+        """Learn the classes from cells that an engine has counted; the same classes as from the rows behind them."""
+        if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 2:
+            raise InputError("k must be a whole number of at least 2")
+        if cells.n < self.k:
+            raise InputError(f"the table has {cells.n} rows, fewer than k = {self.k}")
+        for domain in cells.domains:
+            if not domain.ordered and len(domain.values) > 1000 and len(domain.values) > 0.5 * cells.n:
+                raise InputError(
+                    f"the column {domain.name} has {len(domain.values)} different texts in {cells.n} rows: nearly "
+                    "everyone has a value of their own, so no class could show one; make it numeric, shorten it to a "
+                    "prefix, or exclude it"
+                )
+        fitted = tree.fit_tree(cells, self.k, self.spread, self.orders, self.random_state)
+        return self._settle(cells, classes.Partition(fitted, np.arange(fitted.leaves)))
+
+    def _settle(self, cells: Cells, partition: classes.Partition) -> Self:
+        class_of_cell = partition.apply(cells.codes)
+        people = classes.sizes(cells, class_of_cell, partition.classes)
+        self.domains_ = cells.domains
+        self.partition_ = partition
+        self.summaries_ = recode.summarize(cells, class_of_cell, partition.classes, self.k, self.grids or {})
+        self.information_loss_ = classes.information_loss(cells, class_of_cell, partition.classes)
+        self.classes_ = classes.class_table(people, self.summaries_)
+        self.feature_names_in_ = np.array([domain.name for domain in cells.domains], dtype=object)
+        self.n_features_in_ = len(cells.domains)
+        return self
+
+    def apply(self, X: pd.DataFrame) -> npt.NDArray[np.int64]:
+        """The class of each row, its position in `classes_`, shape (n,); -1 for one that is suppressed."""
+        if not hasattr(self, "partition_"):
+            raise NotFittedError("this AnonymizerTree is not fitted yet; call fit first")
+        encoding.check_frame(X)
+        absent = [domain.name for domain in self.domains_ if domain.name not in X.columns]
+        if absent:
+            raise InputError(f"the table lacks the columns {', '.join(absent)}")
+        codes = np.stack([encoding.apply_domain(domain, X[domain.name]) for domain in self.domains_], axis=1)
+        return self.partition_.apply(codes)
+
+    def transform(self, X: pd.DataFrame) -> pd.DataFrame:
+        """What the class of each row shows, for rows seen in `fit` or not.
+
+        Returns
+        -------
+        frame of shape (n, p) with the index of `X`: the quasi-identifiers, in the column types of `X` where
+        representatives are shown and none is withheld.
+        """
+        group = self.apply(X)
+        shown = {}
+        for summary in self.summaries_:
+            name = summary.domain.name
+            if self.form == "range":
+                shown[name] = np.array(summary.ranges(), dtype=object)[group]
+            else:
+                shown[name] = _restore(X[name], summary, group)
+        return pd.DataFrame(shown, index=X.index)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted tree as JSON. It holds the values of the table's columns: keep it in the private zone."""
+        fitted, partition = self.partition_.tree, self.partition_
+        content = {
+            "format": FORMAT,
+            "parameters": self.get_params(),
+            "domains": [
+                asdict(one) | {"values": one.values.tolist(), "counts": one.counts.tolist()} for one in self.domains_
+            ],
+            "number_types": [one.values.dtype.kind for one in self.domains_],
+            "features": [{"column": axis.column, "rank": axis.rank.tolist()} for axis in fitted.features],
+            "nodes": {
+                name: getattr(fitted, name).tolist() for name in ("feature", "threshold", "left", "right", "leaf")
+            },
+            "class_of_leaf": partition.class_of_leaf.tolist(),
+        }
+        Path(path).write_text(json.dumps(content))
+
+    @classmethod
+    def load_partition(cls, path: str | Path) -> tuple[Self, tuple[Domain, ...], classes.Partition]:
+        """Read what `save` wrote: the transformer (without `classes_`), its domains and its partition."""
+        content = json.loads(Path(path).read_text())
+        if content.get("format") != FORMAT:
+            raise InputError(f"{Path(path).name}: not a tree of this version of anon_pipeline; fit it again")
+        kinds = {"i": np.int64, "f": np.float64, "O": object}
+        domains = tuple(
+            Domain(
+                one["name"],
+                ColumnType(one["type"]),
+                np.array(one["values"], dtype=kinds[kind]),
+                np.array(one["counts"], dtype=np.int64),
+                one["storage"],
+            )
+            for one, kind in zip(content["domains"], content["number_types"], strict=True)
+        )
+        features = tuple(
+            tree.SplitFeature(one["column"], np.array(one["rank"], dtype=np.int32)) for one in content["features"]
+        )
+        nodes = {
+            name: np.array(values, dtype=float if name == "threshold" else np.int64)
+            for name, values in content["nodes"].items()
+        }
+        partition = classes.Partition(tree.SplitTree(features, **nodes), np.array(content["class_of_leaf"]))
+        return cls(**content["parameters"]), domains, partition
+
+
+def _guidance(y: npt.ArrayLike | None, rows: int) -> npt.NDArray[np.float64]:
+    """Guidance as numbers of shape (n, g); labels become one column per label."""
+    if y is None:
+        return np.zeros((rows, 1))
+    given = np.asarray(y)
+    if len(given) != rows:
+        raise InputError(f"the guidance has {len(given)} rows, the table {rows}")
+    if given.dtype.kind not in "fiub":
+        labels = np.unique(given.astype(str))
+        return (given.astype(str)[:, None] == labels).astype(float)
+    given = given.astype(float).reshape(rows, -1)
+    if not np.isfinite(given).all():
+        raise InputError("the guidance holds infinity or missing values")
+    return given
+
+
+def _restore(column: pd.Series, summary: recode.Summary, group: npt.NDArray[np.int64]) -> Any:
+    """Representatives in the column's own type; a nullable one where one is withheld."""
+    if isinstance(summary, recode.CategorySummary):
+        originals: dict[str, Any] = {str(value): value for value in pd.unique(column.dropna())}
+        text = all(isinstance(value, str) for value in originals.values())
+        names = [None, *(originals.get(v, v) for v in summary.domain.values), recode.SUPPRESSED if text else None]
+        shown = np.array(names, dtype=object)[summary.representative[group]]
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            extra = [recode.SUPPRESSED] if (shown == recode.SUPPRESSED).any() else []
+            return pd.Categorical(shown, categories=[*column.dtype.categories, *extra])
+        if pd.api.types.is_bool_dtype(column.dtype):
+            return shown.astype(bool) if all(one is not None for one in shown) else pd.array(shown, dtype="boolean")
+        return shown
+    values, withheld = summary.representative[group], summary.withheld[group]
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        moments = values.astype("datetime64[us]")
+        moments[withheld] = np.datetime64("NaT")
+        zone = getattr(column.dtype, "tz", None)
+        restored = pd.Series(moments)
+        return (restored if zone is None else restored.dt.tz_localize("UTC").dt.tz_convert(zone)).array
+    if not withheld.any():
+        return values.astype(column.dtype) if isinstance(column.dtype, np.dtype) else pd.array(values, column.dtype)
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu":
+        return np.where(withheld, np.nan, values)
+    shown = pd.array(np.where(withheld, np.nan, values.astype(float)), dtype="Float64")
+    return shown.to_numpy(float, na_value=np.nan) if isinstance(column.dtype, np.dtype) else shown

@@ -1,0 +1,113 @@
+"""Equivalence classes over cells: which cell belongs to which, how large each is, what the grouping loses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from anon_pipeline.anonymize.recode import OrderedSummary, Summary
+from anon_pipeline.anonymize.tree import SplitTree
+from anon_pipeline.privacy.statistics import histogram
+from anon_pipeline.tables import Cells, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """A tree and the class each of its leaves became part of.
+
+    Attributes
+    ----------
+    tree : the fitted tree with L leaves
+    class_of_leaf : class 0 ... J - 1 of each leaf, -1 where its people are suppressed, shape (L,)
+    """
+
+    tree: SplitTree
+    class_of_leaf: IntArray
+
+    @property
+    def classes(self) -> int:
+        """Number of classes, J."""
+        return int(self.class_of_leaf.max()) + 1
+
+    def apply(self, codes: np.ndarray) -> IntArray:
+        """The class of each tuple of codes, shape (n, p) to (n,)."""
+        return self.class_of_leaf[self.tree.apply(codes)]
+
+
+def sizes(cells: Cells, class_of_cell: IntArray, classes: int) -> IntArray:
+    """People per class, shape (J,)."""
+    kept = class_of_cell >= 0
+    return np.bincount(class_of_cell[kept], weights=cells.counts[kept], minlength=classes).astype(np.int64)
+
+
+def information_loss(cells: Cells, class_of_cell: IntArray, classes: int) -> dict[str, float]:
+    """Share of each quasi-identifier's variance that lies within classes, 0 (nothing lost) to 1 (all).
+
+    Numbers and dates: within-class sum of squares over total. Categories: within-class Gini impurity over total,
+    a missing value being a category. A constant column has nothing to lose. Suppressed people (class -1) have lost
+    all: each counts as far from the column's centre as the average person.
+    """
+    kept = class_of_cell >= 0
+    suppressed = 1.0 - cells.counts[kept].sum() / cells.n
+    lost: dict[str, float] = {}
+    for column, domain in enumerate(cells.domains):
+        code = cells.codes[:, column].astype(np.int64)
+        group, count = class_of_cell[kept], cells.counts[kept]
+        if domain.ordered:
+            value = np.r_[np.nan, domain.values.astype(np.float64)][code]
+            known = ~np.isnan(value)
+            if not known.any():
+                lost[domain.name] = 0.0
+                continue
+            value = value - np.average(value[known], weights=cells.counts[known])
+            total = float((cells.counts[known] * value[known] ** 2).sum())
+            inside, told = value[kept], known[kept]
+            people = np.bincount(group[told], weights=count[told], minlength=classes)
+            summed = np.bincount(group[told], weights=count[told] * inside[told], minlength=classes)
+            squares = float((count[told] * inside[told] ** 2).sum())
+            within = squares - float((summed**2 / np.maximum(people, 1)).sum())
+        else:
+            share = np.bincount(code, weights=cells.counts, minlength=len(domain)) / cells.n
+            total = cells.n * (1.0 - float((share**2).sum()))
+            members = histogram(group, code[kept], count, (classes, len(domain)))
+            people = np.asarray(members.sum(axis=1)).ravel()
+            squares = np.bincount(
+                np.repeat(np.arange(classes), np.diff(members.indptr)),
+                weights=members.data.astype(float) ** 2,
+                minlength=classes,
+            )
+            within = float((people - squares / np.maximum(people, 1)).sum())
+        lost[domain.name] = min(1.0, max(0.0, within / total) + suppressed) if total > 1e-9 else 0.0
+    return lost
+
+
+def class_table(people: IntArray, summaries: list[Summary]) -> pd.DataFrame:
+    """One row per class: its size and, per quasi-identifier, its representative and what it stands for.
+
+    A number or date `age` gives the columns age, age_low, age_high and age_missing (None where a single member has
+    no value, which is not told); a category `race` gives race and race_values, the list of its told categories.
+    """
+    columns: dict[str, object] = {"class_size": people}
+    for summary in summaries:
+        name = summary.domain.name
+        if isinstance(summary, OrderedSummary):
+            unknown = summary.known == 0
+            columns[name] = _nullable(summary.representative, summary.withheld)
+            columns[f"{name}_low"] = _nullable(summary.low, unknown)
+            columns[f"{name}_high"] = _nullable(summary.high, unknown)
+            columns[f"{name}_missing"] = pd.array(
+                [None if count == 1 else bool(count) for count in summary.missing], dtype="boolean"
+            )
+        else:
+            names = np.array([None, *summary.domain.values, "*"], dtype=object)  # code -1 is the last
+            columns[name] = names[summary.representative]
+            columns[f"{name}_values"] = summary.sets()
+    return pd.DataFrame(columns)
+
+
+def _nullable(values: np.ndarray, missing: np.ndarray) -> pd.api.extensions.ExtensionArray:
+    array = pd.array(values, dtype="Int64" if values.dtype.kind == "i" else "Float64")
+    array[missing] = pd.NA
+    return array

@@ -1,0 +1,223 @@
+"""What a class shows in place of its members' values, so that no published value is one person's.
+
+Two rules hold for every class and column, and the tests prove them on random tables:
+
+* a category borne by a single member is neither the class's representative nor listed in its set;
+* a numeric representative, on the column's grid, is borne by two or more members or lies strictly between the
+  smallest and the largest member. Where no such number exists it is withheld.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from anon_pipeline.privacy.statistics import histogram
+from anon_pipeline.tables import Cells, Domain, IntArray
+
+#: Stands for a category that is not told. A text column of the release shows it; other types show a missing value.
+SUPPRESSED = "*"
+
+#: Codes of a categorical representative beside those of the domain.
+WITHHELD = -1
+
+
+@dataclass(frozen=True, eq=False)
+class OrderedSummary:
+    """What the classes show of an ordered column; every array has shape (J,).
+
+    Attributes
+    ----------
+    domain : the column
+    representative : the class's value, on the grid
+    withheld : where there is none: nobody has a value, most do not, or any number would be one person's
+    low, high : grid points that enclose every member's value
+    known : members with a value
+    missing : members without
+    """
+
+    domain: Domain
+    representative: npt.NDArray[np.generic]
+    withheld: npt.NDArray[np.bool_]
+    low: npt.NDArray[np.generic]
+    high: npt.NDArray[np.generic]
+    known: IntArray
+    missing: IntArray
+
+    def ranges(self) -> list[str]:
+        """ "[25, 37]" for each class; "or missing" where two or more members have no value, "or *" where one has."""
+        texts = []
+        for low, high, known, missing in zip(self.low, self.high, self.known, self.missing, strict=True):
+            text = "" if not known else f"{low}" if low == high else f"[{low}, {high}]"
+            if missing:
+                rest = "missing" if missing > 1 else SUPPRESSED
+                text = f"{text} or {rest}" if text else rest
+            texts.append(text)
+        return texts
+
+
+@dataclass(frozen=True, eq=False)
+class CategorySummary:
+    """What the classes show of a categorical column.
+
+    Attributes
+    ----------
+    domain : the column
+    representative : code of the class's most common category, WITHHELD where no category has two members, shape (J,)
+    members : people by class and code, sparse, shape (J, m + 1)
+    """
+
+    domain: Domain
+    representative: IntArray
+    members: sparse.csr_array
+
+    def sets(self) -> list[list[str | None]]:
+        """The categories each class stands for: those of two or more members, None for missing, "*" for the rest."""
+        names = [None, *(str(value) for value in self.domain.values)]
+        sets: list[list[str | None]] = []
+        for start, end in zip(self.members.indptr[:-1], self.members.indptr[1:], strict=True):
+            count, code = self.members.data[start:end], self.members.indices[start:end]
+            told = [names[one] for one in code[count > 1]]
+            sets.append([*told, SUPPRESSED] if (count == 1).any() else told)
+        return sets
+
+    def ranges(self) -> list[str]:
+        """ "{Private, State-gov, *}" for each class, a lone category without the braces."""
+        texts = []
+        for told in self.sets():
+            shown = ["missing" if name is None else name for name in told]
+            texts.append(shown[0] if len(shown) == 1 else "{" + ", ".join(shown) + "}")
+        return texts
+
+
+Summary = OrderedSummary | CategorySummary
+
+
+def default_grid(domain: Domain, k: int) -> float:
+    """The finest step of 1, 2 or 5 times a power of ten at which the median person shares a value with k people.
+
+    Never finer than 1 for whole numbers and dates.
+    """
+    values = domain.values
+    if len(values) == 0:
+        return 1.0
+    whole = values.dtype.kind == "i"
+    span = float(values[-1]) - float(values[0])
+    exponent = 0 if whole else int(np.floor(np.log10(span))) - 9 if span > 0 else 0
+    while True:
+        for mantissa in (1, 2, 5):
+            step = mantissa * 10.0**exponent
+            _, place = np.unique(grid_index(values, step), return_inverse=True)
+            people = np.bincount(place, weights=domain.counts[1:])
+            order = np.argsort(people, kind="stable")
+            reached = np.cumsum(people[order])
+            median_person = people[order][np.searchsorted(reached, reached[-1] / 2)]
+            if median_person >= k or step > span:
+                return step
+        exponent += 1
+
+
+def grid_index(values: npt.NDArray[np.generic], grid: float, towards: float = 0.5) -> IntArray:
+    """Each value as a multiple of the grid; `towards` 0 rounds down, 1 up, .5 to the nearest (ties up)."""
+    if values.dtype.kind == "i" and float(grid).is_integer():
+        step = int(grid)
+        shift = {0.0: 0, 0.5: step // 2, 1.0: step - 1}[towards]
+        return (values.astype(np.int64) + shift) // step
+    scaled = values.astype(np.float64) / grid
+    # A value that lies on the grid stays there although its quotient is a hair off a whole number.
+    nearest = np.rint(scaled)
+    on_grid = np.abs(scaled - nearest) <= 1e-9 * np.maximum(1.0, np.abs(nearest))
+    rounded = np.floor(scaled) if towards == 0 else np.ceil(scaled) if towards == 1 else np.floor(scaled + 0.5)
+    return np.where(on_grid, nearest, rounded).astype(np.int64)
+
+
+def grid_value(index: IntArray, grid: float, like: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    """The number at a grid index: whole where the column and the grid are, else free of binary dust."""
+    if like.dtype.kind == "i" and float(grid).is_integer():
+        return index * int(grid)
+    decimals = max(0, 12 - int(np.ceil(np.log10(grid))))
+    return np.round(index.astype(np.float64) * grid, decimals) + 0.0
+
+
+def summarize_ordered(domain: Domain, members: sparse.csr_array, grid: float) -> OrderedSummary:
+    """Median and enclosing interval of each class from its histogram `members`, shape (J, m + 1)."""
+    classes = members.shape[0]
+    missing = _column(members, 0)
+    index = grid_index(domain.values, grid)
+    levels, level = np.unique(index, return_inverse=True)
+    coarse = members[:, 1:].tocoo()
+    rounded = histogram(coarse.coords[0], level[coarse.coords[1]], coarse.data, (classes, max(len(levels), 1)))
+    known = np.asarray(rounded.sum(axis=1)).ravel().astype(np.int64)
+    some = np.flatnonzero(known)  # classes in which somebody has a value
+
+    # Lower median: the first level at which half of the members are reached.
+    reached = np.cumsum(rounded.data)
+    before = reached[rounded.indptr[some]] - rounded.data[rounded.indptr[some]] if len(some) else reached
+    median_at = np.searchsorted(reached, before + (known[some] + 1) // 2)
+    first, last = rounded.indptr[some], rounded.indptr[some + 1] - 1
+    place = levels[rounded.indices[median_at]] if len(some) else levels[:0]
+    alone = rounded.data[median_at] == 1
+    extreme = (median_at == first) | (median_at == last)
+    smallest, largest = levels[rounded.indices[first]], levels[rounded.indices[last]]
+    halfway = smallest + (largest - smallest) // 2
+    one_persons = alone & extreme
+    place = np.where(one_persons, halfway, place)
+
+    withheld = np.ones(classes, dtype=bool)
+    withheld[some] = (one_persons & (largest - smallest < 2)) | (missing[some] > known[some])
+    representative = np.zeros(classes, dtype=np.int64)
+    representative[some] = place
+
+    raw = members[:, 1:].tocsr()
+    lowest, highest = np.zeros(classes, dtype=np.int64), np.zeros(classes, dtype=np.int64)
+    if len(some):
+        lowest[some] = grid_index(domain.values, grid, 0.0)[raw.indices[raw.indptr[some]]]
+        highest[some] = grid_index(domain.values, grid, 1.0)[raw.indices[raw.indptr[some + 1] - 1]]
+    return OrderedSummary(
+        domain=domain,
+        representative=grid_value(representative, grid, domain.values),
+        withheld=withheld,
+        low=grid_value(lowest, grid, domain.values),
+        high=grid_value(highest, grid, domain.values),
+        known=known,
+        missing=missing,
+    )
+
+
+def summarize_category(domain: Domain, members: sparse.csr_array) -> CategorySummary:
+    """The most common category of each class; on a tie the smallest value, a missing value last."""
+    classes = members.shape[0]
+    entries = members.tocoo()
+    group, code, count = entries.coords[0], entries.coords[1], entries.data
+    order = np.lexsort((np.where(code == 0, len(domain), code), -count, group))
+    first = order[np.searchsorted(group[order], np.arange(classes))]
+    representative = np.where(count[first] > 1, code[first], WITHHELD).astype(np.int64)
+    return CategorySummary(domain, representative, members)
+
+
+def summarize(
+    cells: Cells, class_of_cell: IntArray, classes: int, k: int, grids: Mapping[str, float]
+) -> list[Summary]:
+    """What each class shows, per quasi-identifier; `grids` overrides the default grid of ordered columns.
+
+    A cell of class -1 is suppressed and counts nowhere.
+    """
+    kept = class_of_cell >= 0
+    summaries: list[Summary] = []
+    for column, domain in enumerate(cells.domains):
+        code = cells.codes[kept, column].astype(np.int64)
+        members = histogram(class_of_cell[kept], code, cells.counts[kept], (classes, len(domain)))
+        if domain.ordered:
+            grid = grids.get(domain.name) or default_grid(domain, k)
+            summaries.append(summarize_ordered(domain, members, grid))
+        else:
+            summaries.append(summarize_category(domain, members))
+    return summaries
+
+
+def _column(members: sparse.csr_array, code: int) -> IntArray:
+    return np.asarray(members[:, [code]].sum(axis=1)).ravel().astype(np.int64)

@@ -1,0 +1,156 @@
+"""What the pipeline asks of an engine, and what it gets back: small tables, never N rows at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pandas as pd
+import pyarrow as pa
+
+from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
+from anon_pipeline.tables import Cells, Domain, IntArray
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """What is known of one stored column, in numbers.
+
+    Attributes
+    ----------
+    name, role, type : as the spec and the source say
+    storage : type in the stored table, in the engine's words
+    missing : rows without a value
+    distinct : distinct values, missing not counted
+    """
+
+    name: str
+    role: Role
+    type: ColumnType
+    storage: str
+    missing: int
+    distinct: int
+
+
+@dataclass(frozen=True)
+class SourceFacts:
+    """What is known of a stored source: its size, its content hash and its columns.
+
+    `duplicate_persons` counts rows whose identifiers, all together, stand in another row too.
+    """
+
+    rows: int
+    content_hash: str
+    columns: tuple[ColumnFacts, ...]
+    duplicate_persons: int
+
+    def types(self) -> dict[str, ColumnType]:
+        return {column.name: column.type for column in self.columns}
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> SourceFacts:
+        columns = tuple(
+            ColumnFacts(**{**one, "role": Role(one["role"]), "type": ColumnType(one["type"])})
+            for one in content["columns"]
+        )
+        return cls(content["rows"], content["content_hash"], columns, content["duplicate_persons"])
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some rows on their way from the stored table to a model and on into the cells.
+
+    Attributes
+    ----------
+    features : the model's columns; numbers and dates as float64, categories as text
+    target : as `features`
+    hash : 63-bit hash of each row's released content, the same on every machine, int64
+    key : the quasi-identifiers of each row packed into q integers, shape (n, q)
+    """
+
+    features: pd.DataFrame
+    target: pd.Series
+    hash: IntArray
+    key: IntArray
+
+
+class Engine(Protocol):
+    """The relational operations of the pipeline. Paths name Parquet files that the engine reads or writes."""
+
+    def store_source(self, spec: ReleaseSpec, destination: Path) -> SourceFacts:
+        """Read the source, type it as the spec says, write it (without excluded columns) and describe it.
+
+        Raises
+        ------
+        InputError
+            For a source that cannot be used, with a sentence that holds no value of a person.
+        """
+
+    def describe(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType]) -> SourceFacts:
+        """Describe a stored table afresh, from the file."""
+
+    def domains(self, table: Path, types: dict[str, ColumnType]) -> tuple[Domain, ...]:
+        """The values of the named columns and how many people bear each."""
+
+    def sample(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], size: int) -> Batch:
+        """The `size` rows of the smallest content hash, in the order of their hash (their key is left empty)."""
+
+    def batches(
+        self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], domains: tuple[Domain, ...]
+    ) -> Iterator[Batch]:
+        """All rows, in any order."""
+
+    def cells(self, domains: tuple[Domain, ...], key: IntArray, counts: IntArray, guidance: IntArray) -> Cells:
+        """Unpack distinct keys, shape (C, q), into cells."""
+
+    def write_release(
+        self,
+        table: Path,
+        domains: tuple[Domain, ...],
+        cells: Cells,
+        class_of_cell: IntArray,
+        shown: pa.Table,
+        columns: Sequence[str],
+        destination: Path,
+    ) -> None:
+        """Write `columns` of every person whose cell has a class, the quasi-identifiers taken from `shown`.
+
+        `shown` has one row per class. Rows are sorted by all their values, so that their order tells nothing.
+        """
+
+    def classes(self, table: Path, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> ClassCounts:
+        """Group any table by its quasi-identifiers, as they are written."""
+
+    def content_hash(self, table: Path) -> tuple[int, str]:
+        """Number of rows, and a hash of the typed rows that does not depend on their order."""
+
+    def columns(self, table: Path) -> dict[str, str]:
+        """Names and storage types of a table's columns."""
+
+    def foreign_values(self, released: Path, stored: Path, columns: Sequence[str]) -> dict[str, int]:
+        """Per column, how many released rows hold a value that the stored source does not."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCounts:
+    """A table grouped by its quasi-identifiers.
+
+    Attributes
+    ----------
+    classes : the quasi-identifier tuples, one row per class
+    sizes : rows per class, shape (J,)
+    sensitive : per sensitive column a frame (class, value, count), values in ascending order, None for missing
+    ordered : the sensitive columns whose values are numbers or dates
+    """
+
+    classes: pd.DataFrame
+    sizes: IntArray
+    sensitive: dict[str, pd.DataFrame]
+    ordered: frozenset[str]
+
+

@@ -1,0 +1,129 @@
+"""Where everything lies, and how a file is written so that nothing is ever half there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock
+
+from anon_pipeline.errors import InputError
+
+VARIABLE = "ANON_PIPELINE_HOME"
+
+
+@dataclass(frozen=True)
+class Home:
+    """The folder of all that is produced: `private/` (mode 0700) and `releases/`."""
+
+    root: Path
+
+    @classmethod
+    def default(cls) -> Home:
+        """`$ANON_PIPELINE_HOME`, or `var` in the current folder."""
+        return cls(Path(os.environ.get(VARIABLE) or "var").resolve())
+
+    @property
+    def private(self) -> Path:
+        return self.root / "private"
+
+    @property
+    def releases(self) -> Path:
+        return self.root / "releases"
+
+    @property
+    def ledger(self) -> Path:
+        return self.releases / "ledger.jsonl"
+
+    def prepare(self) -> Home:
+        """Create the folders.
+
+        Raises
+        ------
+        InputError
+            Where they cannot be created or written.
+        """
+        try:
+            self.releases.mkdir(parents=True, exist_ok=True)
+            self.private.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.private.chmod(0o700)
+        except OSError as error:
+            raise InputError(
+                f"{self.root}: cannot be written ({error.strerror}); set {VARIABLE} to a folder of your own"
+            ) from None
+        for folder in (self.releases, self.private):
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise InputError(f"{folder}: cannot be written; set {VARIABLE} to a folder of your own")
+        return self
+
+    def private_folder(self, *parts: str) -> Path:
+        """A folder of the private zone, created where absent; only the owner may enter."""
+        folder = self.private.joinpath(*parts)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
+
+    @contextmanager
+    def lock(self, name: str, timeout: float = -1) -> Iterator[None]:
+        """Hold a lock of this name against every other process (released by the system when a process dies)."""
+        with FileLock(self.private_folder("locks") / f"{name}.lock", timeout=timeout):
+            yield
+
+
+@contextmanager
+def written_folder(final: Path) -> Iterator[Path]:
+    """A temporary folder beside `final` that becomes `final` when the block ends well, and vanishes otherwise."""
+    final.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{final.name}.", dir=final.parent))
+    try:
+        yield temporary
+        for file in temporary.rglob("*"):
+            if file.is_file():
+                _sync(file)
+        _sync(temporary)
+        os.replace(temporary, final)
+        _sync(final.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_file(final: Path, content: str | bytes) -> None:
+    """Write a file as a whole: temporary name, fsync, rename."""
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{final.name}.", dir=final.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, final)
+        _sync(final.parent)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def sha256_of(file: Path) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal."""
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove temporary folders and files that a killed process left behind; call it only under the folder's lock."""
+    for leftover in folder.glob(".*"):
+        if leftover.is_dir() and not leftover.is_symlink():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            leftover.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,500 @@
+"""The model M that guides the grouping: how it is made, fitted on the people, and asked about each of them.
+
+What becomes of its predictions (the tree), and where models are stored (MLflow), belongs elsewhere.
+
+Two rules hold throughout. Everything is the same for the same seed and row order, whatever the number of threads: sums
+of floating-point numbers depend on how threads share the work, so one fit runs on one thread and several fits run
+side by side. And nothing a model says in an exception is passed on, because it may quote a person.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec import BuiltInModel, ColumnType, Guide, ImportedModel, LoggedModel
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.integer[Any]]
+#: Anything with fit, predict, get_params and set_params; predict_proba where probabilities are asked for.
+Estimator = Any
+ModelChoice = BuiltInModel | ImportedModel | LoggedModel
+#: Fetches the scikit-learn model behind an MLflow URI; given by the pipeline layer, which alone knows MLflow.
+LoadLogged = Callable[[str], Estimator]
+
+#: Native categories are single bytes in HistGradientBoosting; rarer ones beyond this many share a code.
+MOST_CODES = 254
+#: One column per category: this bounds the width of the encoded table, rarer categories share a column.
+MOST_COLUMNS = 64
+#: Rows predicted at a time, so that the memory of an encoded table does not grow with the table.
+CHUNK = 50_000
+
+T = TypeVar("T")
+
+
+class Task(StrEnum):
+    """What the model learns."""
+
+    CLASSIFICATION = "classification"
+    REGRESSION = "regression"
+
+
+def task_of(target_type: ColumnType) -> Task:
+    """Categories are classified; numbers and dates are estimated."""
+    return Task.CLASSIFICATION if target_type is ColumnType.CATEGORICAL else Task.REGRESSION
+
+
+# ---------------------------------------------------------------------------------------------------- making a model
+
+
+def name_of(choice: ModelChoice) -> str:
+    """The model as the spec writes it: a built-in name, `package.module:factory` or an MLflow URI."""
+    if isinstance(choice, ImportedModel):
+        return choice.import_
+    return choice.mlflow if isinstance(choice, LoggedModel) else choice
+
+
+def build_model(
+    choice: ModelChoice,
+    task: Task,
+    feature_types: dict[str, ColumnType],
+    seed: int,
+    load_logged: LoadLogged | None = None,
+) -> Estimator:
+    """An unfitted estimator that accepts the frame of features as it is.
+
+    Parameters
+    ----------
+    choice
+        A built-in name; `import:` a factory, whose Pipeline is used as it is and whose bare estimator gets one-hot
+        categories and imputed, scaled numbers; or a model logged in MLflow, used as it is and fitted anew.
+    feature_types
+        The columns of the frame, in order. Dates count as numbers.
+    seed
+        For every `random_state` that the estimator leaves open.
+
+    Raises
+    ------
+    InputError
+        If an imported or logged model cannot be had, or does not suit the task.
+    """
+    from sklearn.base import clone
+    from sklearn.pipeline import Pipeline, make_pipeline
+
+    if not isinstance(choice, ImportedModel | LoggedModel):
+        return _built_in(choice, task, feature_types, seed)
+    name = name_of(choice)
+    if isinstance(choice, ImportedModel):
+        field = "guide.model.import"
+        estimator = _from_factory(field, name)
+    else:
+        field = "guide.model.mlflow"
+        if load_logged is None:
+            raise InputError(f"{field}: {name} cannot be loaded because no model store is connected here")
+        load = load_logged
+        estimator = _quietly(field, name, "load", lambda: load(name), passing=(InputError,))
+    if isinstance(estimator, type) or not all(
+        hasattr(estimator, method) for method in ("fit", "predict", "get_params", "set_params")
+    ):
+        raise InputError(
+            f"{field}: {name} gives a {type(estimator).__name__}, not a scikit-learn estimator; "
+            "it must give an object with fit, predict, get_params and set_params"
+        )
+    kind = _kind(estimator)
+    if kind is not None and kind is not task:
+        raise InputError(f"{field}: {name} is made for {kind}, but the target asks for {task}; name another model")
+    if isinstance(choice, ImportedModel) and not isinstance(estimator, Pipeline):
+        estimator = make_pipeline(_one_hot(feature_types), estimator)
+
+    def unfitted_and_seeded() -> Estimator:
+        fresh = clone(estimator)
+        settings = fresh.get_params()
+        open_ = [key for key in settings if key.split("__")[-1] == "random_state" and settings[key] is None]
+        return fresh.set_params(**dict.fromkeys(open_, seed))
+
+    return _quietly(field, name, "be copied", unfitted_and_seeded)
+
+
+def _built_in(name: BuiltInModel, task: Task, feature_types: dict[str, ColumnType], seed: int) -> Estimator:
+    from sklearn import ensemble, linear_model, tree
+    from sklearn.pipeline import make_pipeline
+
+    classify = task is Task.CLASSIFICATION
+    estimator: Estimator
+    if name == "gradient_boosting":
+        make = ensemble.HistGradientBoostingClassifier if classify else ensemble.HistGradientBoostingRegressor
+        # A fixed number of rounds: early stopping wants a stratified hold-out, which a class of one cannot give.
+        # On Adult 100 rounds at .1 reach AUC .9297, 200 at .05 .9298 in twice the time.
+        estimator = make(
+            max_iter=100,
+            learning_rate=0.1,
+            early_stopping=False,
+            # The columns as `_coded` orders them: numbers first.
+            categorical_features=np.arange(len(feature_types)) >= len(_split(feature_types)[0]),
+            random_state=seed,
+        )
+        return make_pipeline(_coded(feature_types), estimator)
+    if name == "random_forest":
+        make = ensemble.RandomForestClassifier if classify else ensemble.RandomForestRegressor
+        # Each tree has a seed of its own, so fitting on all threads is safe; `fit_model` sees to the predictions.
+        estimator = make(150, min_samples_leaf=3, n_jobs=-1, random_state=seed)
+        return make_pipeline(_coded(feature_types), estimator)
+    if name == "decision_tree":
+        make = tree.DecisionTreeClassifier if classify else tree.DecisionTreeRegressor
+        return make_pipeline(_coded(feature_types), make(min_samples_leaf=20, random_state=seed))
+    estimator = linear_model.LogisticRegression(max_iter=1000) if classify else linear_model.Ridge()
+    return make_pipeline(_one_hot(feature_types), estimator)
+
+
+def _split(feature_types: dict[str, ColumnType]) -> tuple[list[str], list[str]]:
+    """The names of the numeric and of the categorical columns."""
+    categorical = [name for name, type_ in feature_types.items() if type_ is ColumnType.CATEGORICAL]
+    return [name for name in feature_types if name not in categorical], categorical
+
+
+def _none_to_nan(frame: pd.DataFrame) -> npt.NDArray[np.object_]:
+    """scikit-learn knows NaN as missing, but takes None for one more category."""
+    values = frame.to_numpy(dtype=object, copy=True)
+    values[frame.isna().to_numpy()] = np.nan
+    return values
+
+
+def _coded(feature_types: dict[str, ColumnType]) -> Estimator:
+    """Numbers as they are, then categories as codes; missing and unseen categories become NaN, which trees accept."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder
+
+    numeric, categorical = _split(feature_types)
+    encoder = OrdinalEncoder(
+        handle_unknown="use_encoded_value",
+        unknown_value=np.nan,
+        encoded_missing_value=np.nan,
+        max_categories=MOST_CODES,
+    )
+    return ColumnTransformer(
+        [
+            ("numeric", "passthrough", numeric),
+            ("categorical", make_pipeline(FunctionTransformer(_none_to_nan), encoder), categorical),
+        ]
+    )
+
+
+def _one_hot(feature_types: dict[str, ColumnType]) -> Estimator:
+    """Numbers imputed (with a flag) and scaled, then a column per category, missing being one of them."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+    numeric, categorical = _split(feature_types)
+    imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+    encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MOST_COLUMNS, sparse_output=False)
+    return ColumnTransformer(
+        [
+            ("numeric", make_pipeline(imputer, StandardScaler()), numeric),
+            ("categorical", make_pipeline(FunctionTransformer(_none_to_nan), encoder), categorical),
+        ]
+    )
+
+
+def _from_factory(field: str, path: str) -> Estimator:
+    """What the function at `package.module:factory` returns."""
+    module_name, _, function_name = path.partition(":")
+    problem = None
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        problem = f"there is no module {error.name}; check the path and that its package is installed"
+    except Exception as error:
+        problem = f"importing the module {module_name} raises {type(error).__name__}; import it in Python to see why"
+    if problem is None and not hasattr(module, function_name):
+        problem = f"the module {module_name} has no function {function_name}; check the name"
+    if problem is None and not callable(getattr(module, function_name)):
+        problem = f"{function_name} is not a function; name one that takes nothing and returns an estimator"
+    if problem is not None:
+        raise InputError(f"{field}: {path} cannot be used: {problem}")
+    return _quietly(field, path, "be made", getattr(module, function_name))
+
+
+def _kind(estimator: Estimator) -> Task | None:
+    """What an estimator says it is made for, where it says so."""
+    from sklearn.base import is_classifier, is_regressor
+
+    try:
+        if is_classifier(estimator):
+            return Task.CLASSIFICATION
+        return Task.REGRESSION if is_regressor(estimator) else None
+    except Exception:  # other libraries' estimators may lack the tags of this version of scikit-learn
+        return None
+
+
+def _quietly(
+    field: str, name: str, verb: str, function: Callable[[], T], passing: tuple[type[Exception], ...] = ()
+) -> T:
+    """Run foreign code; of an exception only the type is told, because its text may hold a value of a person."""
+    try:
+        return function()
+    except (Exception, SystemExit) as error:
+        if isinstance(error, passing):
+            raise
+        kind = type(error).__name__
+    # Raised out here, not in the handler: `from None` would hide the original but leave it in __context__.
+    raise InputError(
+        f"{field}: {name} failed to {verb} ({kind}; its own message is withheld because it may quote data); "
+        "try the model by hand on the same columns, or choose a built-in one"
+    )
+
+
+def _side_by_side(jobs: Sequence[Callable[[], T]]) -> list[T]:
+    """The results of the jobs, in order; several jobs at a time, each with one OpenMP and one BLAS thread."""
+    from joblib import cpu_count
+    from threadpoolctl import threadpool_limits
+
+    # BLAS counts threads per process, OpenMP per calling thread: hence the limit out here and in every worker.
+    with threadpool_limits(limits=1):
+        if len(jobs) == 1:
+            return [jobs[0]()]
+        workers = min(len(jobs), cpu_count())
+        with ThreadPoolExecutor(workers, initializer=lambda: threadpool_limits(limits=1)) as pool:
+            return list(pool.map(lambda job: job(), jobs))
+
+
+# -------------------------------------------------------------------------------------------------- fitting and asking
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """A fitted estimator with its answers in a fixed form.
+
+    Attributes
+    ----------
+    classes
+        The sorted classes that answers refer to, shape (c,), of which the estimator may have seen some only; None for
+        a regression.
+    features
+        The columns it looks at, in order.
+    """
+
+    name: str
+    task: Task
+    features: tuple[str, ...]
+    classes: npt.NDArray[np.object_] | None
+    estimator: Estimator
+
+    @property
+    def has_probabilities(self) -> bool:
+        return self.task is Task.CLASSIFICATION and hasattr(self.estimator, "predict_proba")
+
+    def predict(self, frame: pd.DataFrame) -> npt.NDArray[Any]:
+        """A label (object) or a number (float64) for each row, shape (n,)."""
+        dtype = object if self.task is Task.CLASSIFICATION else np.float64
+        answers = self._ask(frame, lambda rows: np.asarray(self.estimator.predict(rows), dtype=dtype).reshape(len(rows)))
+        if self.classes is None and not np.isfinite(answers).all():
+            raise InputError(f"guide.model: {self.name} predicts numbers that are not finite; choose another model")
+        return answers
+
+    def probabilities(self, frame: pd.DataFrame) -> FloatArray:
+        """The probability of each of `classes`, shape (n, c); 0 for a class that the estimator never saw."""
+        if not self.has_probabilities or self.classes is None:
+            raise InputError(f"guide.on: {self.name} gives no probabilities (predict_proba); use `on: label` with it")
+        place = {label: column for column, label in enumerate(self.classes)}
+
+        def aligned(rows: pd.DataFrame) -> FloatArray:
+            answers = np.zeros((len(rows), len(place)))
+            answers[:, [place[label] for label in self.estimator.classes_]] = self.estimator.predict_proba(rows)
+            return answers
+
+        answers = self._ask(frame, aligned)
+        if not np.isfinite(answers).all():
+            raise InputError(f"guide.model: {self.name} predicts probabilities that are not finite; choose another model")
+        return answers
+
+    def _ask(self, frame: pd.DataFrame, function: Callable[[pd.DataFrame], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """`function` over chunks of the rows. Their bounds do not depend on the number of threads."""
+        frame = frame[list(self.features)]
+        chunks = [frame.iloc[i : i + CHUNK].reset_index(drop=True) for i in range(0, len(frame), CHUNK)] or [frame]
+        jobs = [lambda rows=rows: function(rows) for rows in chunks]  # type: ignore[misc]
+        return _quietly("guide.model", self.name, "predict", lambda: np.concatenate(_side_by_side(jobs)))
+
+
+@dataclass(frozen=True)
+class TrainedGuide:
+    """The model M: fitted on all training rows and, for out-of-fold predictions, once more without each fold.
+
+    Attributes
+    ----------
+    full
+        Fitted on every training row.
+    by_fold
+        By fold number, the model that did not see that fold; empty for in-sample predictions.
+    on
+        Whether labels or probabilities guide; without meaning for a regression.
+    """
+
+    full: FittedModel
+    by_fold: dict[int, FittedModel]
+    on: str
+
+    @property
+    def classes(self) -> npt.NDArray[np.object_] | None:
+        """The sorted classes of the target, shape (c,); None for a regression."""
+        return self.full.classes
+
+    @property
+    def width(self) -> int:
+        """The number g of columns of `guidance`."""
+        if self.classes is None:
+            return 1
+        return 1 if self.on == "probability" and len(self.classes) == 2 else len(self.classes)
+
+    def guidance(self, frame: pd.DataFrame, fold: IntArray) -> FloatArray:
+        """What M says about each row: the vector that the tree keeps alike within a class.
+
+        Parameters
+        ----------
+        frame
+            The features, shape (n, f).
+        fold
+            Shape (n,): the fold that holds the row, as given to `train`; -1 for a row outside the training sample.
+
+        Returns
+        -------
+        Shape (n, g). Labels: one column per class, 1 where it is predicted. Probabilities: one column per class, or
+        that of the second class alone where there are two. Regression: the predicted value.
+        """
+        if len(fold) != len(frame):
+            raise ValueError(f"{len(fold)} folds were given for {len(frame)} rows")
+        # Without models per fold everybody is asked of the full one.
+        fold = np.asarray(fold) if self.by_fold else np.full(len(frame), -1)
+        numbers = np.unique(fold).tolist()
+        unknown = set(numbers) - set(self.by_fold) - {-1}
+        if unknown:
+            # The full model has an answer for these rows too, but perhaps one it learnt from them.
+            raise ValueError(f"no model was trained without the folds {sorted(unknown)}")
+        answers = np.empty((len(frame), self.width))
+        for number in numbers:
+            rows = np.flatnonzero(fold == number)
+            answers[rows] = self._columns(self.by_fold.get(number, self.full), frame.iloc[rows])
+        return answers
+
+    def _columns(self, model: FittedModel, frame: pd.DataFrame) -> FloatArray:
+        if model.classes is None:
+            return model.predict(frame)[:, None].astype(np.float64)
+        if self.on == "label":
+            chosen = model.predict(frame)[:, None] == model.classes[None, :]
+            if not chosen.any(axis=1).all():
+                raise InputError(f"guide.model: {model.name} predicts labels that are not classes of the target")
+            return chosen.astype(np.float64)
+        return model.probabilities(frame)[:, -self.width :]
+
+
+def train(
+    frame: pd.DataFrame,
+    target: pd.Series[Any],
+    guide: Guide,
+    task: Task,
+    feature_types: dict[str, ColumnType],
+    seed: int,
+    fold: IntArray,
+    load_logged: LoadLogged | None = None,
+) -> TrainedGuide:
+    """Fit M as `guide` says. Rows are tied together by position.
+
+    Parameters
+    ----------
+    frame
+        The features, shape (n, f): numbers as float64 with NaN, categories as str with None where missing. The order
+        of the rows is part of the result, so it must be a canonical one.
+    target
+        Shape (n,): float64 for a regression, else str. Without missing values in the training sample.
+    fold
+        Shape (n,): a number per row, as `assign_folds` gives it; rows with -1 are not trained on.
+    """
+    if not len(frame) == len(target) == len(fold):
+        raise ValueError(f"{len(frame)} rows, {len(target)} targets and {len(fold)} folds do not fit together")
+    fold = np.asarray(fold)
+    sample = fold >= 0
+    check_target(target.iloc[np.flatnonzero(sample)])
+    values = target.to_numpy(dtype=object if task is Task.CLASSIFICATION else np.float64)
+    classes = np.unique(values[sample]) if task is Task.CLASSIFICATION else None
+    parts: dict[int | None, npt.NDArray[np.bool_]] = {None: sample}  # None: the model fitted on everything
+    if guide.predictions == "out_of_fold":
+        parts |= {number: sample & (fold != number) for number in np.unique(fold[sample]).tolist()}
+    if not all(rows.any() for rows in parts.values()):
+        raise ValueError("out-of-fold predictions need training rows in at least two folds")
+    prototype = build_model(guide.model, task, feature_types, seed, load_logged)
+    name = name_of(guide.model)
+    features = tuple(feature_types)
+
+    def fitted(rows: npt.NDArray[np.bool_]) -> FittedModel:
+        return fit_model(name, prototype, frame.iloc[np.flatnonzero(rows)], values[rows], task, features, classes)
+
+    models = dict(zip(parts, _side_by_side([lambda rows=rows: fitted(rows) for rows in parts.values()]), strict=True))  # type: ignore[misc]
+    full = models.pop(None)
+    if task is Task.CLASSIFICATION and guide.on == "probability" and not full.has_probabilities:
+        raise InputError(f"guide.on: {name} gives no probabilities (predict_proba); use `on: label` with it")
+    return TrainedGuide(full, {number: model for number, model in models.items() if number is not None}, guide.on)
+
+
+def fit_model(
+    name: str,
+    prototype: Estimator,
+    frame: pd.DataFrame,
+    target: npt.NDArray[Any],
+    task: Task,
+    features: tuple[str, ...],
+    classes: npt.NDArray[np.object_] | None,
+) -> FittedModel:
+    """A copy of `prototype`, fitted on these rows alone; a constant where the target has one value only."""
+    from sklearn.base import clone
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+
+    frame = frame[list(features)].reset_index(drop=True)
+
+    def fit() -> Estimator:
+        if (target == target[0]).all():
+            constant = DummyClassifier() if task is Task.CLASSIFICATION else DummyRegressor()
+            return constant.fit(frame, target)
+        model = clone(prototype).fit(frame, target)
+        # A forest adds up its trees in the order in which threads finish; one job makes that sum one number.
+        settings = model.get_params()
+        jobs = [key for key in settings if key.split("__")[-1] == "n_jobs" and settings[key] is not None]
+        return model.set_params(**dict.fromkeys(jobs, 1))
+
+    estimator = _quietly("guide.model", name, "fit", lambda: _side_by_side([fit])[0])
+    return FittedModel(name, task, features, classes, estimator)
+
+
+def assign_folds(target: pd.Series[Any], task: Task, folds: int, seed: int) -> npt.NDArray[np.int64]:
+    """A fold number 0 .. folds - 1 for each row, shape (n,), shuffled by the seed.
+
+    Each fold holds the classes in equal shares where every class has a member for each fold.
+    """
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    check_target(target)
+    if len(target) < folds:
+        raise InputError(f"folds: {len(target)} rows cannot be split into {folds} folds; ask for fewer folds")
+    stratify = task is Task.CLASSIFICATION and bool((target.value_counts() >= folds).all())
+    splitter = (StratifiedKFold if stratify else KFold)(folds, shuffle=True, random_state=seed)
+    result = np.empty(len(target), dtype=np.int64)
+    for number, (_, rows) in enumerate(splitter.split(np.zeros((len(target), 1)), target.to_numpy())):
+        result[rows] = number
+    return result
+
+
+def check_target(target: pd.Series[Any]) -> None:
+    """Nothing can be learnt from, or scored on, a row whose target is unknown."""
+    missing = int(target.isna().sum())
+    if missing:
+        raise InputError(f"target: {missing} of {len(target)} rows have no value in it; leave those rows out")

@@ -1,0 +1,96 @@
+"""How well predictions agree with the truth, and how sure a mean over folds is. Plain arithmetic on arrays.
+
+A score that is not defined (an AUC where one class is missing) is None and stays None in every mean: it must never
+look like a number that passed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A score over the folds: the mean with its 95 % interval, and the value in each fold. None: not defined."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    per_fold: tuple[float | None, ...]
+
+
+def estimate(per_fold: Sequence[float | None]) -> Estimate:
+    """The mean of one score over the J folds of one cross-validation, with a corrected t interval.
+
+    The training parts of the folds overlap, so their scores vary together and the plain variance s2 / J of the mean
+    is too small. Nadeau and Bengio ("Inference for the Generalization Error", Machine Learning 52, 2003) put
+    (1/J + n_test/n_train) s2 in its place, s2 being the sample variance (divisor J - 1). In J folds
+    n_test/n_train = 1/(J - 1). The interval is mean +- t(.975, J - 1) times the root of that; it is not cut to [0, 1].
+    """
+    from scipy.special import stdtrit
+
+    values = tuple(None if value is None or not math.isfinite(value) else float(value) for value in per_fold)
+    known = [value for value in values if value is not None]
+    if len(known) < len(values) or not known:
+        return Estimate(None, None, None, values)
+    folds = len(known)
+    mean = math.fsum(known) / folds
+    if folds == 1:
+        return Estimate(mean, None, None, values)
+    variance = math.fsum((value - mean) ** 2 for value in known) / (folds - 1)
+    reach = float(stdtrit(folds - 1, 0.975)) * math.sqrt((1 / folds + 1 / (folds - 1)) * variance)
+    return Estimate(mean, mean - reach, mean + reach, values)
+
+
+def classification_scores(
+    truth: npt.NDArray[np.object_],
+    predicted: npt.NDArray[np.object_],
+    probabilities: FloatArray | None,
+    classes: npt.NDArray[np.object_],
+) -> dict[str, float | None]:
+    """Accuracy, balanced accuracy (mean recall over the classes present) and ROC AUC.
+
+    Parameters
+    ----------
+    truth, predicted
+        Labels, shape (n,).
+    probabilities
+        Shape (n, c), a column per class; None where the model has none, and then the AUC is None.
+    classes
+        Shape (c,), sorted. Of two the second is the positive one; of more, the AUC is the plain mean of
+        one-versus-rest over the classes present.
+    """
+    hit = predicted == truth
+    present = [column for column, label in enumerate(classes) if (truth == label).any()]
+    recalls = [float(hit[truth == classes[column]].mean()) for column in present]
+    auc = None
+    if probabilities is not None and len(present) > 1:
+        columns = [1] if len(classes) == 2 else present
+        auc = float(np.mean([_auc(truth == classes[column], probabilities[:, column]) for column in columns]))
+    return {"accuracy": float(hit.mean()), "balanced_accuracy": float(np.mean(recalls)), "roc_auc": auc}
+
+
+def _auc(positive: npt.NDArray[np.bool_], score: FloatArray) -> float:
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(positive, score))
+
+
+def regression_scores(truth: FloatArray, predicted: FloatArray) -> dict[str, float | None]:
+    """R2 (None where the truth does not vary) and mean absolute error; both shape (n,)."""
+    error = truth - predicted
+    spread = float(((truth - truth.mean()) ** 2).sum())
+    varies = bool((truth != truth[0]).any())
+    return {"r2": 1 - float((error**2).sum()) / spread if varies else None, "mae": float(np.abs(error).mean())}
+
+
+def difference(after: float | None, before: float | None) -> float | None:
+    """after - before, where both are defined."""
+    return None if after is None or before is None else after - before

@@ -1,0 +1,154 @@
+"""What a release costs the model: accuracy before and after anonymization, by cross-validation.
+
+In each fold everything is learnt on the training part alone: the guide, the grouping, and two models of one kind, one
+on the raw and one on the anonymized training part. Both are scored on the same raw rows that none of them has seen.
+How the table is anonymized is the caller's; the arithmetic is in `scores`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from anon_pipeline.learning.guide import (
+    FittedModel,
+    FloatArray,
+    LoadLogged,
+    Task,
+    assign_folds,
+    build_model,
+    fit_model,
+    name_of,
+    train,
+)
+from anon_pipeline.learning.scores import Estimate, classification_scores, difference, estimate, regression_scores
+from anon_pipeline.spec import ColumnType, Guide
+
+#: Takes the raw training part (all released columns, the target among them) and its guidance, shape (n, g); gives the
+#: anonymized training part with the same columns and, where people were suppressed, fewer rows.
+Anonymize = Callable[[pd.DataFrame, FloatArray], pd.DataFrame]
+
+#: Of these scores a smaller value is the better one, so that a loss shows as a positive difference.
+SMALLER_IS_BETTER = frozenset({"mae"})
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One score: on the raw table, on the anonymized one, and the paired difference after - before."""
+
+    before: Estimate
+    after: Estimate
+    difference: Estimate
+
+
+@dataclass(frozen=True)
+class Utility:
+    """Accuracy before and after.
+
+    Attributes
+    ----------
+    model
+        The model that was trained, as the spec names it.
+    rows
+        People in the table; each is in the test part once.
+    rows_trained_before, rows_trained_after
+        Per fold, people in the training part, raw and after suppression.
+    metrics
+        accuracy, balanced_accuracy and roc_auc, or r2 and mae.
+    """
+
+    model: str
+    task: Task
+    folds: int
+    rows: int
+    rows_trained_before: tuple[int, ...]
+    rows_trained_after: tuple[int, ...]
+    metrics: dict[str, Comparison]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data that `json.dumps(..., allow_nan=False)` accepts; what is not defined is None."""
+        return asdict(self)
+
+
+def measure_utility(
+    frame: pd.DataFrame,
+    target_name: str,
+    feature_types: dict[str, ColumnType],
+    task: Task,
+    guide: Guide,
+    folds: int,
+    seed: int,
+    anonymize: Anonymize,
+    load_logged: LoadLogged | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Utility:
+    """Cross-validate the model on the raw and on the anonymized table.
+
+    Parameters
+    ----------
+    frame
+        All released columns, shape (n, c), in a canonical order of rows.
+    feature_types
+        The columns a model may look at; the target is left out where it is among them.
+    folds
+        Of this cross-validation; out-of-fold guidance has `guide.folds` inner ones.
+    progress
+        Called with (folds done, folds) after each fold.
+    """
+    feature_types = {name: type_ for name, type_ in feature_types.items() if name != target_name}
+    features = tuple(feature_types)
+    name = name_of(guide.model)
+    if load_logged is not None:
+        load_logged = functools.cache(load_logged)  # a model store is asked once, not in every fold
+    dtype = object if task is Task.CLASSIFICATION else np.float64
+    outer = assign_folds(frame[target_name], task, folds, seed)
+    values = frame[target_name].to_numpy(dtype=dtype)
+    classes = np.unique(values) if task is Task.CLASSIFICATION else None
+    before: list[dict[str, float | None]] = []
+    after: list[dict[str, float | None]] = []
+    rows_before, rows_after = [], []
+    for number in range(folds):
+        part = frame.iloc[np.flatnonzero(outer != number)].reset_index(drop=True)
+        test = frame.iloc[np.flatnonzero(outer == number)].reset_index(drop=True)
+        truth = values[outer == number]
+        inner = np.zeros(len(part), dtype=np.int64)
+        if guide.predictions == "out_of_fold":
+            inner = assign_folds(part[target_name], task, guide.folds, seed)
+        trained = train(part, part[target_name], guide, task, feature_types, seed, inner, load_logged)
+        # The guide's full model is the raw model: the same kind, the same seed, the same rows.
+        before.append(_score(replace(trained.full, classes=classes), test, truth))
+        # The anonymizer gets a table of its own: whatever it does to it, the next step sees nothing of it.
+        anonymized = anonymize(part, trained.guidance(part, inner)).reset_index(drop=True)
+        if len(anonymized):
+            prototype = build_model(guide.model, task, feature_types, seed, load_logged)
+            learnt = anonymized[target_name].to_numpy(dtype=dtype)
+            after.append(_score(fit_model(name, prototype, anonymized, learnt, task, features, classes), test, truth))
+        else:
+            after.append(dict.fromkeys(before[-1]))  # everybody was suppressed: there is nothing to learn from
+        rows_before.append(len(part))
+        rows_after.append(len(anonymized))
+        if progress is not None:
+            progress(number + 1, folds)
+    metrics = {
+        metric: Comparison(
+            before=estimate([scores[metric] for scores in before]),
+            after=estimate([scores[metric] for scores in after]),
+            difference=estimate([difference(a[metric], b[metric]) for a, b in zip(after, before, strict=True)]),
+        )
+        for metric in before[0]
+    }
+    return Utility(name, task, folds, len(frame), tuple(rows_before), tuple(rows_after), metrics)
+
+
+def _score(model: FittedModel, test: pd.DataFrame, truth: npt.NDArray[Any]) -> dict[str, float | None]:
+    predicted = model.predict(test)
+    if model.classes is None:
+        return regression_scores(truth, predicted)
+    probabilities = model.probabilities(test) if model.has_probabilities else None
+    return classification_scores(truth, predicted, probabilities, model.classes)

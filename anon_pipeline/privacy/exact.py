@@ -1,0 +1,55 @@
+"""Comparisons that rounding cannot turn over. A float decides where it is clear of the limit, exact numbers elsewhere.
+
+A limit in a spec is the decimal that stands there: 0.7 is 7/10, not the nearest binary fraction, which is smaller. So a
+class of ten with seven alike meets alpha = 0.7.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+#: int64, or Python integers in an object array where 64 bits do not hold the products.
+Integers = npt.NDArray[Any]
+
+#: Relative distance from the limit below which a float decides nothing: far above the rounding of a few products.
+DOUBT = 1e-11
+#: Decimal digits for logarithms of integers.
+DIGITS = 60
+
+
+def as_written(number: float) -> Fraction:
+    """The number as its shortest decimal says it, which is what a person wrote."""
+    return Fraction(str(number))
+
+
+def compare(left: Integers, limit: Fraction, right: Integers) -> npt.NDArray[np.int8]:
+    """The sign of `left - limit * right`, exactly, for non-negative integers.
+
+    Integers rather than shares on both sides: a share c/f has no exact float, c and f have.
+    """
+    left_float, right_float = left.astype(float), float(limit) * right.astype(float)
+    sign = np.sign(left_float - right_float).astype(np.int8)
+    doubtful = np.abs(left_float - right_float) <= DOUBT * np.maximum(left_float, right_float)
+    if doubtful.any():
+        difference = left[doubtful].astype(object) * limit.denominator - right[doubtful].astype(object) * limit.numerator
+        sign[doubtful] = (difference > 0).astype(np.int8) - (difference < 0).astype(np.int8)
+    return sign
+
+
+def logarithm(numerator: int, denominator: int = 1) -> Decimal:
+    """ln(numerator / denominator) to `DIGITS` digits."""
+    divisor = math.gcd(numerator, denominator)
+    return _logarithm(numerator // divisor, denominator // divisor)
+
+
+@lru_cache(maxsize=1 << 16)  # many classes are near a limit only where they all have one and the same ratio
+def _logarithm(numerator: int, denominator: int) -> Decimal:
+    with localcontext(prec=DIGITS):
+        return (Decimal(numerator) / Decimal(denominator)).ln()

@@ -1,0 +1,42 @@
+"""What the privacy models on a population share: its table's path in the spec, and its counts."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.privacy.base import PrivacyModel
+from anon_pipeline.privacy.statistics import ClassStatistics, IntArray
+
+
+class PopulationModel(PrivacyModel):
+    """A demand on the people of the population who match a class.
+
+    A person of the population matches a class by containment in its box. Boxes are disjoint, so where classes are
+    merged their F_j add, as `ClassStatistics.merge` does it, and who is in no class stays outside.
+
+    Attributes
+    ----------
+    population : a CSV or Parquet table of the population, one row per person, with the quasi-identifiers
+    """
+
+    population: str = Field(min_length=1)
+
+    def matching(self, classes: ClassStatistics) -> IntArray:
+        """The F_j, shape (J,)."""
+        if classes.population is None:
+            raise InputError(
+                f"privacy.{self.name}.population: the population has not been counted; name a table that holds "
+                "the quasi-identifiers, with a spec from which it can be read"
+            )
+        return classes.population
+
+    def impossible(self, classes: ClassStatistics) -> str | None:
+        """A table of which the people are a part cannot be smaller than they are many."""
+        people = int(self.matching(classes).sum()) + (classes.population_unmatched or 0)
+        if people < classes.n:
+            return (
+                f"the population has {people} people and the table {classes.n}; a population contains everybody in the "
+                f"table (privacy.{self.name}.population)"
+            )
+        return None

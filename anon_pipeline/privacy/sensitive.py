@@ -1,0 +1,43 @@
+"""What the privacy models on one sensitive column share: finding its histogram, and the test with everybody together."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+from pydantic import Field
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.privacy.base import PrivacyModel
+from anon_pipeline.privacy.statistics import ClassStatistics, Histogram
+from anon_pipeline.privacy.value_counts import ValueCounts
+
+
+class SensitiveModel(PrivacyModel):
+    """A demand on the distribution of one sensitive column within every class."""
+
+    column: str = Field(min_length=1)
+
+    def histogram(self, classes: ClassStatistics) -> Histogram:
+        """The histogram of the column."""
+        try:
+            return classes.sensitive[self.column]
+        except KeyError:
+            raise InputError(
+                f"privacy.{self.name}.column: {self.column!r} has not been counted; name a sensitive column of the table"
+            ) from None
+
+    def counts(self, classes: ClassStatistics) -> ValueCounts:
+        """The counts of the column's values."""
+        return ValueCounts.of(self.histogram(classes).counts)
+
+    def impossible(self, classes: ClassStatistics) -> str | None:
+        """Every grouping can be merged into one class, and merging keeps a monotone demand: so that class must hold."""
+        everybody = classes.merge(np.zeros(len(classes.sizes), dtype=np.int64), 1)
+        if self.holds(everybody).all():
+            return None
+        return f"{self.shortfall(everybody)}, so no grouping can meet the demand that {self.demand()}"
+
+    @abstractmethod
+    def shortfall(self, everybody: ClassStatistics) -> str:
+        """What is amiss in the single class of the whole table, which does not hold."""

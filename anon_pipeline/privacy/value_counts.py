@@ -1,0 +1,102 @@
+"""Arithmetic on the rows of a sparse histogram. What the numbers mean for privacy stands in the models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from anon_pipeline.privacy.statistics import IntArray
+
+
+@dataclass(frozen=True)
+class ValueCounts:
+    """Counts of m values in J classes, and in the table they are compared with.
+
+    Every array that has "entry" in its description runs along the stored, non-zero counts, class by class.
+
+    Attributes
+    ----------
+    counts : sparse int64 array of shape (J, m), indices sorted within a row, no stored zeros
+    total : int64 array of shape (m,), the counts in T
+    """
+
+    counts: sparse.csr_array
+    total: IntArray
+
+    @classmethod
+    def of(cls, counts: sparse.csr_array) -> ValueCounts:
+        """The counts with the table's own totals. Values that nobody in the table has are dropped."""
+        counts = sparse.csr_array(counts, dtype=np.int64)
+        if not counts.has_canonical_format or not counts.data.all():  # a product of sparse arrays has unsorted rows
+            counts = counts.copy()
+            counts.sum_duplicates()
+            counts.eliminate_zeros()
+        total = np.asarray(counts.sum(axis=0)).ravel().astype(np.int64)
+        if not total.all():
+            counts, total = counts[:, total > 0], total[total > 0]
+        return cls(counts, total)
+
+    @property
+    def n(self) -> int:
+        """People in the table."""
+        return int(self.total.sum())
+
+    @property
+    def m(self) -> int:
+        """Distinct values in the table."""
+        return len(self.total)
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """People in each class, shape (J,)."""
+        return self.row_sum(self.entry)
+
+    @cached_property
+    def distinct(self) -> IntArray:
+        """Distinct values in each class, shape (J,)."""
+        return np.diff(self.counts.indptr).astype(np.int64)
+
+    @cached_property
+    def top(self) -> IntArray:
+        """The count of the most frequent value in each class, shape (J,)."""
+        return self.row_max(self.entry)
+
+    @property
+    def entry(self) -> IntArray:
+        """Count of each entry."""
+        entry: IntArray = self.counts.data
+        return entry
+
+    @cached_property
+    def row(self) -> IntArray:
+        """Class of each entry."""
+        return np.repeat(np.arange(self.counts.shape[0], dtype=np.int64), self.distinct)
+
+    @cached_property
+    def column(self) -> IntArray:
+        """Value of each entry, as its position in `total`."""
+        return np.asarray(self.counts.indices, dtype=np.int64)
+
+    def row_sum(self, entries: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Sum of `entries` within each class, in their own type: integers stay exact."""
+        return self._reduce(np.add, entries)
+
+    def row_max(self, entries: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Largest of `entries` within each class."""
+        return self._reduce(np.maximum, entries)
+
+    def rows(self, chosen: npt.NDArray[Any]) -> ValueCounts:
+        """Some of the classes, compared with the same table."""
+        return ValueCounts(self.counts[chosen], self.total)
+
+    def _reduce(self, operation: np.ufunc, entries: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        result = np.zeros(self.counts.shape[0], dtype=entries.dtype)
+        filled = self.distinct > 0  # reduceat takes the next row's first entry for an empty row
+        if filled.any():
+            result[filled] = operation.reduceat(entries, self.counts.indptr[:-1][filled])
+        return result

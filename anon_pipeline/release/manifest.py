@@ -1,0 +1,77 @@
+"""The manifest: all that an auditor needs to judge a release years later, as plain data without people."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import anon_pipeline
+from anon_pipeline.spec import ReleaseSpec, Role
+from anon_pipeline.tables import IntArray
+
+FORMAT = 1
+PACKAGES = ("dagster", "duckdb", "great-expectations", "mlflow", "numpy", "pandas", "pyarrow", "scikit-learn")
+
+#: Upper ends of the class-size groups that manifest, report and Dagster's pages show.
+SIZE_ENDS = (1, 2, 4, 9, 19, 49, 99, 199, 499, 999)
+
+
+@cache
+def code_hash() -> str:
+    """SHA-256 over this package's own source files: the code version of a release."""
+    package = Path(anon_pipeline.__file__).parent
+    digest = hashlib.sha256()
+    for file in sorted(package.rglob("*")):
+        if file.suffix in (".py", ".html", ".yaml") and file.is_file():
+            digest.update(f"{file.relative_to(package)}\n".encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def software() -> dict[str, Any]:
+    """Versions of what made the release."""
+    return {
+        "python": platform.python_version(),
+        "anon_pipeline": metadata.version("anon-pipeline"),
+        "code": code_hash(),
+        "packages": {name: metadata.version(name) for name in PACKAGES},
+    }
+
+
+def version_of(source_hash: str, spec: ReleaseSpec, content_hashes: dict[str, str]) -> str:
+    """The name of a release, from what went in and what came out; 12 hexadecimal digits."""
+    content = {"source": source_hash, "spec": spec.policy_hash, "content": content_hashes}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def lineage(spec: ReleaseSpec) -> dict[str, list[str]]:
+    """The source columns each released column is made from: a quasi-identifier's class depends on all of them."""
+    return {
+        name: spec.quasi_identifiers if spec.columns[name].role is Role.QUASI_IDENTIFIER else [name]
+        for name in spec.released
+    }
+
+
+def class_sizes(sizes: IntArray) -> dict[str, Any]:
+    """The distribution of class sizes: J, smallest, median, mean, largest, and people by size of their class."""
+    groups = []
+    start = 1
+    for end in (*SIZE_ENDS, None):
+        inside = (sizes >= start) & (sizes <= end) if end is not None else sizes >= start
+        label = f"{start}" if end == start else f"{start}-{end}" if end is not None else f"{start} or more"
+        groups.append({"size": label, "classes": int(inside.sum()), "people": int(sizes[inside].sum())})
+        start = (end or 0) + 1
+    return {
+        "classes": len(sizes),
+        "smallest": int(sizes.min()),
+        "median": float(np.median(sizes)),
+        "mean": float(sizes.mean()),
+        "largest": int(sizes.max()),
+        "groups": groups,
+    }
