@@ -76,15 +76,20 @@ class Home:
 
 
 @contextmanager
-def written_folder(final: Path) -> Iterator[Path]:
-    """A temporary folder beside `final` that becomes `final` when the block ends well, and vanishes otherwise."""
+def written_folder(final: Path, public: bool = False) -> Iterator[Path]:
+    """A temporary folder beside `final` that becomes `final` when the block ends well, and vanishes otherwise.
+
+    Only its owner may read it, unless it is `public`.
+    """
     final.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{final.name}.", dir=final.parent))
     try:
         yield temporary
         for file in temporary.rglob("*"):
             if file.is_file():
+                file.chmod(0o644 if public else 0o600)
                 _sync(file)
+        temporary.chmod(0o755 if public else 0o700)
         _sync(temporary)
         os.replace(temporary, final)
         _sync(final.parent)
@@ -92,14 +97,15 @@ def written_folder(final: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def write_file(final: Path, content: str | bytes) -> None:
-    """Write a file as a whole: temporary name, fsync, rename."""
+def write_file(final: Path, content: str | bytes, public: bool = False) -> None:
+    """Write a file as a whole: temporary name, fsync, rename; readable by its owner only, unless `public`."""
     descriptor, temporary = tempfile.mkstemp(prefix=f".{final.name}.", dir=final.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
+        Path(temporary).chmod(0o644 if public else 0o600)
         os.replace(temporary, final)
         _sync(final.parent)
     finally:

@@ -21,6 +21,13 @@ from anon_pipeline.errors import InputError
 #: Privacy models by the name a spec uses. One file and one line here add a model (docs/engineer.md shows it).
 PRIVACY_MODELS: dict[str, str] = {
     "k_anonymity": "anon_pipeline.privacy.k_anonymity:KAnonymity",
+    "l_diversity": "anon_pipeline.privacy.l_diversity:LDiversity",
+    "alpha_k_anonymity": "anon_pipeline.privacy.alpha_k:AlphaKAnonymity",
+    "t_closeness": "anon_pipeline.privacy.t_closeness:TCloseness",
+    "beta_likeness": "anon_pipeline.privacy.beta_likeness:BetaLikeness",
+    "delta_disclosure": "anon_pipeline.privacy.delta_disclosure:DeltaDisclosure",
+    "k_map": "anon_pipeline.privacy.k_map:KMap",
+    "delta_presence": "anon_pipeline.privacy.delta_presence:DeltaPresence",
 }
 
 
@@ -90,6 +97,7 @@ class Guide(Strict):
     predictions: Literal["out_of_fold", "in_sample"] = "out_of_fold"
     folds: int = Field(default=5, ge=2, le=50)
     spread: float = Field(default=1.0, ge=0)  # weight of the quasi-identifiers' own spread beside the guidance
+    sample: int = Field(default=500_000, ge=100)  # M is trained on at most so many people, chosen by content hash
     orders: Literal["guidance", "both"] = "both"  # split features per category: by guidance, or by frequency too
 
 
@@ -105,6 +113,7 @@ class Utility(Strict):
     """How accuracy before and after is measured."""
 
     folds: int = Field(default=5, ge=2, le=50)
+    sample: int = Field(default=100_000, ge=100)  # measured on at most so many people, chosen by content hash
 
 
 class Demand(Strict):
@@ -198,7 +207,7 @@ class ReleaseSpec(Strict):
         if path.is_dir():
             path = path / "release.yaml"
         try:
-            content = yaml.load(path.read_text(encoding="utf-8"), Loader=_OneKeyOnceLoader)
+            content = yaml.load(path.read_text(encoding="utf-8"), Loader=_PlainLoader)
         except FileNotFoundError:
             raise InputError(f"{path}: there is no such file; name a release.yaml or the folder it lies in") from None
         except OSError as error:
@@ -244,7 +253,7 @@ class ReleaseSpec(Strict):
 
     def policy(self) -> dict[str, Any]:
         """The spec as plain data, without what cannot change a release (when it runs, where its source lies)."""
-        content = self.model_dump(mode="json", by_alias=True, exclude={"schedule": True, "source": {"path"}})
+        content = self.model_dump(mode="json", by_alias=True, exclude={"schedule": True, "privacy": True, "source": {"path"}})
         content["privacy"] = [{"model": demand.name, **demand.model_dump(mode="json")} for demand in self.privacy]
         return content
 
@@ -254,8 +263,8 @@ class ReleaseSpec(Strict):
         return hashlib.sha256(json.dumps(self.policy(), sort_keys=True).encode()).hexdigest()
 
 
-class _OneKeyOnceLoader(yaml.SafeLoader):
-    """YAML lets a later key silently win over an earlier one; a policy must not be ambiguous."""
+class _PlainLoader(yaml.SafeLoader):
+    """YAML without two surprises: a key stands once, and `on`, `off`, `yes` and `no` are texts (as in YAML 1.2)."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
@@ -265,6 +274,15 @@ class _OneKeyOnceLoader(yaml.SafeLoader):
                 raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
+
+
+_PlainLoader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:bool"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_PlainLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
 
 
 def _sentences(error: ValidationError, prefix: str = "") -> list[str]:

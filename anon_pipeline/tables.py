@@ -44,6 +44,12 @@ class Domain:
     def ordered(self) -> bool:
         return self.type is not ColumnType.CATEGORICAL
 
+    def shown(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        """Values of this column as people read them: dates as dates, everything else as it is."""
+        if self.type is not ColumnType.DATE:
+            return values
+        return values.astype(np.int64).astype("datetime64[D]" if self.storage == "DATE" else "datetime64[us]")
+
     def __len__(self) -> int:
         """Number of codes, the one for missing included."""
         return len(self.values) + 1

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -14,12 +12,10 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
-from anon_pipeline.anonymize import classes, encoding, recode, tree
+from anon_pipeline.anonymize import classes, encoding, recode, storage, tree
 from anon_pipeline.errors import InputError
-from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import Cells, Domain
-
-FORMAT = 1
+from anon_pipeline.home import write_file
+from anon_pipeline.tables import Cells, Domain, IntArray
 
 
 class AnonymizerTree(TransformerMixin, BaseEstimator):
@@ -37,6 +33,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
 
     Attributes
     ----------
+    sizes_ : people per equivalence class, shape (J,)
     classes_ : DataFrame with one row per equivalence class: class_size and what each quasi-identifier shows
     information_loss_ : share of each quasi-identifier's variance lost within classes
     feature_names_in_ : the quasi-identifiers
@@ -45,7 +42,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
     --------
     >>> import pandas as pd
     >>> people = pd.DataFrame({"age": [23, 25, 24, 61, 67, 64], "city": ["Ulm", "Ulm", "Ulm", "Bonn", "Bonn", "Bonn"]})
-    >>> AnonymizerTree(k=3).fit_transform(people, [0.1, 0.2, 0.1, 0.8, 0.9, 0.9])
+    >>> AnonymizerTree(k=3, grids={"age": 1}).fit_transform(people, [0.1, 0.2, 0.1, 0.8, 0.9, 0.9])
        age  city
     0   24   Ulm
     1   24   Ulm
@@ -54,6 +51,12 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
     4   64  Bonn
     5   64  Bonn
     """
+
+    domains_: tuple[Domain, ...]
+    partition_: classes.Partition
+    summaries_: list[recode.Summary]
+    sizes_: IntArray
+    information_loss_: dict[str, float]
 
     def __init__(
         self,
@@ -114,19 +117,28 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
     def _settle(self, cells: Cells, partition: classes.Partition) -> Self:
         class_of_cell = partition.apply(cells.codes)
         people = classes.sizes(cells, class_of_cell, partition.classes)
-        self.domains_ = cells.domains
-        self.partition_ = partition
-        self.summaries_ = recode.summarize(cells, class_of_cell, partition.classes, self.k, self.grids or {})
-        self.information_loss_ = classes.information_loss(cells, class_of_cell, partition.classes)
-        self.classes_ = classes.class_table(people, self.summaries_)
-        self.feature_names_in_ = np.array([domain.name for domain in cells.domains], dtype=object)
-        self.n_features_in_ = len(cells.domains)
+        return self._set(
+            domains_=cells.domains,
+            partition_=partition,
+            summaries_=recode.summarize(cells, class_of_cell, partition.classes, self.k, self.grids or {}),
+            sizes_=people,
+            information_loss_=classes.information_loss(cells, class_of_cell, partition.classes),
+        )
+
+    def _set(self, **fitted: Any) -> Self:
+        vars(self).update(fitted)
+        self.classes_ = classes.class_table(self.sizes_, self.summaries_)
+        self.feature_names_in_ = np.array([domain.name for domain in self.domains_], dtype=object)
+        self.n_features_in_ = len(self.domains_)
         return self
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "partition_"):
+            raise NotFittedError("this AnonymizerTree is not fitted yet; call fit first")
 
     def apply(self, X: pd.DataFrame) -> npt.NDArray[np.int64]:
         """The class of each row, its position in `classes_`, shape (n,); -1 for one that is suppressed."""
-        if not hasattr(self, "partition_"):
-            raise NotFittedError("this AnonymizerTree is not fitted yet; call fit first")
+        self._check_fitted()
         encoding.check_frame(X)
         absent = [domain.name for domain in self.domains_ if domain.name not in X.columns]
         if absent:
@@ -154,48 +166,14 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
 
     def save(self, path: str | Path) -> None:
         """Write the fitted tree as JSON. It holds the values of the table's columns: keep it in the private zone."""
-        fitted, partition = self.partition_.tree, self.partition_
-        content = {
-            "format": FORMAT,
-            "parameters": self.get_params(),
-            "domains": [
-                asdict(one) | {"values": one.values.tolist(), "counts": one.counts.tolist()} for one in self.domains_
-            ],
-            "number_types": [one.values.dtype.kind for one in self.domains_],
-            "features": [{"column": axis.column, "rank": axis.rank.tolist()} for axis in fitted.features],
-            "nodes": {
-                name: getattr(fitted, name).tolist() for name in ("feature", "threshold", "left", "right", "leaf")
-            },
-            "class_of_leaf": partition.class_of_leaf.tolist(),
-        }
-        Path(path).write_text(json.dumps(content))
+        self._check_fitted()
+        write_file(Path(path), storage.fitted_to_json(self.get_params(), vars(self)))
 
     @classmethod
-    def load_partition(cls, path: str | Path) -> tuple[Self, tuple[Domain, ...], classes.Partition]:
-        """Read what `save` wrote: the transformer (without `classes_`), its domains and its partition."""
-        content = json.loads(Path(path).read_text())
-        if content.get("format") != FORMAT:
-            raise InputError(f"{Path(path).name}: not a tree of this version of anon_pipeline; fit it again")
-        kinds = {"i": np.int64, "f": np.float64, "O": object}
-        domains = tuple(
-            Domain(
-                one["name"],
-                ColumnType(one["type"]),
-                np.array(one["values"], dtype=kinds[kind]),
-                np.array(one["counts"], dtype=np.int64),
-                one["storage"],
-            )
-            for one, kind in zip(content["domains"], content["number_types"], strict=True)
-        )
-        features = tuple(
-            tree.SplitFeature(one["column"], np.array(one["rank"], dtype=np.int32)) for one in content["features"]
-        )
-        nodes = {
-            name: np.array(values, dtype=float if name == "threshold" else np.int64)
-            for name, values in content["nodes"].items()
-        }
-        partition = classes.Partition(tree.SplitTree(features, **nodes), np.array(content["class_of_leaf"]))
-        return cls(**content["parameters"]), domains, partition
+    def load(cls, path: str | Path) -> Self:
+        """Read what `save` wrote."""
+        parameters, fitted = storage.fitted_from_json(Path(path).read_text(encoding="utf-8"))
+        return cls(**parameters)._set(**fitted)
 
 
 def _guidance(y: npt.ArrayLike | None, rows: int) -> npt.NDArray[np.float64]:

@@ -94,9 +94,10 @@ def class_table(people: IntArray, summaries: list[Summary]) -> pd.DataFrame:
         name = summary.domain.name
         if isinstance(summary, OrderedSummary):
             unknown = summary.known == 0
-            columns[name] = _nullable(summary.representative, summary.withheld)
-            columns[f"{name}_low"] = _nullable(summary.low, unknown)
-            columns[f"{name}_high"] = _nullable(summary.high, unknown)
+            domain = summary.domain
+            columns[name] = _nullable(domain.shown(summary.representative), summary.withheld)
+            columns[f"{name}_low"] = _nullable(domain.shown(summary.low), unknown)
+            columns[f"{name}_high"] = _nullable(domain.shown(summary.high), unknown)
             columns[f"{name}_missing"] = pd.array(
                 [None if count == 1 else bool(count) for count in summary.missing], dtype="boolean"
             )
@@ -108,6 +109,8 @@ def class_table(people: IntArray, summaries: list[Summary]) -> pd.DataFrame:
 
 
 def _nullable(values: np.ndarray, missing: np.ndarray) -> pd.api.extensions.ExtensionArray:
+    if values.dtype.kind == "M":
+        return pd.array(np.where(missing, np.datetime64("NaT"), values).astype("datetime64[us]"))
     array = pd.array(values, dtype="Int64" if values.dtype.kind == "i" else "Float64")
     array[missing] = pd.NA
     return array

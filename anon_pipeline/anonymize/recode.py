@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from scipy import sparse
 
 from anon_pipeline.privacy.statistics import histogram
@@ -51,7 +52,8 @@ class OrderedSummary:
     def ranges(self) -> list[str]:
         """ "[25, 37]" for each class; "or missing" where two or more members have no value, "or *" where one has."""
         texts = []
-        for low, high, known, missing in zip(self.low, self.high, self.known, self.missing, strict=True):
+        shown = self.domain.shown(self.low), self.domain.shown(self.high)
+        for low, high, known, missing in zip(*shown, self.known, self.missing, strict=True):
             text = "" if not known else f"{low}" if low == high else f"[{low}, {high}]"
             if missing:
                 rest = "missing" if missing > 1 else SUPPRESSED
@@ -221,3 +223,19 @@ def summarize(
 
 def _column(members: sparse.csr_array, code: int) -> IntArray:
     return np.asarray(members[:, [code]].sum(axis=1)).ravel().astype(np.int64)
+
+
+def shown_table(summaries: list[Summary], form: str) -> pa.Table:
+    """What each class shows, one row per class: coded values (text, numbers, days), or ranges as texts."""
+    columns = {}
+    for summary in summaries:
+        name = summary.domain.name
+        if form == "range":
+            columns[name] = pa.array(summary.ranges(), pa.string())
+        elif isinstance(summary, OrderedSummary):
+            columns[name] = pa.array(summary.representative, mask=summary.withheld)
+        else:
+            withheld = SUPPRESSED if summary.domain.storage == "VARCHAR" else None
+            names = np.array([None, *summary.domain.values, withheld], dtype=object)  # code -1 is the last
+            columns[name] = pa.array(names[summary.representative].tolist(), pa.string())
+    return pa.table(columns)

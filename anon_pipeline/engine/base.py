@@ -61,6 +61,30 @@ class SourceFacts:
         return cls(content["rows"], content["content_hash"], columns, content["duplicate_persons"])
 
 
+@dataclass(frozen=True)
+class ColumnSurvey:
+    """What a column of an unknown table looks like, in numbers.
+
+    Attributes
+    ----------
+    rows, known, distinct : rows of the table, rows with a value, distinct values
+    numbers, codes, dates : rows whose value reads as a number, as digits with a leading zero, as a date
+    alone : values that a single row bears
+    patterns : rows by the shape of a direct identifier (e-mail address, phone number, ...)
+    """
+
+    name: str
+    storage: str
+    rows: int
+    known: int
+    distinct: int
+    numbers: int
+    codes: int
+    dates: int
+    alone: int
+    patterns: dict[str, int]
+
+
 @dataclass(frozen=True, eq=False)
 class Batch:
     """Some rows on their way from the stored table to a model and on into the cells.
@@ -90,6 +114,15 @@ class Engine(Protocol):
         InputError
             For a source that cannot be used, with a sentence that holds no value of a person.
         """
+
+    def import_table(self, path: Path, scratch: Path, measured: Sequence[str] = ()) -> Path:
+        """Any CSV or Parquet table as a Parquet file whose values are as an outsider sees them."""
+
+    def survey(self, table: Path) -> list[ColumnSurvey]:
+        """Describe every column of an unknown table."""
+
+    def determined(self, table: Path, columns: Sequence[str]) -> list[tuple[str, str]]:
+        """The pairs (a, b) of these columns in which every value of a goes with one value of b only."""
 
     def describe(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType]) -> SourceFacts:
         """Describe a stored table afresh, from the file."""
@@ -131,6 +164,9 @@ class Engine(Protocol):
 
     def columns(self, table: Path) -> dict[str, str]:
         """Names and storage types of a table's columns."""
+
+    def out_of_bounds(self, table: Path, bounds: dict[str, list[Any]]) -> dict[str, int]:
+        """Per ordered column, how many rows lie outside [low, high], given as a Domain codes values."""
 
     def foreign_values(self, released: Path, stored: Path, columns: Sequence[str]) -> dict[str, int]:
         """Per column, how many released rows hold a value that the stored source does not."""

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from anon_pipeline.engine import sources
-from anon_pipeline.engine.base import Batch, ClassCounts, ColumnFacts, SourceFacts
+from anon_pipeline.engine.base import Batch, ClassCounts, ColumnFacts, ColumnSurvey, SourceFacts
 from anon_pipeline.engine.packing import Packing, is_dense, radix_of
 from anon_pipeline.engine.sql import literal, quoted, row_text
 from anon_pipeline.errors import InputError
@@ -22,6 +22,14 @@ from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 from anon_pipeline.tables import Cells, Domain, IntArray
 
 BATCH_ROWS = 250_000
+
+#: Shapes of values that name a person directly.
+PATTERNS = {
+    "e-mail address": r"[^@\s]+@[^@\s]+\.[^@\s]+",
+    "phone number": r"\+?[0-9][0-9 ()/-]{7,18}[0-9]",
+    "IBAN": r"[A-Z]{2}[0-9]{2}[A-Z0-9 ]{11,32}",
+    "UUID": r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
+}
 
 
 class DuckDBEngine:
@@ -71,6 +79,10 @@ class DuckDBEngine:
             self._copy(connection, f"SELECT {select} FROM {source.relation}", destination)
         return self.describe(destination, spec, {one.name: one.type for one in typed})
 
+    def import_table(self, path: Path, scratch: Path, measured: Sequence[str] = ()) -> Path:
+        with self._connect() as connection:
+            return sources.import_table(connection, path, scratch, measured)
+
     def describe(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType]) -> SourceFacts:
         with self._connect() as connection:
             return self._facts(connection, spec, types, _parquet(table))
@@ -107,6 +119,51 @@ class DuckDBEngine:
     def columns(self, table: Path) -> dict[str, str]:
         with self._connect() as connection:
             return self._storage(connection, _parquet(table))
+
+    def survey(self, table: Path) -> list[ColumnSurvey]:
+        with self._connect() as connection:
+            relation = _parquet(table)
+            surveyed = []
+            for name, storage in self._storage(connection, relation).items():
+                value = quoted(name)
+                number = f"TRY_CAST({value}::VARCHAR AS DOUBLE)"
+                rows, known, distinct, numbers, codes, dates, alone = _one(
+                    connection,
+                    f"SELECT (SELECT count(*) FROM {relation}), coalesce(sum(people), 0)::BIGINT, count(*), "
+                    f"coalesce(sum(people) FILTER (WHERE {number} IS NOT NULL), 0)::BIGINT, "
+                    f"coalesce(sum(people) FILTER (WHERE regexp_matches(trim({value}::VARCHAR), '^[+-]?0[0-9]')), 0)"
+                    f"::BIGINT, coalesce(sum(people) FILTER (WHERE TRY_CAST({value}::VARCHAR AS TIMESTAMP) IS NOT NULL)"
+                    f", 0)::BIGINT, count(*) FILTER (WHERE people = 1) FROM "
+                    f"(SELECT {value}, count(*) AS people FROM {relation} WHERE {value} IS NOT NULL GROUP BY {value})",
+                )
+                patterns = {
+                    pattern: int(
+                        _one(
+                            connection,
+                            f"SELECT count(*) FROM {relation} WHERE regexp_full_match({value}::VARCHAR, {literal(regex)})",
+                        )[0]
+                    )
+                    for pattern, regex in PATTERNS.items()
+                }
+                surveyed.append(
+                    ColumnSurvey(name, storage, rows, known, distinct, numbers, codes, dates, alone, patterns)
+                )
+            return surveyed
+
+    def determined(self, table: Path, columns: Sequence[str]) -> list[tuple[str, str]]:
+        with self._connect() as connection:
+            relation = _parquet(table)
+            pairs = [(one, other) for one in columns for other in columns if one != other]
+            found = []
+            for one, other in pairs:
+                several = _one(
+                    connection,
+                    f"SELECT count(*) FROM (SELECT {quoted(one)} FROM {relation} GROUP BY {quoted(one)} "
+                    f"HAVING count(DISTINCT {quoted(other)}::VARCHAR) > 1)",
+                )[0]
+                if several == 0:
+                    found.append((one, other))
+            return found
 
     # ------------------------------------------------------------------ cells
 
@@ -220,10 +277,9 @@ class DuckDBEngine:
             keyed = self._keyed(connection, relation, packing)
             connection.register("class_of_cell", pa.table({**mapping, "class": class_of_cell[kept]}))
             connection.register("shown", shown.append_column("class", pa.array(np.arange(len(shown)))))
-            quasi_identifiers = {domain.name for domain in domains}
+            restored = {domain.name: _restored(domain, shown) for domain in domains}
             select = ", ".join(
-                f"{'shown' if name in quasi_identifiers else 'person'}.{quoted(name)} AS {quoted(name)}"
-                for name in columns
+                f"{restored.get(name, f'person.{quoted(name)}')} AS {quoted(name)}" for name in columns
             )
             on = " AND ".join(f"person.{part} = class_of_cell.{part}" for part in mapping)
             self._copy(
@@ -266,12 +322,26 @@ class DuckDBEngine:
                 name: int(
                     _one(
                         connection,
-                        f"SELECT count(*) FROM {_parquet(released)} AS r WHERE r.{quoted(name)} IS NOT NULL AND NOT "
+                        f"SELECT count(*) FROM {_parquet(released)} AS r WHERE r.{quoted(name)} IS NOT NULL "
+                        f"AND r.{quoted(name)}::VARCHAR <> '*' AND NOT "
                         f"EXISTS (FROM {_parquet(stored)} AS s WHERE s.{quoted(name)} = r.{quoted(name)})",
                     )[0]
                 )
                 for name in columns
             }
+
+    def out_of_bounds(self, table: Path, bounds: dict[str, list[Any]]) -> dict[str, int]:
+        with self._connect() as connection:
+            relation = _parquet(table)
+            storage = self._storage(connection, relation)
+            outside = {}
+            for name, (low, high) in bounds.items():
+                kind = ColumnType.DATE if storage[name] in sources.MOMENTS else ColumnType.NUMERIC
+                value = _coded(name, kind, storage[name])
+                outside[name] = int(
+                    _one(connection, f"SELECT count(*) FROM {relation} WHERE {value} NOT BETWEEN {low} AND {high}")[0]
+                )
+            return outside
 
     def content_hash(self, table: Path) -> tuple[int, str]:
         with self._connect() as connection:
@@ -315,6 +385,23 @@ def _coded(name: str, kind: ColumnType, storage: str, alias: str = "") -> str:
     if kind is ColumnType.DATE:
         return f"epoch_us({column}::TIMESTAMP)" if storage != "DATE" else f"({column} - DATE '1970-01-01')::BIGINT"
     return f"{column}::BIGINT" if sources.is_whole(storage) else f"{column}::DOUBLE"
+
+
+def _restored(domain: Domain, shown: pa.Table) -> str:
+    """What a class shows, as a value of the source's own type; the reverse of `_coded`."""
+    column = f"shown.{quoted(domain.name)}"
+    given = shown.column(domain.name)
+    if domain.ordered and pa.types.is_string(given.type):
+        return column  # a range
+    if domain.type is ColumnType.DATE:
+        return f"DATE '1970-01-01' + {column}::INTEGER" if domain.storage == "DATE" else f"make_timestamp({column})"
+    if sources.is_whole(domain.storage) and domain.ordered:
+        bounds = np.array(given.drop_null().to_pylist() or [0])
+        fits = np.can_cast(np.min_scalar_type(int(bounds.min())), sources.WHOLE[domain.storage]) and np.can_cast(
+            np.min_scalar_type(int(bounds.max())), sources.WHOLE[domain.storage]
+        )
+        return f"{column}::{domain.storage if fits else 'BIGINT'}"
+    return f"{column}::{domain.storage}" if domain.storage != "VARCHAR" else column
 
 
 def _batch(rows: pa.Table, spec: ReleaseSpec, types: dict[str, ColumnType], parts: int) -> Batch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,15 @@ from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Role
 
-WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+WHOLE = {
+    "TINYINT": "int8",
+    "SMALLINT": "int16",
+    "INTEGER": "int32",
+    "BIGINT": "int64",
+    "UTINYINT": "uint8",
+    "USMALLINT": "uint16",
+    "UINTEGER": "uint32",
+}
 FLOATING = {"FLOAT", "DOUBLE", "UBIGINT", "HUGEINT", "UHUGEINT"}
 MOMENTS = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"}
 PLAIN = {"VARCHAR", "BOOLEAN", "UUID", "TIME", *WHOLE, *FLOATING, *MOMENTS}
@@ -50,7 +58,7 @@ def is_whole(storage: str) -> bool:
 
 def is_ordered(storage: str) -> bool:
     """Whether values of this storage type are numbers or dates."""
-    return storage in WHOLE | FLOATING | MOMENTS or storage.startswith("DECIMAL")
+    return storage in {*WHOLE, *FLOATING, *MOMENTS} or storage.startswith("DECIMAL")
 
 
 @contextmanager
@@ -304,3 +312,42 @@ def _check_people(
 
 def _count(connection: duckdb.DuckDBPyConnection, query: str) -> int:
     return int(connection.execute(query).fetchall()[0][0])
+
+
+def import_table(
+    connection: duckdb.DuckDBPyConnection, path: Path, scratch: Path, measured: Sequence[str] = ()
+) -> Path:
+    """Any CSV or Parquet table as a Parquet file, for reading it as an outsider would.
+
+    The fields of a CSV stay the texts that they are: "1" and "1.0" are two values to whoever sees the file. Only the
+    `measured` columns become numbers where all their fields are, since their order matters then.
+    """
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file")
+    try:
+        if path.is_file() and _kind_of_file(path) == "parquet":
+            _check_names(path.name, pq.read_schema(path).names)
+            return path
+        if not path.is_file() or _kind_of_file(path) != "csv":
+            raise InputError(f"{path}: is no CSV or Parquet file")
+        head = connection.execute(
+            f"FROM read_csv({literal(str(path))}, header=false, all_varchar=true) LIMIT 1"
+        ).fetchall()
+        if not head:
+            raise InputError(f"{path}: is empty; it has not even a header line")
+        _check_names(path.name, [str(name) for name in head[0] if name is not None])
+        source = OpenSource(f"read_csv({literal(str(path))}, header=true, all_varchar=true)", path.name)
+        columns = [row[0] for row in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall()]
+        select = []
+        for name in columns:
+            number = name in measured and _detected(connection, source, quoted(name)) is ColumnType.NUMERIC
+            select.append(f"{quoted(name)}::DOUBLE AS {quoted(name)}" if number else quoted(name))
+        destination = scratch / "imported.parquet"
+        connection.execute(
+            f"COPY (SELECT {', '.join(select)} FROM {source.relation}) TO {literal(str(destination))} (FORMAT parquet)"
+        )
+        return destination
+    except (duckdb.Error, pa.ArrowException, UnicodeDecodeError) as error:
+        raise InputError(f"{path.name}: cannot be read: {harmless(error)}") from None
+    except PermissionError:
+        raise InputError(f"{path.name}: cannot be read: permission denied") from None

@@ -168,6 +168,13 @@ def _none_to_nan(frame: pd.DataFrame) -> npt.NDArray[np.object_]:
     return values
 
 
+def _within_float32(frame: pd.DataFrame) -> FloatArray:
+    """Trees compare in float32, where a larger number would be infinite. Real infinity stays, and is an error."""
+    values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    most = float(np.finfo(np.float32).max)
+    return np.where(np.isinf(values), values, np.clip(values, -most, most))
+
+
 def _coded(feature_types: dict[str, ColumnType]) -> Estimator:
     """Numbers as they are, then categories as codes; missing and unseen categories become NaN, which trees accept."""
     from sklearn.compose import ColumnTransformer
@@ -183,7 +190,7 @@ def _coded(feature_types: dict[str, ColumnType]) -> Estimator:
     )
     return ColumnTransformer(
         [
-            ("numeric", "passthrough", numeric),
+            ("numeric", FunctionTransformer(_within_float32), numeric),
             ("categorical", make_pipeline(FunctionTransformer(_none_to_nan), encoder), categorical),
         ]
     )
@@ -261,6 +268,7 @@ def _side_by_side(jobs: Sequence[Callable[[], T]]) -> list[T]:
     from threadpoolctl import threadpool_limits
 
     # BLAS counts threads per process, OpenMP per calling thread: hence the limit out here and in every worker.
+    # (With more than one thread scikit-learn's boosting even starts processes to bin the columns.)
     with threadpool_limits(limits=1):
         if len(jobs) == 1:
             return [jobs[0]()]
@@ -298,9 +306,13 @@ class FittedModel:
     def predict(self, frame: pd.DataFrame) -> npt.NDArray[Any]:
         """A label (object) or a number (float64) for each row, shape (n,)."""
         dtype = object if self.task is Task.CLASSIFICATION else np.float64
-        answers = self._ask(frame, lambda rows: np.asarray(self.estimator.predict(rows), dtype=dtype).reshape(len(rows)))
+
+        def flat(rows: pd.DataFrame) -> npt.NDArray[Any]:
+            return np.asarray(self.estimator.predict(rows), dtype=dtype).reshape(len(rows))
+
+        answers = self._ask(frame, flat)
         if self.classes is None and not np.isfinite(answers).all():
-            raise InputError(f"guide.model: {self.name} predicts numbers that are not finite; choose another model")
+            raise InputError(f"guide.model: {self.name} predicts numbers that are not finite; choose another one")
         return answers
 
     def probabilities(self, frame: pd.DataFrame) -> FloatArray:
@@ -316,14 +328,14 @@ class FittedModel:
 
         answers = self._ask(frame, aligned)
         if not np.isfinite(answers).all():
-            raise InputError(f"guide.model: {self.name} predicts probabilities that are not finite; choose another model")
+            raise InputError(f"guide.model: {self.name} predicts probabilities that are not finite; choose another one")
         return answers
 
     def _ask(self, frame: pd.DataFrame, function: Callable[[pd.DataFrame], npt.NDArray[Any]]) -> npt.NDArray[Any]:
         """`function` over chunks of the rows. Their bounds do not depend on the number of threads."""
         frame = frame[list(self.features)]
         chunks = [frame.iloc[i : i + CHUNK].reset_index(drop=True) for i in range(0, len(frame), CHUNK)] or [frame]
-        jobs = [lambda rows=rows: function(rows) for rows in chunks]  # type: ignore[misc]
+        jobs = [lambda rows=rows: function(rows) for rows in chunks]
         return _quietly("guide.model", self.name, "predict", lambda: np.concatenate(_side_by_side(jobs)))
 
 
@@ -389,12 +401,12 @@ class TrainedGuide:
 
     def _columns(self, model: FittedModel, frame: pd.DataFrame) -> FloatArray:
         if model.classes is None:
-            return model.predict(frame)[:, None].astype(np.float64)
+            return np.asarray(model.predict(frame)[:, None], dtype=np.float64)
         if self.on == "label":
             chosen = model.predict(frame)[:, None] == model.classes[None, :]
             if not chosen.any(axis=1).all():
                 raise InputError(f"guide.model: {model.name} predicts labels that are not classes of the target")
-            return chosen.astype(np.float64)
+            return np.asarray(chosen, dtype=np.float64)
         return model.probabilities(frame)[:, -self.width :]
 
 
@@ -460,6 +472,9 @@ def fit_model(
     from sklearn.dummy import DummyClassifier, DummyRegressor
 
     frame = frame[list(features)].reset_index(drop=True)
+    # A number that nobody here has teaches nothing, but boosting cannot bin it: a constant is as silent.
+    void = [column for column in features if frame[column].dtype.kind == "f" and frame[column].isna().all()]
+    frame = frame.assign(**dict.fromkeys(void, 0.0))
 
     def fit() -> Estimator:
         if (target == target[0]).all():

@@ -52,9 +52,6 @@ class BetaLikeness(SensitiveModel):
         limit = f"{self.beta:g}" if self.kind == "basic" else f"min({self.beta:g}, -ln of its share in the table)"
         return f"no value of {self.column} gains more than {limit}, relative to its share in the table, in any class"
 
-    def shortfall(self, everybody: ClassStatistics) -> str:
-        raise AssertionError("no value gains in the whole table")
-
 
 def largest_gain(counts: ValueCounts) -> FloatArray:
     """max over s of (q_s - p_s) / p_s in each class, 0 if no value is over-represented."""

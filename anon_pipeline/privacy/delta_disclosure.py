@@ -54,8 +54,8 @@ class DeltaDisclosure(SensitiveModel):
             expected = int(counts.sizes[counts.row[i]]) * int(counts.total[counts.column[i]])
             exact = logarithm(int(counts.entry[i]) * counts.n, expected)
             holds[i] = abs(exact) * delta.denominator < delta.numerator
-        complete = (counts.distinct == counts.m) | (self.kind == "observed")
-        return complete & ~counts.row_max(~holds)
+        within: npt.NDArray[np.bool_] = ~counts.row_max(~holds)
+        return within if self.kind == "observed" else within & (counts.distinct == counts.m)
 
     def demand(self) -> str:
         values = "value of the table" if self.kind == "strict" else "value observed in the class"
@@ -63,9 +63,6 @@ class DeltaDisclosure(SensitiveModel):
             f"for every {values}, the logarithm of the ratio of the share of {self.column} in the class "
             f"to that in the table lies strictly between -{self.delta:g} and {self.delta:g}"
         )
-
-    def shortfall(self, everybody: ClassStatistics) -> str:
-        raise AssertionError("every ratio is 1 in the whole table")
 
 
 def largest_disclosure(counts: ValueCounts, *, observed_only: bool = False) -> FloatArray:

@@ -63,9 +63,6 @@ class DeltaPresence(PopulationModel):
         return f"every person of the population is in the table with a chance from {self.min:g} to {self.max:g}"
 
     def impossible(self, classes: ClassStatistics) -> str | None:
-        people = int(self.matching(classes).sum())
-        # The presences of a population sum to n, so their mean is the same for every grouping and lies between them.
-        whole = DeltaPresence(population=self.population, min=self.min, max=self.max)
         reason = super().impossible(classes)
         if reason is not None:
             return reason
@@ -74,11 +71,14 @@ class DeltaPresence(PopulationModel):
                 f"{classes.population_unmatched} people of the population match no class, so their chance of presence "
                 f"is 0, below min = {self.min:g}; narrow the population to those who could be in the table"
             )
+        # The mean of the presences, n / sum F_j, is the same for every grouping, and lies between the least and the most.
         everybody = classes.merge(np.zeros(len(classes.sizes), dtype=np.int64), 1)
-        if not whole.holds(everybody).all():
-            share = classes.n / people
-            return f"the table holds {share:.6g} of the population, which is not from {self.min:g} to {self.max:g}"
-        return None
+        if self.holds(everybody).all():
+            return None
+        return (
+            f"the table holds {float(self.values(everybody)[0]):.6g} of the people of the population who match a class, "
+            f"which is not from {self.min:g} to {self.max:g}"
+        )
 
     def _breaks_outside(self, classes: ClassStatistics) -> bool:
         return self.min > 0 and bool(classes.population_unmatched)

@@ -34,11 +34,14 @@ def compare(left: Integers, limit: Fraction, right: Integers) -> npt.NDArray[np.
 
     Integers rather than shares on both sides: a share c/f has no exact float, c and f have.
     """
-    left_float, right_float = left.astype(float), float(limit) * right.astype(float)
+    with np.errstate(over="ignore"):  # an infinite product is doubtful below, and so decided exactly
+        left_float, right_float = left.astype(float), float(limit) * right.astype(float)
     sign = np.sign(left_float - right_float).astype(np.int8)
     doubtful = np.abs(left_float - right_float) <= DOUBT * np.maximum(left_float, right_float)
     if doubtful.any():
-        difference = left[doubtful].astype(object) * limit.denominator - right[doubtful].astype(object) * limit.numerator
+        difference = (
+            left[doubtful].astype(object) * limit.denominator - right[doubtful].astype(object) * limit.numerator
+        )
         sign[doubtful] = (difference > 0).astype(np.int8) - (difference < 0).astype(np.int8)
     return sign
 

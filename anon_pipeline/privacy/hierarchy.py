@@ -24,16 +24,15 @@ def read_paths(value: Any) -> Any:
     behind it) holds values. Paths: `[[flu, respiratory, disease], [bronchitis, respiratory, disease], ...]`. If several
     names stand at the top, a root is put over them.
     """
+    paths: tuple[tuple[Any, ...], ...] = ()
     if isinstance(value, Mapping):
         paths = tuple(_leaves(value, ()))
     elif isinstance(value, Sequence) and not isinstance(value, str):
         if not all(isinstance(path, Sequence) and not isinstance(path, str) and len(path) > 0 for path in value):
             raise ValueError("each path is a list that starts with a value and goes on with its ancestors, upwards")
         paths = tuple(tuple(path) for path in value)
-    else:
-        raise ValueError("is a nested mapping, or a list of paths from a value up through its ancestors")
     if not paths:
-        raise ValueError("holds no value")
+        raise ValueError("is a nested mapping, or a list of paths from a value up through its ancestors; none is empty")
     values = [path[0] for path in paths]
     if any(isinstance(label, Mapping | list | tuple) for path in paths for label in path):
         raise ValueError("a value is a text, a number, a date or null; put inner nodes into mappings")

@@ -42,7 +42,7 @@ class LDiversity(SensitiveModel):
 
     name: ClassVar[str] = "l_diversity"
     kind: Literal["distinct", "entropy", "recursive"] = "distinct"
-    l: int | float = Field(gt=1, allow_inf_nan=False)  # noqa: E741 - the literature's name, and the spec's
+    l: int | float = Field(gt=1, le=2**31)
     c: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     bins: tuple[float, ...] | tuple[date, ...] | None = Field(default=None, min_length=1)
 
@@ -54,7 +54,8 @@ class LDiversity(SensitiveModel):
             raise ValueError("c: is missing; the kind recursive demands r_1 < c (r_l + ... + r_m)")
         if self.kind != "recursive" and self.c is not None:
             raise ValueError(f"c: has no meaning for the kind {self.kind}; remove it, or ask for recursive")
-        if self.bins is not None and not all(low < high for low, high in pairwise(self.bins)):
+        edges: Sequence[Any] = self.bins or ()
+        if not all(low < high for low, high in pairwise(edges)):
             raise ValueError("bins: the edges must be finite and ascend, none twice")
         return self
 
@@ -107,9 +108,11 @@ class LDiversity(SensitiveModel):
         """The counts per bin, shape (J, len(bins) + 2); the first is the missing value's."""
         present = np.array([value is not None for value in histogram.values], dtype=bool)
         known = [value for value in histogram.values if value is not None]
-        kind: Any = "datetime64[us]" if isinstance(bins[0], date) else float
+        dates = isinstance(bins[0], date)
+        kind: Any = "datetime64[us]" if dates else float
         try:
-            if not histogram.ordered:
+            # numpy would read a number as microseconds since 1970
+            if not histogram.ordered or any(isinstance(value, date | np.datetime64) != dates for value in known):
                 raise ValueError
             place = np.searchsorted(np.array(bins, dtype=kind), np.array(known, dtype=kind), side="right")
         except (TypeError, ValueError):
@@ -134,7 +137,7 @@ def entropy_l(counts: ValueCounts) -> FloatArray:
     return np.where(_even(counts), counts.distinct.astype(float), np.exp(entropy))
 
 
-def recursive_c(counts: ValueCounts, l: int) -> FloatArray:  # noqa: E741
+def recursive_c(counts: ValueCounts, l: int) -> FloatArray:
     """r_1 / (r_l + ... + r_m): recursive (c,l)-diversity holds for every c above it. Infinite below l values."""
     with np.errstate(divide="ignore"):
         ratio: FloatArray = np.divide(counts.top, _tail(counts, l))
@@ -143,17 +146,18 @@ def recursive_c(counts: ValueCounts, l: int) -> FloatArray:  # noqa: E741
 
 def _even(counts: ValueCounts) -> npt.NDArray[np.bool_]:
     """Whether all values of a class are equally frequent."""
-    return counts.top * counts.distinct == counts.sizes
+    even: npt.NDArray[np.bool_] = counts.top * counts.distinct == counts.sizes
+    return even
 
 
-def _tail(counts: ValueCounts, l: int) -> IntArray:  # noqa: E741
+def _tail(counts: ValueCounts, l: int) -> IntArray:
     """r_l + ... + r_m of each class."""
     descending = counts.entry[np.lexsort((-counts.entry, counts.row))]
     rank = np.arange(len(descending)) - np.repeat(counts.counts.indptr[:-1], counts.distinct)
     return counts.row_sum(np.where(rank >= l - 1, descending, 0))
 
 
-def _entropy_at_least(counts: ValueCounts, l: Fraction) -> npt.NDArray[np.bool_]:  # noqa: E741
+def _entropy_at_least(counts: ValueCounts, l: Fraction) -> npt.NDArray[np.bool_]:
     """Whether exp(H) >= l. Even classes are compared as integers, classes near the limit with `DIGITS` digits."""
     measured = entropy_l(counts)
     holds = measured >= float(l)
@@ -164,7 +168,7 @@ def _entropy_at_least(counts: ValueCounts, l: Fraction) -> npt.NDArray[np.bool_]
     return holds
 
 
-def _entropy_excess(row: list[int], l: Fraction) -> Decimal:  # noqa: E741
+def _entropy_excess(row: list[int], l: Fraction) -> Decimal:
     """f (H - ln l). Uneven counts can meet a whole l too, (4, 1, 1, 1, 1) has exp(H) = 4, so dust counts as zero."""
     size = sum(row)
     with localcontext(prec=DIGITS):

@@ -32,7 +32,7 @@ class PopulationModel(PrivacyModel):
         return classes.population
 
     def impossible(self, classes: ClassStatistics) -> str | None:
-        """A table of which the people are a part cannot be smaller than they are many."""
+        """A population smaller than the table cannot contain it."""
         people = int(self.matching(classes).sum()) + (classes.population_unmatched or 0)
         if people < classes.n:
             return (

@@ -55,9 +55,6 @@ class TCloseness(SensitiveModel):
         kind = f"{self.distance or 'hierarchical'} " if self.distance or self.hierarchy else ""
         return f"the {kind}earth mover's distance of {self.column} from the whole table is at most {self.t:g} in every class"
 
-    def shortfall(self, everybody: ClassStatistics) -> str:
-        raise AssertionError("the whole table has the distance 0 from itself")
-
     def _transport(self, classes: ClassStatistics) -> Transport:
         histogram = self.histogram(classes)
         if self.hierarchy is not None:
@@ -67,7 +64,7 @@ class TCloseness(SensitiveModel):
                 f"privacy.{self.name}.distance: {self.column!r} holds neither numbers nor dates, so its values have no "
                 "order; choose equal, or hierarchical with a hierarchy"
             )
-        return distance_to_table(histogram, self.distance)
+        return distance_to_table(histogram, ordered=None if self.distance is None else self.distance == "ordered")
 
     def _along(self, hierarchy: Hierarchy, histogram: Histogram) -> Transport:
         present = [value for value, count in zip(histogram.values, histogram.total, strict=True) if count]
@@ -80,9 +77,7 @@ class TCloseness(SensitiveModel):
             ) from None
 
 
-def distance_to_table(histogram: Histogram, distance: Literal["equal", "ordered"] | None = None) -> Transport:
-    """The distance of each class to the table: ordered for numbers and dates, else equal, unless one is named."""
+def distance_to_table(histogram: Histogram, *, ordered: bool | None = None) -> Transport:
+    """The distance of each class to the table: ordered for numbers and dates, else equal, unless told."""
     counts = ValueCounts.of(histogram.counts)
-    if distance == "ordered" or (distance is None and histogram.ordered):
-        return ordered_distance(counts)
-    return equal_distance(counts)
+    return ordered_distance(counts) if (histogram.ordered if ordered is None else ordered) else equal_distance(counts)

@@ -59,7 +59,8 @@ class ValueCounts:
     @cached_property
     def distinct(self) -> IntArray:
         """Distinct values in each class, shape (J,)."""
-        return np.diff(self.counts.indptr).astype(np.int64)
+        bounds: IntArray = np.asarray(self.counts.indptr, dtype=np.int64)
+        return bounds[1:] - bounds[:-1]
 
     @cached_property
     def top(self) -> IntArray:

@@ -57,7 +57,8 @@ def append(home: Home, action: str, dataset: str, version: str, manifest: str) -
         previous=hash_of(lines[-1]) if lines else FIRST,
     )
     # Written as a whole and renamed: a line is there or it is not, whatever kills the process.
-    write_file(home.ledger, "".join(f"{line}\n" for line in [*lines, json.dumps(vars(entry), sort_keys=True)]))
+    lines.append(json.dumps(vars(entry), sort_keys=True))
+    write_file(home.ledger, "".join(f"{line}\n" for line in lines), public=True)
     return entry
 
 

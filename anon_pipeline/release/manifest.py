@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import anon_pipeline
-from anon_pipeline.spec import ReleaseSpec, Role
+from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.tables import IntArray
 
 FORMAT = 1
@@ -51,11 +51,8 @@ def version_of(source_hash: str, spec: ReleaseSpec, content_hashes: dict[str, st
 
 
 def lineage(spec: ReleaseSpec) -> dict[str, list[str]]:
-    """The source columns each released column is made from: a quasi-identifier's class depends on all of them."""
-    return {
-        name: spec.quasi_identifiers if spec.columns[name].role is Role.QUASI_IDENTIFIER else [name]
-        for name in spec.released
-    }
+    """The source columns whose values each released column shows (which people share a class depends on more)."""
+    return {name: [name] for name in spec.released}
 
 
 def class_sizes(sizes: IntArray) -> dict[str, Any]:
@@ -75,3 +72,14 @@ def class_sizes(sizes: IntArray) -> dict[str, Any]:
         "largest": int(sizes.max()),
         "groups": groups,
     }
+
+
+def finite(content: Any) -> Any:
+    """The same plain data with every number that is not finite, or not a number, as None: JSON has no infinity."""
+    if isinstance(content, dict):
+        return {key: finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [finite(value) for value in content]
+    if isinstance(content, float) and not np.isfinite(content):
+        return None
+    return content.item() if isinstance(content, np.generic) else content

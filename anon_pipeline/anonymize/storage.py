@@ -1,0 +1,121 @@
+"""Cells and fitted trees as files of the private zone: plain arrays and JSON, nothing that runs code when read.
+
+Both hold the values of the table's columns, also the rare ones, so neither belongs into a release folder.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from anon_pipeline.anonymize.classes import Partition
+from anon_pipeline.anonymize.recode import CategorySummary, OrderedSummary, Summary
+from anon_pipeline.anonymize.tree import SplitFeature, SplitTree
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec import ColumnType
+from anon_pipeline.tables import Cells, Domain
+
+FORMAT = 1
+NODE_ARRAYS = ("feature", "threshold", "left", "right", "leaf")
+ORDERED_ARRAYS = ("representative", "withheld", "low", "high", "known", "missing")
+SPARSE_ARRAYS = ("data", "indices", "indptr")
+
+
+def save_cells(cells: Cells, folder: Path) -> None:
+    """Write cells into a folder, as `cells.npz` and `domains.json`."""
+    np.savez(folder / "cells.npz", codes=cells.codes, counts=cells.counts, guidance=cells.guidance)
+    (folder / "domains.json").write_text(json.dumps([_domain_to_json(domain) for domain in cells.domains]))
+
+
+def load_cells(folder: Path) -> Cells:
+    """Read what `save_cells` wrote."""
+    domains = tuple(_domain_from_json(one) for one in json.loads((folder / "domains.json").read_text()))
+    with np.load(folder / "cells.npz", allow_pickle=False) as arrays:
+        return Cells(domains, arrays["codes"], arrays["counts"], arrays["guidance"])
+
+
+def fitted_to_json(parameters: dict[str, Any], fitted: dict[str, Any]) -> str:
+    """A fitted tree as text.
+
+    Parameters
+    ----------
+    parameters : of the estimator
+    fitted : its attributes `domains_`, `partition_`, `summaries_`, `sizes_` and `information_loss_`
+    """
+    partition: Partition = fitted["partition_"]
+    return json.dumps(
+        {
+            "format": FORMAT,
+            "parameters": parameters,
+            "domains": [_domain_to_json(domain) for domain in fitted["domains_"]],
+            "features": [{"column": axis.column, "rank": axis.rank.tolist()} for axis in partition.tree.features],
+            "nodes": {name: getattr(partition.tree, name).tolist() for name in NODE_ARRAYS},
+            "class_of_leaf": partition.class_of_leaf.tolist(),
+            "summaries": [_summary_to_json(summary) for summary in fitted["summaries_"]],
+            "sizes": fitted["sizes_"].tolist(),
+            "information_loss": fitted["information_loss_"],
+        }
+    )
+
+
+def fitted_from_json(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Parameters and attributes, as `fitted_to_json` takes them.
+
+    Raises
+    ------
+    InputError
+        For a file of another format.
+    """
+    content = json.loads(text)
+    if content.get("format") != FORMAT:
+        raise InputError("the tree was stored by another version of anon_pipeline; fit it again")
+    domains = tuple(_domain_from_json(one) for one in content["domains"])
+    features = tuple(SplitFeature(one["column"], np.array(one["rank"], np.int32)) for one in content["features"])
+    nodes = {
+        name: np.array(content["nodes"][name], float if name == "threshold" else np.int64) for name in NODE_ARRAYS
+    }
+    partition = Partition(SplitTree(features, **nodes), np.array(content["class_of_leaf"], np.int64))
+    return content["parameters"], {
+        "domains_": domains,
+        "partition_": partition,
+        "summaries_": [_summary_from_json(one, d) for one, d in zip(content["summaries"], domains, strict=True)],
+        "sizes_": np.array(content["sizes"], np.int64),
+        "information_loss_": content["information_loss"],
+    }
+
+
+def _domain_to_json(domain: Domain) -> dict[str, Any]:
+    return {
+        "name": domain.name,
+        "type": domain.type.value,
+        "number": domain.values.dtype.kind,
+        "values": domain.values.tolist(),
+        "counts": domain.counts.tolist(),
+        "storage": domain.storage,
+    }
+
+
+def _domain_from_json(content: dict[str, Any]) -> Domain:
+    number = {"i": np.int64, "f": np.float64}.get(content["number"], object)
+    values = np.array(content["values"], dtype=number)
+    counts = np.array(content["counts"], np.int64)
+    return Domain(content["name"], ColumnType(content["type"]), values, counts, content["storage"])
+
+
+def _summary_to_json(summary: Summary) -> dict[str, Any]:
+    if isinstance(summary, OrderedSummary):
+        return {name: getattr(summary, name).tolist() for name in ORDERED_ARRAYS}
+    members = {name: getattr(summary.members, name).tolist() for name in SPARSE_ARRAYS}
+    return {"representative": summary.representative.tolist(), "members": members}
+
+
+def _summary_from_json(content: dict[str, Any], domain: Domain) -> Summary:
+    if domain.ordered:
+        return OrderedSummary(domain, **{name: np.array(content[name]) for name in ORDERED_ARRAYS})
+    representative = np.array(content["representative"], np.int64)
+    members = tuple(np.array(content["members"][name], np.int64) for name in SPARSE_ARRAYS)
+    return CategorySummary(domain, representative, sparse.csr_array(members, shape=(len(representative), len(domain))))

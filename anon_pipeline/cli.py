@@ -1,0 +1,293 @@
+"""The commands: thin, each a few lines that read arguments, call one layer and show what came back.
+
+Progress and errors go to stderr; stdout has the summary, or with --json one JSON object and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.table import Table
+
+from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.home import Home
+from anon_pipeline.spec import ReleaseSpec, Role, load_privacy_model
+
+app = typer.Typer(
+    help="Turn a table of people into a release that may be published, and prove it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+releases = typer.Typer(help="Read and re-check what has been published.", no_args_is_help=True)
+app.add_typer(releases, name="releases")
+
+out, err = Console(), Console(stderr=True)
+
+BAD_INPUT, REFUSED = 2, 3
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
+
+
+@app.command()
+def run(
+    spec: Annotated[Path, typer.Argument(help="A release.yaml, or the folder it lies in.")],
+    engine: Annotated[str, typer.Option(help="duckdb, or spark where that extra is installed.")] = "duckdb",
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of the engine; all cores where absent.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Memory limit of the engine, for example 4GB.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the whole graph of a dataset: released (exit 0), bad input (2), or refused by a check (3)."""
+    policy = ReleaseSpec.load(spec)
+    home = Home.default().prepare()
+    _show_progress()
+    from anon_pipeline.pipeline.launch import launch
+    from anon_pipeline.pipeline.runtime import Runtime
+
+    outcome = launch(
+        policy, home, Runtime(home=str(home.root), engine_name=engine, threads=threads, memory_limit=memory)
+    )
+    if as_json:
+        _print_json(outcome.to_json())
+    elif outcome.exit_code == 0:
+        _show_release(outcome.manifest, outcome.folder, outcome.new)
+    else:
+        for sentence in outcome.failures:
+            err.print(f"[bold red]{'Refused' if outcome.exit_code == REFUSED else 'Not released'}[/]: ", end="")
+            err.print(sentence, markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(outcome.exit_code)
+
+
+@app.command()
+def verify(
+    table: Annotated[Path, typer.Argument(help="Any CSV or Parquet table.")],
+    spec: Annotated[Path | None, typer.Option(help="Judge it by this spec.")] = None,
+    quasi_identifiers: Annotated[str | None, typer.Option(help="Or by these columns: a,b,c.")] = None,
+    k: Annotated[int | None, typer.Option(min=2, help="People a class must have at least.")] = None,
+    sensitive: Annotated[str | None, typer.Option(help="Columns to measure inference for: x,y.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Judge a table by reading it afresh: it holds (exit 0) or does not (3)."""
+    from anon_pipeline.engine.duckdb import DuckDBEngine
+    from anon_pipeline.privacy.verdict import verify_table
+
+    if (spec is None) == (quasi_identifiers is None):
+        raise InputError("name either --spec, or --quasi-identifiers with --k")
+    with tempfile.TemporaryDirectory() as scratch:
+        engine = DuckDBEngine(Path(scratch))
+        if spec is not None:
+            policy = ReleaseSpec.load(spec)
+            known = policy.with_role(Role.SENSITIVE)
+            file = engine.import_table(table, Path(scratch), known)
+            verdict = verify_table(
+                engine, file, policy.quasi_identifiers, policy.privacy, known, allowed=policy.released
+            )
+        else:
+            if k is None:
+                raise InputError("--k is missing: say how many people a class must have at least")
+            named = _names(sensitive)
+            file = engine.import_table(table, Path(scratch), named)
+            demand = load_privacy_model("k_anonymity").model_validate({"k": k})
+            verdict = verify_table(engine, file, _names(quasi_identifiers), (demand,), named)
+    if as_json:
+        _print_json(verdict.to_json())
+    else:
+        shown = Table(title=f"{table.name}: {'holds' if verdict.holds else 'does not hold'}", title_justify="left")
+        for heading in ("demand", "measured", "classes that fail", "holds"):
+            shown.add_column(heading)
+        for finding in verdict.findings:
+            shown.add_row(finding.demand, _number(finding.measured), f"{finding.failing:,}", _yes(finding.holds))
+        out.print(shown)
+        out.print(
+            f"{verdict.rows:,} rows in {verdict.classes:,} classes; the smallest has {verdict.smallest_class:,}; "
+            f"{verdict.rows_below:,} rows stand in classes that are too small"
+        )
+        for column, measures in verdict.sensitive.items():
+            told = ", ".join(f"{name} {_number(value)}" for name, value in measures.items())
+            out.print(f"{column}: {told}", markup=False)
+        for problem in verdict.problems:
+            out.print(problem, markup=False)
+    raise typer.Exit(0 if verdict.holds else REFUSED)
+
+
+@app.command()
+def profile(
+    table: Annotated[Path, typer.Argument(help="Any CSV or Parquet table.")],
+    out_file: Annotated[Path | None, typer.Option("--out", help="Write the proposed spec to this file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Propose a spec: types, identifiers, quasi-identifiers, near-unique columns, columns that determine others."""
+    from anon_pipeline.engine.duckdb import DuckDBEngine
+    from anon_pipeline.privacy.profile import profile_table
+
+    with tempfile.TemporaryDirectory() as scratch:
+        found = profile_table(DuckDBEngine(Path(scratch)), table, Path(scratch))
+    if out_file is not None:
+        if out_file.exists():
+            raise InputError(f"{out_file}: exists already; a policy is not overwritten")
+        try:
+            out_file.write_text(found.to_yaml(out_file.parent), encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"{out_file}: cannot be written ({error.strerror})") from None
+    if as_json:
+        _print_json(found.to_json())
+    elif out_file is None:
+        sys.stdout.write(found.to_yaml(Path(".")))
+    else:
+        err.print(f"wrote {out_file}; decide its lines marked DECIDE, then run it")
+
+
+@releases.command("list")
+def list_releases(as_json: AsJson = False) -> None:
+    """All releases, oldest first."""
+    from anon_pipeline.release import ledger
+
+    entries = ledger.read(Home.default())
+    if as_json:
+        _print_json({"releases": [vars(entry) for entry in entries]})
+        return
+    shown = Table()
+    for heading in ("#", "time", "dataset", "version", "action"):
+        shown.add_column(heading)
+    for entry in entries:
+        shown.add_row(str(entry.sequence), entry.time, entry.dataset, entry.version, entry.action)
+    out.print(shown)
+
+
+@releases.command("show")
+def show_release(version: str, as_json: AsJson = False) -> None:
+    """One release: what was asked, what holds, what it cost."""
+    from anon_pipeline.release import ledger
+
+    home = Home.default()
+    entry = next((entry for entry in ledger.read(home) if entry.version == version), None)
+    if entry is None:
+        raise InputError(f"{version}: there is no such release; see `anon-pipeline releases list`")
+    folder = home.releases / entry.dataset / entry.version
+    try:
+        content = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise InputError(f"{version}: its manifest cannot be read; run `anon-pipeline releases verify`") from None
+    if as_json:
+        _print_json(content)
+    else:
+        _show_release(content, folder, True)
+
+
+@releases.command("verify")
+def verify_releases(as_json: AsJson = False) -> None:
+    """Re-check the ledger's chain and every file hash: all is as it was (exit 0) or not (3)."""
+    from anon_pipeline.release import ledger
+
+    problems = ledger.verify(Home.default())
+    if as_json:
+        _print_json({"holds": not problems, "problems": problems})
+    else:
+        for problem in problems:
+            err.print(problem, markup=False)
+        if not problems:
+            out.print(f"{len(ledger.read(Home.default()))} ledger lines and all their files are what they were")
+    raise typer.Exit(REFUSED if problems else 0)
+
+
+@app.command()
+def ui(port: Annotated[int, typer.Option(help="Port on the loopback address.")] = 3000) -> None:
+    """Open Dagster's web UI and daemon on loopback, for the datasets under data/."""
+    from anon_pipeline.pipeline.instance import dagster_home
+
+    home = Home.default().prepare()
+    environment = os.environ | {"DAGSTER_HOME": str(dagster_home(home)), "ANON_PIPELINE_HOME": str(home.root)}
+    command = [sys.executable, "-m", "dagster", "dev", "-h", "127.0.0.1", "-p", str(port)]
+    os.execve(sys.executable, [*command, "-m", "anon_pipeline.definitions"], environment)
+
+
+def main() -> None:
+    """The console script: a sentence and an exit code for what the user can mend, never a traceback."""
+    try:
+        sys.exit(app(standalone_mode=False, prog_name="anon-pipeline") or 0)
+    except InputError as error:
+        _fail(str(error), BAD_INPUT)
+    except Refused as error:
+        _fail(str(error), REFUSED)
+    except typer.Abort:
+        _fail("stopped", 130)
+    except KeyboardInterrupt:
+        _fail("stopped", 130)
+    except Exception as error:
+        show: Callable[..., Any] | None = getattr(error, "show", None)  # click's own usage errors
+        if show is None:
+            raise
+        show()
+        sys.exit(BAD_INPUT)
+
+
+def _fail(sentence: str, code: int) -> None:
+    err.print(f"anon-pipeline: {sentence}", markup=False, highlight=False, soft_wrap=True)
+    sys.exit(code)
+
+
+def _show_progress() -> None:
+    handler = RichHandler(console=err, show_path=False, show_level=False, markup=False)
+    logger = logging.getLogger("anon_pipeline")
+    logger.handlers, logger.propagate = [handler], False
+    logger.setLevel(logging.INFO)
+
+
+def _show_release(manifest: dict[str, Any], folder: Path | None, new: bool) -> None:
+    shown = Table(title=f"{manifest['dataset']} {manifest['version']}", title_justify="left", show_header=False)
+    shown.add_column(style="bold")
+    shown.add_column()
+    rows, measured = manifest["rows"], manifest["measured"]
+    sizes = measured["class_sizes"]
+    shown.add_row("state", "released" if new else "stands already; nothing new was published")
+    shown.add_row("people", f"{rows['released']:,} released, {rows['suppressed']:,} suppressed")
+    shown.add_row("classes", f"{sizes['classes']:,}; the smallest has {sizes['smallest']:,} people")
+    shown.add_row("information lost", f"{measured['information_loss']['mean']:.1%} of the quasi-identifiers' variance")
+    for finding in manifest["verified"]:
+        shown.add_row("demand", f"{finding['demand']}: measured {_number(finding['measured'])}")
+    for metric, one in manifest["utility"]["metrics"].items():
+        shown.add_row(
+            metric,
+            f"{_interval(one['before'])} before, {_interval(one['after'])} after; "
+            f"difference {_interval(one['difference'], sign='+')}",
+        )
+    if folder is not None:
+        shown.add_row("folder", str(folder))
+    out.print(shown)
+
+
+def _interval(estimate: dict[str, float | None], sign: str = "") -> str:
+    if estimate["mean"] is None:
+        return "not defined"
+    text = f"{estimate['mean']:{sign}.4f}"
+    if estimate["low"] is None:
+        return text
+    return f"{text} ({estimate['low']:{sign}.4f} to {estimate['high']:{sign}.4f})"
+
+
+def _number(value: float | None) -> str:
+    return "infinite" if value is None else f"{value:,.4g}" if isinstance(value, float) and value % 1 else f"{value:,.0f}"
+
+
+def _yes(holds: bool) -> str:
+    return "yes" if holds else "NO"
+
+
+def _names(text: str | None) -> list[str]:
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def _print_json(content: dict[str, Any]) -> None:
+    from anon_pipeline.release.manifest import finite
+
+    sys.stdout.write(json.dumps(finite(content), indent=2, default=str) + "\n")

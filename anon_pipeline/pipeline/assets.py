@@ -1,0 +1,363 @@
+"""The assets of a dataset, in the order in which a person's row passes through them from source to release."""
+
+import base64
+import dataclasses
+import pickle
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.recode import OrderedSummary, Summary, shown_table
+from anon_pipeline.anonymize.storage import load_cells, save_cells
+from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.learning.cells import folds_of_sample, guided_cells
+from anon_pipeline.learning.guide import name_of, task_of, train
+from anon_pipeline.learning.utility import measure_utility
+from anon_pipeline.pipeline.checks import RAW_CHECKS, candidate_check_names, require_answers
+from anon_pipeline.pipeline.runtime import Runtime, log
+from anon_pipeline.privacy.judge import statistics_of
+from anon_pipeline.privacy.measures import describe
+from anon_pipeline.privacy.risk import reidentification_risk
+from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.release import manifest
+from anon_pipeline.release.charts import class_size_chart
+from anon_pipeline.release.publish import CLASSES, DATA, REPORT, publish
+from anon_pipeline.spec import ReleaseSpec, Role
+
+ASSETS = ("raw_data", "trained_model", "predictions", "anonymizer_tree", "anonymized_table", "utility", "release")
+
+
+def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
+    """The seven assets of a dataset, under a key that starts with its name."""
+    common: dict[str, Any] = {
+        "key_prefix": spec.dataset,
+        "group_name": spec.dataset,
+        "owners": [spec.owner or "team:data-stewards"],
+        "code_version": manifest.code_hash()[:12],
+    }
+
+    def key(name: str) -> dg.AssetKey:
+        return dg.AssetKey([spec.dataset, name])
+
+    @dg.asset(
+        **common,
+        kinds={"duckdb", "parquet"},
+        description=f"The people of {spec.source.path}, typed as the spec says, without excluded columns. Private.",
+    )
+    def raw_data(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
+        with runtime.step(context, spec, "raw_data") as noted:
+            facts: dict[str, Any] = {}
+            with runtime.stages(spec).store("raw_data", {}, facts) as folder:
+                stored = runtime.engine().store_source(spec, folder / DATA)
+                facts |= stored.to_json()
+            noted["people"] = stored.rows
+            log.info("%s: %s people, %s columns", spec.dataset, f"{stored.rows:,}", len(stored.columns))
+        return dg.MaterializeResult(
+            data_version=dg.DataVersion(stored.content_hash),
+            metadata={
+                "dagster/row_count": stored.rows,
+                "dagster/column_schema": dg.TableSchema(
+                    [
+                        dg.TableColumn(one.name, one.storage, f"{one.role}: {spec.columns[one.name].why or one.type}")
+                        for one in stored.columns
+                    ]
+                ),
+                "source": spec.source.path,
+                "content_hash": stored.content_hash,
+            },
+        )
+
+    @dg.asset(
+        **common,
+        deps=[key("raw_data")],
+        kinds={"scikitlearn"},
+        description="The model M that guides the grouping, fitted on the raw data (and once per fold). Private.",
+    )
+    def trained_model(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
+        with runtime.step(context, spec, "trained_model") as noted:
+            stages = runtime.stages(spec)
+            raw = stages.load("raw_data")
+            types = SourceFacts.from_json(raw.facts).types()
+            people = runtime.engine().sample(raw.folder / DATA, spec, types, spec.guide.sample)
+            folds, guide = folds_of_sample(people.hash, spec.guide)
+            trained = train(
+                people.features,
+                people.target,
+                guide,
+                task_of(types[spec.target]),
+                {name: types[name] for name in spec.features},
+                spec.seed,
+                folds,
+                runtime.tracking().load_model,
+            )
+            facts = {"model": name_of(spec.guide.model), "people": len(people.target)}
+            with stages.store("trained_model", {"raw_data": raw}, facts) as folder:
+                (folder / "model.pickle").write_bytes(pickle.dumps(trained))
+                np.save(folder / "sample.npy", people.hash)
+            noted.update(facts)
+        return dg.MaterializeResult(metadata={**facts, "guidance": f"{spec.guide.on}, {spec.guide.predictions}"})
+
+    @dg.asset(
+        **common,
+        deps=[key("raw_data"), key("trained_model")],
+        kinds={"scikitlearn", "duckdb"},
+        description="What M says of everyone, summed per distinct quasi-identifier tuple (cell). Private.",
+    )
+    def predictions(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
+        with runtime.step(context, spec, "predictions") as noted:
+            stages = runtime.stages(spec)
+            raw = stages.load("raw_data")
+            model = stages.load("trained_model", {"raw_data": raw})
+            types = SourceFacts.from_json(raw.facts).types()
+            trained = pickle.loads((model.folder / "model.pickle").read_bytes())  # our own file, in our own zone
+            cells = guided_cells(
+                runtime.engine(), raw.folder / DATA, spec, types, trained, np.load(model.folder / "sample.npy")
+            )
+            facts = {"people": cells.n, "cells": len(cells.counts)}
+            with stages.store("predictions", {"raw_data": raw, "trained_model": model}, facts) as folder:
+                save_cells(cells, folder)
+            noted.update(facts)
+            log.info("%s: %s distinct people", spec.dataset, f"{len(cells.counts):,}")
+        return dg.MaterializeResult(metadata={"dagster/row_count": cells.n, "cells": len(cells.counts)})
+
+    @dg.asset(
+        **common,
+        deps=[key("predictions")],
+        kinds={"scikitlearn"},
+        description="The decision tree that puts at least k people who look alike, also to M, into a class. Private.",
+    )
+    def anonymizer_tree(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
+        with runtime.step(context, spec, "anonymizer_tree") as noted:
+            stages = runtime.stages(spec)
+            cells_stage = stages.load("predictions")
+            tree = tree_of(spec).fit_cells(load_cells(cells_stage.folder))
+            facts = {"classes": len(tree.sizes_), "information_loss": mean_loss(tree.information_loss_)}
+            with stages.store("anonymizer_tree", {"predictions": cells_stage}, facts) as folder:
+                tree.save(folder / "tree.json")
+            noted.update(facts)
+            log.info("%s: %s classes", spec.dataset, f"{len(tree.sizes_):,}")
+        return dg.MaterializeResult(
+            metadata={
+                **_size_metadata(manifest.class_sizes(tree.sizes_)),
+                "information_loss": facts["information_loss"],
+            }
+        )
+
+    @dg.asset(
+        **common,
+        deps=[key("raw_data"), key("predictions"), key("anonymizer_tree")],
+        kinds={"duckdb", "parquet"},
+        description="The candidate: everyone shown as their class shows itself. Nobody reads it before its checks pass.",
+    )
+    def anonymized_table(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
+        with runtime.step(context, spec, "anonymized_table") as noted:
+            stages = runtime.stages(spec)
+            raw = stages.load("raw_data")
+            cells_stage = stages.load("predictions", {"raw_data": raw})
+            tree_stage = stages.load("anonymizer_tree", {"predictions": cells_stage})
+            tree, cells = AnonymizerTree.load(tree_stage.folder / "tree.json"), load_cells(cells_stage.folder)
+            class_of_cell = tree.partition_.apply(cells.codes)
+            suppressed = int(cells.counts[class_of_cell < 0].sum())
+            facts = {
+                "suppressed": suppressed,
+                "released": cells.n - suppressed,
+                "bounds": {summary.domain.name: _bounds(summary) for summary in tree.summaries_},
+                "information_loss": tree.information_loss_,
+            }
+            made_from = {"raw_data": raw, "predictions": cells_stage, "anonymizer_tree": tree_stage}
+            with stages.store("anonymized_table", made_from, facts) as folder:
+                shown = shown_table(tree.summaries_, spec.recode.form)
+                runtime.engine().write_release(
+                    raw.folder / DATA, cells.domains, cells, class_of_cell, shown, spec.released, folder / DATA
+                )
+                tree.classes_.to_parquet(folder / CLASSES, index=False)
+                if spec.recode.form == "range":
+                    shown.to_pandas().to_parquet(folder / "ranges.parquet", index=False)
+            columns = runtime.engine().columns(stages.load("anonymized_table").folder / DATA)
+            noted.update(released=facts["released"], suppressed=suppressed)
+        return dg.MaterializeResult(
+            metadata={
+                "dagster/row_count": facts["released"],
+                "dagster/column_schema": _schema(spec, columns),
+                "dagster/column_lineage": _lineage(spec, key("raw_data")),
+                "suppressed": suppressed,
+                **_size_metadata(manifest.class_sizes(tree.sizes_)),
+            }
+        )
+
+    @dg.asset(
+        **common,
+        deps=[key("raw_data"), key("anonymized_table")],
+        kinds={"scikitlearn", "mlflow"},
+        description="Accuracy before and after, cross-validated: everything is fitted on training parts, and both "
+        "models are scored on the same untouched raw rows.",
+    )
+    def utility(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
+        with runtime.step(context, spec, "utility") as noted:
+            stages = runtime.stages(spec)
+            raw = stages.load("raw_data")
+            types = SourceFacts.from_json(raw.facts).types()
+            people = runtime.engine().sample(raw.folder / DATA, spec, types, spec.utility.sample)
+            frame = pd.concat([people.features, people.target], axis=1)
+
+            def anonymize(part: pd.DataFrame, guidance: np.ndarray) -> pd.DataFrame:
+                tree = tree_of(spec, form="value").fit(part[spec.quasi_identifiers], guidance)
+                return part.assign(**tree.transform(part[spec.quasi_identifiers]))
+
+            measured = measure_utility(
+                frame,
+                spec.target,
+                {name: types[name] for name in spec.features},
+                task_of(types[spec.target]),
+                spec.guide,
+                spec.utility.folds,
+                spec.seed,
+                anonymize,
+                runtime.tracking().load_model,
+                lambda done, folds: log.info("%s: utility, fold %s of %s", spec.dataset, done, folds),
+            )
+            facts = measured.as_dict()
+            with stages.store("utility", {"raw_data": raw}, facts):
+                pass
+            for metric, comparison in measured.metrics.items():
+                for when in ("before", "after", "difference"):
+                    noted[f"{metric}_{when}"] = getattr(comparison, when).mean
+        return dg.MaterializeResult(metadata=_utility_metadata(facts))
+
+    @dg.asset(
+        **common,
+        deps=[key("raw_data"), key("predictions"), key("anonymizer_tree"), key("anonymized_table"), key("utility")],
+        kinds={"parquet", "mlflow"},
+        description="The published release: re-read from the disk, counted once more, entered into the ledger.",
+    )
+    def release(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
+        with runtime.step(context, spec, "release") as noted:
+            stages, engine = runtime.stages(spec), runtime.engine()
+            raw = stages.load("raw_data")
+            cells_stage = stages.load("predictions", {"raw_data": raw})
+            tree_stage = stages.load("anonymizer_tree", {"predictions": cells_stage})
+            candidate = stages.load("anonymized_table", {"raw_data": raw, "anonymizer_tree": tree_stage})
+            measured = stages.load("utility", {"raw_data": raw})
+            answers = [
+                *require_answers(runtime, spec, "source_checks", {"raw_data": raw}, list(RAW_CHECKS)),
+                *require_answers(
+                    runtime, spec, "candidate_checks", {"anonymized_table": candidate}, candidate_check_names(spec)
+                ),
+            ]
+            source = SourceFacts.from_json(raw.facts)
+            released = engine.classes(candidate.folder / DATA, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
+            classes = statistics_of(released)
+            people_before = ClassStatistics(sizes=load_cells(cells_stage.folder).counts)
+            facts = {
+                "source": {
+                    "rows": source.rows,
+                    "content_hash": source.content_hash,
+                    "columns": source.to_json()["columns"],
+                },
+                "rows": {
+                    "source": source.rows,
+                    "released": candidate.facts["released"],
+                    "suppressed": candidate.facts["suppressed"],
+                },
+                "measured": {
+                    "class_sizes": manifest.class_sizes(released.sizes),
+                    "information_loss": {
+                        "columns": candidate.facts["information_loss"],
+                        "mean": mean_loss(candidate.facts["information_loss"]),
+                    },
+                    "sensitive": describe(classes),
+                    "risk": {
+                        "before": _plain(reidentification_risk(people_before)),
+                        "after": _plain(reidentification_risk(classes)),
+                    },
+                },
+                "utility": measured.facts,
+                "checks": answers,
+                "runs": {"dagster": context.run.run_id, "mlflow": noted["mlflow_run"]},
+            }
+            published = publish(runtime.place(), spec, engine, candidate.folder, manifest.finite(facts))
+            noted.update(version=published.version, smallest_class=int(released.sizes.min()), new=published.new)
+            state = "published" if published.new else "stands already, nothing new is published"
+            log.info("%s: release %s %s", spec.dataset, published.version, state)
+        return dg.MaterializeResult(
+            data_version=dg.DataVersion(published.version),
+            metadata={
+                "version": published.version,
+                "state": state,
+                "folder": dg.MetadataValue.path(str(published.folder)),
+                "report": dg.MetadataValue.path(str(published.folder / REPORT)),
+                "dagster/row_count": candidate.facts["released"],
+                "dagster/column_schema": _schema(spec, engine.columns(published.folder / DATA)),
+                "dagster/column_lineage": _lineage(spec, key("anonymized_table")),
+                **_size_metadata(manifest.class_sizes(released.sizes)),
+                **_utility_metadata(measured.facts),
+            },
+        )
+
+    return [raw_data, trained_model, predictions, anonymizer_tree, anonymized_table, utility, release]
+
+
+def tree_of(spec: ReleaseSpec, form: str | None = None) -> AnonymizerTree:
+    """The unfitted anonymizer of a spec."""
+    return AnonymizerTree(
+        k=spec.k,
+        spread=spec.guide.spread,
+        orders=spec.guide.orders,
+        grids={name: column.grid for name, column in spec.columns.items() if column.grid is not None},
+        form=form or spec.recode.form,  # type: ignore[arg-type]
+        random_state=spec.seed,
+    )
+
+
+def mean_loss(losses: Mapping[str, float]) -> float:
+    return float(np.mean(list(losses.values())))
+
+
+def _bounds(summary: Summary) -> list[Any] | None:
+    """The grid points that enclose an ordered column, for the check that no released number lies beyond them."""
+    if not isinstance(summary, OrderedSummary):
+        return None
+    told = summary.known > 0
+    return [summary.low[told].min().item(), summary.high[told].max().item()] if told.any() else [0, 0]
+
+
+def _plain(value: Any) -> Any:
+    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
+
+
+def _schema(spec: ReleaseSpec, columns: dict[str, str]) -> dg.TableSchema:
+    return dg.TableSchema([dg.TableColumn(name, columns[name], str(spec.columns[name].role)) for name in spec.released])
+
+
+def _lineage(spec: ReleaseSpec, upstream: dg.AssetKey) -> dg.TableColumnLineage:
+    return dg.TableColumnLineage(
+        {
+            name: [dg.TableColumnDep(asset_key=upstream, column_name=source) for source in sources]
+            for name, sources in manifest.lineage(spec).items()
+        }
+    )
+
+
+def _size_metadata(sizes: dict[str, Any]) -> dict[str, Any]:
+    picture = base64.b64encode(class_size_chart(sizes["groups"]).encode()).decode()
+    return {
+        "classes": sizes["classes"],
+        "smallest_class": sizes["smallest"],
+        "class_sizes": dg.MetadataValue.md(f"![people by the size of their class](data:image/svg+xml;base64,{picture})"),
+    }
+
+
+def _utility_metadata(facts: dict[str, Any]) -> dict[str, Any]:
+    rows = ["| score | before | after | difference (95 % interval) |", "|---|---|---|---|"]
+    for metric, comparison in facts["metrics"].items():
+        before, after, difference = (comparison[when] for when in ("before", "after", "difference"))
+        if difference["mean"] is None or before["mean"] is None or after["mean"] is None:
+            rows.append(f"| {metric} | not defined | not defined | not defined |")
+            continue
+        interval = "" if difference["low"] is None else f" ({difference['low']:+.4f} to {difference['high']:+.4f})"
+        rows.append(f"| {metric} | {before['mean']:.4f} | {after['mean']:.4f} | {difference['mean']:+.4f}{interval} |")
+    return {"accuracy": dg.MetadataValue.md("\n".join(rows)), "utility_rows": facts["rows"]}

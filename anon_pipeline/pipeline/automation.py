@@ -1,0 +1,73 @@
+"""What starts a run by itself: the job of a dataset, its schedule, and the sensor that watches its source."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from anon_pipeline.home import sha256_of
+from anon_pipeline.spec import ReleaseSpec
+
+if TYPE_CHECKING:  # Dagster exports the function but not the type it returns
+    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
+
+#: Runs that carry the same value of this tag go one after the other (dagster.yaml).
+DATASET_TAG = "anon_pipeline/dataset"
+
+
+def build_job(spec: ReleaseSpec) -> "UnresolvedAssetJobDefinition":
+    """The whole graph of a dataset, checks included, in one process (a process a step costs seconds of imports)."""
+    return dg.define_asset_job(
+        f"{spec.dataset}_release",
+        selection=dg.AssetSelection.groups(spec.dataset),
+        executor_def=dg.in_process_executor,
+        description=f"From the source of {spec.dataset} to a checked release, or to a refusal.",
+        tags={DATASET_TAG: spec.dataset},
+    )
+
+
+def build_schedule(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition") -> dg.ScheduleDefinition | None:
+    """The schedule that the spec states, in UTC; running as soon as the daemon does."""
+    if spec.schedule is None:
+        return None
+    return dg.ScheduleDefinition(
+        name=f"{spec.dataset}_schedule",
+        job=job,
+        cron_schedule=spec.schedule,
+        execution_timezone="UTC",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        description=f"Releases {spec.dataset} at {spec.schedule!r} (UTC), as its spec says.",
+    )
+
+
+def build_sensor(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition") -> dg.SensorDefinition:
+    """Starts a run when the content of the source has changed, once per content; switched on in the UI."""
+
+    @dg.sensor(
+        name=f"{spec.dataset}_source_sensor",
+        job=job,
+        minimum_interval_seconds=60,
+        description=f"Starts a release when the content of {spec.source.path} has changed; each content once.",
+    )
+    def source_changed(context: dg.SensorEvaluationContext):
+        if not spec.source_path.exists():
+            return dg.SkipReason(f"{spec.source.path} is not there")
+        files = sorted(spec.source_path.rglob("*.parquet")) if spec.source_path.is_dir() else [spec.source_path]
+        stamp = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
+        cursor = json.loads(context.cursor or "{}")
+        if cursor.get("stamp") == stamp:
+            return dg.SkipReason(f"{spec.source.path} has not been touched")
+        content = _content(files)
+        context.update_cursor(json.dumps({"stamp": stamp, "content": content}))
+        if cursor.get("content") == content:
+            return dg.SkipReason(f"{spec.source.path} was touched, but its content is the same")
+        return dg.RunRequest(run_key=f"{content}-{spec.policy_hash[:12]}")
+
+    return source_changed
+
+
+def _content(files: list[Path]) -> str:
+    """One hash over the content of several files, in their order."""
+    return hashlib.sha256("".join(sha256_of(file) for file in files).encode()).hexdigest()

@@ -1,0 +1,241 @@
+"""The blocking checks: what is asked of the stored source and of the stored candidate before anything leaves."""
+
+import dataclasses
+import json
+from typing import Any
+
+import dagster as dg
+import numpy as np
+import pandas as pd
+
+from anon_pipeline.engine.base import Engine, SourceFacts
+from anon_pipeline.errors import Refused
+from anon_pipeline.home import write_file
+from anon_pipeline.pipeline.expectations import Answer, Question, ask
+from anon_pipeline.pipeline.runtime import Runtime
+from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.privacy.judge import judge, name_of, statistics_of
+from anon_pipeline.release.publish import DATA
+from anon_pipeline.spec import ReleaseSpec, Role
+
+RAW_CHECKS = ("has_columns", "has_types", "has_people", "has_target", "has_no_person_twice")
+CANDIDATE_CHECKS = ("has_released_columns_only", "has_values_of_the_source", "accounts_for_every_row")
+
+
+def candidate_check_names(spec: ReleaseSpec) -> list[str]:
+    """The checks on a candidate: one per demand of the spec, then the common ones."""
+    return [*(name_of(demand) for demand in spec.privacy), *CANDIDATE_CHECKS]
+
+
+def raw_questions(spec: ReleaseSpec, stored: SourceFacts) -> list[Question]:
+    """What must hold of the stored source; `stored` was counted from its file."""
+    named = pd.DataFrame([{"name": one.name, "type": one.type.value} for one in stored.columns])
+    expected = [name for name in spec.columns if spec.columns[name].role is not Role.EXCLUDE]
+    declared = {name: one.type.value for name, one in spec.columns.items() if one.type is not None}
+    wrong = [one.name for one in stored.columns if declared.get(one.name, one.type.value) != one.type.value]
+    target = next((one for one in stored.columns if one.name == spec.target), None)
+    totals = pd.DataFrame(
+        {
+            "rows": [stored.rows],
+            "wrong_types": [len(wrong)],
+            "target_values": [0 if target is None or target.missing else target.distinct],
+            "duplicate_persons": [stored.duplicate_persons],
+        }
+    )
+    return [
+        Question(
+            "has_columns",
+            f"the stored table has the {len(expected)} columns that the spec keeps",
+            "ExpectColumnDistinctValuesToEqualSet",
+            {"column": "name", "value_set": expected},
+            named,
+            measured=len(stored.columns),
+            remedy="run raw_data again",
+        ),
+        Question(
+            "has_types",
+            "no column is stored as another type than the spec declares",
+            "ExpectColumnMaxToBeBetween",
+            {"column": "wrong_types", "max_value": 0},
+            totals,
+            remedy="correct the type in the spec",
+        ),
+        Question(
+            "has_people",
+            f"at least k = {spec.k} people",
+            "ExpectColumnMinToBeBetween",
+            {"column": "rows", "min_value": spec.k},
+            totals,
+            remedy="nothing can be released from so few",
+        ),
+        Question(
+            "has_target",
+            f"the target {spec.target} is known of everyone and has at least two values",
+            "ExpectColumnMinToBeBetween",
+            {"column": "target_values", "min_value": 2},
+            totals,
+            remedy="choose another target",
+        ),
+        Question(
+            "has_no_person_twice",
+            "rows that share their identifier with another row: none",
+            "ExpectColumnMaxToBeBetween",
+            {"column": "duplicate_persons", "max_value": 0},
+            totals,
+            remedy="keep one row a person, else a class of k rows may be fewer people",
+        ),
+    ]
+
+
+def candidate_questions(
+    spec: ReleaseSpec, engine: Engine, stored: SourceFacts, raw: Stage, candidate: Stage
+) -> list[Question]:
+    """What must hold of the stored candidate: everything is counted from its file, nothing from the tree."""
+    data = candidate.folder / DATA
+    columns = engine.columns(data)
+    counts = engine.classes(data, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
+    statistics = statistics_of(counts)
+    questions = []
+    for demand, finding in zip(spec.privacy, judge(spec.privacy, statistics), strict=True):
+        if demand.name == "k_anonymity":
+            questions.append(
+                Question(
+                    finding.name,
+                    finding.demand,
+                    "ExpectColumnMinToBeBetween",
+                    {"column": "class_size", "min_value": spec.k},
+                    pd.DataFrame({"class_size": counts.sizes}),
+                    remedy="nothing was published; run anonymizer_tree again",
+                )
+            )
+            continue
+        holds = demand.holds(statistics)  # type: ignore[attr-defined]
+        questions.append(
+            Question(
+                finding.name,
+                finding.demand,
+                "ExpectColumnMinToBeBetween",
+                {"column": "class_holds", "min_value": 1},
+                pd.DataFrame({"class_holds": np.asarray(holds).astype(int)}),
+                measured=finding.measured if finding.measured is not None else "infinite",
+                remedy=f"{finding.failing} classes fail",
+            )
+        )
+    foreign = _foreign_values(spec, engine, raw, candidate)
+    released, suppressed = int(counts.sizes.sum()), int(candidate.facts["suppressed"])
+    return [
+        *questions,
+        Question(
+            "has_released_columns_only",
+            "the candidate has the columns the spec releases, no identifier and no excluded one",
+            "ExpectColumnDistinctValuesToEqualSet",
+            {"column": "name", "value_set": spec.released},
+            pd.DataFrame({"name": list(columns)}),
+            measured=len(columns),
+        ),
+        Question(
+            "has_values_of_the_source",
+            "rows with a value that the source does not hold: none",
+            "ExpectColumnMaxToBeBetween",
+            {"column": "rows", "max_value": 0},
+            foreign,
+        ),
+        Question(
+            "accounts_for_every_row",
+            "released and suppressed rows differ from the source's rows by: 0",
+            "ExpectColumnMaxToBeBetween",
+            {"column": "unaccounted", "max_value": 0},
+            pd.DataFrame({"unaccounted": [abs(stored.rows - released - suppressed)]}),
+        ),
+    ]
+
+
+def _foreign_values(spec: ReleaseSpec, engine: Engine, raw: Stage, candidate: Stage) -> pd.DataFrame:
+    """Rows per column whose value lies outside the source: another category, or a number beyond its grid points."""
+    data, source = candidate.folder / DATA, raw.folder / DATA
+    kept = [name for name in spec.released if name not in spec.quasi_identifiers]
+    foreign = engine.foreign_values(data, source, kept)
+    if spec.recode.form == "range":  # then the class table is what says which texts may stand there
+        ranges = candidate.folder / "ranges.parquet"
+        foreign |= engine.foreign_values(data, ranges, spec.quasi_identifiers)
+    else:
+        bounds: dict[str, list[Any] | None] = candidate.facts["bounds"]
+        foreign |= engine.foreign_values(data, source, [name for name in spec.quasi_identifiers if bounds[name] is None])
+        foreign |= engine.out_of_bounds(data, {name: bound for name, bound in bounds.items() if bound is not None})
+    return pd.DataFrame({"column": list(foreign), "rows": list(foreign.values())})
+
+
+def keep_answers(runtime: Runtime, spec: ReleaseSpec, name: str, of: dict[str, Stage], answers: list[Answer]) -> None:
+    """Store what the checks said, tied to the very files they judged, for `release` to rely on."""
+    with runtime.stages(spec).store(name, of, {}) as folder:
+        write_file(folder / "answers.json", json.dumps([dataclasses.asdict(answer) for answer in answers]))
+
+
+def require_answers(runtime: Runtime, spec: ReleaseSpec, name: str, of: dict[str, Stage], expected: list[str]) -> list[Any]:
+    """The stored answers, all of them and all passed.
+
+    Raises
+    ------
+    Refused
+        If an answer is missing or did not pass.
+    InputError
+        If the checks have judged other files than these.
+    """
+    stage = runtime.stages(spec).load(name, of)
+    answers = json.loads((stage.folder / "answers.json").read_text())
+    failed = [f"{answer['name']}: {answer['sentence']}" for answer in answers if answer["passed"] is not True]
+    failed += [f"{absent}: was not asked" for absent in set(expected) - {answer["name"] for answer in answers}]
+    if failed:
+        raise Refused(failed)
+    return list(answers)
+
+
+def build_checks(spec: ReleaseSpec) -> list[dg.AssetChecksDefinition]:
+    """The two batteries of checks of a dataset, both blocking."""
+    raw_key, candidate_key = dg.AssetKey([spec.dataset, "raw_data"]), dg.AssetKey([spec.dataset, "anonymized_table"])
+
+    @dg.multi_asset_check(
+        name=f"{spec.dataset}_source_checks",
+        specs=[dg.AssetCheckSpec(name, asset=raw_key, blocking=True) for name in RAW_CHECKS],
+    )
+    def source_checks(context: dg.AssetCheckExecutionContext, runtime: Runtime):
+        with runtime.step(context, spec, "source_checks") as noted:
+            raw = runtime.stages(spec).load("raw_data")
+            types = SourceFacts.from_json(raw.facts).types()
+            stored = runtime.engine().describe(raw.folder / DATA, spec, types)
+            answers = ask(raw_questions(spec, stored))
+            keep_answers(runtime, spec, "source_checks", {"raw_data": raw}, answers)
+            noted["source_checks_failed"] = sum(not answer.passed for answer in answers)
+        yield from (_result(answer, raw_key) for answer in answers)
+
+    names = candidate_check_names(spec)
+
+    @dg.multi_asset_check(
+        name=f"{spec.dataset}_candidate_checks",
+        specs=[dg.AssetCheckSpec(name, asset=candidate_key, blocking=True) for name in names],
+    )
+    def candidate_checks(context: dg.AssetCheckExecutionContext, runtime: Runtime):
+        with runtime.step(context, spec, "candidate_checks") as noted:
+            stages = runtime.stages(spec)
+            raw = stages.load("raw_data")
+            candidate = stages.load("anonymized_table", {"raw_data": raw})
+            stored = SourceFacts.from_json(raw.facts)
+            answers = ask(candidate_questions(spec, runtime.engine(), stored, raw, candidate))
+            keep_answers(runtime, spec, "candidate_checks", {"anonymized_table": candidate}, answers)
+            noted["candidate_checks_failed"] = sum(not answer.passed for answer in answers)
+        yield from (_result(answer, candidate_key) for answer in answers)
+
+    return [source_checks, candidate_checks]
+
+
+def _result(answer: Answer, asset: dg.AssetKey) -> dg.AssetCheckResult:
+    measured = "not measured" if answer.measured is None else answer.measured
+    return dg.AssetCheckResult(
+        passed=answer.passed,
+        asset_key=asset,
+        check_name=answer.name,
+        description=answer.sentence,
+        metadata={"demand": answer.demand, "measured": measured, "crashed": answer.crashed},
+    )
+
+

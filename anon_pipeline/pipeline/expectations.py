@@ -1,0 +1,109 @@
+"""Great Expectations: the questions asked of a stored table, each over a small table of aggregates, failing closed."""
+
+import logging
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class Question:
+    """One expectation, by its name in Great Expectations, over one column of a small table of aggregates.
+
+    Attributes
+    ----------
+    name : of the check, as Dagster, the manifest and the report show it
+    demand : what is asked, in words
+    expectation : class name in `great_expectations.expectations`
+    arguments : its arguments
+    table : the aggregates; never a row of people
+    measured : what to report as measured; the expectation's observed value where absent
+    remedy : what to do where it fails
+    """
+
+    name: str
+    demand: str
+    expectation: str
+    arguments: dict[str, Any]
+    table: pd.DataFrame
+    measured: float | int | str | None = None
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a question came to. `crashed` tells a check that broke from data that failed; neither passes."""
+
+    name: str
+    demand: str
+    measured: float | int | str | None
+    passed: bool
+    crashed: bool
+    sentence: str
+
+
+def ask(questions: list[Question]) -> list[Answer]:
+    """Put the questions to Great Expectations.
+
+    An expectation that raises, or an answer that is no plain yes, counts as failed.
+    """
+    import great_expectations as gx
+    from great_expectations.data_context.types.base import ProgressBarsConfig
+
+    logging.getLogger("great_expectations").setLevel(logging.ERROR)
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = ProgressBarsConfig(globally=False)
+    source = context.data_sources.add_pandas("aggregates")
+    return [_answer(question, source) for question in questions]
+
+
+def _answer(question: Question, source: Any) -> Answer:
+    import great_expectations.expectations as gxe
+
+    try:
+        batch = source.add_dataframe_asset(question.name).add_batch_definition_whole_dataframe("all").get_batch(
+            {"dataframe": question.table}
+        )
+        expectation = getattr(gxe, question.expectation)(**question.arguments)
+        result = batch.validate(expectation, result_format="BASIC")
+        crashed = _raised(result.exception_info)
+        observed = result.result.get("observed_value") if result.result else None
+        passed = result.success is True and not crashed
+        # An empty table of aggregates answers every question with yes, and so none.
+        if passed and question.table.empty:
+            passed, crashed = False, True
+    except Exception:  # whatever went wrong, the check has not passed; the text might quote a value
+        observed, passed, crashed = None, False, True
+    measured = question.measured if question.measured is not None else _plain(observed)
+    if passed:
+        sentence = f"{question.demand}: {_shown(measured)}"
+    elif crashed:
+        sentence = f"the check crashed, which counts as failed (asked: {question.demand})"
+    else:
+        sentence = f"{question.demand}, but measured: {_shown(measured)}" + (f"; {question.remedy}" * bool(question.remedy))
+    return Answer(question.name, question.demand, measured, passed, crashed, sentence)
+
+
+def _raised(info: dict[str, Any] | None) -> bool:
+    """Great Expectations reports an exception either flat or once per metric."""
+    if not info:
+        return False
+    if "raised_exception" in info:
+        return bool(info["raised_exception"])
+    return any(isinstance(one, dict) and one.get("raised_exception") for one in info.values())
+
+
+def _plain(value: Any) -> float | int | str | None:
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return value if math.isfinite(value) else None
+    return None
+
+
+def _shown(measured: float | int | str | None) -> str:
+    if measured is None:
+        return "nothing"
+    return f"{measured:.4g}" if isinstance(measured, float) and not measured.is_integer() else f"{measured}"

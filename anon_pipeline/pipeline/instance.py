@@ -1,0 +1,48 @@
+"""Dagster's own settings and where it keeps its runs: the same for the commands, the UI and the daemon."""
+
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import yaml
+
+from anon_pipeline.home import Home, write_file
+from anon_pipeline.pipeline.automation import DATASET_TAG
+
+
+def settings(storage: str) -> dict[str, Any]:
+    """The content of dagster.yaml for a storage folder; the file in the repository's root says the same."""
+    return {
+        "storage": {"sqlite": {"base_dir": storage}},
+        "telemetry": {"enabled": False},
+        "nux": {"enabled": False},
+        "compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"},
+        "concurrency": {
+            "runs": {
+                "max_concurrent_runs": 4,
+                "tag_concurrency_limits": [
+                    {"key": DATASET_TAG, "limit": 1, "value": {"applyLimitPerUniqueValue": True}}
+                ],
+            }
+        },
+        "run_monitoring": {"enabled": True, "start_timeout_seconds": 300, "poll_interval_seconds": 60},
+        "retention": {
+            "schedule": {"purge_after_days": {"skipped": 7, "failure": 90, "success": 90}},
+            "sensor": {"purge_after_days": {"skipped": 7, "failure": 90, "success": 90}},
+        },
+    }
+
+
+def dagster_home(home: Home) -> Path:
+    """The folder to use as DAGSTER_HOME, with its dagster.yaml written."""
+    folder = home.private_folder("dagster")
+    content = yaml.safe_dump(settings(str(folder)), sort_keys=False)
+    file = folder / "dagster.yaml"
+    if not file.exists() or file.read_text() != content:
+        write_file(file, content)
+    return folder
+
+
+def open_instance(home: Home) -> dg.DagsterInstance:
+    """The instance whose runs the UI shows."""
+    return dg.DagsterInstance.from_config(str(dagster_home(home)))

@@ -1,0 +1,94 @@
+"""One run of a dataset's job in this process, recorded where the UI shows it, and what came of it."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from anon_pipeline.home import Home
+from anon_pipeline.pipeline.automation import DATASET_TAG
+from anon_pipeline.pipeline.build import build_definitions
+from anon_pipeline.pipeline.instance import open_instance
+from anon_pipeline.pipeline.runtime import INTERNAL, REFUSED, Runtime, log
+from anon_pipeline.release.publish import MANIFEST
+from anon_pipeline.spec import ReleaseSpec
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes
+    ----------
+    exit_code : 0 released, 2 bad spec or data, 3 refused by a check, 1 an error of our own
+    run_id : of the Dagster run
+    failures : one sentence per failed check or step
+    """
+
+    exit_code: int
+    run_id: str
+    failures: list[str] = field(default_factory=list)
+    new: bool = False
+    folder: Path | None = None
+    manifest: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "released": self.exit_code == 0,
+            "exit_code": self.exit_code,
+            "run_id": self.run_id,
+            "failures": self.failures,
+            "new": self.new,
+            "folder": None if self.folder is None else str(self.folder),
+            "manifest": self.manifest or None,
+        }
+
+
+def launch(spec: ReleaseSpec, home: Home, runtime: Runtime) -> Outcome:
+    """Run the job of a dataset; another run of the same dataset is waited for."""
+    job = build_definitions([spec], runtime).resolve_job_def(f"{spec.dataset}_release")
+    with home.lock(f"run-{spec.dataset}"), open_instance(home) as instance:
+        result = job.execute_in_process(
+            # Dagster's own events are in the UI; on the terminal the steps speak for themselves.
+            run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+            instance=instance,
+            raise_on_error=False,
+            tags={DATASET_TAG: spec.dataset, "anon_pipeline/started_by": "command line"},
+        )
+        log.info("%s: Dagster run %s", spec.dataset, result.run_id)
+        if result.success:
+            return _released(result)
+        return _failed(result)
+
+
+def _released(result: dg.ExecuteInProcessResult) -> Outcome:
+    event = next(one for one in result.get_asset_materialization_events() if one.asset_key.path[-1] == "release")
+    metadata = event.materialization.metadata
+    folder = Path(str(metadata["folder"].value))
+    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    return Outcome(0, result.run_id, [], metadata["state"].value == "published", folder, manifest)
+
+
+def _failed(result: dg.ExecuteInProcessResult) -> Outcome:
+    refused = [
+        f"{evaluation.check_name}: {evaluation.description}"
+        for evaluation in result.get_asset_check_evaluations()
+        if not evaluation.passed
+    ]
+    if refused:
+        return Outcome(REFUSED, result.run_id, refused)
+    failures, codes = [], []
+    for event in result.all_events:
+        if not event.is_step_failure:
+            continue
+        declared = event.step_failure_data.user_failure_data
+        if declared is None:
+            error = event.step_failure_data.error
+            failures.append(f"{event.step_key}: {error.cls_name if error else 'unknown error'}")
+            codes.append(INTERNAL)
+        else:
+            failures.append(str(declared.description))
+            codes.append(int(declared.metadata["exit_code"].value))  # type: ignore[arg-type]
+    return Outcome(min(codes, default=INTERNAL), result.run_id, failures or ["the run ended without a word"])

@@ -1,0 +1,80 @@
+"""What every step shares: the home, the engine, the stored results, and the frame around a step's work."""
+
+import logging
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from anon_pipeline.engine.base import Engine
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.home import Home, write_file
+from anon_pipeline.pipeline.stages import Stages
+from anon_pipeline.pipeline.tracking import Tracking
+from anon_pipeline.spec import ReleaseSpec
+
+BAD_INPUT, REFUSED, INTERNAL = 2, 3, 1
+
+log = logging.getLogger("anon_pipeline")
+
+
+class Runtime(dg.ConfigurableResource):
+    """Where a run lives and what it counts with; tests and commands swap it through `build_definitions`."""
+
+    home: str
+    engine_name: str = "duckdb"
+    memory_limit: str | None = None
+    threads: int | None = None
+
+    def place(self) -> Home:
+        return Home(Path(self.home)).prepare()
+
+    def engine(self) -> Engine:
+        if self.engine_name != "duckdb":
+            raise InputError(f"engine: {self.engine_name!r} is not available; use duckdb")
+        return DuckDBEngine(self.place().private_folder("spill"), self.memory_limit, self.threads)
+
+    def stages(self, spec: ReleaseSpec) -> Stages:
+        return Stages(self.place(), spec)
+
+    def tracking(self) -> Tracking:
+        return Tracking(self.place())
+
+    @contextmanager
+    def step(self, context: Any, spec: ReleaseSpec, name: str) -> Iterator[dict[str, Any]]:
+        """The frame around a step: one step of a dataset at a time, an MLflow run, and no exception that leaks.
+
+        What the block puts into the yielded mapping is logged to MLflow: numbers as metrics, texts as tags.
+        A failure that cannot pass a second time is never retried.
+        """
+        log.info("%s: %s ...", spec.dataset, name)
+        try:
+            with (
+                self.place().lock(f"dataset-{spec.dataset}"),
+                self.tracking().step(spec.dataset, context.run.run_id, name) as noted,
+            ):
+                yield noted
+        except InputError as error:
+            raise _failure(str(error), BAD_INPUT) from None
+        except Refused as error:
+            raise _failure(str(error), REFUSED) from None
+        except OSError as error:
+            where = f" {Path(error.filename).name}" if error.filename else ""
+            raise _failure(f"{name}: cannot write{where}: {error.strerror}; free or allow disk space", BAD_INPUT) from None
+        except MemoryError:
+            raise _failure(f"{name}: out of memory; lower guide.sample or the number of quasi-identifiers", BAD_INPUT) from None
+        except Exception as error:
+            # A library's message or traceback may quote a person's row, and Dagster's log is readable by all who
+            # can open the UI: the whole story goes to the private zone, and only the kind of the error leaves.
+            story = self.place().private_folder("errors") / f"{context.run.run_id}-{name}.txt"
+            write_file(story, traceback.format_exc())
+            place = f"private/errors/{story.name}"
+            raise _failure(f"{name}: internal error ({type(error).__name__}); its story is in {place}", INTERNAL) from None
+
+
+def _failure(sentence: str, exit_code: int) -> dg.Failure:
+    return dg.Failure(description=sentence, metadata={"exit_code": exit_code}, allow_retries=False)

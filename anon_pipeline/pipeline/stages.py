@@ -1,0 +1,114 @@
+"""The private results of each step, and the record that refuses a stale or altered one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home, remove_leftovers, sha256_of, write_file
+from anon_pipeline.release.manifest import code_hash
+from anon_pipeline.spec import ReleaseSpec
+
+RECORD = "record.json"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stored result.
+
+    Attributes
+    ----------
+    folder : where its files lie, in the private zone
+    identity : hash of its record, and so of its files, its spec, the code and all that it was made from
+    facts : numbers worth knowing without opening the files
+    """
+
+    folder: Path
+    identity: str
+    facts: dict[str, Any]
+
+
+class Stages:
+    """The stored results of one dataset under one spec.
+
+    A result is made from others. Each carries a record of the spec, the code and the identities it was made from;
+    `load` refuses one whose record no longer fits, so that a release never mixes two states of the world.
+    """
+
+    def __init__(self, home: Home, spec: ReleaseSpec) -> None:
+        self._folder = home.private_folder(spec.dataset)
+        self._spec = spec
+
+    @contextmanager
+    def store(self, name: str, made_from: dict[str, Stage], facts: dict[str, Any]) -> Iterator[Path]:
+        """A folder to write a result into; it replaces the former one at once, when the block has ended well.
+
+        `facts` may be filled inside the block.
+        """
+        place = self._folder / name
+        place.mkdir(mode=0o700, exist_ok=True)
+        remove_leftovers(place)
+        temporary = place / ".writing"
+        temporary.mkdir(mode=0o700)
+        try:
+            yield temporary
+            for file in temporary.iterdir():
+                file.chmod(0o600)
+            record = {
+                "spec": self._spec.policy_hash,
+                "code": code_hash(),
+                "made_from": {one: stage.identity for one, stage in made_from.items()},
+                "files": {file.name: sha256_of(file) for file in sorted(temporary.iterdir())},
+                "facts": facts,
+            }
+            text = json.dumps(record, sort_keys=True)
+            write_file(temporary / RECORD, text)
+            identity = hashlib.sha256(text.encode()).hexdigest()
+            final = place / identity[:16]
+            if not final.exists():
+                os.replace(temporary, final)
+            write_file(place / "current", identity)
+            for former in place.iterdir():
+                if former.is_dir() and former != final:
+                    shutil.rmtree(former, ignore_errors=True)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    def load(self, name: str, made_from: dict[str, Stage] | None = None) -> Stage:
+        """The stored result of a step, if it still fits the spec, the code and what it says it was made from.
+
+        Raises
+        ------
+        InputError
+            Where it is absent, stale or altered, saying which step to run again.
+        """
+        place = self._folder / name
+        again = f"materialize {self._spec.dataset}/{name} again"
+        try:
+            identity = (place / "current").read_text()
+            folder = place / identity[:16]
+            text = (folder / RECORD).read_text()
+        except OSError:
+            raise InputError(f"{name}: has not been made yet; {again}") from None
+        record = json.loads(text)
+        if hashlib.sha256(text.encode()).hexdigest() != identity:
+            raise InputError(f"{name}: its record was altered; {again}")
+        if record["spec"] != self._spec.policy_hash:
+            raise InputError(f"{name}: was made under another spec; {again}")
+        if record["code"] != code_hash():
+            raise InputError(f"{name}: was made by another version of the code; {again}")
+        for one, stage in (made_from or {}).items():
+            if record["made_from"].get(one) != stage.identity:
+                raise InputError(f"{name}: was made from another {one}; {again}")
+        for file, expected in record["files"].items():
+            if not (folder / file).exists() or sha256_of(folder / file) != expected:
+                raise InputError(f"{name}: its file {file} was altered; {again}")
+        return Stage(folder, identity, record["facts"])

@@ -1,0 +1,180 @@
+"""Bar charts as inline SVG: pure functions from numbers to text, the same text for the same numbers.
+
+A chart works twice: inside the report, where classes hand its colours to the page (light, dark or paper), and alone as
+a `data:` picture, where the literal fills count; those are readable on white and on black. Horizontal positions are
+percentages of whatever width there is, sizes of type are pixels: on a phone the bars get shorter, the text does not.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'
+NOT_MEASURED = "not measured"
+
+#: Literal fills for a picture that stands alone: 4.5 to 1 against white and against black for text, 3 to 1 for bars.
+TEXT, AFTER, BEFORE, TRACK = "#767676", "#2e8576", "#8a929b", "#8a929b33"
+
+WIDTH = 640  # of a picture that stands alone
+LABELS, BARS = 24.0, 46.0  # percent: where the bars begin, and how far the longest reaches
+GAP = 1.6  # percent between a bar and its number
+
+
+def class_size_chart(groups: Sequence[Mapping[str, Any]], title: str = "People by the size of their class") -> str:
+    """How many people are in small and in large classes.
+
+    Parameters
+    ----------
+    groups : `{"size": "10-19", "classes": 3, "people": 41}`, small classes first, as `manifest.class_sizes` gives them
+    """
+    rows = _up_to_the_last([(size_label(str(one["size"])), one["people"], one["classes"]) for one in groups])
+    everybody = sum(people for _, people, _ in rows)
+    longest = max((people for _, people, _ in rows), default=0)
+    pitch, thickness = 28, 16
+    body = []
+    for number, (label, people, _) in enumerate(rows):
+        middle = number * pitch + pitch // 2
+        share = f" · {percent(people / everybody)}" if people else ""
+        body.append(_text(label, "0", middle + 4))
+        body.append(_bar(people, longest, middle - thickness // 2, thickness, "after", AFTER))
+        body.append(_text(f"{count(people)}{share}", _behind(people, longest), middle + 4))
+    described = [f"classes of {label}: {count(people)} people in {count(classes)} classes" for label, people, classes in rows]
+    return _svg(title, described, len(rows) * pitch, [_axis(0, len(rows) * pitch), *body])
+
+
+def share_chart(shares: Mapping[str, float | None], title: str = "Share by column") -> str:
+    """Horizontal bars from 0 to 100 %, one per name; a share that is not known has no bar and says so."""
+    pitch, top, thickness = 44, 15, 8
+    body = []
+    for number, (label, share) in enumerate(shares.items()):
+        y = number * pitch
+        body.append(_text(_short(label, 34), "0", y + top))
+        body.append(_text(percent(share), "100%", y + top, anchor="end"))
+        body.append(_rect("track", TRACK, "0", "100%", y + top + 8, thickness))
+        if known(share) and share:
+            body.append(_rect("after", AFTER, "0", f"{100 * min(max(share, 0.0), 1.0):.2f}%", y + top + 8, thickness))
+    return _svg(title, [f"{label}: {percent(share)}" for label, share in shares.items()], len(shares) * pitch, body)
+
+
+def before_after_chart(
+    labels: Sequence[str],
+    before: Sequence[float | None],
+    after: Sequence[float | None],
+    title: str = "Before and after",
+) -> str:
+    """Two bars per label on one common scale, the upper before and the lower after; negative numbers have no bar."""
+    rows = list(zip(labels, before, after, strict=True))
+    longest = max((value for _, *pair in rows for value in pair if known(value)), default=0)
+    head, pitch, thickness = 32, 44, 14
+    body = [
+        _rect("before", BEFORE, f"{LABELS:g}%", "12", 4, 12),
+        _text("before", f"{LABELS + 5:g}%", 15),
+        _rect("after", AFTER, f"{LABELS + 25:g}%", "12", 4, 12),
+        _text("after", f"{LABELS + 30:g}%", 15),
+    ]
+    for number, (label, *pair) in enumerate(rows):
+        middle = head + number * pitch + pitch // 2
+        body.append(_text(_short(size_label(label), 14), "0", middle + 4))
+        for value, kind, fill, y in zip(pair, ("before", "after"), (BEFORE, AFTER), (middle - 15, middle + 1), strict=True):
+            body.append(_bar(value, longest, y, thickness, kind, fill))
+            body.append(_text(count(value), _behind(value, longest), y + thickness - 3))
+    described = [f"{size_label(label)}: {count(first)} before, {count(then)} after" for label, first, then in rows]
+    height = head + len(rows) * pitch
+    return _svg(title, described, height, [_axis(head, height), *body])
+
+
+def inline(picture: str) -> str:
+    """A chart as a part of an HTML page, where no namespace is declared."""
+    return picture.replace(NAMESPACE, "", 1)
+
+
+def known(value: Any) -> bool:
+    """Whether this is a number at all."""
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def percent(share: Any) -> str:
+    """ "14.2 %"; what is nearly nothing or nearly everybody is never rounded to nothing or everybody."""
+    if not known(share):
+        return NOT_MEASURED
+    hundred = 100 * float(share)
+    if 0 < hundred < 0.1:
+        return "< 0.1\u00a0%"
+    if 99.9 < hundred < 100:
+        return "> 99.9\u00a0%"
+    return f"{minus(f'{hundred:.1f}'.removesuffix('.0'))}\u00a0%"
+
+
+def count(value: Any) -> str:
+    """ "48,842"; of numbers that are not whole four digits are shown, of large ones the whole part."""
+    if not known(value):
+        return NOT_MEASURED
+    if float(value).is_integer() or abs(value) >= 1000:
+        return minus(f"{value:,.0f}")
+    return minus(f"{value:.4g}")
+
+
+def minus(number: str) -> str:
+    """A number with a true minus sign, and without one before zero."""
+    return number.replace("-", "\u2212") if number.strip("-0.") else number.removeprefix("-")
+
+
+def size_label(size: str) -> str:
+    """ "10-19" and "500+" as one would write them."""
+    return re.sub(r"^(\d+)\+$", r"\1 or more", re.sub(r"^(\d+)-(\d+)$", "\\1\u2013\\2", size))
+
+
+def _up_to_the_last(rows: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+    """Without the empty groups of the largest classes: that nobody is there says nothing."""
+    last = max((number for number, (_, people, _) in enumerate(rows) if people), default=len(rows) - 1)
+    return rows[: last + 1]
+
+
+def _reach(value: Any, longest: float) -> float:
+    """Width of a bar in percent of the picture."""
+    return BARS * max(float(value), 0.0) / longest if known(value) and longest > 0 else 0.0
+
+
+def _bar(value: Any, longest: float, y: int, thickness: int, kind: str, fill: str) -> str:
+    reach = _reach(value, longest)
+    return _rect(kind, fill, f"{LABELS:g}%", f"{reach:.2f}%", y, thickness) if reach else ""
+
+
+def _behind(value: Any, longest: float) -> str:
+    return f"{LABELS + _reach(value, longest) + GAP:.2f}%"
+
+
+def _rect(kind: str, fill: str, x: str, width: str, y: int, height: int) -> str:
+    return f'<rect class="{kind}" fill="{fill}" x="{x}" y="{y}" width="{width}" height="{height}" rx="2"/>'
+
+
+def _text(words: str, x: str, y: int, anchor: str = "start") -> str:
+    return f'<text fill="{TEXT}" x="{x}" y="{y}" text-anchor="{anchor}">{_escape(words)}</text>'
+
+
+def _axis(top: int, bottom: int) -> str:
+    return (
+        f'<line class="axis" stroke="{TEXT}" stroke-opacity="0.5" '
+        f'x1="{LABELS:g}%" x2="{LABELS:g}%" y1="{top}" y2="{bottom}"/>'
+    )
+
+
+def _svg(title: str, described: Iterable[str], height: int, body: Iterable[str]) -> str:
+    return (
+        f'<svg{NAMESPACE} class="chart" role="img" width="{WIDTH}" height="{height}" '
+        f'font-family="system-ui, sans-serif" font-size="13">'
+        f"<title>{_escape(title)}</title><desc>{_escape('; '.join(described))}</desc>{''.join(body)}</svg>"
+    )
+
+
+def _short(label: str, length: int) -> str:
+    return label if len(label) <= length else f"{label[: length - 1]}\u2026"
+
+
+def _escape(words: str) -> str:
+    """Text for XML; characters that XML does not know at all become the replacement character."""
+    return html.escape(re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", words))

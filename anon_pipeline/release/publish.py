@@ -1,0 +1,107 @@
+"""Publishing: the candidate becomes a release folder and a line of the ledger, or nothing changes at all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from anon_pipeline.engine.base import Engine
+from anon_pipeline.errors import Refused
+from anon_pipeline.home import Home, remove_leftovers, sha256_of, written_folder
+from anon_pipeline.privacy.judge import judge, statistics_of
+from anon_pipeline.release import ledger, manifest, report
+from anon_pipeline.spec import ReleaseSpec, Role
+
+DATA, CLASSES, MANIFEST, REPORT = "data.parquet", "classes.parquet", "manifest.json", "report.html"
+
+
+@dataclass(frozen=True)
+class Published:
+    """A release that stands in the ledger; `new` tells whether this run put it there."""
+
+    version: str
+    folder: Path
+    new: bool
+    manifest: dict[str, Any]
+
+
+def publish(home: Home, spec: ReleaseSpec, engine: Engine, candidate: Path, facts: dict[str, Any]) -> Published:
+    """Publish the candidate folder (`data.parquet`, `classes.parquet`) unless the same release stands already.
+
+    Parameters
+    ----------
+    candidate : folder in the private zone whose checks have all passed
+    facts : the parts of the manifest that earlier steps have measured; `source` holds the source's content hash
+
+    Raises
+    ------
+    Refused
+        If the file that was written does not hold what the spec demands, or a published file was altered since.
+    """
+    hashes = {name: engine.content_hash(candidate / name)[1] for name in (DATA, CLASSES)}
+    version = manifest.version_of(facts["source"]["content_hash"], spec, hashes)
+    folder = home.releases / spec.dataset / version
+    with home.lock("ledger"):
+        if folder.exists():
+            return _standing(home, spec.dataset, version, folder)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(folder.parent)
+        with written_folder(folder, public=True) as staged:
+            for name in (DATA, CLASSES):
+                shutil.copyfile(candidate / name, staged / name)
+            content = {
+                "format": manifest.FORMAT,
+                "dataset": spec.dataset,
+                "description": spec.description,
+                "version": version,
+                "created": datetime.now(UTC).isoformat(timespec="seconds"),
+                "previous": ledger.last_version(home, spec.dataset),
+                "spec": spec.policy(),
+                "spec_hash": spec.policy_hash,
+                **facts,
+                "verified": _count_again(spec, engine, staged / DATA),
+                "content_hashes": hashes,
+                "lineage": manifest.lineage(spec),
+                "software": manifest.software(),
+            }
+            (staged / REPORT).write_text(report.render(content), encoding="utf-8")
+            content["files"] = {
+                name: {"sha256": sha256_of(staged / name), "bytes": (staged / name).stat().st_size}
+                for name in (DATA, CLASSES, REPORT)
+            }
+            (staged / MANIFEST).write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        ledger.append(home, "publish", spec.dataset, version, sha256_of(folder / MANIFEST))
+    return Published(version, folder, True, content)
+
+
+def _count_again(spec: ReleaseSpec, engine: Engine, written: Path) -> list[dict[str, Any]]:
+    """Judge the file that will be published, read afresh from the disk."""
+    if sorted(engine.columns(written)) != sorted(spec.released):
+        raise Refused(["the written file has other columns than the spec releases"])
+    classes = statistics_of(engine.classes(written, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE)))
+    findings = judge(spec.privacy, classes)
+    broken = [f"{finding.name}: {finding.failing} classes fail ({finding.demand})" for finding in findings if not finding.holds]
+    if broken:
+        raise Refused(broken)
+    return [{**asdict(finding), "holds": finding.holds} for finding in findings]
+
+
+def _standing(home: Home, dataset: str, version: str, folder: Path) -> Published:
+    """The same release stands already: verify it, and enter it if a killed run had come as far as the folder."""
+    entry = next((one for one in ledger.read(home) if (one.dataset, one.version) == (dataset, version)), None)
+    if entry is None:
+        file = folder / MANIFEST
+        entry = ledger.Entry(0, "", "publish", dataset, version, sha256_of(file) if file.exists() else "", "")
+        problems = ledger.verify_release(home, entry)
+        if not problems:
+            ledger.append(home, "publish", dataset, version, entry.manifest)
+    else:
+        problems = ledger.verify_release(home, entry)
+    if problems:
+        raise Refused([f"the published release {dataset}/{version} is not what it was: {one}" for one in problems])
+    return Published(version, folder, False, json.loads((folder / MANIFEST).read_text()))
+

@@ -1,0 +1,416 @@
+"""The guide: deterministic, really out of fold, aligned with the classes, and silent about what it saw."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import Pipeline
+from sklearn.tree import DecisionTreeClassifier
+from threadpoolctl import threadpool_limits
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.learning import guide as guide_module
+from anon_pipeline.learning.guide import FloatArray, Task, TrainedGuide, assign_folds, build_model, task_of, train
+from anon_pipeline.spec import ColumnType, Guide
+from anon_pipeline_tests.learning.models import HERE, SECRET, TYPES, Memorizer, people, pipeline
+
+BUILT_IN = ["gradient_boosting", "random_forest", "linear", "decision_tree"]
+
+
+def imported(function: str, **settings: Any) -> Guide:
+    return Guide.model_validate({"model": {"import": f"{HERE}:{function}"}, **settings})
+
+
+def guided(
+    guide: Guide, frame: pd.DataFrame, target: pd.Series[Any], task: Task = Task.CLASSIFICATION, seed: int = 0
+) -> FloatArray:
+    fold = assign_folds(target, task, guide.folds, seed)
+    return train(frame, target, guide, task, TYPES, seed, fold).guidance(frame, fold)
+
+
+def test_task_follows_the_type_of_the_target() -> None:
+    assert [task_of(type_) for type_ in (ColumnType.CATEGORICAL, ColumnType.NUMERIC, ColumnType.DATE)] == [
+        "classification",
+        "regression",
+        "regression",
+    ]
+
+
+# ------------------------------------------------------------------------------------------------------ determinism
+
+
+@pytest.mark.parametrize("model", BUILT_IN)
+@pytest.mark.parametrize("task", list(Task))
+def test_every_bit_is_the_same_for_any_number_of_threads(model: str, task: Task, monkeypatch: Any) -> None:
+    frame, labels, numbers = people(1500)
+    target = labels if task is Task.CLASSIFICATION else numbers
+    guide = Guide.model_validate({"model": model, "folds": 2})
+    results = []
+    for threads in (1, 2, 5):
+        monkeypatch.setattr("joblib.cpu_count", lambda threads=threads: threads)
+        with threadpool_limits(limits=threads):
+            results.append(guided(guide, frame, target, task).tobytes())
+    assert results[0] == results[1] == results[2]
+
+
+def test_a_seed_is_given_to_an_imported_model_that_leaves_it_open() -> None:
+    frame, labels, _ = people()
+    first, second, other = (guided(imported("bare", folds=2), frame, labels, seed=seed) for seed in (1, 1, 2))
+    assert first.tobytes() == second.tobytes()
+    assert first.tobytes() != other.tobytes()
+
+
+def test_forests_predict_with_one_job() -> None:
+    frame, labels, _ = people()
+    for guide in (Guide(model="random_forest"), imported("bare")):
+        trained = train(
+            frame, labels, guide, Task.CLASSIFICATION, TYPES, 0, assign_folds(labels, Task.CLASSIFICATION, 5, 0)
+        )
+        for model in (trained.full, *trained.by_fold.values()):
+            assert model.estimator[-1].n_jobs == 1
+
+
+def test_an_index_means_nothing() -> None:
+    frame, labels, _ = people()
+    expected = guided(Guide(model="decision_tree"), frame, labels)
+    strange = np.random.default_rng(1).integers(0, 5, len(frame))  # shuffled and full of duplicates
+    actual = guided(Guide(model="decision_tree"), frame.set_axis(strange), labels.set_axis(strange[::-1]))
+    assert actual.tobytes() == expected.tobytes()
+
+
+def test_chunks_do_not_change_predictions(monkeypatch: Any) -> None:
+    frame, labels, _ = people()
+    whole = guided(Guide(), frame, labels)
+    monkeypatch.setattr(guide_module, "CHUNK", 7)
+    assert guided(Guide(), frame, labels).tobytes() == whole.tobytes()
+
+
+# ------------------------------------------------------------------------------------------------------- out of fold
+
+
+def memorized(predictions: str, fold: list[int], ask: list[int]) -> list[list[float]]:
+    """What a model that knows its own training rows by heart says; labels class 0, class 1, unseen in turn."""
+    frame = pd.DataFrame({"number": np.arange(len(fold), dtype=float)})
+    target = pd.Series((["class 0", "class 1", "unseen"] * len(fold))[: len(fold)], dtype=object)
+    guide = imported("memorizer", on="label", predictions=predictions)
+    types = {"number": ColumnType.NUMERIC}
+    trained = train(frame, target, guide, Task.CLASSIFICATION, types, 0, np.array(fold))
+    result: list[list[float]] = trained.guidance(frame, np.array(ask)).tolist()
+    return result
+
+
+ZERO, ONE, UNSEEN = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]
+
+
+def test_out_of_fold_never_sees_its_own_row() -> None:
+    fold = [0, 1, 2, 0, 1, 2]
+    assert memorized("out_of_fold", fold, fold) == [UNSEEN] * 6
+
+
+def test_out_of_fold_models_know_the_other_folds() -> None:
+    fold = [0, 1, 2, 0, 1, 2]
+    assert memorized("out_of_fold", fold, [1, 2, 0, 1, 2, 0]) == [ZERO, ONE, UNSEEN] * 2
+
+
+def test_in_sample_sees_its_own_row() -> None:
+    fold = [0, 1, 2, 0, 1, 2]
+    assert memorized("in_sample", fold, fold) == [ZERO, ONE, UNSEEN] * 2
+
+
+@pytest.mark.parametrize("predictions", ["in_sample", "out_of_fold"])
+def test_rows_outside_the_sample_are_not_trained_on_and_asked_of_the_full_model(predictions: str) -> None:
+    fold = [0, 1, 2, 0, 1, 2, -1, -1]
+    assert memorized(predictions, fold, [-1] * 8) == [ZERO, ONE, UNSEEN] * 2 + [UNSEEN] * 2
+
+
+def test_a_fold_that_no_model_was_trained_without_is_an_error() -> None:
+    with pytest.raises(ValueError, match="folds \\[7\\]"):
+        memorized("out_of_fold", [0, 1, 2], [0, 1, 7])
+
+
+def test_one_fold_cannot_be_out_of_fold() -> None:
+    with pytest.raises(ValueError, match="two folds"):
+        memorized("out_of_fold", [0, 0, 0], [0, 0, 0])
+
+
+def test_folds_are_stratified_where_they_can_be() -> None:
+    target = pd.Series(["a"] * 40 + ["b"] * 10, dtype=object)
+    fold = assign_folds(target, Task.CLASSIFICATION, 5, 0)
+    assert [np.bincount(fold[target == label]).tolist() for label in "ab"] == [[8] * 5, [2] * 5]
+    assert fold.tolist() != assign_folds(target, Task.CLASSIFICATION, 5, 1).tolist()
+    rare = pd.Series(["a"] * 48 + ["b"] * 2, dtype=object)
+    assert np.bincount(assign_folds(rare, Task.CLASSIFICATION, 5, 0)).tolist() == [10] * 5
+    numbers = pd.Series(np.arange(7.0))
+    assert sorted(np.bincount(assign_folds(numbers, Task.REGRESSION, 3, 0)).tolist()) == [2, 2, 3]
+    with pytest.raises(InputError, match="7 rows cannot be split into 8 folds"):
+        assign_folds(numbers, Task.REGRESSION, 8, 0)
+
+
+def test_a_missing_target_is_refused_with_its_count() -> None:
+    frame, labels, _ = people(50)
+    fold = assign_folds(labels, Task.CLASSIFICATION, 5, 0)
+    labels[3] = None
+    with pytest.raises(InputError, match="1 of 50 rows have no value"):
+        train(frame, labels, Guide(), Task.CLASSIFICATION, TYPES, 0, fold)
+    with pytest.raises(InputError, match="1 of 50 rows have no value"):
+        assign_folds(labels, Task.CLASSIFICATION, 5, 0)
+    fold[3] = -1  # outside the sample it may be missing
+    assert train(frame, labels, Guide(), Task.CLASSIFICATION, TYPES, 0, fold).guidance(frame, fold).shape == (50, 1)
+
+
+# -------------------------------------------------------------------------------------------- the shape of the guidance
+
+
+@pytest.mark.parametrize("model", BUILT_IN)
+def test_shapes(model: str) -> None:
+    frame, two, numbers = people(120)
+    three = people(120, classes=3)[1]
+    probability = Guide.model_validate({"model": model, "predictions": "in_sample"})
+    label = probability.model_copy(update={"on": "label"})
+    assert guided(probability, frame, two).shape == (120, 1)
+    assert guided(label, frame, two).shape == (120, 2)
+    assert guided(probability, frame, three).shape == (120, 3)
+    assert guided(label, frame, three).shape == (120, 3)
+    for guide in (probability, label):
+        assert guided(guide, frame, numbers, Task.REGRESSION).shape == (120, 1)
+
+
+def test_the_one_column_of_two_classes_is_the_second_in_sorted_order() -> None:
+    frame, labels, _ = people()
+    guidance = guided(Guide(), frame, labels)
+    assert guidance[labels == "class 1"].mean() > 0.7 > 0.3 > guidance[labels == "class 0"].mean()
+    one_hot = guided(Guide(on="label"), frame, labels)
+    assert (one_hot[:, 1] == (guidance[:, 0] > 0.5)).all()
+    assert (one_hot.sum(axis=1) == 1).all()
+
+
+def test_probabilities_are_aligned_where_a_fold_lacks_a_class() -> None:
+    frame, _, _ = people(90)
+    target = pd.Series(["b"] * 30 + ["a"] * 30 + ["c"] * 30, dtype=object)
+    fold = np.repeat([0, 1, 2], 30)  # each class fills one fold: the model for it never saw it
+    for model in ("gradient_boosting", "linear"):
+        guide = Guide.model_validate({"model": model})
+        trained = train(frame, target, guide, Task.CLASSIFICATION, TYPES, 0, fold)
+        assert trained.classes is not None and trained.classes.tolist() == ["a", "b", "c"]
+        guidance = trained.guidance(frame, fold)
+        np.testing.assert_allclose(guidance.sum(axis=1), 1)
+        for rows, absent in zip(np.split(guidance, 3), (1, 0, 2), strict=True):
+            assert (rows[:, absent] == 0).all()
+            assert (np.delete(rows, absent, axis=1) > 0).any(axis=0).all()
+        labels = train(frame, target, guide.model_copy(update={"on": "label"}), Task.CLASSIFICATION, TYPES, 0, fold)
+        assert (labels.guidance(frame, fold)[:30, 1] == 0).all()
+
+
+@pytest.mark.parametrize("model", BUILT_IN)
+def test_a_training_part_with_one_class_gives_a_constant(model: str) -> None:
+    frame, _, _ = people(60)
+    target = pd.Series(["a"] * 30 + ["b"] * 30, dtype=object)
+    fold = np.repeat([0, 1], 30)
+    for on in ("probability", "label"):
+        guide = Guide.model_validate({"model": model, "on": on})
+        guidance = train(frame, target, guide, Task.CLASSIFICATION, TYPES, 0, fold).guidance(frame, fold)
+        assert np.unique(guidance[:30], axis=0).tolist() == [[1.0] if on == "probability" else [0.0, 1.0]]
+        assert np.unique(guidance[30:], axis=0).tolist() == [[0.0] if on == "probability" else [1.0, 0.0]]
+    only = pd.Series(["a"] * 60, dtype=object)
+    assert (guided(Guide.model_validate({"model": model}), frame, only) == np.ones((60, 1))).all()
+    same = pd.Series(np.full(60, 3.5))
+    assert (guided(Guide.model_validate({"model": model}), frame, same, Task.REGRESSION) == 3.5).all()
+
+
+def test_a_trained_guide_survives_pickling() -> None:
+    frame, labels, _ = people(200, classes=3)
+    fold = assign_folds(labels, Task.CLASSIFICATION, 2, 0)
+    for model in BUILT_IN:
+        trained = train(frame, labels, Guide.model_validate({"model": model}), Task.CLASSIFICATION, TYPES, 0, fold)
+        again = pickle.loads(pickle.dumps(trained))
+        assert isinstance(again, TrainedGuide)
+        assert again.guidance(frame, fold).tobytes() == trained.guidance(frame, fold).tobytes()
+
+
+def test_no_rows_give_no_guidance() -> None:
+    frame, labels, _ = people(60)
+    fold = assign_folds(labels, Task.CLASSIFICATION, 5, 0)
+    for predictions in ("in_sample", "out_of_fold"):
+        guide = Guide.model_validate({"predictions": predictions, "on": "label"})
+        trained = train(frame, labels, guide, Task.CLASSIFICATION, TYPES, 0, fold)
+        assert trained.guidance(frame.iloc[:0], fold[:0]).shape == (0, 2)
+
+
+# ------------------------------------------------------------------------------------------------------ awkward values
+
+
+@pytest.mark.parametrize("model", BUILT_IN)
+def test_unseen_and_missing_values_are_predicted(model: str) -> None:
+    frame, labels, _ = people()
+    frame["nothing"] = pd.Series([None] * len(frame), dtype=object)
+    frame["void"] = np.nan
+    types = {**TYPES, "nothing": ColumnType.CATEGORICAL, "void": ColumnType.DATE}
+    fold = np.zeros(len(frame), dtype=int)
+    guide = Guide.model_validate({"model": model, "predictions": "in_sample"})
+    trained = train(frame, labels, guide, Task.CLASSIFICATION, types, 0, fold)
+    strange = frame.head(3).copy()
+    strange["job"] = pd.Series(["astronaut", None, "astronaut"], dtype=object)
+    strange["town"] = pd.Series([None, "nowhere", "nowhere"], dtype=object)
+    strange["nothing"] = pd.Series(["something", None, "else"], dtype=object)
+    strange["age"] = [np.nan, 1e300, -5.0]
+    strange["pay"] = [np.nan, 0.0, np.nan]  # never missing in training
+    guidance = trained.guidance(strange, np.full(3, -1))
+    assert ((guidance >= 0) & (guidance <= 1)).all()
+
+
+def test_boosting_learns_from_missingness() -> None:
+    """None in a category must reach the model as missing, and missing must be a value to split on."""
+    missing = np.arange(400) % 2 == 0
+    frame = pd.DataFrame({"job": np.where(missing, None, "cook")})  # type: ignore[call-overload]
+    target = pd.Series(np.where(missing, "yes", "no"), dtype=object)
+    fold = np.arange(400) // 2 % 2
+    for model in BUILT_IN:
+        guide = Guide.model_validate({"model": model})
+        trained = train(frame, target, guide, Task.CLASSIFICATION, {"job": ColumnType.CATEGORICAL}, 0, fold)
+        guidance = trained.guidance(frame, fold)[:, 0]
+        assert guidance[missing].min() > 0.9 and guidance[~missing].max() < 0.1
+    encoded = guide_module._coded({"job": ColumnType.CATEGORICAL}).fit_transform(frame)
+    assert np.isnan(encoded[missing]).all() and not np.isnan(encoded[~missing]).any()
+
+
+@pytest.mark.parametrize("model", BUILT_IN)
+def test_more_categories_than_boosting_has_codes(model: str) -> None:
+    n = 1200
+    frame = pd.DataFrame({"town": [f"town {i % 600}" for i in range(n)]}, dtype=object)
+    target = pd.Series(np.arange(n) % 2 == 0).map({True: "a", False: "b"}).astype(object)
+    guide = Guide.model_validate({"model": model, "folds": 2})
+    fold = assign_folds(target, Task.CLASSIFICATION, 2, 0)
+    trained = train(frame, target, guide, Task.CLASSIFICATION, {"town": ColumnType.CATEGORICAL}, 0, fold)
+    assert trained.guidance(frame, fold).shape == (n, 1)
+    encoder = trained.full.estimator[0]
+    width = encoder.transform(frame).shape[1]
+    assert width <= guide_module.MOST_COLUMNS
+
+
+def test_gradient_boosting_treats_categories_as_categories() -> None:
+    frame, labels, _ = people()
+    guide = Guide(predictions="in_sample")
+    model = train(frame, labels, guide, Task.CLASSIFICATION, TYPES, 0, np.zeros(len(frame), int)).full.estimator
+    # The encoder puts numbers first: age, pay, job, town.
+    assert model[-1].is_categorical_.tolist() == [False, False, True, True]
+
+
+@pytest.mark.parametrize("types", [{"age": ColumnType.NUMERIC}, {"town": ColumnType.CATEGORICAL}])
+@pytest.mark.parametrize("model", BUILT_IN)
+def test_tables_of_one_kind_of_column(model: str, types: dict[str, ColumnType]) -> None:
+    frame, labels, _ = people(100)
+    fold = np.arange(100) % 2
+    trained = train(frame, labels, Guide.model_validate({"model": model}), Task.CLASSIFICATION, types, 0, fold)
+    assert trained.guidance(frame, fold).shape == (100, 1)
+
+
+# ----------------------------------------------------------------------------------- imported, logged and bad models
+
+
+def test_an_imported_pipeline_gets_the_frame_and_a_bare_estimator_an_encoding() -> None:
+    frame, labels, _ = people()
+    assert build_model(imported("pipeline").model, Task.CLASSIFICATION, TYPES, 0).steps[0][0] == "functiontransformer"
+    assert guided(imported("pipeline"), frame, labels).shape == (400, 1)
+    assert guided(imported("bare"), frame, labels).shape == (400, 1)
+    assert guided(imported("without_probabilities", on="label"), frame, labels).shape == (400, 2)
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("no_such_package.models:make", "there is no module no_such_package"),
+        (f"{HERE}:no_such_function", "has no function no_such_function"),
+        (f"{HERE}:not_a_function", "is not a function"),
+        (f"{HERE}:no_estimator", "gives a str, not a scikit-learn estimator"),
+        (f"{HERE}:estimator_class", "not a scikit-learn estimator"),
+        (f"{HERE}:gossip_in_factory", "failed to be made \\(RuntimeError"),
+        (f"{HERE}:regressor", "made for regression, but the target asks for classification"),
+        ("anon_pipeline_tests.learning.gossiping_module:make", "raises RuntimeError"),
+    ],
+)
+def test_a_bad_import_is_one_sentence_that_names_the_field(path: str, says: str) -> None:
+    guide = Guide.model_validate({"model": {"import": path}})
+    with pytest.raises(InputError, match=f"^guide.model.import: .*{says}") as caught:
+        build_model(guide.model, Task.CLASSIFICATION, TYPES, 0)
+    assert_silent(caught.value)
+
+
+def test_a_logged_model_is_fitted_anew() -> None:
+    frame, labels, _ = people()
+    stored = pipeline().fit(frame, labels)
+    guide = Guide.model_validate({"model": {"mlflow": "models:/m/1"}})
+    asked: list[str] = []
+
+    def load(uri: str) -> Pipeline:
+        asked.append(uri)
+        return stored
+
+    model = build_model(guide.model, Task.CLASSIFICATION, TYPES, 7, load)
+    assert asked == ["models:/m/1"]
+    assert isinstance(model[-1], DecisionTreeClassifier) and not hasattr(model[-1], "tree_")
+    assert model[-1].random_state == 7 and stored[-1].random_state is None
+    with pytest.raises(InputError, match="^guide.model.mlflow: .* no model store"):
+        build_model(guide.model, Task.CLASSIFICATION, TYPES, 0)
+
+
+def test_a_sentence_of_the_model_store_is_passed_on_but_nothing_else() -> None:
+    guide = Guide.model_validate({"model": {"mlflow": "models:/m/1"}})
+
+    def absent(uri: str) -> Any:
+        raise InputError("guide.model.mlflow: there is no such model")
+
+    def broken(uri: str) -> Any:
+        raise OSError(SECRET)
+
+    with pytest.raises(InputError, match="there is no such model"):
+        build_model(guide.model, Task.CLASSIFICATION, TYPES, 0, absent)
+    with pytest.raises(InputError, match="failed to load \\(OSError") as caught:
+        build_model(guide.model, Task.CLASSIFICATION, TYPES, 0, broken)
+    assert_silent(caught.value)
+
+
+def test_probabilities_that_a_model_lacks() -> None:
+    frame, labels, _ = people()
+    with pytest.raises(InputError, match="^guide.on: .*use `on: label`"):
+        guided(imported("without_probabilities"), frame, labels)
+
+
+def test_numbers_that_are_not_finite() -> None:
+    frame, _, numbers = people()
+    with pytest.raises(InputError, match="not finite"):
+        guided(imported("endless"), frame, numbers, Task.REGRESSION)
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        ("gossip_in_fit", "failed to fit \\(ValueError"),
+        ("gossip_in_predict", "failed to predict \\(ValueError"),
+        ("gossip_on_exit", "failed to fit \\(SystemExit"),
+    ],
+)
+@pytest.mark.parametrize("predictions", ["in_sample", "out_of_fold"])
+def test_what_a_model_says_about_a_person_is_not_passed_on(function: str, says: str, predictions: str) -> None:
+    frame, labels, _ = people(60)
+    frame.loc[0, "town"] = SECRET
+    with pytest.raises(InputError, match=f"^guide.model: {HERE}:{function} {says}") as caught:
+        guided(imported(function, predictions=predictions), frame, labels)
+    assert_silent(caught.value)
+
+
+def assert_silent(error: BaseException) -> None:
+    assert SECRET not in str(error) and SECRET not in repr(error.args)
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    assert SECRET not in "".join(traceback.format_exception(error))
+
+
+def test_the_memorizer_memorizes() -> None:
+    """The out-of-fold tests mean something only if it does."""
+    frame = pd.DataFrame({"number": [1.0, 2.0]})
+    assert Memorizer().fit(frame, ["class 0", "class 1"]).predict(frame).tolist() == ["class 0", "class 1"]

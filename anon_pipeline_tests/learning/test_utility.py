@@ -1,0 +1,228 @@
+"""Accuracy before and after: exact where it can be, and never a number where none is defined."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
+
+from anon_pipeline.learning import guide as guide_module
+from anon_pipeline.learning.guide import FloatArray, Task
+from anon_pipeline.learning.scores import classification_scores, difference, estimate, regression_scores
+from anon_pipeline.learning.utility import Utility, measure_utility
+from anon_pipeline.spec import ColumnType, Guide
+from anon_pipeline_tests.learning.models import HERE, TYPES, people
+
+CHEAP = Guide(model="decision_tree", folds=2)
+
+
+def table(task: Task, n: int = 400, classes: int = 2) -> pd.DataFrame:
+    frame, labels, numbers = people(n, classes=classes)
+    return frame.assign(target=labels if task is Task.CLASSIFICATION else numbers)
+
+
+def identity(part: pd.DataFrame, guidance: FloatArray) -> pd.DataFrame:
+    return part
+
+
+def destroy(part: pd.DataFrame, guidance: FloatArray) -> pd.DataFrame:
+    """Everybody in one class: one value per column for all."""
+    return part.assign(age=40.0, job="cook", pay=100.0, town="town 00")
+
+
+def measure(frame: pd.DataFrame, task: Task, anonymize: Any = identity, **settings: Any) -> Utility:
+    guide = settings.pop("guide", CHEAP)
+    return measure_utility(frame, "target", TYPES, task, guide, settings.pop("folds", 4), 0, anonymize, **settings)
+
+
+# ------------------------------------------------------------------------------------------------ the cross-validation
+
+
+@pytest.mark.parametrize("task", list(Task))
+@pytest.mark.parametrize("model", ["gradient_boosting", "random_forest", "linear", "decision_tree"])
+def test_nothing_done_is_nothing_lost(task: Task, model: str) -> None:
+    guide = Guide.model_validate({"model": model, "folds": 2})
+    utility = measure(table(task, 200), task, guide=guide, folds=2)
+    assert len(utility.metrics) == (3 if task is Task.CLASSIFICATION else 2)
+    for comparison in utility.metrics.values():
+        assert comparison.before == comparison.after and comparison.before.mean is not None
+        assert comparison.difference.per_fold == (0.0, 0.0)
+        assert (comparison.difference.mean, comparison.difference.low, comparison.difference.high) == (0, 0, 0)
+
+
+def test_destroying_a_table_shows() -> None:
+    metrics = measure(table(Task.CLASSIFICATION), Task.CLASSIFICATION, destroy).metrics
+    assert metrics["roc_auc"].before.mean > 0.85 and metrics["roc_auc"].after.mean == 0.5  # type: ignore[operator]
+    for name in ("accuracy", "balanced_accuracy", "roc_auc"):
+        assert metrics[name].difference.high < -0.2  # type: ignore[operator]
+    metrics = measure(table(Task.REGRESSION), Task.REGRESSION, destroy).metrics
+    assert metrics["r2"].before.mean > 0.7 and metrics["r2"].difference.high < -0.5  # type: ignore[operator]
+    assert metrics["mae"].difference.low > 0.2  # type: ignore[operator]
+
+
+def test_a_fold_sees_its_training_part_only_and_is_scored_on_raw_rows(monkeypatch: Any) -> None:
+    """Every row carries its own number; the anonymizer notes the ones it gets, the models the ones they are asked."""
+    frame = table(Task.CLASSIFICATION, 100)
+    frame["pay"] = np.arange(100.0)
+    given, asked = [], []
+    predict = guide_module.FittedModel.predict
+
+    def noted(self: Any, rows: pd.DataFrame) -> Any:
+        asked.append(rows)
+        return predict(self, rows)
+
+    def anonymize(part: pd.DataFrame, guidance: FloatArray) -> pd.DataFrame:
+        assert guidance.shape == (len(part), 1)
+        assert part.index.tolist() == list(range(len(part)))
+        given.append(part.copy())
+        part["pay"] = -1.0  # in place, as a careless anonymizer would
+        return part.set_axis(part.index[::-1])
+
+    monkeypatch.setattr(guide_module.FittedModel, "predict", noted)
+    measure(frame, Task.CLASSIFICATION, anonymize)
+    assert len(given) == 4 and len(asked) == 8
+    tested = []
+    for part, before, after in zip(given, asked[::2], asked[1::2], strict=True):
+        pd.testing.assert_frame_equal(before, after)
+        assert not set(part["pay"]) & set(after["pay"])
+        assert len(part) + len(after) == 100
+        pd.testing.assert_frame_equal(frame.iloc[after["pay"].astype(int)].reset_index(drop=True), after)
+        tested += after["pay"].tolist()
+    assert sorted(tested) == list(range(100))
+    assert not (frame["pay"] == -1).any()
+
+
+@pytest.mark.parametrize(("predictions", "own"), [("in_sample", 1.0), ("out_of_fold", 0.0)])
+def test_guidance_follows_the_spec(predictions: str, own: float) -> None:
+    """A memorizing model says "unseen" about every row it has not seen, so out-of-fold guidance is all "unseen"."""
+    frame = pd.DataFrame({"number": np.arange(90.0), "target": ["class 0", "class 1", "unseen"] * 30})
+    guide = Guide.model_validate(
+        {"model": {"import": f"{HERE}:memorizer"}, "on": "label", "predictions": predictions, "folds": 3}
+    )
+    seen: list[FloatArray] = []
+
+    def anonymize(part: pd.DataFrame, guidance: FloatArray) -> pd.DataFrame:
+        seen.append(guidance[(part["target"] == "class 0").to_numpy(), 0])
+        return part
+
+    types = {"number": ColumnType.NUMERIC}
+    utility = measure_utility(frame, "target", types, Task.CLASSIFICATION, guide, 2, 0, anonymize)
+    assert np.unique(np.concatenate(seen)).tolist() == [own]
+    assert utility.metrics["roc_auc"].before.mean is None  # it has no predict_proba
+    assert utility.metrics["accuracy"].before.mean == pytest.approx(1 / 3)
+
+
+def test_the_target_is_never_a_feature() -> None:
+    frame = table(Task.CLASSIFICATION)
+    types = {**TYPES, "target": ColumnType.CATEGORICAL}
+    utility = measure_utility(frame, "target", types, Task.CLASSIFICATION, CHEAP, 4, 0, identity)
+    assert utility == measure(frame, Task.CLASSIFICATION)
+    assert utility.metrics["accuracy"].before.mean < 1  # type: ignore[operator]
+
+
+def test_suppressed_people_and_a_class_that_is_lost() -> None:
+    def only_class_0(part: pd.DataFrame, guidance: FloatArray) -> pd.DataFrame:
+        return part[part["target"] == "class 0"]
+
+    utility = measure(table(Task.CLASSIFICATION), Task.CLASSIFICATION, only_class_0)
+    assert (
+        utility.rows == 400 and utility.rows_trained_before == (300,) * 4 and utility.rows_trained_after == (150,) * 4
+    )
+    assert utility.metrics["accuracy"].after.mean == 0.5
+    assert utility.metrics["roc_auc"].after.mean == 0.5
+
+
+def test_a_table_of_nobody_is_no_silent_pass() -> None:
+    utility = measure(table(Task.CLASSIFICATION), Task.CLASSIFICATION, lambda part, guidance: part.head(0))
+    for comparison in utility.metrics.values():
+        assert comparison.before.mean is not None
+        assert comparison.after.per_fold == comparison.difference.per_fold == (None,) * 4
+        assert comparison.after.mean is comparison.difference.mean is comparison.difference.high is None
+    json.dumps(utility.as_dict(), allow_nan=False)
+
+
+def test_a_result_is_deterministic_and_json() -> None:
+    done: list[tuple[int, int]] = []
+    frame = table(Task.CLASSIFICATION, classes=3)
+    first = measure(frame, Task.CLASSIFICATION, progress=lambda *count: done.append(count))
+    assert done == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert first == measure(frame.set_axis(frame.index[::-1] // 3), Task.CLASSIFICATION)
+    content = json.loads(json.dumps(first.as_dict(), allow_nan=False))
+    assert (content["model"], content["task"], content["folds"]) == ("decision_tree", "classification", 4)
+    assert len(content["metrics"]["roc_auc"]["difference"]["per_fold"]) == 4
+
+
+def test_a_model_store_is_asked_once() -> None:
+    asked = []
+
+    def load(uri: str) -> Any:
+        from anon_pipeline_tests.learning.models import pipeline
+
+        asked.append(uri)
+        return pipeline()
+
+    guide = Guide.model_validate({"model": {"mlflow": "models:/m/1"}, "folds": 2})
+    measure(table(Task.CLASSIFICATION), Task.CLASSIFICATION, guide=guide, load_logged=load)
+    assert asked == ["models:/m/1"]
+
+
+# ------------------------------------------------------------------------------------------------------ the arithmetic
+
+
+def test_the_interval_by_hand() -> None:
+    """Four folds .80 .82 .84 .90: mean .84, s2 = .0056/3; t(.975, 3) = 3.182446; variance (1/4 + 1/3) s2."""
+    result = estimate([0.80, 0.82, 0.84, 0.90])
+    reach = 3.182446305 * math.sqrt((1 / 4 + 1 / 3) * 0.0056 / 3)
+    assert result.mean == pytest.approx(0.84)
+    assert result.low == pytest.approx(0.84 - reach) and result.high == pytest.approx(0.84 + reach)
+    assert result.per_fold == (0.80, 0.82, 0.84, 0.90)
+
+
+@pytest.mark.parametrize("undefined", [None, math.nan, math.inf])
+def test_an_undefined_fold_leaves_no_mean(undefined: float | None) -> None:
+    result = estimate([0.8, undefined, 0.9])
+    assert (result.mean, result.low, result.high) == (None, None, None)
+    assert result.per_fold == (0.8, None, 0.9)
+    assert difference(None, 0.5) is difference(0.5, None) is None
+    assert difference(0.5, 0.75) == -0.25
+
+
+def test_scores_agree_with_scikit_learn() -> None:
+    random = np.random.default_rng(0)
+    classes = np.array(["a", "b", "c"], dtype=object)
+    probabilities = random.dirichlet([1, 1, 1], 200)
+    truth, predicted = random.choice(classes, 200), classes[probabilities.argmax(axis=1)]
+    scores = classification_scores(truth, predicted, probabilities, classes)
+    assert scores["accuracy"] == (truth == predicted).mean()
+    assert scores["balanced_accuracy"] == pytest.approx(
+        balanced_accuracy_score(truth.astype(str), predicted.astype(str))
+    )
+    assert scores["roc_auc"] == pytest.approx(roc_auc_score(truth.astype(str), probabilities, multi_class="ovr"))
+    x, y = random.normal(size=50), random.normal(size=50)
+    assert regression_scores(x, y)["r2"] == pytest.approx(r2_score(x, y))
+    assert regression_scores(x, y)["mae"] == pytest.approx(np.abs(x - y).mean())
+
+
+def test_the_second_class_is_the_positive_one() -> None:
+    truth = np.array(["no", "yes", "yes"], dtype=object)
+    scores = classification_scores(
+        truth, truth, np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]]), np.array(["no", "yes"], dtype=object)
+    )
+    assert scores == {"accuracy": 1.0, "balanced_accuracy": 1.0, "roc_auc": 1.0}
+
+
+def test_classes_absent_from_a_test_part() -> None:
+    classes = np.array(["a", "b", "c"], dtype=object)
+    truth, predicted = np.array(["a", "a", "b"], dtype=object), np.array(["a", "c", "b"], dtype=object)
+    probabilities = np.array([[0.8, 0.1, 0.1], [0.1, 0.2, 0.7], [0.2, 0.7, 0.1]])
+    scores = classification_scores(truth, predicted, probabilities, classes)
+    assert scores["balanced_accuracy"] == 0.75  # a: one of two, b: one of one; c is not asked for
+    assert scores["roc_auc"] == pytest.approx((0.5 + 1.0) / 2)  # a against the rest, b against the rest
+    alone = np.array(["a", "a", "a"], dtype=object)
+    assert classification_scores(alone, predicted, probabilities, classes)["roc_auc"] is None
+    assert regression_scores(np.ones(3), np.zeros(3)) == {"r2": None, "mae": 1.0}
