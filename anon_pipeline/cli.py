@@ -203,12 +203,23 @@ def verify_releases(as_json: AsJson = False) -> None:
 @app.command()
 def ui(port: Annotated[int, typer.Option(help="Port on the loopback address.")] = 3000) -> None:
     """Open Dagster's web UI and daemon on loopback, for the datasets under data/."""
+    from anon_pipeline.pipeline.build import DATA_VARIABLE
     from anon_pipeline.pipeline.instance import dagster_home
 
-    home = Home.default().prepare()
-    environment = os.environ | {"DAGSTER_HOME": str(dagster_home(home)), "ANON_PIPELINE_HOME": str(home.root)}
-    command = [sys.executable, "-m", "dagster", "dev", "-h", "127.0.0.1", "-p", str(port)]
-    os.execve(sys.executable, [*command, "-m", "anon_pipeline.definitions"], environment)
+    home, here = Home.default().prepare(), Path.cwd()
+    folder = dagster_home(home)
+    environment = os.environ | {
+        "DAGSTER_HOME": str(folder),
+        "ANON_PIPELINE_HOME": str(home.root),
+        DATA_VARIABLE: str(here / (os.environ.get(DATA_VARIABLE) or "data")),
+    }
+    os.chdir(folder)  # else Dagster warns of a dagster.yaml in the folder we are in, which says the same
+    quietly = [sys.executable, "-W", "ignore:Function `dev_command` is superseded", "-m", "dagster", "dev"]
+    os.execve(
+        sys.executable,
+        [*quietly, "-h", "127.0.0.1", "-p", str(port), "-d", str(here), "-m", "anon_pipeline.definitions"],
+        environment,
+    )
 
 
 def main() -> None:
@@ -276,7 +287,9 @@ def _interval(estimate: dict[str, float | None], sign: str = "") -> str:
 
 
 def _number(value: float | None) -> str:
-    return "infinite" if value is None else f"{value:,.4g}" if isinstance(value, float) and value % 1 else f"{value:,.0f}"
+    return (
+        "infinite" if value is None else f"{value:,.4g}" if isinstance(value, float) and value % 1 else f"{value:,.0f}"
+    )
 
 
 def _yes(holds: bool) -> str:

@@ -49,8 +49,11 @@ class Home:
         InputError
             Where they cannot be created or written.
         """
+        os.umask(0o077)  # what is not made public on purpose, no other user can read
         try:
-            self.releases.mkdir(parents=True, exist_ok=True)
+            self.root.mkdir(mode=0o755, parents=True, exist_ok=True)
+            self.releases.mkdir(exist_ok=True)
+            self.releases.chmod(0o755)
             self.private.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.private.chmod(0o700)
         except OSError as error:
@@ -118,9 +121,12 @@ def sha256_of(file: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Remove temporary folders and files that a killed process left behind; call it only under the folder's lock."""
-    for leftover in folder.glob(".*"):
+def remove_leftovers(folder: Path, of: str = "") -> None:
+    """Remove temporary folders and files (of one name, or all) that a killed process left behind.
+
+    Call it only under the folder's lock.
+    """
+    for leftover in folder.glob(f".{of}*"):
         if leftover.is_dir() and not leftover.is_symlink():
             shutil.rmtree(leftover, ignore_errors=True)
         else:

@@ -9,9 +9,10 @@ import hashlib
 import importlib
 import json
 import re
+from collections.abc import Hashable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, field_validator, model_validator
@@ -60,7 +61,7 @@ class Column(Strict):
 
     role: Role
     type: ColumnType | None = None  # taken from the source where absent
-    grid: float | None = Field(default=None, gt=0)  # published numbers are multiples of it; from the data where absent
+    grid: float | None = Field(default=None, gt=0, le=1e15)  # the step of shown numbers; from the data where absent
     why: str | None = None  # the reason for the role, for the report
 
 
@@ -96,7 +97,7 @@ class Guide(Strict):
     on: Literal["label", "probability"] = "probability"
     predictions: Literal["out_of_fold", "in_sample"] = "out_of_fold"
     folds: int = Field(default=5, ge=2, le=50)
-    spread: float = Field(default=1.0, ge=0)  # weight of the quasi-identifiers' own spread beside the guidance
+    spread: float = Field(default=1.0, ge=0, le=1e6)  # weight of the quasi-identifiers' own spread beside the guidance
     sample: int = Field(default=500_000, ge=100)  # M is trained on at most so many people, chosen by content hash
     orders: Literal["guidance", "both"] = "both"  # split features per category: by guidance, or by frequency too
 
@@ -114,6 +115,12 @@ class Utility(Strict):
 
     folds: int = Field(default=5, ge=2, le=50)
     sample: int = Field(default=100_000, ge=100)  # measured on at most so many people, chosen by content hash
+
+
+class Suppression(Strict):
+    """Leaving people out where grouping them would cost everybody else more."""
+
+    limit: float = Field(default=0.0, ge=0, lt=1)  # share of the people
 
 
 class Demand(Strict):
@@ -142,6 +149,7 @@ class ReleaseSpec(Strict):
     target: str
     columns: dict[str, Column]
     privacy: tuple[SerializeAsAny[Demand], ...]
+    suppression: Suppression = Suppression()
     guide: Guide = Guide()
     recode: Recode = Recode()
     utility: Utility = Utility()
@@ -212,7 +220,7 @@ class ReleaseSpec(Strict):
             raise InputError(f"{path}: there is no such file; name a release.yaml or the folder it lies in") from None
         except OSError as error:
             raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
+        except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, or no such date
             raise InputError(f"{path}: is not valid YAML: {' '.join(str(error).split())}") from None
         if not isinstance(content, dict):
             raise InputError(f"{path}: must be a mapping with the keys dataset, source, target, columns and privacy")
@@ -253,7 +261,9 @@ class ReleaseSpec(Strict):
 
     def policy(self) -> dict[str, Any]:
         """The spec as plain data, without what cannot change a release (when it runs, where its source lies)."""
-        content = self.model_dump(mode="json", by_alias=True, exclude={"schedule": True, "privacy": True, "source": {"path"}})
+        content = self.model_dump(
+            mode="json", by_alias=True, exclude={"schedule": True, "privacy": True, "source": {"path"}}
+        )
         content["privacy"] = [{"model": demand.name, **demand.model_dump(mode="json")} for demand in self.privacy]
         return content
 
@@ -269,9 +279,15 @@ class _PlainLoader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
         for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                raise yaml.constructor.ConstructorError(None, None, "a key is a text", key_node.start_mark)
             if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} stands twice", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} stands twice", key_node.start_mark
+                )
             seen.add(key)
         return super().construct_mapping(node, deep)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -12,9 +12,13 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
-from anon_pipeline.anonymize import classes, encoding, recode, storage, tree
-from anon_pipeline.errors import InputError
+from anon_pipeline.anonymize import classes, encoding, enforce, recode, storage, tree
+from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import write_file
+from anon_pipeline.privacy.base import PrivacyModel
+from anon_pipeline.privacy.judge import judge
+from anon_pipeline.privacy.k_anonymity import KAnonymity
+from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.tables import Cells, Domain, IntArray
 
 
@@ -28,6 +32,8 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         algorithm of Goldsteen et al. (arXiv 2007.13086)
     orders : split features per category: "guidance", or "both" (by guidance and by frequency)
     grids : published numbers are multiples of this step, per column; from the data where absent
+    demands : privacy models beyond k-anonymity that every class must meet, for example (LDiversity(column="income", l=2),)
+    suppression : share of the people who may be left out where that costs less than merging classes
     form : "value" (a representative of the column's own type) or "range" (texts such as "[25, 37]")
     random_state : seed of the tree's tie-breaks
 
@@ -65,6 +71,8 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         spread: float = 1.0,
         orders: Literal["guidance", "both"] = "both",
         grids: Mapping[str, float] | None = None,
+        demands: Sequence[PrivacyModel] = (),
+        suppression: float = 0.0,
         form: Literal["value", "range"] = "value",
         random_state: int = 0,
     ) -> None:
@@ -72,10 +80,12 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         self.spread = spread
         self.orders = orders
         self.grids = grids
+        self.demands = demands
+        self.suppression = suppression
         self.form = form
         self.random_state = random_state
 
-    def fit(self, X: pd.DataFrame, y: npt.ArrayLike | None = None) -> Self:
+    def fit(self, X: pd.DataFrame, y: npt.ArrayLike | None = None, sensitive: pd.DataFrame | None = None) -> Self:
         """Learn the classes of the people in `X`.
 
         Parameters
@@ -83,11 +93,14 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         X : frame of shape (n, p), the quasi-identifiers
         y : the guidance, tied to `X` by position: numbers of shape (n,) or (n, g), or n predicted labels; without it
             people are grouped by their quasi-identifiers alone
+        sensitive : the columns that `demands` protect, tied to `X` by position
 
         Raises
         ------
         InputError
             For a frame that could be misread, fewer than k rows, or guidance of another length.
+        Refused
+            If no grouping meets the demands.
         """
         encoding.check_frame(X)
         if len(X) < self.k:
@@ -95,11 +108,18 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         guidance = _guidance(y, len(X))
         learned = [encoding.learn_domain(str(name), X[name]) for name in X.columns]
         codes = np.stack([code for _, code in learned], axis=1)
-        cells, _ = encoding.count_cells(tuple(domain for domain, _ in learned), codes, guidance)
-        return self.fit_cells(cells)
+        cells, cell = encoding.count_cells(tuple(domain for domain, _ in learned), codes, guidance)
+        if sensitive is not None:
+            encoding.check_frame(sensitive)
+            if len(sensitive) != len(X):
+                raise InputError(f"the sensitive columns have {len(sensitive)} rows, the table {len(X)}")
+        return self.fit_cells(cells, encoding.count_sensitive(cells, cell, sensitive))
 
-    def fit_cells(self, cells: Cells) -> Self:
-        """Learn the classes from cells that an engine has counted; the same classes as from the rows behind them."""
+    def fit_cells(self, cells: Cells, people: ClassStatistics | None = None) -> Self:
+        """Learn the classes from cells that an engine has counted; the same classes as from the rows behind them.
+
+        `people` holds the sensitive columns counted per cell; it is needed where there are demands on them.
+        """
         if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 2:
             raise InputError("k must be a whole number of at least 2")
         if cells.n < self.k:
@@ -112,7 +132,34 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
                     "prefix, or exclude it"
                 )
         fitted = tree.fit_tree(cells, self.k, self.spread, self.orders, self.random_state)
-        return self._settle(cells, classes.Partition(fitted, np.arange(fitted.leaves)))
+        partition = classes.Partition(fitted, np.arange(fitted.leaves))
+        if self.demands:
+            partition = self._enforce(cells, fitted, people or ClassStatistics(sizes=cells.counts))
+        return self._settle(cells, partition)
+
+    def _enforce(self, cells: Cells, fitted: tree.SplitTree, people: ClassStatistics) -> classes.Partition:
+        demands = [KAnonymity(k=self.k), *self.demands]
+        partition = enforce.enforce(
+            cells,
+            fitted,
+            tree.criterion(cells, self.spread, self.random_state),
+            people,
+            lambda statistics: np.logical_and.reduce([demand.holds(statistics) for demand in demands]),
+            int(self.suppression * cells.n),
+        )
+        class_of_cell = partition.apply(cells.codes)
+        kept = class_of_cell >= 0
+        reached = people.without(~kept).pool(classes.members(class_of_cell, partition.classes))
+        failed = [finding for finding in judge(demands, reached) if not finding.holds]
+        if failed:
+            raise Refused(
+                [
+                    f"{one.name}: no grouping was found in which {one.demand}; the best value reached is "
+                    f"{'infinite' if one.measured is None else format(one.measured, '.4g')}"
+                    for one in failed
+                ]
+            )
+        return partition
 
     def _settle(self, cells: Cells, partition: classes.Partition) -> Self:
         class_of_cell = partition.apply(cells.codes)
@@ -147,14 +194,15 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         return self.partition_.apply(codes)
 
     def transform(self, X: pd.DataFrame) -> pd.DataFrame:
-        """What the class of each row shows, for rows seen in `fit` or not.
+        """What the class of each row shows, for rows seen in `fit` or not; suppressed rows are left out.
 
         Returns
         -------
-        frame of shape (n, p) with the index of `X`: the quasi-identifiers, in the column types of `X` where
-        representatives are shown and none is withheld.
+        frame of shape (n - suppressed, p) with the index of `X`: the quasi-identifiers, in the column types of `X`
+        where representatives are shown and none is withheld.
         """
         group = self.apply(X)
+        X, group = X[group >= 0], group[group >= 0]
         shown = {}
         for summary in self.summaries_:
             name = summary.domain.name
@@ -165,9 +213,10 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         return pd.DataFrame(shown, index=X.index)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted tree as JSON. It holds the values of the table's columns: keep it in the private zone."""
+        """Write the fitted tree as JSON, without `demands`, which its classes meet already. It holds the values of the table's columns: keep it in the private zone."""
         self._check_fitted()
-        write_file(Path(path), storage.fitted_to_json(self.get_params(), vars(self)))
+        parameters = {name: value for name, value in self.get_params().items() if name != "demands"}
+        write_file(Path(path), storage.fitted_to_json(parameters, vars(self)))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

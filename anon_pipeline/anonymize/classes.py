@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 from anon_pipeline.anonymize.recode import OrderedSummary, Summary
 from anon_pipeline.anonymize.tree import SplitTree
@@ -34,6 +35,13 @@ class Partition:
     def apply(self, codes: np.ndarray) -> IntArray:
         """The class of each tuple of codes, shape (n, p) to (n,)."""
         return self.class_of_leaf[self.tree.apply(codes)]
+
+
+def members(class_of_cell: IntArray, classes: int) -> sparse.csr_array:
+    """Which cells each class has, as a 0-1 matrix of shape (J, C); a suppressed cell stands in none."""
+    kept = np.flatnonzero(class_of_cell >= 0)
+    ones = np.ones(len(kept), dtype=np.int64)
+    return sparse.csr_array((ones, (class_of_cell[kept], kept)), shape=(classes, len(class_of_cell)))
 
 
 def sizes(cells: Cells, class_of_cell: IntArray, classes: int) -> IntArray:
@@ -93,7 +101,7 @@ def class_table(people: IntArray, summaries: list[Summary]) -> pd.DataFrame:
     for summary in summaries:
         name = summary.domain.name
         if isinstance(summary, OrderedSummary):
-            unknown = summary.known == 0
+            unknown = summary.known < 2
             domain = summary.domain
             columns[name] = _nullable(domain.shown(summary.representative), summary.withheld)
             columns[f"{name}_low"] = _nullable(domain.shown(summary.low), unknown)

@@ -7,8 +7,16 @@ import numpy.typing as npt
 import pandas as pd
 
 from anon_pipeline.errors import InputError
+from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, histogram
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import Cells, Domain, fixed_point
+from anon_pipeline.tables import Cells, Domain, IntArray, fixed_point
+
+#: Numbers beyond this are no measurements of people, and would overflow on the way.
+LARGEST = 1e18
+
+#: What pandas calls the content of a column that can be read, as objects or only as a column type of its own.
+READABLE = {"string", "boolean", "empty"}
+READABLE_AS_DTYPE = {"integer", "floating", "datetime64"}
 
 
 def column_type(column: pd.Series) -> ColumnType:
@@ -26,22 +34,32 @@ def check_frame(frame: pd.DataFrame) -> None:
     Raises
     ------
     InputError
-        For something that is not a frame, duplicate column names, infinity, or a column of numbers and texts.
+        For something that is not a frame with named columns, duplicate names, infinity and numbers beyond `LARGEST`,
+        or a column that is not all numbers, all texts, all booleans or all dates.
     """
     if not isinstance(frame, pd.DataFrame):
         raise InputError("the table must be a pandas DataFrame")
-    twice = sorted({str(name) for name in frame.columns[frame.columns.duplicated()]})
+    if not len(frame.columns) or not all(isinstance(name, str) for name in frame.columns):
+        raise InputError("the table must have columns, each with a text as its name")
+    twice = sorted(set(frame.columns[frame.columns.duplicated()]))
     if twice:
         raise InputError(f"the columns {', '.join(twice)} stand twice; rename or drop one of each")
     for name in frame.columns:
         column = frame[name]
-        if pd.api.types.is_float_dtype(column.dtype) and np.isinf(column.to_numpy(float, na_value=np.nan)).any():
-            raise InputError(f"the column {name} holds infinity; replace it by a number or a missing value")
-        if column.dtype == object:
-            kinds = {type(value) for value in column[column.notna().to_numpy()]}
-            if len(kinds) > 1:
-                names = ", ".join(sorted(kind.__name__ for kind in kinds))
-                raise InputError(f"the column {name} mixes types ({names}); convert it to one type first")
+        known = column.cat.categories if isinstance(column.dtype, pd.CategoricalDtype) else column
+        kind = pd.api.types.infer_dtype(known, skipna=True)
+        if kind.startswith("mixed"):
+            raise InputError(f"the column {name} mixes types; convert it to one type first")
+        readable = READABLE if column.dtype == object else READABLE | READABLE_AS_DTYPE
+        if known is column and kind not in readable:
+            raise InputError(f"the column {name} holds {kind} objects; make them numbers, texts or datetime64 first")
+        if column_type(column) is ColumnType.NUMERIC:
+            size = np.abs(column.to_numpy(float, na_value=np.nan))
+            if (size > LARGEST).any():
+                raise InputError(
+                    f"the column {name} holds infinity or numbers beyond {LARGEST:g}; replace them by a number or a "
+                    "missing value, or make the column a text"
+                )
 
 
 def ordered_values(column: pd.Series) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.bool_]]:
@@ -55,45 +73,59 @@ def ordered_values(column: pd.Series) -> tuple[npt.NDArray[np.generic], npt.NDAr
     return column.to_numpy(np.float64, na_value=np.nan) + 0.0, missing  # + 0.0 makes one zero of -0.0 and 0.0
 
 
+def distinct_texts(column: pd.Series) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_]]:
+    """The place of each row among the column's distinct values, -1 where missing, and these values as texts."""
+    place, distinct = pd.factorize(column.astype(object).to_numpy())
+    return place, np.array([str(value) for value in distinct], dtype=object)
+
+
 def learn_domain(name: str, column: pd.Series) -> tuple[Domain, npt.NDArray[np.int32]]:
     """The domain of a column and the code of each of its rows, shape (n,)."""
     kind = column_type(column)
     if kind is ColumnType.CATEGORICAL:
-        missing = column.isna().to_numpy(bool)
-        raw = column.astype(object).to_numpy()[~missing].astype(str)
+        place, distinct = distinct_texts(column)
+        values, code = np.unique(distinct, return_inverse=True)
+        codes = np.r_[0, code + 1][place + 1].astype(np.int32)
     else:
         raw, missing = ordered_values(column)
-        raw = raw[~missing]
-    values, position = np.unique(raw, return_inverse=True)
-    codes = np.zeros(len(column), dtype=np.int32)
-    codes[~missing] = position + 1
+        values, code = np.unique(raw[~missing], return_inverse=True)
+        codes = np.zeros(len(column), dtype=np.int32)
+        codes[~missing] = code + 1
     counts = np.bincount(codes, minlength=len(values) + 1).astype(np.int64)
-    if kind is ColumnType.CATEGORICAL:
-        values = values.astype(object)
     return Domain(name, kind, values, counts, str(column.dtype)), codes
 
 
 def apply_domain(domain: Domain, column: pd.Series) -> npt.NDArray[np.int32]:
     """Codes of rows that may hold values the domain does not know, shape (n,).
 
-    A number between two known ones takes the code of the nearer (the lower one on a tie), as a threshold halfway
-    between them would decide. An unknown category, and a missing value where the domain knows none, takes the code
-    of the column's most common value.
+    A number between two known ones takes the code of the nearer, the lower one on a tie. An unknown category, and a
+    missing value where the domain knows none, takes the code of the column's most common value.
+
+    Raises
+    ------
+    InputError
+        For a column of another kind than the domain.
     """
+    if column_type(column) is not domain.type and not column.isna().all():
+        raise InputError(f"the column {domain.name} was {domain.type} when the tree was fitted, and now is not")
     most_common = int(np.argmax(domain.counts[1:])) + 1 if len(domain) > 1 else 0
+    of_missing = 0 if domain.counts[0] else most_common
+    if not len(domain.values) or column.isna().all():
+        return np.where(column.isna(), of_missing, most_common).astype(np.int32)
     if domain.ordered:
         raw, missing = ordered_values(column)
-        known = domain.values.astype(np.float64)
-        halfway = known[:-1] / 2 + known[1:] / 2
-        codes = np.searchsorted(halfway, np.where(missing, 0, raw).astype(np.float64), side="left") + 1
-        codes = np.minimum(codes, len(domain.values))
+        if raw.dtype != domain.values.dtype:
+            raw = raw.astype(np.float64)
+        # Compared as they are first: halfway between two neighbouring floats lies nothing.
+        above = np.minimum(np.searchsorted(domain.values, np.where(missing, 0, raw)), len(domain.values) - 1)
+        below = np.maximum(above - 1, 0)
+        lower, upper = domain.values[below].astype(float), domain.values[above].astype(float)
+        nearer_below = (raw != domain.values[above]) & (raw - lower <= upper - raw)
+        codes = np.where(missing, of_missing, np.where(nearer_below, below, above) + 1)
     else:
-        missing = column.isna().to_numpy(bool)
-        text = np.where(missing, "", column.astype(object).to_numpy()).astype(str)
-        known = domain.values.astype(str)
-        codes = np.minimum(np.searchsorted(known, text), max(len(known) - 1, 0))
-        codes = np.where(known[codes] == text, codes + 1, most_common) if len(known) else np.zeros(len(text))
-    codes = np.where(missing, 0 if domain.counts[0] else most_common, codes)
+        place, distinct = distinct_texts(column)
+        known = pd.Index(domain.values, dtype=object).get_indexer(pd.Index(distinct, dtype=object))
+        codes = np.r_[of_missing, np.where(known >= 0, known + 1, most_common)][place + 1]
     return codes.astype(np.int32)
 
 
@@ -116,3 +148,21 @@ def count_cells(
     summed = np.zeros((len(distinct), guidance.shape[1]), dtype=np.int64)
     np.add.at(summed, cell, fixed_point(guidance))
     return Cells(domains, distinct, np.bincount(cell).astype(np.int64), summed), cell
+
+
+def count_sensitive(cells: Cells, cell: IntArray, sensitive: pd.DataFrame | None) -> ClassStatistics:
+    """The sensitive columns counted per cell; `cell` is the cell of each row, shape (n,)."""
+    histograms = {}
+    for name in [] if sensitive is None else sensitive.columns:
+        domain, code = learn_domain(str(name), sensitive[name])
+        present = np.flatnonzero(domain.counts)
+        position = np.zeros(len(domain), dtype=np.int64)
+        position[present] = np.arange(len(present))
+        values = [None, *domain.values.tolist()]
+        ones = np.ones(len(code), dtype=np.int64)
+        histograms[str(name)] = Histogram(
+            values=tuple(values[one] for one in present),
+            counts=histogram(cell, position[code], ones, (len(cells.counts), len(present))),
+            ordered=domain.ordered,
+        )
+    return ClassStatistics(sizes=cells.counts, sensitive=histograms)

@@ -17,11 +17,19 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
+from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.statistics import histogram
+from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Cells, Domain, IntArray
 
 #: Stands for a category that is not told. A text column of the release shows it; other types show a missing value.
 SUPPRESSED = "*"
+
+#: A number is at most this many grid steps, so that floats tell neighbouring grid points apart.
+FINEST = 1e14
+
+#: A day, an hour, a minute, a second and less, for moments.
+MICROSECONDS = (86_400_000_000, 3_600_000_000, 60_000_000, 1_000_000, 1)
 
 #: Codes of a categorical representative beside those of the domain.
 WITHHELD = -1
@@ -50,11 +58,14 @@ class OrderedSummary:
     missing: IntArray
 
     def ranges(self) -> list[str]:
-        """ "[25, 37]" for each class; "or missing" where two or more members have no value, "or *" where one has."""
+        """ "[25, 37]" for each class; "or missing" where two or more members have no value, "or *" where one has.
+
+        A value that a single member has beside missing ones is not told either: "* or missing".
+        """
         texts = []
         shown = self.domain.shown(self.low), self.domain.shown(self.high)
         for low, high, known, missing in zip(*shown, self.known, self.missing, strict=True):
-            text = "" if not known else f"{low}" if low == high else f"[{low}, {high}]"
+            text = "" if not known else SUPPRESSED if known == 1 else f"{low}" if low == high else f"[{low}, {high}]"
             if missing:
                 rest = "missing" if missing > 1 else SUPPRESSED
                 text = f"{text} or {rest}" if text else rest
@@ -102,17 +113,24 @@ Summary = OrderedSummary | CategorySummary
 def default_grid(domain: Domain, k: int) -> float:
     """The finest step of 1, 2 or 5 times a power of ten at which the median person shares a value with k people.
 
-    Never finer than 1 for whole numbers and dates.
+    Never finer than 1 for whole numbers and dates, than a day for moments that are all midnights, and so on; never
+    finer than ten digits of the values' differences and thirteen of the values.
     """
     values = domain.values
     if len(values) == 0:
         return 1.0
     whole = values.dtype.kind == "i"
     span = float(values[-1]) - float(values[0])
-    exponent = 0 if whole else int(np.floor(np.log10(span))) - 9 if span > 0 else 0
+    largest = max(abs(float(values[0])), abs(float(values[-1])))
+    exponent = 0
+    if not whole and largest > 0:
+        exponent = max(int(np.floor(np.log10(span or largest))) - 9, int(np.floor(np.log10(largest))) - 12, -200)
+    unit = 1
+    if domain.type is ColumnType.DATE and domain.storage != "DATE":
+        unit = next(unit for unit in MICROSECONDS if not (values % unit).any())
     while True:
         for mantissa in (1, 2, 5):
-            step = mantissa * 10.0**exponent
+            step = mantissa * 10.0**exponent * unit
             _, place = np.unique(grid_index(values, step), return_inverse=True)
             people = np.bincount(place, weights=domain.counts[1:])
             order = np.argsort(people, kind="stable")
@@ -127,12 +145,12 @@ def grid_index(values: npt.NDArray[np.generic], grid: float, towards: float = 0.
     """Each value as a multiple of the grid; `towards` 0 rounds down, 1 up, .5 to the nearest (ties up)."""
     if values.dtype.kind == "i" and float(grid).is_integer():
         step = int(grid)
-        shift = {0.0: 0, 0.5: step // 2, 1.0: step - 1}[towards]
-        return (values.astype(np.int64) + shift) // step
+        whole, rest = np.divmod(values.astype(np.int64), step)
+        return whole + (rest >= {0.0: step, 0.5: step - step // 2, 1.0: 1}[towards])
     scaled = values.astype(np.float64) / grid
     # A value that lies on the grid stays there although its quotient is a hair off a whole number.
     nearest = np.rint(scaled)
-    on_grid = np.abs(scaled - nearest) <= 1e-9 * np.maximum(1.0, np.abs(nearest))
+    on_grid = np.abs(scaled - nearest) <= 1e-15 * np.maximum(1.0, np.abs(nearest))
     rounded = np.floor(scaled) if towards == 0 else np.ceil(scaled) if towards == 1 else np.floor(scaled + 0.5)
     return np.where(on_grid, nearest, rounded).astype(np.int64)
 
@@ -141,8 +159,10 @@ def grid_value(index: IntArray, grid: float, like: npt.NDArray[np.generic]) -> n
     """The number at a grid index: whole where the column and the grid are, else free of binary dust."""
     if like.dtype.kind == "i" and float(grid).is_integer():
         return index * int(grid)
-    decimals = max(0, 12 - int(np.ceil(np.log10(grid))))
-    return np.round(index.astype(np.float64) * grid, decimals) + 0.0
+    parts = round(1 / grid)
+    if parts and abs(parts * grid - 1) < 1e-12:
+        return index / parts  # the float nearest to the decimal number, as 3 * 0.1 is not
+    return np.round(index.astype(np.float64) * grid, 0 if float(grid).is_integer() else 12) + 0.0
 
 
 def summarize_ordered(domain: Domain, members: sparse.csr_array, grid: float) -> OrderedSummary:
@@ -201,9 +221,7 @@ def summarize_category(domain: Domain, members: sparse.csr_array) -> CategorySum
     return CategorySummary(domain, representative, members)
 
 
-def summarize(
-    cells: Cells, class_of_cell: IntArray, classes: int, k: int, grids: Mapping[str, float]
-) -> list[Summary]:
+def summarize(cells: Cells, class_of_cell: IntArray, classes: int, k: int, grids: Mapping[str, float]) -> list[Summary]:
     """What each class shows, per quasi-identifier; `grids` overrides the default grid of ordered columns.
 
     A cell of class -1 is suppressed and counts nowhere.
@@ -215,6 +233,8 @@ def summarize(
         members = histogram(class_of_cell[kept], code, cells.counts[kept], (classes, len(domain)))
         if domain.ordered:
             grid = grids.get(domain.name) or default_grid(domain, k)
+            if len(domain.values) and not np.abs(domain.values[[0, -1]].astype(float)).max() <= grid * FINEST:
+                raise InputError(f"columns.{domain.name}.grid: {grid} is too fine for numbers of this size")
             summaries.append(summarize_ordered(domain, members, grid))
         else:
             summaries.append(summarize_category(domain, members))

@@ -75,9 +75,7 @@ def fitted_from_json(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
         raise InputError("the tree was stored by another version of anon_pipeline; fit it again")
     domains = tuple(_domain_from_json(one) for one in content["domains"])
     features = tuple(SplitFeature(one["column"], np.array(one["rank"], np.int32)) for one in content["features"])
-    nodes = {
-        name: np.array(content["nodes"][name], float if name == "threshold" else np.int64) for name in NODE_ARRAYS
-    }
+    nodes = {name: np.array(content["nodes"][name], float if name == "threshold" else np.int64) for name in NODE_ARRAYS}
     partition = Partition(SplitTree(features, **nodes), np.array(content["class_of_leaf"], np.int64))
     return content["parameters"], {
         "domains_": domains,

@@ -165,6 +165,11 @@ class Engine(Protocol):
     def columns(self, table: Path) -> dict[str, str]:
         """Names and storage types of a table's columns."""
 
+    def sensitive_of_cells(
+        self, table: Path, domains: tuple[Domain, ...], cells: Cells, sensitive: Sequence[str]
+    ) -> ClassCounts:
+        """The sensitive columns counted per cell, as if each cell were a class."""
+
     def out_of_bounds(self, table: Path, bounds: dict[str, list[Any]]) -> dict[str, int]:
         """Per ordered column, how many rows lie outside [low, high], given as a Domain codes values."""
 
@@ -188,5 +193,3 @@ class ClassCounts:
     sizes: IntArray
     sensitive: dict[str, pd.DataFrame]
     ordered: frozenset[str]
-
-

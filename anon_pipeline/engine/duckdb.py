@@ -23,6 +23,9 @@ from anon_pipeline.tables import Cells, Domain, IntArray
 
 BATCH_ROWS = 250_000
 
+#: Columns of our own beside those of the source, which may have any name but such a one.
+HASH, CLASS, SIZE = "#hash", "#class", "#size"
+
 #: Shapes of values that name a person directly.
 PATTERNS = {
     "e-mail address": r"[^@\s]+@[^@\s]+\.[^@\s]+",
@@ -64,9 +67,13 @@ class DuckDBEngine:
                 connection.execute(f"SET {setting}")
             yield connection
         except duckdb.OutOfMemoryException:
-            raise InputError("DuckDB ran out of memory; raise the memory limit or free disk space to spill to") from None
+            raise InputError(
+                "DuckDB ran out of memory; raise the memory limit or free disk space to spill to"
+            ) from None
         except duckdb.IOException as error:
             raise InputError(f"a file could not be read or written: {sources.harmless(error)}") from None
+        except duckdb.Error as error:
+            raise InputError(f"the table could not be processed: {sources.harmless(error)}") from None
         finally:
             connection.close()
 
@@ -126,15 +133,16 @@ class DuckDBEngine:
             surveyed = []
             for name, storage in self._storage(connection, relation).items():
                 value = quoted(name)
-                number = f"TRY_CAST({value}::VARCHAR AS DOUBLE)"
+                number = "TRY_CAST(value::VARCHAR AS DOUBLE)"
                 rows, known, distinct, numbers, codes, dates, alone = _one(
                     connection,
                     f"SELECT (SELECT count(*) FROM {relation}), coalesce(sum(people), 0)::BIGINT, count(*), "
                     f"coalesce(sum(people) FILTER (WHERE {number} IS NOT NULL), 0)::BIGINT, "
-                    f"coalesce(sum(people) FILTER (WHERE regexp_matches(trim({value}::VARCHAR), '^[+-]?0[0-9]')), 0)"
-                    f"::BIGINT, coalesce(sum(people) FILTER (WHERE TRY_CAST({value}::VARCHAR AS TIMESTAMP) IS NOT NULL)"
+                    f"coalesce(sum(people) FILTER (WHERE regexp_matches(trim(value::VARCHAR), '^[+-]?0[0-9]')), 0)"
+                    f"::BIGINT, coalesce(sum(people) FILTER (WHERE TRY_CAST(value::VARCHAR AS TIMESTAMP) IS NOT NULL)"
                     f", 0)::BIGINT, count(*) FILTER (WHERE people = 1) FROM "
-                    f"(SELECT {value}, count(*) AS people FROM {relation} WHERE {value} IS NOT NULL GROUP BY {value})",
+                    f"(SELECT {value} AS value, count(*) AS people FROM {relation} WHERE {value} IS NOT NULL "
+                    "GROUP BY 1)",
                 )
                 patterns = {
                     pattern: int(
@@ -181,7 +189,9 @@ class DuckDBEngine:
                 values, people = counted.column("value"), counted.column("people").to_numpy()
                 missing = int(people[0]) if values.null_count else 0
                 known = values.slice(1 if missing else 0).combine_chunks()
-                array = np.array(known.to_pylist(), dtype=object) if kind is ColumnType.CATEGORICAL else known.to_numpy()
+                array = (
+                    np.array(known.to_pylist(), dtype=object) if kind is ColumnType.CATEGORICAL else known.to_numpy()
+                )
                 found.append(Domain(name, kind, array, np.r_[missing, people[1 if missing else 0 :]], storage[name]))
         return tuple(found)
 
@@ -190,9 +200,8 @@ class DuckDBEngine:
             relation = _parquet(table)
             select = self._features(connection, relation, spec, types)
             # Equal hashes are equal rows, so their order does not matter.
-            rows = connection.sql(
-                f"SELECT {select} FROM {relation} ORDER BY row_hash LIMIT {size}"
-            ).to_arrow_table()
+            smallest = f"ORDER BY {quoted(HASH)} LIMIT {size}"
+            rows = connection.sql(f"SELECT {select} FROM {relation} {smallest}").to_arrow_table()
         return _batch(rows, spec, types, 0)
 
     def batches(
@@ -203,7 +212,7 @@ class DuckDBEngine:
             packing = Packing.plan(domains)
             keyed = self._keyed(connection, relation, packing)
             select = self._features(connection, relation, spec, types)
-            keys = ", ".join(f"key{part}" for part in range(len(packing.parts)))
+            keys = ", ".join(quoted(_key(part)) for part in range(len(packing.parts)))
             reader = connection.sql(f"SELECT {select}, {keys} FROM {keyed}").to_arrow_reader(BATCH_ROWS)
             for rows in reader:
                 yield _batch(pa.Table.from_batches([rows]), spec, types, len(packing.parts))
@@ -220,12 +229,14 @@ class DuckDBEngine:
         parts = []
         for name in [*spec.features, spec.target]:
             value = _coded(name, types[name], storage[name])
-            parts.append(f"{value if types[name] is ColumnType.CATEGORICAL else f'({value})::DOUBLE'} AS {quoted(name)}")
+            parts.append(
+                f"{value if types[name] is ColumnType.CATEGORICAL else f'({value})::DOUBLE'} AS {quoted(name)}"
+            )
         text = row_text([f"{quoted(name)}::VARCHAR" for name in sorted(spec.released)])
-        return ", ".join([*parts, f"(md5_number_lower({text}) >> 1)::BIGINT AS row_hash"])
+        return ", ".join([*parts, f"(md5_number_lower({text}) >> 1)::BIGINT AS {quoted(HASH)}"])
 
     def _keyed(self, connection: duckdb.DuckDBPyConnection, relation: str, packing: Packing) -> str:
-        """A subquery that adds the packed key of each row as key0, key1, ... to the relation's columns."""
+        """A subquery that adds the packed key of each row as #key0, #key1, ... to the relation's columns."""
         storage = self._storage(connection, relation)
         codes: list[str] = []
         joins: list[str] = []
@@ -253,7 +264,7 @@ class DuckDBEngine:
             key = "0::BIGINT"
             for position in part:
                 key = f"({key}) * {radix_of(packing.domains[position])} + {codes[position]}"
-            keys.append(f"{key} AS key{number}")
+            keys.append(f"{key} AS {quoted(_key(number))}")
         return f"(SELECT source.*, {', '.join(keys)} FROM {relation} AS source {' '.join(joins)})"
 
     # ------------------------------------------------------------------ release
@@ -271,32 +282,32 @@ class DuckDBEngine:
         packing = Packing.plan(domains)
         kept = class_of_cell >= 0
         key = packing.pack(cells.codes[kept])
-        mapping = {f"key{part}": key[:, part] for part in range(len(packing.parts))}
+        mapping = {_key(part): key[:, part] for part in range(len(packing.parts))}
         with self._connect() as connection:
             relation = _parquet(table)
             keyed = self._keyed(connection, relation, packing)
-            connection.register("class_of_cell", pa.table({**mapping, "class": class_of_cell[kept]}))
-            connection.register("shown", shown.append_column("class", pa.array(np.arange(len(shown)))))
-            restored = {domain.name: _restored(domain, shown) for domain in domains}
-            select = ", ".join(
-                f"{restored.get(name, f'person.{quoted(name)}')} AS {quoted(name)}" for name in columns
-            )
-            on = " AND ".join(f"person.{part} = class_of_cell.{part}" for part in mapping)
+            connection.register("class_of_cell", pa.table({**mapping, CLASS: class_of_cell[kept]}))
+            connection.register("shown", shown.append_column(CLASS, pa.array(np.arange(len(shown)))))
+            restored = {domain.name: _restored(connection, domain, shown) for domain in domains}
+            select = ", ".join(f"{restored.get(name, f'person.{quoted(name)}')} AS {quoted(name)}" for name in columns)
+            on = " AND ".join(f"person.{quoted(part)} = class_of_cell.{quoted(part)}" for part in mapping)
             self._copy(
                 connection,
                 f"SELECT {select} FROM {keyed} AS person JOIN class_of_cell ON {on} "
-                "JOIN shown ON shown.class = class_of_cell.class ORDER BY ALL",
+                f"JOIN shown ON shown.{quoted(CLASS)} = class_of_cell.{quoted(CLASS)} ORDER BY ALL",
                 destination,
             )
 
     def classes(self, table: Path, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> ClassCounts:
+        if not quasi_identifiers:  # then everybody is one class
+            return self._everybody(table, sensitive)
         names = ", ".join(quoted(name) for name in quasi_identifiers)
         with self._connect() as connection:
             relation = _parquet(table)
             storage = self._storage(connection, relation)
             connection.execute(
-                f"CREATE TEMP TABLE classes AS SELECT row_number() OVER () - 1 AS class, * FROM "
-                f"(SELECT {names}, count(*) AS class_size FROM {relation} GROUP BY {names})"
+                f"CREATE TEMP TABLE classes AS SELECT row_number() OVER () - 1 AS {quoted(CLASS)}, * FROM "
+                f"(SELECT {names}, count(*) AS {quoted(SIZE)} FROM {relation} GROUP BY {names})"
             )
             same = " AND ".join(
                 f"classes.{quoted(name)} IS NOT DISTINCT FROM person.{quoted(name)}" for name in quasi_identifiers
@@ -304,17 +315,54 @@ class DuckDBEngine:
             histograms = {}
             for name in sensitive:
                 histograms[name] = connection.execute(
-                    f"SELECT class, {quoted('value')}, count(*) AS count FROM (SELECT classes.class, "
+                    f"SELECT class, value, count(*) AS count FROM (SELECT classes.{quoted(CLASS)} AS class, "
                     f"person.{quoted(name)} AS value FROM {relation} AS person JOIN classes ON {same}) "
                     "GROUP BY ALL ORDER BY value NULLS FIRST, class"
                 ).df()
-            found = connection.execute("SELECT * FROM classes ORDER BY class").df()
+            found = connection.execute(f"SELECT * FROM classes ORDER BY {quoted(CLASS)}").df()
         return ClassCounts(
             classes=found[list(quasi_identifiers)],
-            sizes=found["class_size"].to_numpy(np.int64),
+            sizes=found[SIZE].to_numpy(np.int64),
             sensitive=histograms,
             ordered=frozenset(name for name in sensitive if sources.is_ordered(storage[name])),
         )
+
+    def _everybody(self, table: Path, sensitive: Sequence[str]) -> ClassCounts:
+        with self._connect() as connection:
+            relation = _parquet(table)
+            storage = self._storage(connection, relation)
+            rows = int(_one(connection, f"SELECT count(*) FROM {relation}")[0])
+            counted = {
+                name: connection.execute(
+                    f"SELECT 0 AS class, {quoted(name)} AS value, count(*) AS count FROM {relation} GROUP BY 2 "
+                    "ORDER BY 2 NULLS FIRST"
+                ).df()
+                for name in sensitive
+            }
+        ordered = frozenset(name for name in sensitive if sources.is_ordered(storage[name]))
+        return ClassCounts(pd.DataFrame(index=range(1)), np.array([rows]), counted, ordered)
+
+    def sensitive_of_cells(
+        self, table: Path, domains: tuple[Domain, ...], cells: Cells, sensitive: Sequence[str]
+    ) -> ClassCounts:
+        packing = Packing.plan(domains)
+        key = packing.pack(cells.codes)
+        mapping = {_key(part): key[:, part] for part in range(len(packing.parts))}
+        with self._connect() as connection:
+            relation = _parquet(table)
+            storage = self._storage(connection, relation)
+            keyed = self._keyed(connection, relation, packing)
+            connection.register("cells", pa.table({**mapping, CLASS: np.arange(len(key))}))
+            on = " AND ".join(f"person.{quoted(part)} = cells.{quoted(part)}" for part in mapping)
+            counted = {
+                name: connection.execute(
+                    f"SELECT cells.{quoted(CLASS)} AS class, person.{quoted(name)} AS value, count(*) AS count "
+                    f"FROM {keyed} AS person JOIN cells ON {on} GROUP BY 1, 2 ORDER BY 2 NULLS FIRST, 1"
+                ).df()
+                for name in sensitive
+            }
+        ordered = frozenset(name for name in sensitive if sources.is_ordered(storage[name]))
+        return ClassCounts(pd.DataFrame(index=range(len(key))), cells.counts, counted, ordered)
 
     def foreign_values(self, released: Path, stored: Path, columns: Sequence[str]) -> dict[str, int]:
         with self._connect() as connection:
@@ -369,6 +417,10 @@ class DuckDBEngine:
         connection.execute(f"COPY ({query}) TO {literal(str(destination))} (FORMAT parquet, COMPRESSION zstd)")
 
 
+def _key(part: int) -> str:
+    return f"#key{part}"
+
+
 def _parquet(table: Path) -> str:
     return f"read_parquet({literal(str(table))})"
 
@@ -387,21 +439,20 @@ def _coded(name: str, kind: ColumnType, storage: str, alias: str = "") -> str:
     return f"{column}::BIGINT" if sources.is_whole(storage) else f"{column}::DOUBLE"
 
 
-def _restored(domain: Domain, shown: pa.Table) -> str:
-    """What a class shows, as a value of the source's own type; the reverse of `_coded`."""
+def _restored(connection: duckdb.DuckDBPyConnection, domain: Domain, shown: pa.Table) -> str:
+    """What a class shows, as a value of the source's own type where that holds it; the reverse of `_coded`."""
     column = f"shown.{quoted(domain.name)}"
-    given = shown.column(domain.name)
-    if domain.ordered and pa.types.is_string(given.type):
+    if domain.ordered and pa.types.is_string(shown.schema.field(domain.name).type):
         return column  # a range
     if domain.type is ColumnType.DATE:
         return f"DATE '1970-01-01' + {column}::INTEGER" if domain.storage == "DATE" else f"make_timestamp({column})"
-    if sources.is_whole(domain.storage) and domain.ordered:
-        bounds = np.array(given.drop_null().to_pylist() or [0])
-        fits = np.can_cast(np.min_scalar_type(int(bounds.min())), sources.WHOLE[domain.storage]) and np.can_cast(
-            np.min_scalar_type(int(bounds.max())), sources.WHOLE[domain.storage]
-        )
-        return f"{column}::{domain.storage if fits else 'BIGINT'}"
-    return f"{column}::{domain.storage}" if domain.storage != "VARCHAR" else column
+    cast = f"TRY_CAST({column} AS {domain.storage})"
+    if domain.ordered and domain.storage == "FLOAT":
+        return cast
+    # A rounded number may be too large for its type, or a set of categories no value of it.
+    common = "DOUBLE" if domain.ordered else "VARCHAR"
+    changed = f"{cast}::{common} IS DISTINCT FROM {column}::{common}"
+    return column if _one(connection, f"SELECT count(*) FROM shown WHERE {changed}")[0] else cast
 
 
 def _batch(rows: pa.Table, spec: ReleaseSpec, types: dict[str, ColumnType], parts: int) -> Batch:
@@ -409,12 +460,10 @@ def _batch(rows: pa.Table, spec: ReleaseSpec, types: dict[str, ColumnType], part
     for name in frame.columns:
         categorical = types[name] is ColumnType.CATEGORICAL
         frame[name] = frame[name].astype(object if categorical else float)
-    key = [rows.column(f"key{part}").to_numpy() for part in range(parts)]
+    key = [rows.column(_key(part)).to_numpy() for part in range(parts)]
     return Batch(
         features=frame[spec.features],
         target=frame[spec.target],
-        hash=rows.column("row_hash").to_numpy(),
+        hash=rows.column(HASH).to_numpy(),
         key=np.stack(key, axis=1) if key else np.empty((len(frame), 0), dtype=np.int64),
     )
-
-

@@ -18,20 +18,18 @@ from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Role
 
-WHOLE = {
-    "TINYINT": "int8",
-    "SMALLINT": "int16",
-    "INTEGER": "int32",
-    "BIGINT": "int64",
-    "UTINYINT": "uint8",
-    "USMALLINT": "uint16",
-    "UINTEGER": "uint32",
-}
+WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 FLOATING = {"FLOAT", "DOUBLE", "UBIGINT", "HUGEINT", "UHUGEINT"}
 MOMENTS = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"}
+#: A number beyond this is no measurement of a person, and would overflow on the way.
+LARGEST = "1e18"
+
 PLAIN = {"VARCHAR", "BOOLEAN", "UUID", "TIME", *WHOLE, *FLOATING, *MOMENTS}
 
 TEXT_FILES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst")
+#: What DuckDB must not guess of a CSV: it would skip lines, and with them people, until the rest looks regular.
+EVERY_LINE = "all_varchar=true, skip=0, comment='', quote='\"', strict_mode=true"
+
 PARQUET_FILES = (".parquet", ".pq")
 
 
@@ -79,7 +77,7 @@ def opened(connection: duckdb.DuckDBPyConnection, spec: ReleaseSpec, scratch: Pa
             connection.execute("USE source_database")
             query = str(spec.source.query).strip().rstrip(";")
             _check_names(label, [row[0] for row in connection.execute(f"DESCRIBE ({query})").fetchall()])
-            yield OpenSource(f"({query})", label)
+            yield OpenSource(f"({query}\n)", label)
         elif kind == "sqlite":
             converted = scratch / "sqlite.parquet"
             try:
@@ -126,21 +124,25 @@ def _kind_of_file(path: Path) -> str:
 
 
 def _csv_options(spec: ReleaseSpec) -> str:
-    options = ["all_varchar=true", f"encoding={literal(spec.source.encoding)}"]
+    options = [EVERY_LINE, f"encoding={literal(spec.source.encoding)}"]
     if spec.source.delimiter is not None:
         options.append(f"delim={literal(spec.source.delimiter)}")
     return ", ".join(options)
 
 
 def _check_names(label: str, names: list[str]) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
+    plain = [name.casefold() for name in names]
+    twice = sorted({name for name in names if plain.count(name.casefold()) > 1})
     if twice:
-        raise InputError(f"{label}: the columns {', '.join(twice)} stand twice; rename or drop one of each")
+        raise InputError(
+            f"{label}: the columns {', '.join(twice)} stand twice (capitals do not tell columns apart); "
+            "rename or drop one of each"
+        )
 
 
 def _convert_sqlite(path: Path, query: str, destination: Path, label: str) -> None:
     """SQLite types values, not columns: everything becomes text first, and is then typed like a CSV."""
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
         cursor = database.execute(query)
         names = [column[0] for column in cursor.description or []]
         _check_names(label, names)
@@ -152,7 +154,9 @@ def _convert_sqlite(path: Path, query: str, destination: Path, label: str) -> No
 
 
 def _text(value: Any) -> str | None:
-    return None if value is None or isinstance(value, bytes) else repr(value) if isinstance(value, float) else str(value)
+    return (
+        None if value is None or isinstance(value, bytes) else repr(value) if isinstance(value, float) else str(value)
+    )
 
 
 def harmless(error: BaseException) -> str:
@@ -160,14 +164,18 @@ def harmless(error: BaseException) -> str:
     text = str(error)
     line = re.search(r"CSV Error on Line: (\d+)", text)
     if line:
-        utf = "is not in the file's encoding; state it as source.encoding" if "nicode" in text or "utf-8" in text else ""
+        utf = (
+            "is not in the file's encoding; state it as source.encoding" if "nicode" in text or "utf-8" in text else ""
+        )
         return f"line {line[1]} " + (utf or "does not have the shape of the header; check delimiter and quotes")
     for sign, sentence in (
+        ("sniffing", "its lines do not have the shape of the header; check delimiter and quotes"),
         ("No space left", "the disk is full"),
         ("File too large", "the file would be larger than allowed"),
         ("Permission denied", "permission denied"),
         ("lock", "another program holds the database open for writing"),
         ("Parquet", "it is no intact Parquet file"),
+        ("not support the encoding", "source.encoding is none of utf-8, utf-16 and latin-1; convert the file"),
         ("nicode", "its text is not in the stated encoding"),
         ("does not exist", "the query names a table or column that does not exist"),
         ("no such", "the query names a table or column that does not exist"),
@@ -192,6 +200,11 @@ def typed_columns(connection: duckdb.DuckDBPyConnection, source: OpenSource, spe
     """
     storage = {row[0]: row[1] for row in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall()}
     unnamed = [name for name in storage if name not in spec.columns]
+    if len(unnamed) == len(storage):  # then these are no names, but perhaps the first person's values
+        raise InputError(
+            f"columns: {source.label} has none of the spec's columns; its first line must name them, "
+            "and every line have as many fields"
+        )
     if unnamed:
         raise InputError(
             f"columns: {source.label} has columns without a role: {', '.join(unnamed)}; "
@@ -234,6 +247,9 @@ def _typed(
             raise InputError(f"columns.{name}.type: is date, but the source holds {storage}; change the type")
         if is_text:
             value = _parsed(connection, source, name, value, "TIMESTAMP", "dates")
+        endless = _count(connection, f"SELECT count(*) FROM {source.relation} WHERE NOT isfinite(({value})::TIMESTAMP)")
+        if endless:
+            raise InputError(f"columns.{name}: {endless} dates are infinite; replace them by dates or missing values")
         days = _count(connection, f"SELECT count(*) FROM {source.relation} WHERE {value} <> ({value})::DATE")
         return TypedColumn(name, kind, f"({value})::DATE" if not days else f"({value})::TIMESTAMP")
     if storage == "BOOLEAN" or storage in MOMENTS or storage in ("UUID", "TIME"):
@@ -245,12 +261,15 @@ def _typed(
             storage = "DOUBLE"
         else:
             value, storage = f"({value})::BIGINT", "BIGINT"
-    if not is_whole(storage):
-        endless = _count(connection, f"SELECT count(*) FROM {source.relation} WHERE isinf(({value})::DOUBLE)")
-        if endless:
-            raise InputError(
-                f"columns.{name}: {endless} values are infinite; replace them by numbers or missing values"
-            )
+    number = f"({value})::DOUBLE"
+    large = f"abs({number}) > {LARGEST}" if column.role is Role.QUASI_IDENTIFIER else f"isinf({number})"
+    beyond = _count(connection, f"SELECT count(*) FROM {source.relation} WHERE NOT isnan({number}) AND {large}")
+    if beyond:
+        raise InputError(
+            f"columns.{name}: {beyond} values are infinite or beyond {LARGEST}; replace them by numbers or missing "
+            "values, or declare the column categorical"
+        )
+    if storage in ("FLOAT", "DOUBLE"):
         # NaN is a missing value, and there is one zero.
         value = f"CASE WHEN NOT isnan(({value})::DOUBLE) THEN ({value})::DOUBLE + 0.0 END"
         value = f"({value})::FLOAT" if storage == "FLOAT" else value
@@ -264,8 +283,8 @@ def _natural(storage: str) -> ColumnType:
 
 
 def _detected(connection: duckdb.DuckDBPyConnection, source: OpenSource, value: str) -> ColumnType:
-    """Text that is all numbers is numeric, unless a leading zero shows that it is a code."""
-    code = f"(TRY_CAST({value} AS DOUBLE) IS NULL OR regexp_matches(trim({value}), '^[+-]?0[0-9]'))"
+    """Text that is all numbers is numeric, unless a leading zero or the sheer length shows that it is a code."""
+    code = f"(TRY_CAST({value} AS DOUBLE) IS NULL OR regexp_matches(trim({value}), '^[+-]?(0[0-9]|[0-9]{{19}})'))"
     query = f"SELECT count(*) FILTER (WHERE {value} IS NOT NULL AND {code}), count({value}) FROM {source.relation}"
     codes, known = connection.execute(query).fetchall()[0]
     return ColumnType.NUMERIC if known and not codes else ColumnType.CATEGORICAL
@@ -331,12 +350,12 @@ def import_table(
         if not path.is_file() or _kind_of_file(path) != "csv":
             raise InputError(f"{path}: is no CSV or Parquet file")
         head = connection.execute(
-            f"FROM read_csv({literal(str(path))}, header=false, all_varchar=true) LIMIT 1"
+            f"FROM read_csv({literal(str(path))}, header=false, {EVERY_LINE}) LIMIT 1"
         ).fetchall()
         if not head:
             raise InputError(f"{path}: is empty; it has not even a header line")
         _check_names(path.name, [str(name) for name in head[0] if name is not None])
-        source = OpenSource(f"read_csv({literal(str(path))}, header=true, all_varchar=true)", path.name)
+        source = OpenSource(f"read_csv({literal(str(path))}, header=true, {EVERY_LINE})", path.name)
         columns = [row[0] for row in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall()]
         select = []
         for name in columns:

@@ -4,7 +4,8 @@ import base64
 import dataclasses
 import pickle
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import dagster as dg
 import numpy as np
@@ -14,11 +15,13 @@ from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.recode import OrderedSummary, Summary, shown_table
 from anon_pipeline.anonymize.storage import load_cells, save_cells
 from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.errors import InputError
 from anon_pipeline.learning.cells import folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import name_of, task_of, train
 from anon_pipeline.learning.utility import measure_utility
 from anon_pipeline.pipeline.checks import RAW_CHECKS, candidate_check_names, require_answers
 from anon_pipeline.pipeline.runtime import Runtime, log
+from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.privacy.measures import describe
 from anon_pipeline.privacy.risk import reidentification_risk
@@ -54,6 +57,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             with runtime.stages(spec).store("raw_data", {}, facts) as folder:
                 stored = runtime.engine().store_source(spec, folder / DATA)
                 facts |= stored.to_json()
+                _refuse_the_impossible(spec, runtime, folder)
             noted["people"] = stored.rows
             log.info("%s: %s people, %s columns", spec.dataset, f"{stored.rows:,}", len(stored.columns))
         return dg.MaterializeResult(
@@ -126,15 +130,21 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
 
     @dg.asset(
         **common,
-        deps=[key("predictions")],
+        deps=[key("raw_data"), key("predictions")],
         kinds={"scikitlearn"},
         description="The decision tree that puts at least k people who look alike, also to M, into a class. Private.",
     )
     def anonymizer_tree(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "anonymizer_tree") as noted:
             stages = runtime.stages(spec)
-            cells_stage = stages.load("predictions")
-            tree = tree_of(spec).fit_cells(load_cells(cells_stage.folder))
+            raw = stages.load("raw_data")
+            cells_stage = stages.load("predictions", {"raw_data": raw})
+            cells = load_cells(cells_stage.folder)
+            protected = protected_columns(spec)
+            people = statistics_of(
+                runtime.engine().sensitive_of_cells(raw.folder / DATA, cells.domains, cells, protected)
+            )
+            tree = tree_of(spec).fit_cells(cells, people)
             facts = {"classes": len(tree.sizes_), "information_loss": mean_loss(tree.information_loss_)}
             with stages.store("anonymizer_tree", {"predictions": cells_stage}, facts) as folder:
                 tree.save(folder / "tree.json")
@@ -205,8 +215,10 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             frame = pd.concat([people.features, people.target], axis=1)
 
             def anonymize(part: pd.DataFrame, guidance: np.ndarray) -> pd.DataFrame:
-                tree = tree_of(spec, form="value").fit(part[spec.quasi_identifiers], guidance)
-                return part.assign(**tree.transform(part[spec.quasi_identifiers]))
+                tree = tree_of(spec, form="value")
+                tree.fit(part[spec.quasi_identifiers], guidance, part[protected_columns(spec)])
+                released = part[tree.apply(part[spec.quasi_identifiers]) >= 0]
+                return released.assign(**tree.transform(released[spec.quasi_identifiers]))
 
             measured = measure_utility(
                 frame,
@@ -301,6 +313,15 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
     return [raw_data, trained_model, predictions, anonymizer_tree, anonymized_table, utility, release]
 
 
+def _refuse_the_impossible(spec: ReleaseSpec, runtime: Runtime, folder: Path) -> None:
+    """A demand that no grouping of these people can meet is told before any work starts."""
+    everybody = statistics_of(runtime.engine().classes(folder / DATA, [], protected_columns(spec)))
+    for demand in spec.privacy:
+        sentence = cast(PrivacyModel, demand).impossible(everybody)
+        if sentence is not None:
+            raise InputError(f"privacy.{demand.name}: {sentence}; lower the demand")
+
+
 def tree_of(spec: ReleaseSpec, form: str | None = None) -> AnonymizerTree:
     """The unfitted anonymizer of a spec."""
     return AnonymizerTree(
@@ -308,9 +329,17 @@ def tree_of(spec: ReleaseSpec, form: str | None = None) -> AnonymizerTree:
         spread=spec.guide.spread,
         orders=spec.guide.orders,
         grids={name: column.grid for name, column in spec.columns.items() if column.grid is not None},
+        demands=[demand for demand in spec.privacy if demand.name != "k_anonymity"],  # type: ignore[misc]
+        suppression=spec.suppression.limit,
         form=form or spec.recode.form,  # type: ignore[arg-type]
         random_state=spec.seed,
     )
+
+
+def protected_columns(spec: ReleaseSpec) -> list[str]:
+    """The sensitive columns that some demand names."""
+    named = {getattr(demand, "column", None) for demand in spec.privacy}
+    return [name for name in spec.with_role(Role.SENSITIVE) if name in named]
 
 
 def mean_loss(losses: Mapping[str, float]) -> float:
@@ -347,7 +376,9 @@ def _size_metadata(sizes: dict[str, Any]) -> dict[str, Any]:
     return {
         "classes": sizes["classes"],
         "smallest_class": sizes["smallest"],
-        "class_sizes": dg.MetadataValue.md(f"![people by the size of their class](data:image/svg+xml;base64,{picture})"),
+        "class_sizes": dg.MetadataValue.md(
+            f"![people by the size of their class](data:image/svg+xml;base64,{picture})"
+        ),
     }
 
 

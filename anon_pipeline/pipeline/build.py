@@ -51,7 +51,8 @@ def build_definitions(
         schedules=schedules,
         sensors=sensors,
         executor=dg.in_process_executor,
-        resources={"runtime": runtime or Runtime(home=str(Home.default().root))},
+        # Dagster may have been here first, and makes its folders readable by all: prepare() closes the private zone.
+        resources={"runtime": runtime or Runtime(home=str(Home.default().prepare().root))},
     )
 
 

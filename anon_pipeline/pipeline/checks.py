@@ -160,7 +160,9 @@ def _foreign_values(spec: ReleaseSpec, engine: Engine, raw: Stage, candidate: St
         foreign |= engine.foreign_values(data, ranges, spec.quasi_identifiers)
     else:
         bounds: dict[str, list[Any] | None] = candidate.facts["bounds"]
-        foreign |= engine.foreign_values(data, source, [name for name in spec.quasi_identifiers if bounds[name] is None])
+        foreign |= engine.foreign_values(
+            data, source, [name for name in spec.quasi_identifiers if bounds[name] is None]
+        )
         foreign |= engine.out_of_bounds(data, {name: bound for name, bound in bounds.items() if bound is not None})
     return pd.DataFrame({"column": list(foreign), "rows": list(foreign.values())})
 
@@ -171,7 +173,9 @@ def keep_answers(runtime: Runtime, spec: ReleaseSpec, name: str, of: dict[str, S
         write_file(folder / "answers.json", json.dumps([dataclasses.asdict(answer) for answer in answers]))
 
 
-def require_answers(runtime: Runtime, spec: ReleaseSpec, name: str, of: dict[str, Stage], expected: list[str]) -> list[Any]:
+def require_answers(
+    runtime: Runtime, spec: ReleaseSpec, name: str, of: dict[str, Stage], expected: list[str]
+) -> list[Any]:
     """The stored answers, all of them and all passed.
 
     Raises
@@ -237,5 +241,3 @@ def _result(answer: Answer, asset: dg.AssetKey) -> dg.AssetCheckResult:
         description=answer.sentence,
         metadata={"demand": answer.demand, "measured": measured, "crashed": answer.crashed},
     )
-
-

@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 
@@ -63,8 +64,10 @@ def _answer(question: Question, source: Any) -> Answer:
     import great_expectations.expectations as gxe
 
     try:
-        batch = source.add_dataframe_asset(question.name).add_batch_definition_whole_dataframe("all").get_batch(
-            {"dataframe": question.table}
+        batch = (
+            source.add_dataframe_asset(question.name)
+            .add_batch_definition_whole_dataframe("all")
+            .get_batch({"dataframe": question.table})
         )
         expectation = getattr(gxe, question.expectation)(**question.arguments)
         result = batch.validate(expectation, result_format="BASIC")
@@ -82,7 +85,9 @@ def _answer(question: Question, source: Any) -> Answer:
     elif crashed:
         sentence = f"the check crashed, which counts as failed (asked: {question.demand})"
     else:
-        sentence = f"{question.demand}, but measured: {_shown(measured)}" + (f"; {question.remedy}" * bool(question.remedy))
+        sentence = f"{question.demand}, but measured: {_shown(measured)}" + (
+            f"; {question.remedy}" * bool(question.remedy)
+        )
     return Answer(question.name, question.demand, measured, passed, crashed, sentence)
 
 
@@ -96,6 +101,7 @@ def _raised(info: dict[str, Any] | None) -> bool:
 
 
 def _plain(value: Any) -> float | int | str | None:
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):

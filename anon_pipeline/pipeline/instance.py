@@ -25,7 +25,13 @@ def settings(storage: str) -> dict[str, Any]:
                 ],
             }
         },
-        "run_monitoring": {"enabled": True, "start_timeout_seconds": 300, "poll_interval_seconds": 60},
+        # A run whose process was killed stays "started" and holds up its dataset's queue until it counts as too long.
+        "run_monitoring": {
+            "enabled": True,
+            "start_timeout_seconds": 300,
+            "max_runtime_seconds": 86_400,
+            "poll_interval_seconds": 60,
+        },
         "retention": {
             "schedule": {"purge_after_days": {"skipped": 7, "failure": 90, "success": 90}},
             "sensor": {"purge_after_days": {"skipped": 7, "failure": 90, "success": 90}},

@@ -15,6 +15,11 @@ from anon_pipeline.pipeline.runtime import INTERNAL, REFUSED, Runtime, log
 from anon_pipeline.release.publish import MANIFEST
 from anon_pipeline.spec import ReleaseSpec
 
+STARTED_BY = "anon_pipeline/started_by"
+
+#: Dagster's own mark of the code location a run belongs to; without it the job's page in the UI does not list the run.
+JOB_PAGE = {".dagster/repository": "__repository__@anon_pipeline.definitions"}
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -55,7 +60,7 @@ def launch(spec: ReleaseSpec, home: Home, runtime: Runtime) -> Outcome:
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
             instance=instance,
             raise_on_error=False,
-            tags={DATASET_TAG: spec.dataset, "anon_pipeline/started_by": "command line"},
+            tags={DATASET_TAG: spec.dataset, STARTED_BY: "command line", **JOB_PAGE},
         )
         log.info("%s: Dagster run %s", spec.dataset, result.run_id)
         if result.success:

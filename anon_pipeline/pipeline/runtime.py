@@ -64,16 +64,22 @@ class Runtime(dg.ConfigurableResource):
             raise _failure(str(error), REFUSED) from None
         except OSError as error:
             where = f" {Path(error.filename).name}" if error.filename else ""
-            raise _failure(f"{name}: cannot write{where}: {error.strerror}; free or allow disk space", BAD_INPUT) from None
+            raise _failure(
+                f"{name}: cannot write{where}: {error.strerror}; free or allow disk space", BAD_INPUT
+            ) from None
         except MemoryError:
-            raise _failure(f"{name}: out of memory; lower guide.sample or the number of quasi-identifiers", BAD_INPUT) from None
+            raise _failure(
+                f"{name}: out of memory; lower guide.sample or the number of quasi-identifiers", BAD_INPUT
+            ) from None
         except Exception as error:
             # A library's message or traceback may quote a person's row, and Dagster's log is readable by all who
             # can open the UI: the whole story goes to the private zone, and only the kind of the error leaves.
             story = self.place().private_folder("errors") / f"{context.run.run_id}-{name}.txt"
             write_file(story, traceback.format_exc())
             place = f"private/errors/{story.name}"
-            raise _failure(f"{name}: internal error ({type(error).__name__}); its story is in {place}", INTERNAL) from None
+            raise _failure(
+                f"{name}: internal error ({type(error).__name__}); its story is in {place}", INTERNAL
+            ) from None
 
 
 def _failure(sentence: str, exit_code: int) -> dg.Failure:

@@ -26,9 +26,9 @@ class DeltaDisclosure(SensitiveModel):
     infinite and the class fails. `observed`: only for the values that occur in the class. That is what some software
     measures under the model's name; it says nothing about who is known *not* to have a value.
 
-    The strict kind is monotone: every q_s must lie between p_s e^-delta and p_s e^delta, and the share in a merged class
-    is a mean of the two. The observed kind is not. Let half the table have s, and delta = .7: a class of 8 without s
-    holds (ln 2 = .69 for the other value), a class of 2 with one s holds (0), their union has q_s = .1 and fails (1.6).
+    The strict kind is monotone: every q_s must lie between p_s e^-delta and p_s e^delta, and the share in a merged
+    class is a mean of the two. The observed kind is not. Let half the table have s, and delta = .7: a class of 8 without
+    s holds (ln 2 = .69 for the other value), a class of 2 with one s holds (0), their union has q_s = .1 and fails (1.6).
     """
 
     name: ClassVar[str] = "delta_disclosure"

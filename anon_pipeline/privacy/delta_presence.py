@@ -71,12 +71,13 @@ class DeltaPresence(PopulationModel):
                 f"{classes.population_unmatched} people of the population match no class, so their chance of presence "
                 f"is 0, below min = {self.min:g}; narrow the population to those who could be in the table"
             )
-        # The mean of the presences, n / sum F_j, is the same for every grouping, and lies between the least and the most.
+        # The mean of the presences, n / sum F_j, is the same for every grouping, and lies between the extremes.
         everybody = classes.merge(np.zeros(len(classes.sizes), dtype=np.int64), 1)
         if self.holds(everybody).all():
             return None
+        share = float(self.values(everybody)[0])
         return (
-            f"the table holds {float(self.values(everybody)[0]):.6g} of the people of the population who match a class, "
+            f"the table holds {share:.6g} of the people of the population who match a class, "
             f"which is not from {self.min:g} to {self.max:g}"
         )
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import date
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
@@ -42,7 +43,7 @@ class LDiversity(SensitiveModel):
 
     name: ClassVar[str] = "l_diversity"
     kind: Literal["distinct", "entropy", "recursive"] = "distinct"
-    l: int | float = Field(gt=1, le=2**31)
+    l: int | float = Field(gt=1, le=2**31)  # noqa: E741 - the literature's name, and the spec's
     c: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     bins: tuple[float, ...] | tuple[date, ...] | None = Field(default=None, min_length=1)
 
@@ -66,7 +67,7 @@ class LDiversity(SensitiveModel):
 
     def counts(self, classes: ClassStatistics) -> ValueCounts:
         histogram = self.histogram(classes)
-        return ValueCounts.of(histogram.counts if self.bins is None else self._binned(histogram, self.bins))
+        return ValueCounts.of(histogram if self.bins is None else self._binned(histogram, self.bins))
 
     def values(self, classes: ClassStatistics) -> FloatArray:
         counts = self.counts(classes)
@@ -78,10 +79,9 @@ class LDiversity(SensitiveModel):
         counts = self.counts(classes)
         if self.kind == "distinct":
             return counts.distinct >= self.l
-        if self.kind == "entropy":
-            return _entropy_at_least(counts, as_written(self.l))
-        assert self.c is not None
-        return compare(counts.top, as_written(self.c), _tail(counts, int(self.l))) < 0
+        if self.c is not None:  # given for the recursive kind, and for no other
+            return compare(counts.top, as_written(self.c), _tail(counts, int(self.l))) < 0
+        return _entropy_at_least(counts, as_written(self.l))
 
     def demand(self) -> str:
         of = f"{self.column} in bins" if self.bins else self.column
@@ -104,8 +104,8 @@ class LDiversity(SensitiveModel):
             return f"{self.column} has {distinct} {of} in the whole table"
         return f"{self.column} needs c above {float(self.values(everybody)[0]):.6g} even in the whole table"
 
-    def _binned(self, histogram: Histogram, bins: Sequence[float] | Sequence[date]) -> sparse.csr_array:
-        """The counts per bin, shape (J, len(bins) + 2); the first is the missing value's."""
+    def _binned(self, histogram: Histogram, bins: Sequence[float] | Sequence[date]) -> Histogram:
+        """The counts per bin, len(bins) + 2 of them; the first is the missing value's."""
         present = np.array([value is not None for value in histogram.values], dtype=bool)
         known = [value for value in histogram.values if value is not None]
         dates = isinstance(bins[0], date)
@@ -125,7 +125,12 @@ class LDiversity(SensitiveModel):
         membership = sparse.csr_array(
             (np.ones(len(code), dtype=np.int64), (np.arange(len(code)), code)), shape=(len(code), len(bins) + 2)
         )
-        return sparse.csr_array(histogram.counts @ membership)
+        return Histogram(
+            values=tuple(range(len(bins) + 2)),
+            counts=sparse.csr_array(histogram.counts @ membership),
+            ordered=True,
+            table=np.asarray(histogram.total @ membership),
+        )
 
 
 def entropy_l(counts: ValueCounts) -> FloatArray:
@@ -137,11 +142,10 @@ def entropy_l(counts: ValueCounts) -> FloatArray:
     return np.where(_even(counts), counts.distinct.astype(float), np.exp(entropy))
 
 
-def recursive_c(counts: ValueCounts, l: int) -> FloatArray:
+def recursive_c(counts: ValueCounts, l: int) -> FloatArray:  # noqa: E741
     """r_1 / (r_l + ... + r_m): recursive (c,l)-diversity holds for every c above it. Infinite below l values."""
-    with np.errstate(divide="ignore"):
-        ratio: FloatArray = np.divide(counts.top, _tail(counts, l))
-    return ratio
+    tail = _tail(counts, l)
+    return np.where(tail > 0, counts.top / np.maximum(tail, 1), np.inf)
 
 
 def _even(counts: ValueCounts) -> npt.NDArray[np.bool_]:
@@ -150,25 +154,28 @@ def _even(counts: ValueCounts) -> npt.NDArray[np.bool_]:
     return even
 
 
-def _tail(counts: ValueCounts, l: int) -> IntArray:
+def _tail(counts: ValueCounts, l: int) -> IntArray:  # noqa: E741
     """r_l + ... + r_m of each class."""
     descending = counts.entry[np.lexsort((-counts.entry, counts.row))]
     rank = np.arange(len(descending)) - np.repeat(counts.counts.indptr[:-1], counts.distinct)
     return counts.row_sum(np.where(rank >= l - 1, descending, 0))
 
 
-def _entropy_at_least(counts: ValueCounts, l: Fraction) -> npt.NDArray[np.bool_]:
+def _entropy_at_least(counts: ValueCounts, l: Fraction) -> npt.NDArray[np.bool_]:  # noqa: E741
     """Whether exp(H) >= l. Even classes are compared as integers, classes near the limit with `DIGITS` digits."""
     measured = entropy_l(counts)
     holds = measured >= float(l)
     even = _even(counts)
     holds[even] = compare(counts.distinct[even], l, np.ones(int(even.sum()), dtype=np.int64)) >= 0
+    bounds = counts.counts.indptr
     for j in np.flatnonzero(~even & (np.abs(measured - float(l)) <= DOUBT * float(l))):
-        holds[j] = _entropy_excess(counts.rows(np.array([j])).entry.tolist(), l) >= 0
+        row = sorted(counts.entry[bounds[j] : bounds[j + 1]].tolist())
+        holds[j] = _entropy_excess(tuple(row), l) >= 0
     return holds
 
 
-def _entropy_excess(row: list[int], l: Fraction) -> Decimal:
+@lru_cache(maxsize=1 << 12)  # many classes are near a limit only where they have the same counts
+def _entropy_excess(row: tuple[int, ...], l: Fraction) -> Decimal:  # noqa: E741
     """f (H - ln l). Uneven counts can meet a whole l too, (4, 1, 1, 1, 1) has exp(H) = 4, so dust counts as zero."""
     size = sum(row)
     with localcontext(prec=DIGITS):

@@ -26,7 +26,7 @@ def describe(classes: ClassStatistics) -> dict[str, dict[str, float]]:
 
 
 def _describe(histogram: Histogram) -> dict[str, float]:
-    counts = ValueCounts.of(histogram.counts)
+    counts = ValueCounts.of(histogram)
     return {
         "distinct_l": float(counts.distinct.min()),
         "entropy_l": float(entropy_l(counts).min()),
@@ -35,5 +35,5 @@ def _describe(histogram: Histogram) -> dict[str, float]:
         "t": float(distance_to_table(histogram).distance.max()),
         "beta": float(largest_gain(counts).max()),
         "delta": float(largest_disclosure(counts).max()),
-        "homogeneity": float(counts.sizes[counts.distinct == 1].sum() / counts.n),
+        "homogeneity": float(counts.sizes[counts.distinct == 1].sum() / counts.sizes.sum()),
     }

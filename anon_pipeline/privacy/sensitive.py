@@ -1,9 +1,10 @@
-"""What the privacy models on one sensitive column share: finding its histogram, and the test with everybody together."""
+"""What the privacy models on one sensitive column share: its histogram, and the test with everybody together."""
 
 from __future__ import annotations
 
 import numpy as np
 from pydantic import Field
+from scipy import sparse
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.base import PrivacyModel
@@ -22,16 +23,20 @@ class SensitiveModel(PrivacyModel):
             return classes.sensitive[self.column]
         except KeyError:
             raise InputError(
-                f"privacy.{self.name}.column: {self.column!r} has not been counted; name a sensitive column of the table"
+                f"privacy.{self.name}.column: {self.column!r} has not been counted; name a sensitive column"
             ) from None
 
     def counts(self, classes: ClassStatistics) -> ValueCounts:
         """The counts of the column's values."""
-        return ValueCounts.of(self.histogram(classes).counts)
+        return ValueCounts.of(self.histogram(classes))
 
     def impossible(self, classes: ClassStatistics) -> str | None:
         """Every grouping can be merged into one class, and merging keeps a monotone demand: so that class must hold."""
-        everybody = classes.merge(np.zeros(len(classes.sizes), dtype=np.int64), 1)
+        one = self.histogram(classes)
+        # Not a merge of the classes: they may be hypothetical ones that are no partition of the table.
+        total = one.total
+        table = Histogram(one.values, sparse.csr_array(total[np.newaxis, :]), one.ordered)
+        everybody = ClassStatistics(total.sum(keepdims=True), {self.column: table})
         if self.holds(everybody).all():
             return None
         return f"{self.shortfall(everybody)}, so no grouping can meet the demand that {self.demand()}"
@@ -41,4 +46,4 @@ class SensitiveModel(PrivacyModel):
 
         Models that compare a class with the table need no word of their own: the table is never far from itself.
         """
-        return f"{self.column} falls short in the whole table"
+        return f"{self.column} falls short in the whole table of {everybody.n} people"

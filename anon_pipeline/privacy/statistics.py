@@ -41,15 +41,19 @@ class Histogram:
         point); a missing value counts as a value of its own and stands first, as None
     counts : sparse int64 array of shape (J, m)
     ordered : whether the values are numbers or dates, so that distances along their order mean something
+    table : counts over the whole table, shape (m,), where the J classes are not a partition of it
     """
 
     values: tuple[object, ...]
     counts: sparse.csr_array
     ordered: bool
+    table: IntArray | None = None
 
     @property
     def total(self) -> IntArray:
         """Counts over the whole table, shape (m,)."""
+        if self.table is not None:
+            return self.table
         return np.asarray(self.counts.sum(axis=0)).ravel().astype(np.int64)
 
 
@@ -77,15 +81,37 @@ class ClassStatistics:
 
     def merge(self, group: IntArray, groups: int) -> ClassStatistics:
         """The statistics after class j has become part of group `group[j]`; `groups` is their number."""
-        pool = sparse.csr_array(
-            (np.ones(len(group), dtype=np.int64), (group, np.arange(len(group)))), shape=(groups, len(group))
-        )
+        ones = np.ones(len(group), dtype=np.int64)
+        return self.pool(sparse.csr_array((ones, (group, np.arange(len(group)))), shape=(groups, len(group))))
+
+    def pool(self, chosen: sparse.csr_array) -> ClassStatistics:
+        """Hypothetical classes, each the union of some of these, held against the same table.
+
+        Parameters
+        ----------
+        chosen : 0-1 matrix of shape (classes, J); a class may stand in several unions or in none
+        """
         return ClassStatistics(
-            sizes=np.asarray(pool @ self.sizes),
+            sizes=np.asarray(chosen @ self.sizes),
             sensitive={
-                column: Histogram(one.values, sparse.csr_array(pool @ one.counts), one.ordered)
+                column: Histogram(one.values, sparse.csr_array(chosen @ one.counts), one.ordered, one.total)
                 for column, one in self.sensitive.items()
             },
-            population=None if self.population is None else np.asarray(pool @ self.population),
+            population=None if self.population is None else np.asarray(chosen @ self.population),
+            population_unmatched=self.population_unmatched,
+        )
+
+    def without(self, left_out: npt.NDArray[np.bool_]) -> ClassStatistics:
+        """The same classes, held against the table that lacks those `left_out`, a mask of shape (J,)."""
+        kept = np.flatnonzero(~left_out)
+        return ClassStatistics(
+            sizes=self.sizes,
+            sensitive={
+                column: Histogram(
+                    one.values, one.counts, one.ordered, np.asarray(one.counts[kept].sum(axis=0)).ravel().astype(np.int64)
+                )
+                for column, one in self.sensitive.items()
+            },
+            population=self.population,
             population_unmatched=self.population_unmatched,
         )

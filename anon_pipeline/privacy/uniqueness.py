@@ -283,13 +283,20 @@ def population_uniqueness(sizes: npt.ArrayLike, sampling_fraction: float) -> dic
     return {model.__name__: model(classes, sampling_fraction) for model in (zayatz, pitman, snb, dankar)}
 
 
+def _population(classes: SizeFrequencies, sampling_fraction: float) -> float:
+    """N = n / pi. It is a number of people: n / (n / N) misses N by a rounding, which is undone; a real gap is not."""
+    population = classes.n / sampling_fraction
+    nearest = float(round(population))
+    return nearest if math.isclose(population, nearest, rel_tol=1e-12) else population
+
+
 def _begin(model: str, classes: SizeFrequencies, sampling_fraction: float) -> tuple[float, PopulationUniqueness | None]:
     """N, and the answer where nothing needs an estimate: an empty sample, or a sample that is the population."""
     if not 0 < sampling_fraction <= 1:
         raise ValueError(f"the sampling fraction must be above 0 and at most 1, not {sampling_fraction}")
     if sampling_fraction == 1 or classes.n == 0:
         return float(classes.n), _end(model, classes, sampling_fraction, classes.of_size(1))
-    return classes.n / sampling_fraction, None
+    return _population(classes, sampling_fraction), None
 
 
 def _end(
@@ -300,7 +307,7 @@ def _end(
     parameters: Mapping[str, float] | None = None,
 ) -> PopulationUniqueness:
     """The answer; `uniques` is None where the estimator's equations have no solution."""
-    population = classes.n / sampling_fraction
+    population = _population(classes, sampling_fraction)
     if uniques is not None:
         # Someone unique in the population is unique in the sample or not in it. Fitted models need not know that.
         uniques = min(max(float(uniques), 0.0), classes.of_size(1) + (population - classes.n))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from anon_pipeline.privacy.statistics import IntArray
+from anon_pipeline.privacy.statistics import Histogram, IntArray
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,13 @@ class ValueCounts:
     total: IntArray
 
     @classmethod
-    def of(cls, counts: sparse.csr_array) -> ValueCounts:
-        """The counts with the table's own totals. Values that nobody in the table has are dropped."""
-        counts = sparse.csr_array(counts, dtype=np.int64)
+    def of(cls, histogram: Histogram) -> ValueCounts:
+        """The counts beside the table's. Values that nobody in the table has are dropped."""
+        counts, total = sparse.csr_array(histogram.counts, dtype=np.int64), histogram.total
         if not counts.has_canonical_format or not counts.data.all():  # a product of sparse arrays has unsorted rows
             counts = counts.copy()
             counts.sum_duplicates()
             counts.eliminate_zeros()
-        total = np.asarray(counts.sum(axis=0)).ravel().astype(np.int64)
         if not total.all():
             counts, total = counts[:, total > 0], total[total > 0]
         return cls(counts, total)

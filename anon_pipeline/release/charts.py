@@ -11,7 +11,7 @@ import html
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'
 NOT_MEASURED = "not measured"
@@ -20,7 +20,7 @@ NOT_MEASURED = "not measured"
 TEXT, AFTER, BEFORE, TRACK = "#767676", "#2e8576", "#8a929b", "#8a929b33"
 
 WIDTH = 640  # of a picture that stands alone
-LABELS, BARS = 24.0, 46.0  # percent: where the bars begin, and how far the longest reaches
+LABELS, BARS = 26.0, 40.0  # percent: where the bars begin, and how far the longest reaches
 GAP = 1.6  # percent between a bar and its number
 
 
@@ -42,7 +42,9 @@ def class_size_chart(groups: Sequence[Mapping[str, Any]], title: str = "People b
         body.append(_text(label, "0", middle + 4))
         body.append(_bar(people, longest, middle - thickness // 2, thickness, "after", AFTER))
         body.append(_text(f"{count(people)}{share}", _behind(people, longest), middle + 4))
-    described = [f"classes of {label}: {count(people)} people in {count(classes)} classes" for label, people, classes in rows]
+    described = [
+        f"classes of {label}: {count(people)} people in {count(classes)} classes" for label, people, classes in rows
+    ]
     return _svg(title, described, len(rows) * pitch, [_axis(0, len(rows) * pitch), *body])
 
 
@@ -79,7 +81,9 @@ def before_after_chart(
     for number, (label, *pair) in enumerate(rows):
         middle = head + number * pitch + pitch // 2
         body.append(_text(_short(size_label(label), 14), "0", middle + 4))
-        for value, kind, fill, y in zip(pair, ("before", "after"), (BEFORE, AFTER), (middle - 15, middle + 1), strict=True):
+        for value, kind, fill, y in zip(
+            pair, ("before", "after"), (BEFORE, AFTER), (middle - 15, middle + 1), strict=True
+        ):
             body.append(_bar(value, longest, y, thickness, kind, fill))
             body.append(_text(count(value), _behind(value, longest), y + thickness - 3))
     described = [f"{size_label(label)}: {count(first)} before, {count(then)} after" for label, first, then in rows]
@@ -92,7 +96,7 @@ def inline(picture: str) -> str:
     return picture.replace(NAMESPACE, "", 1)
 
 
-def known(value: Any) -> bool:
+def known(value: object) -> TypeGuard[float]:
     """Whether this is a number at all."""
     return isinstance(value, int | float) and math.isfinite(value)
 
@@ -153,7 +157,8 @@ def _rect(kind: str, fill: str, x: str, width: str, y: int, height: int) -> str:
 
 
 def _text(words: str, x: str, y: int, anchor: str = "start") -> str:
-    return f'<text fill="{TEXT}" x="{x}" y="{y}" text-anchor="{anchor}">{_escape(words)}</text>'
+    none = ' class="none"' if words in ("0", NOT_MEASURED) else ""
+    return f'<text{none} fill="{TEXT}" x="{x}" y="{y}" text-anchor="{anchor}">{_escape(words)}</text>'
 
 
 def _axis(top: int, bottom: int) -> str:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from anon_pipeline.errors import InputError
-from anon_pipeline.home import Home, sha256_of, write_file
+from anon_pipeline.home import Home, remove_leftovers, sha256_of, write_file
 
 FIRST = "0" * 64
 
@@ -57,6 +57,7 @@ def append(home: Home, action: str, dataset: str, version: str, manifest: str) -
         previous=hash_of(lines[-1]) if lines else FIRST,
     )
     # Written as a whole and renamed: a line is there or it is not, whatever kills the process.
+    remove_leftovers(home.releases, of=home.ledger.name)
     lines.append(json.dumps(vars(entry), sort_keys=True))
     write_file(home.ledger, "".join(f"{line}\n" for line in lines), public=True)
     return entry

@@ -11,7 +11,7 @@ from typing import Any
 
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import Refused
-from anon_pipeline.home import Home, remove_leftovers, sha256_of, written_folder
+from anon_pipeline.home import Home, remove_leftovers, sha256_of, write_file, written_folder
 from anon_pipeline.privacy.judge import judge, statistics_of
 from anon_pipeline.release import ledger, manifest, report
 from anon_pipeline.spec import ReleaseSpec, Role
@@ -46,9 +46,11 @@ def publish(home: Home, spec: ReleaseSpec, engine: Engine, candidate: Path, fact
     version = manifest.version_of(facts["source"]["content_hash"], spec, hashes)
     folder = home.releases / spec.dataset / version
     with home.lock("ledger"):
+        _finish_killed(home)
         if folder.exists():
             return _standing(home, spec.dataset, version, folder)
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(exist_ok=True)
+        folder.parent.chmod(0o755)
         remove_leftovers(folder.parent)
         with written_folder(folder, public=True) as staged:
             for name in (DATA, CLASSES):
@@ -74,7 +76,10 @@ def publish(home: Home, spec: ReleaseSpec, engine: Engine, candidate: Path, fact
                 for name in (DATA, CLASSES, REPORT)
             }
             (staged / MANIFEST).write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-        ledger.append(home, "publish", spec.dataset, version, sha256_of(folder / MANIFEST))
+            line = {"dataset": spec.dataset, "version": version, "manifest": sha256_of(staged / MANIFEST)}
+            write_file(_intent(home), json.dumps(line))
+        ledger.append(home, "publish", **line)
+        _intent(home).unlink()
     return Published(version, folder, True, content)
 
 
@@ -90,17 +95,26 @@ def _count_again(spec: ReleaseSpec, engine: Engine, written: Path) -> list[dict[
     return [{**asdict(finding), "holds": finding.holds} for finding in findings]
 
 
+def _intent(home: Home) -> Path:
+    """What the ledger is about to say, written down in the private zone before the release folder appears."""
+    return home.private / "publishing.json"
+
+
+def _finish_killed(home: Home) -> None:
+    """Enter the release of a run that was killed between the folder and its line in the ledger."""
+    if not _intent(home).exists():
+        return
+    line = json.loads(_intent(home).read_text())
+    known = any(entry.manifest == line["manifest"] for entry in ledger.read(home))
+    if not known and (home.releases / line["dataset"] / line["version"]).exists():
+        ledger.append(home, "publish", **line)
+    _intent(home).unlink()
+
+
 def _standing(home: Home, dataset: str, version: str, folder: Path) -> Published:
-    """The same release stands already: verify it, and enter it if a killed run had come as far as the folder."""
+    """The same release stands already: verify it."""
     entry = next((one for one in ledger.read(home) if (one.dataset, one.version) == (dataset, version)), None)
-    if entry is None:
-        file = folder / MANIFEST
-        entry = ledger.Entry(0, "", "publish", dataset, version, sha256_of(file) if file.exists() else "", "")
-        problems = ledger.verify_release(home, entry)
-        if not problems:
-            ledger.append(home, "publish", dataset, version, entry.manifest)
-    else:
-        problems = ledger.verify_release(home, entry)
+    problems = ["the ledger does not know it"] if entry is None else ledger.verify_release(home, entry)
     if problems:
         raise Refused([f"the published release {dataset}/{version} is not what it was: {one}" for one in problems])
     return Published(version, folder, False, json.loads((folder / MANIFEST).read_text()))

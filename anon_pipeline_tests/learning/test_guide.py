@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning import guide as guide_module
@@ -56,6 +56,17 @@ def test_every_bit_is_the_same_for_any_number_of_threads(model: str, task: Task,
         with threadpool_limits(limits=threads):
             results.append(guided(guide, frame, target, task).tobytes())
     assert results[0] == results[1] == results[2]
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_a_job_has_one_thread_of_each_kind(jobs: int, monkeypatch: Any) -> None:
+    """Small tables give the same bits on many threads by luck, so the limit itself is looked at."""
+    monkeypatch.setattr("joblib.cpu_count", lambda: 3)
+    with threadpool_limits(limits=2):
+        seen = guide_module._side_by_side([threadpool_info] * jobs)
+        assert len(seen) == jobs
+        assert {pool["num_threads"] for pools in seen for pool in pools} == {1}
+        assert {pool["num_threads"] for pool in threadpool_info()} == {2}  # and afterwards all is as it was
 
 
 def test_a_seed_is_given_to_an_imported_model_that_leaves_it_open() -> None:
@@ -145,6 +156,8 @@ def test_folds_are_stratified_where_they_can_be() -> None:
     assert fold.tolist() != assign_folds(target, Task.CLASSIFICATION, 5, 1).tolist()
     rare = pd.Series(["a"] * 48 + ["b"] * 2, dtype=object)
     assert np.bincount(assign_folds(rare, Task.CLASSIFICATION, 5, 0)).tolist() == [10] * 5
+    unique = pd.Series(list("abcdefghij"), dtype=object)
+    assert np.bincount(assign_folds(unique, Task.CLASSIFICATION, 5, 0)).tolist() == [2] * 5
     numbers = pd.Series(np.arange(7.0))
     assert sorted(np.bincount(assign_folds(numbers, Task.REGRESSION, 3, 0)).tolist()) == [2, 2, 3]
     with pytest.raises(InputError, match="7 rows cannot be split into 8 folds"):
@@ -274,8 +287,10 @@ def test_boosting_learns_from_missingness() -> None:
         trained = train(frame, target, guide, Task.CLASSIFICATION, {"job": ColumnType.CATEGORICAL}, 0, fold)
         guidance = trained.guidance(frame, fold)[:, 0]
         assert guidance[missing].min() > 0.9 and guidance[~missing].max() < 0.1
-    encoded = guide_module._coded({"job": ColumnType.CATEGORICAL}).fit_transform(frame)
+    encoder = guide_module._coded({"job": ColumnType.CATEGORICAL}).fit(frame)
+    encoded = encoder.transform(frame)
     assert np.isnan(encoded[missing]).all() and not np.isnan(encoded[~missing]).any()
+    assert np.isnan(encoder.transform(pd.DataFrame({"job": ["astronaut"]}, dtype=object))).all()
 
 
 @pytest.mark.parametrize("model", BUILT_IN)
@@ -376,8 +391,18 @@ def test_a_sentence_of_the_model_store_is_passed_on_but_nothing_else() -> None:
 
 def test_probabilities_that_a_model_lacks() -> None:
     frame, labels, _ = people()
+    fold = assign_folds(labels, Task.CLASSIFICATION, 5, 0)
     with pytest.raises(InputError, match="^guide.on: .*use `on: label`"):
-        guided(imported("without_probabilities"), frame, labels)
+        train(frame, labels, imported("without_probabilities"), Task.CLASSIFICATION, TYPES, 0, fold)
+
+
+def test_labels_that_are_no_classes() -> None:
+    frame = pd.DataFrame({"number": np.arange(4.0)})
+    target = pd.Series(["class 0", "class 1"] * 2, dtype=object)  # "unseen" is not among them
+    guide, types = imported("memorizer", on="label"), {"number": ColumnType.NUMERIC}
+    trained = train(frame, target, guide, Task.CLASSIFICATION, types, 0, np.array([0, 0, 1, 1]))
+    with pytest.raises(InputError, match="labels that are not classes of the target"):
+        trained.guidance(frame, np.array([0, 0, 1, 1]))
 
 
 def test_numbers_that_are_not_finite() -> None:

@@ -32,14 +32,16 @@ def entropy_l(row: Sequence[int]) -> float:
     return math.exp(-math.fsum(share * math.log(share) for share in shares))
 
 
-def meets_entropy(row: Sequence[int], l: Fraction) -> bool:
+def meets_entropy(row: Sequence[int], l: Fraction) -> bool:  # noqa: E741
     """exp(H) >= l as integers: f^f >= l^f times the product of c^c."""
     size = sum(row)
     product = math.prod(count**count for count in row if count > 0)
-    return size**size * l.denominator**size >= l.numerator**size * product
+    left: int = size**size * l.denominator**size
+    right: int = l.numerator**size * product
+    return left >= right
 
 
-def recursive_parts(row: Sequence[int], l: int) -> tuple[int, int]:
+def recursive_parts(row: Sequence[int], l: int) -> tuple[int, int]:  # noqa: E741
     """r_1, and r_l + ... + r_m."""
     descending = sorted((count for count in row if count > 0), reverse=True)
     return descending[0], sum(descending[l - 1 :])
@@ -71,10 +73,10 @@ def delta(table: Table, row: Sequence[int], *, observed: bool = False) -> float:
     worst = 0.0
     for s in range(len(row)):
         q, p = share_in_class(row, s), share_in_table(table, s)
-        if q == 0:
-            worst = worst if observed else math.inf
-        else:
+        if q > 0:
             worst = max(worst, abs(math.log(q / p)))
+        elif not observed:
+            worst = math.inf
     return worst
 
 

@@ -40,11 +40,22 @@ def test_a_scarce_value_discloses_as_a_frequent_one_does() -> None:
     assert DeltaDisclosure(column=COLUMN, delta=1).values(classes)[0] == pytest.approx(math.log(4))
 
 
+@pytest.mark.parametrize(
+    ("ratio", "delta", "holds"),
+    [(2, 0.6931471805599453, False), (2, 0.6931471805599454, True), (3, 1.0986122886681098, True)],
+)
+def test_near_the_limit_more_digits_decide(ratio: int, delta: float, holds: bool) -> None:
+    # ln 2 = .69314718055994530941... is above its own shortest decimal, ln 3 = 1.09861228866810969... below.
+    over = [[1 if s == j else 0 for s in range(ratio)] for j in range(ratio)]
+    observed = DeltaDisclosure(column=COLUMN, delta=delta, kind="observed")
+    assert observed.holds(classes_of(over)).tolist() == [holds] * ratio
+
+
 @pytest.mark.parametrize(("delta", "holds"), [(0.6931471805599453, False), (0.6931471805599454, True)])
-def test_near_the_limit_more_digits_decide(delta: float, holds: bool) -> None:
-    # A ratio of 2: ln 2 = .69314718055994530941..., and its float is the smaller of the two limits.
-    classes = classes_of([[2, 0], [0, 2]])
-    assert DeltaDisclosure(column=COLUMN, delta=delta, kind="observed").holds(classes).tolist() == [holds, holds]
+def test_near_the_limit_a_scarce_value_counts_as_a_frequent_one_does(delta: float, holds: bool) -> None:
+    # Shares of 1/4 and 3/4 against 1/2: ln(1/2) decides, not ln(3/2).
+    model = DeltaDisclosure(column=COLUMN, delta=delta)
+    assert model.holds(classes_of([[1, 3], [3, 1]])).tolist() == [holds] * 2
 
 
 def test_the_observed_kind_is_not_monotone_and_says_so() -> None:

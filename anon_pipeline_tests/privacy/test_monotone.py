@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.statistics import ClassStatistics
@@ -71,6 +72,24 @@ def test_merging_keeps_holding_classes_and_never_worsens_the_worst(case: str, da
     if before[a] and before[b]:
         assert model.holds(after)[0]
     assert badness(model, after) <= badness(model, classes) + 1e-12
+
+
+@pytest.mark.parametrize("case", PARAMETERS)
+@settings(max_examples=20)
+@given(data=st.data())
+def test_hypothetical_classes_are_held_against_the_whole_table(case: str, data: st.DataObject) -> None:
+    # Enforcement asks what a union would come to, without building the grouping that has it.
+    name, parameters = PARAMETERS[case]
+    model = load_privacy_model(name).model_validate({key: data.draw(one) for key, one in parameters.items()})
+    assert isinstance(model, PrivacyModel)
+    counted = classes_of(data.draw(tables(least_classes=3)), ordered=True)
+    classes = ClassStatistics(counted.sizes, counted.sensitive, counted.sizes * 2, data.draw(st.integers(0, 1)))
+    union = sparse.csr_array(np.array([[1, 1, *[0] * (len(classes.sizes) - 2)]]))
+    alone, among_all = classes.pool(union), merged(classes, 0, 1)
+    assert model.holds(alone)[0] == model.holds(among_all)[0]
+    assert model.values(alone)[0] == model.values(among_all)[0]
+    if hasattr(model, "column"):
+        assert model.impossible(alone) == model.impossible(among_all)
 
 
 def test_every_model_is_tried() -> None:

@@ -1,0 +1,52 @@
+# `make release` and `make test` need nothing but python3 (3.11 or newer) and make.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help release test lint types fast ui bench lock clean
+
+help: ## What can be made
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+release: .venv/runtime ## Install, then run the Adult release
+	$(BIN)/anon-pipeline run data/adult
+
+test: .venv/dev ## Install, then run every test
+	$(BIN)/python -m pytest
+
+fast: .venv/dev ## The tests that take no end-to-end run
+	$(BIN)/python -m pytest --ignore=anon_pipeline_tests/end_to_end
+
+lint: .venv/dev ## Formatting, style and the layers of the house
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+
+types: .venv/dev ## Type checking
+	$(BIN)/mypy anon_pipeline
+
+ui: .venv/runtime ## Dagster's web UI on loopback
+	$(BIN)/anon-pipeline ui
+
+lock: ## Pin the requirements anew (needs uv)
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+		--no-strip-extras -q --extra build pyproject.toml -o requirements/runtime.txt
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+		--no-strip-extras -q --extra build --extra dev -c requirements/runtime.txt pyproject.toml -o requirements/dev.txt
+
+clean: ## Remove the virtual environment and caches (releases and the private zone stay)
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv .venv
+
+.venv/runtime: .venv/bin/python requirements/runtime.txt pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/runtime.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch $@
+
+.venv/dev: .venv/bin/python requirements/dev.txt pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch $@ .venv/runtime

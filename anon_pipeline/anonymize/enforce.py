@@ -1,0 +1,302 @@
+"""From the tree's leaves to classes that meet every demand: merge what fails, split again what became too large.
+
+All in class space. A class that fails is merged with the nearest class that repairs it (Ward's cost in the space of
+the tree's criterion), the cheapest repairs first; then every merged class is split again, at a threshold of one split
+feature, where both halves meet every demand. Suppressing a class is taken instead where it costs less.
+
+It ends whether or not a demand is monotone. Splitting ends, since each split adds a class and a class has at least one
+cell. Rounds that split leave fewer failing classes than any round before; all others leave fewer classes. What is
+returned has been judged as a whole; only a table that fails as a single class comes back failing.
+
+People never change classes one by one, although that would lose less: a person taken into a class for the value they
+bear stands out in it, and who knows the algorithm knows why they are there (the minimality attack of Wong et al.,
+VLDB 2007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from anon_pipeline.anonymize.classes import Partition, members
+from anon_pipeline.anonymize.tree import FloatArray, SplitTree, feature_matrix
+from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.tables import Cells, IntArray
+
+BoolArray = npt.NDArray[np.bool_]
+Holds = Callable[[ClassStatistics], BoolArray]
+
+#: How many of the nearest classes a failing class looks at before it widens its search.
+NEIGHBOURS = (24, 192, 1536)
+#: How many of the best thresholds of a merged class are tried, in this many goes.
+THRESHOLDS, GOES = 12, 4
+
+
+@dataclass(eq=False)
+class Work:
+    """A partition under repair.
+
+    Attributes
+    ----------
+    outputs : the criterion per cell, shape (C, o)
+    ranks : split features per cell, shape (C, F)
+    people : what the demands look at, per cell
+    leaf, group : leaf of each cell, and class of each leaf, -1 where its people are suppressed
+    suppressible : how many more people may be suppressed
+    """
+
+    tree: SplitTree
+    outputs: FloatArray
+    ranks: npt.NDArray[np.float32]
+    people: ClassStatistics
+    leaf: IntArray
+    group: IntArray
+    suppressible: int
+
+    @property
+    def classes(self) -> int:
+        return int(self.group.max()) + 1
+
+    def members(self) -> sparse.csr_array:
+        """Which cells each class has, as a 0-1 matrix of shape (J, C)."""
+        return members(self.group[self.leaf], self.classes)
+
+
+def enforce(
+    cells: Cells,
+    tree: SplitTree,
+    outputs: FloatArray,
+    people: ClassStatistics,
+    holds: Holds,
+    suppressible: int = 0,
+) -> Partition:
+    """Classes over the leaves of a (refined) tree, all of which hold if the table as one class does.
+
+    Parameters
+    ----------
+    outputs : the tree's criterion per cell, shape (C, o)
+    people : statistics of the cells, each as if it were a class
+    holds : every demand at once, judged per class
+    suppressible : how many people may be left out where that costs less than merging them
+    """
+    work = Work(
+        tree=tree,
+        outputs=outputs,
+        ranks=feature_matrix(tree.features, cells.codes),
+        people=people,
+        leaf=tree.apply(cells.codes),
+        group=np.arange(tree.leaves),
+        suppressible=suppressible,
+    )
+    merged = np.zeros(tree.leaves, dtype=bool)
+    fewest = tree.leaves + 1
+    while True:
+        failing = ~holds(work.people.pool(work.members()))
+        if not failing.any() or work.classes == 1:
+            return Partition(work.tree, work.group)
+        # Splitting creates classes, so it goes on only while every round leaves fewer that fail than any before;
+        # after that classes are merged and suppressed only, and become fewer until one is left.
+        splitting = failing.sum() < fewest
+        fewest = min(fewest, int(failing.sum()))
+        new, merged = _merge(work, failing, merged, holds)
+        work.group = np.where(work.group >= 0, new[work.group], -1)
+        if splitting:
+            merged = _split(work, merged, holds)
+
+
+def _merge(work: Work, failing: BoolArray, merged: BoolArray, holds: Holds) -> tuple[IntArray, BoolArray]:
+    """One round of merges and suppressions.
+
+    Returns
+    -------
+    The new number of each class (-1: suppressed), and which of the new classes came from a merge, now or before.
+    """
+    statistics = work.people.pool(work.members())
+    weight = statistics.sizes.astype(float)
+    mean = (work.members() @ (work.outputs * work.people.sizes[:, None])) / weight[:, None]
+    repairs: dict[int, list[tuple[float, int]]] = {int(one): [] for one in np.flatnonzero(failing)}
+    asking = np.flatnonzero(failing)
+    for width in NEIGHBOURS:
+        pairs, cost = _nearest(mean, weight, asking, min(width, len(weight) - 1))
+        good = holds(statistics.pool(_unions(pairs, len(weight))))
+        for (one, other), price in zip(pairs[good].tolist(), cost[good].tolist(), strict=True):
+            repairs[one].append((price, other))
+        asking = np.array([one for one in asking.tolist() if not repairs[one]], dtype=np.int64)
+        if not len(asking) or width >= len(weight) - 1:
+            break
+    if len(asking):  # nothing near repairs these alone: each joins its nearest, and is judged again in company
+        for (one, other), price in zip(*(part.tolist() for part in _nearest(mean, weight, asking, 1)), strict=True):
+            repairs[one].append((price, other))
+
+    target = np.arange(len(weight))
+    used = _suppress(work, failing, repairs, mean, weight)
+    target[used] = -1
+    if used.any():
+        cell_class = work.group[work.leaf]
+        work.people = work.people.without((cell_class < 0) | used[cell_class])
+    for _, one, other in sorted((price, one, other) for one, offers in repairs.items() for price, other in offers):
+        if not used[one] and not used[other]:
+            used[one] = used[other] = True
+            target[max(one, other)] = min(one, other)
+    touched = merged | (target != np.arange(len(target)))
+    kept, new = np.unique(target[target >= 0], return_inverse=True)
+    numbers = np.full(len(target), -1)
+    numbers[target >= 0] = new
+    was_merged = np.zeros(len(kept), dtype=bool)
+    was_merged[new[touched[target >= 0]]] = True
+    return numbers, was_merged
+
+
+def _suppress(
+    work: Work, failing: BoolArray, repairs: dict[int, list[tuple[float, int]]], mean: FloatArray, weight: FloatArray
+) -> BoolArray:
+    """Which failing classes to leave out: those whose loss is least beside what merging them would lose, per person.
+
+    A suppressed person has lost all: the whole variance of the criterion, of which a class has lost a part already.
+    """
+    chosen = np.zeros(len(weight), dtype=bool)
+    if not work.suppressible:
+        return chosen
+    everyone = work.people.sizes / work.people.sizes.sum()
+    centre = np.einsum("c,co->o", everyone, work.outputs)
+    variance = float(np.einsum("c,co->", everyone, (work.outputs - centre) ** 2))
+    members = work.members()
+    squares = members @ (work.people.sizes * (work.outputs**2).sum(axis=1))
+    within = squares - weight * (mean**2).sum(axis=1)
+    savings = []
+    for one in np.flatnonzero(failing).tolist():
+        cheapest = min((price for price, _ in repairs[one]), default=np.inf)
+        saved = cheapest - (weight[one] * variance - within[one])
+        if saved > 0:
+            savings.append((-saved / weight[one], one))
+    for _, one in sorted(savings):
+        if weight[one] <= work.suppressible and (~chosen).sum() > 1:
+            work.suppressible -= int(weight[one])
+            chosen[one] = True
+    return chosen
+
+
+def _nearest(mean: FloatArray, weight: FloatArray, asking: IntArray, width: int) -> tuple[IntArray, FloatArray]:
+    """The `width` cheapest partners of each asking class by Ward's cost, as pairs of shape (a * width, 2)."""
+    pairs, costs = [], []
+    square = np.einsum("jo,jo->j", mean, mean)
+    for start in range(0, len(asking), 512):
+        some = asking[start : start + 512]
+        distance = square[some, None] + square[None, :] - 2 * np.einsum("ao,jo->aj", mean[some], mean)
+        cost = np.maximum(distance, 0) * (weight[some, None] * weight / (weight[some, None] + weight))
+        cost[np.arange(len(some)), some] = np.inf
+        near = np.argsort(cost, axis=1, kind="stable")[:, :width]
+        pairs.append(np.stack([np.repeat(some, width), near.ravel()], axis=1))
+        costs.append(np.take_along_axis(cost, near, axis=1).ravel())
+    return np.concatenate(pairs), np.concatenate(costs)
+
+
+def _unions(pairs: IntArray, classes: int) -> sparse.csr_array:
+    """A 0-1 matrix whose rows each add up two classes."""
+    row = np.repeat(np.arange(len(pairs)), 2)
+    return sparse.csr_array(
+        (np.ones(2 * len(pairs), dtype=np.int64), (row, pairs.ravel())), shape=(len(pairs), classes)
+    )
+
+
+def _split(work: Work, candidates: BoolArray, holds: Holds) -> BoolArray:
+    """Split merged classes where both halves hold, again and again; returns which classes are still of that kind."""
+    open_ = set(np.flatnonzero(candidates).tolist())
+    merged = set(open_)
+    while open_:
+        proposals = _proposals(work, sorted(open_))
+        open_ = set()
+        for go in range(GOES):
+            tried = {one: thresholds[go * THRESHOLDS : (go + 1) * THRESHOLDS] for one, thresholds in proposals.items()}
+            tried = {one: thresholds for one, thresholds in tried.items() if thresholds}
+            if not tried:
+                break
+            halves = [half for thresholds in tried.values() for _, _, *both in thresholds for half in both]
+            good = holds(work.people.pool(_halves(halves, len(work.leaf)))).reshape(-1, 2).all(axis=1)
+            position = 0
+            for one, thresholds in tried.items():
+                fit = np.flatnonzero(good[position : position + len(thresholds)])
+                position += len(thresholds)
+                if len(fit):
+                    feature, threshold, _, right = thresholds[fit[0]]
+                    del proposals[one]
+                    new = _apply_split(work, one, feature, threshold, right)
+                    open_ |= {one, new}
+                    merged.add(new)
+    still = np.zeros(work.classes, dtype=bool)
+    still[sorted(merged)] = True
+    return still
+
+
+def _halves(halves: list[IntArray], cells: int) -> sparse.csr_array:
+    pointer = np.cumsum([0, *(len(half) for half in halves)])
+    index = np.concatenate(halves)
+    return sparse.csr_array((np.ones(len(index), dtype=np.int64), index, pointer), shape=(len(halves), cells))
+
+
+def _proposals(work: Work, groups: list[int]) -> dict[int, list]:
+    """Thresholds of each class, those that reduce the squared error most first."""
+    order = np.argsort(work.group[work.leaf], kind="stable")
+    sorted_groups = work.group[work.leaf][order]
+    proposals = {}
+    for one in groups:
+        start, end = np.searchsorted(sorted_groups, [one, one + 1])
+        cells = order[start:end]
+        found = []
+        weight = work.people.sizes[cells].astype(float)
+        outputs = work.outputs[cells] * weight[:, None]
+        total, people = outputs.sum(axis=0), weight.sum()
+        base = float(total @ total) / people
+        for feature in range(work.ranks.shape[1]):
+            ranks = work.ranks[cells, feature]
+            by_rank = np.argsort(ranks, kind="stable")
+            cut = np.flatnonzero(np.diff(ranks[by_rank]) > 0)
+            if not len(cut):
+                continue
+            left = np.cumsum(outputs[by_rank], axis=0)[cut]
+            left_people = np.cumsum(weight[by_rank])[cut]
+            right, right_people = total - left, people - left_people
+            gain = (left**2).sum(axis=1) / left_people + (right**2).sum(axis=1) / right_people - base
+            for position in range(len(cut)):
+                found.append((-gain[position], feature, cut[position], by_rank))
+        found.sort(key=lambda one: one[:3])
+        ranked = []
+        for gain, feature, cut, by_rank in found[: THRESHOLDS * GOES]:
+            threshold = work.ranks[cells[by_rank[cut]], feature] + 0.5
+            ranked.append((feature, threshold, cells[by_rank[: cut + 1]], cells[by_rank[cut + 1 :]]))
+        proposals[one] = ranked
+    return proposals
+
+
+def _apply_split(work: Work, one: int, feature: int, threshold: float, right: IntArray) -> int:
+    """Cut every leaf of a class in two; the right halves become a class of their own, whose number is returned."""
+    new = work.classes
+    leaves = np.flatnonzero(work.group == one)
+    tree = work.tree
+    nodes = np.flatnonzero(np.isin(tree.leaf, leaves))
+    count, first, first_leaf = len(nodes), len(tree.leaf), tree.leaves
+    lefts, rights = first + np.arange(count), first + count + np.arange(count)
+    numbers = tree.leaf[nodes]
+
+    def grown(values: np.ndarray, at_nodes: object, at_lefts: object, at_rights: object) -> np.ndarray:
+        values = values.copy()
+        values[nodes] = at_nodes
+        return np.concatenate([values, np.broadcast_to(at_lefts, count), np.broadcast_to(at_rights, count)])
+
+    work.tree = SplitTree(
+        tree.features,
+        feature=grown(tree.feature, feature, -1, -1),
+        threshold=grown(tree.threshold, threshold, 0.0, 0.0),
+        left=grown(tree.left, lefts, -1, -1),
+        right=grown(tree.right, rights, -1, -1),
+        leaf=grown(tree.leaf, -1, numbers, first_leaf + np.arange(count)),
+    )
+    moved = np.full(first_leaf, -1)
+    moved[numbers] = first_leaf + np.arange(count)
+    work.leaf[right] = moved[work.leaf[right]]
+    work.group = np.concatenate([work.group, np.full(count, new)])
+    return new

@@ -1,0 +1,43 @@
+"""Homes to work in: a copy of one that has seen a release already, since MLflow needs seconds to create its schema."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from anon_pipeline_tests.end_to_end import harness
+from anon_pipeline_tests.end_to_end.harness import Ended, Place
+
+
+@pytest.fixture(scope="session")
+def first_run() -> Iterator[Ended]:
+    """What the run said that made `template`."""
+    yield harness.released()[1]
+    harness.forget_released()
+
+
+@pytest.fixture(scope="session")
+def template(first_run: Ended) -> Place:
+    """A home with one release of `people`; read it, do not change it."""
+    return harness.released()[0]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder of one's own, in memory."""
+    made = harness.scratch()
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture
+def published(template: Place, folder: Path) -> Place:
+    """A home of one's own with one release."""
+    return template.copy(folder)
+
+
+@pytest.fixture
+def fresh(published: Place) -> Place:
+    """A home of one's own without a release."""
+    return published.without_releases()

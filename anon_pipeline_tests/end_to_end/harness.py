@@ -1,0 +1,237 @@
+"""A small dataset, and commands that run as processes of their own without paying for the imports each time.
+
+Python's fork server imports the heavy libraries once; every command is then a fork of it: a process with its own
+exit code, its own streams and its own death. It costs a second or two instead of eight.
+"""
+
+import multiprocessing
+import os
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from anon_pipeline.home import VARIABLE, Home
+from anon_pipeline.spec import ReleaseSpec
+
+PRELOAD = [
+    "anon_pipeline.cli",
+    "anon_pipeline.pipeline.launch",
+    "anon_pipeline.privacy.k_anonymity",
+    "alembic",
+    "dagster._core.execution.execute_in_process",
+    "dagster._core.storage.base_storage",
+    "dagster._core.storage.noop_compute_log_manager",
+    "dagster._core.storage.sqlite_storage",
+    "dagster._core.workspace.context",
+    "dagster._daemon",
+    "great_expectations",
+    "great_expectations.expectations",
+    "mlflow",
+    "mlflow.store.tracking.sqlalchemy_store",
+    "mlflow.tracking",
+    "sklearn.ensemble",
+    "sklearn.model_selection",
+    "sklearn.tree",
+]
+PATIENCE = 120  # seconds
+MEMORY = Path("/dev/shm")
+
+
+def scratch() -> Path:
+    """A folder to work in: in memory where possible, since a run waits hundreds of times for its databases' fsync."""
+    return Path(tempfile.mkdtemp(prefix="anon-pipeline-test-", dir=MEMORY if os.access(MEMORY, os.W_OK) else None))
+
+
+def people(n: int = 400, seed: int = 1) -> pd.DataFrame:
+    """A table of n people, of whom the model can learn something."""
+    random = np.random.default_rng(seed)
+    age = random.integers(18, 80, n)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "city": random.choice(["Aberdeen", "Bergen", "Cork", "Delft"], n),
+            "sex": random.choice(["f", "m"], n),
+            "ill": np.where(age + random.normal(0, 15, n) > 50, "yes", "no"),
+            "visits": random.integers(0, 5, n),
+        }
+    )
+
+
+def policy(dataset: str = "people") -> dict[str, Any]:
+    """The spec of `people()`, as plain data."""
+    return {
+        "dataset": dataset,
+        "source": {"path": "people.csv"},
+        "target": "ill",
+        "columns": {
+            "age": {"role": "quasi_identifier", "type": "numeric"},
+            "city": {"role": "quasi_identifier", "type": "categorical"},
+            "sex": {"role": "quasi_identifier", "type": "categorical"},
+            "ill": {"role": "sensitive", "type": "categorical"},
+            "visits": {"role": "insensitive", "type": "numeric"},
+        },
+        "privacy": {"k_anonymity": {"k": 10}},
+        "guide": {"model": "decision_tree", "folds": 2},
+        "utility": {"folds": 2},
+    }
+
+
+def write_dataset(folder: Path, frame: pd.DataFrame | None = None, spec: dict[str, Any] | None = None) -> Path:
+    """A dataset folder: people.csv and release.yaml."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (people() if frame is None else frame).to_csv(folder / "people.csv", index=False)
+    (folder / "release.yaml").write_text(yaml.safe_dump(policy() if spec is None else spec, sort_keys=False))
+    return folder
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended; a negative exit code is the signal that killed it."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def said(self) -> str:
+        return self.stdout + self.stderr
+
+    @property
+    def sentence(self) -> str:
+        """What stderr says, in one line."""
+        return " ".join(self.stderr.split())
+
+
+class Command:
+    """A command that runs; `ended()` waits for it."""
+
+    def __init__(
+        self,
+        *arguments: object,
+        home: Path,
+        sabotage: Callable[[], None] | None = None,
+        path: Path | None = None,
+        largest_file: int | None = None,
+    ) -> None:
+        self._streams = scratch()
+        self._process = _fork_server().Process(
+            target=_command,
+            args=([str(one) for one in arguments], home, self._streams, sabotage, path, largest_file),
+        )
+        self._process.start()
+
+    def ended(self) -> Ended:
+        self._process.join(PATIENCE)
+        if self._process.exitcode is None:
+            os.killpg(self._process.pid, signal.SIGKILL)  # its own group: see _command
+            self._process.join()
+            raise TimeoutError(f"still running after {PATIENCE} s: {self._said('stderr')}")
+        ended = Ended(self._process.exitcode, self._said("stdout"), self._said("stderr"))
+        shutil.rmtree(self._streams)
+        return ended
+
+    def _said(self, stream: str) -> str:
+        return (self._streams / stream).read_text()
+
+
+def command(*arguments: object, home: Path, **how: Any) -> Ended:
+    """Run `anon-pipeline ARGUMENTS` to its end."""
+    return Command(*arguments, home=home, **how).ended()
+
+
+@cache
+def _fork_server() -> Any:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOAD)
+    return context
+
+
+def _command(
+    arguments: list[str],
+    home: Path,
+    streams: Path,
+    sabotage: Callable[[], None] | None,
+    path: Path | None,
+    largest_file: int | None,
+) -> None:
+    os.setsid()
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        os.dup2(os.open(streams / name, os.O_WRONLY | os.O_CREAT, 0o600), number)
+    os.environ[VARIABLE] = str(home)
+    sys.argv = ["anon-pipeline", *arguments]
+    if path is not None:
+        sys.path.insert(0, str(path))
+    if largest_file is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+    if sabotage is not None:
+        sabotage()
+    from anon_pipeline.cli import main
+
+    main()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A home and a dataset folder."""
+
+    home: Home
+    dataset: Path
+
+    @property
+    def spec(self) -> ReleaseSpec:
+        return ReleaseSpec.load(self.dataset)
+
+    @property
+    def release(self) -> Path:
+        """The one release folder of the dataset."""
+        (folder,) = (self.home.releases / self.spec.dataset).glob("[!.]*")
+        return folder
+
+    def run(self, *arguments: object, **how: Any) -> Ended:
+        return command("run", self.dataset, *arguments, home=self.home.root, **how)
+
+    def releases(self) -> dict[str, bytes]:
+        """Everything under releases/, hidden files too."""
+        return {
+            str(file.relative_to(self.home.releases)): file.read_bytes()
+            for file in sorted(self.home.releases.rglob("*"))
+            if file.is_file()
+        }
+
+    def copy(self, to: Path) -> "Place":
+        shutil.copytree(self.home.root, to / "home", symlinks=True)
+        shutil.copytree(self.dataset, to / self.dataset.name)
+        return Place(Home(to / "home"), to / self.dataset.name)
+
+    def without_releases(self) -> "Place":
+        shutil.rmtree(self.home.releases)
+        self.home.releases.mkdir()
+        return self
+
+
+@cache
+def released() -> tuple[Place, Ended]:
+    """A home in which `people` was released once, made once per test session; copy it before you change it."""
+    root = scratch()
+    place = Place(Home(root / "home"), write_dataset(root / "people"))
+    ended = place.run("--json")
+    assert ended.exit_code == 0, ended.said
+    return place, ended
+
+
+def forget_released() -> None:
+    """Remove what `released()` made."""
+    if released.cache_info().currsize:
+        shutil.rmtree(released()[0].home.root.parent, ignore_errors=True)
+        released.cache_clear()

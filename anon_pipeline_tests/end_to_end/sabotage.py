@@ -1,0 +1,123 @@
+"""Ways to ruin a run from inside its own process, each at a named point; handed to `harness.Command`."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from anon_pipeline import home
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.pipeline import assets, checks, stages
+from anon_pipeline.release import ledger
+
+SECRET_IN_ERROR = "Conversion Error: could not read the row 'Zebulon Quackenbush', 918273645"
+
+
+def die() -> None:
+    """Leave as a process does that the kernel kills: no `finally`, no flush, no goodbye."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _before_rename(condition: Callable[[Path], bool]) -> None:
+    rename = os.replace
+
+    def replace(source: Any, destination: Any) -> None:
+        if condition(Path(destination)):
+            die()
+        rename(source, destination)
+
+    os.replace = replace
+
+
+def while_raw_data_is_written() -> None:
+    store = DuckDBEngine.store_source
+
+    def store_source(self: Any, *arguments: Any) -> Any:
+        store(self, *arguments)
+        die()
+
+    DuckDBEngine.store_source = store_source
+
+
+def after_trained_model() -> None:
+    store = stages.Stages.store
+
+    @contextmanager
+    def stored(self: Any, name: str, *arguments: Any) -> Iterator[Path]:
+        with store(self, name, *arguments) as folder:
+            yield folder
+        if name == "trained_model":
+            die()
+
+    stages.Stages.store = stored
+
+
+def between_a_stage_and_its_pointer() -> None:
+    _before_rename(lambda to: to.name == "current" and to.parent.name == "anonymizer_tree")
+
+
+def while_the_candidate_is_written() -> None:
+    def write_release(self: Any, *arguments: Any) -> None:
+        Path(arguments[-1]).write_bytes(b"PAR1 half a table")
+        die()
+
+    DuckDBEngine.write_release = write_release
+
+
+def while_the_checks_answer() -> None:
+    checks.keep_answers = lambda *_: die()
+
+
+def while_utility_is_measured() -> None:
+    assets.measure_utility = lambda *_: die()
+
+
+def before_the_release_is_renamed() -> None:
+    _before_rename(lambda to: to.parent.parent.name == "releases")
+
+
+def between_the_rename_and_the_ledger() -> None:
+    ledger.append = lambda *_: die()
+
+
+def while_the_ledger_is_written() -> None:
+    _before_rename(lambda to: to.name == "ledger.jsonl")
+
+
+def ctrl_c_while_utility_is_measured() -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    assets.measure_utility = interrupted
+
+
+def the_engine_quotes_a_row() -> None:
+    def classes(self: Any, *_: Any) -> Any:
+        raise RuntimeError(SECRET_IN_ERROR)
+
+    DuckDBEngine.classes = classes
+
+
+def the_disk_is_full_at_the_release() -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device", str(home.Home.default().releases / "people" / "x"))
+
+    from anon_pipeline.release import publish
+
+    publish.shutil.copyfile = full
+
+
+#: After the point, what of a release may be visible: nothing, or a whole folder that the ledger does not know yet.
+KILLS: dict[Callable[[], None], int] = {
+    while_raw_data_is_written: 0,
+    after_trained_model: 0,
+    between_a_stage_and_its_pointer: 0,
+    while_the_candidate_is_written: 0,
+    while_the_checks_answer: 0,
+    while_utility_is_measured: 0,
+    before_the_release_is_renamed: 0,
+    between_the_rename_and_the_ledger: 1,
+    while_the_ledger_is_written: 1,
+}

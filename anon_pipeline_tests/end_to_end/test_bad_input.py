@@ -1,0 +1,239 @@
+"""Bad input: exit code 2 and one clear sentence that names the place and the remedy, and no value of a person."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from anon_pipeline_tests.end_to_end import harness, sabotage
+from anon_pipeline_tests.end_to_end.harness import Ended, Place, people, policy, write_dataset
+
+#: Stands in every bad table; no message may quote it.
+SECRET = 918273645
+
+
+def rows(**columns: Any) -> pd.DataFrame:
+    """The small table with the secret in it and some columns replaced."""
+    frame = people().assign(**columns)
+    if frame["age"].dtype.kind in "if":
+        frame.loc[3, "age"] = SECRET
+    return frame
+
+
+def with_spec(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], object]:
+    spec = policy()
+    change(spec)
+    return lambda folder: write_dataset(folder, rows(), spec)
+
+
+def with_table(frame: pd.DataFrame) -> Callable[[Path], object]:
+    return lambda folder: write_dataset(folder, frame)
+
+
+def missing_file(folder: Path) -> None:
+    write_dataset(folder)
+    (folder / "people.csv").unlink()
+
+
+def corrupt_parquet(folder: Path) -> None:
+    spec = policy() | {"source": {"path": "people.parquet"}}
+    write_dataset(folder, spec=spec)
+    rows().to_parquet(folder / "people.parquet")
+    content = (folder / "people.parquet").read_bytes()
+    (folder / "people.parquet").write_bytes(content[: len(content) // 2])
+
+
+def corrupt_gzip(folder: Path) -> None:
+    write_dataset(folder, spec=policy() | {"source": {"path": "people.csv.gz"}})
+    (folder / "people.csv.gz").write_bytes(b"\x1f\x8b\x08\x00 this is not gzip" + bytes(100))
+
+
+def wrong_encoding(folder: Path) -> None:
+    write_dataset(folder)
+    text = rows().replace("Cork", "C\u00f3rk").to_csv(index=False)
+    (folder / "people.csv").write_bytes(text.encode("latin-1"))
+
+
+def ragged(folder: Path) -> None:
+    write_dataset(folder, rows())
+    with (folder / "people.csv").open("a") as file:
+        file.write(f'{SECRET},Bergen,"f,yes\n')
+
+
+def empty_file(folder: Path) -> None:
+    write_dataset(folder)
+    (folder / "people.csv").write_text("")
+
+
+def duplicate_names(folder: Path) -> None:
+    write_dataset(folder)
+    frame = rows()
+    frame.columns = ["age", "city", "city", "ill", "visits"]
+    frame.to_csv(folder / "people.csv", index=False)
+
+
+def no_yaml(folder: Path) -> None:
+    write_dataset(folder)
+    (folder / "release.yaml").write_text("dataset: [people\n")
+
+
+BAD = {
+    "missing file": (missing_file, "people.csv: there is no such file"),
+    "missing spec": (lambda folder: folder.mkdir(), "release.yaml: there is no such file"),
+    "spec that is no yaml": (no_yaml, "release.yaml: is not valid YAML"),
+    "unreadable parquet": (corrupt_parquet, "people.parquet: cannot be read"),
+    "unreadable gzip": (corrupt_gzip, "people.csv.gz: cannot be read"),
+    "wrong encoding": (wrong_encoding, "people.csv: cannot be read"),
+    "ragged csv": (ragged, "people.csv: cannot be read"),
+    "unknown column": (
+        with_spec(lambda spec: spec["columns"].update(shoe={"role": "insensitive"})),
+        "has no column shoe",
+    ),
+    "column without a role": (with_spec(lambda spec: spec["columns"].pop("visits")), "without a role: visits"),
+    "empty file": (empty_file, "is empty"),
+    "empty table": (with_table(rows()[:0]), "the table is empty"),
+    "fewer than k rows": (with_table(rows()[:9]), "the table has 9 rows, fewer than k = 10"),
+    "one class": (with_table(rows(ill="yes")), "target: ill has one value only"),
+    "target missing": (with_table(rows(ill=[None] + ["yes", "no"] * 199 + ["no"])), "target: ill is missing in 1 rows"),
+    "infinity": (with_table(rows(age=[np.inf] * 2 + [40.5] * 398)), "columns.age: 2 values are infinite"),
+    "text in a numeric column": (
+        with_table(rows(age=[f"age {SECRET}"] + ["40"] * 399)),
+        "columns.age: 1 values are no numbers",
+    ),
+    "duplicate column names": (duplicate_names, "the columns city stand twice"),
+    "unknown key": (with_spec(lambda spec: spec.update(kanonymity=5)), "kanonymity: is not a key of the spec"),
+    "target that is a quasi-identifier": (
+        with_spec(lambda spec: spec.update(target="age")),
+        "target: 'age' is also a quasi-identifier",
+    ),
+    "k below 2": (
+        with_spec(lambda spec: spec.update(privacy={"k_anonymity": {"k": 1}})),
+        "k_anonymity.k: Input should be greater than or equal to 2",
+    ),
+    "one value a row": (
+        with_table(rows(city=[f"Z{SECRET + i}" for i in range(400)])),
+        "columns.city",
+    ),
+}
+
+
+def assert_one_sentence(ended: Ended, sentence: str) -> None:
+    assert ended.exit_code == 2, ended.said
+    assert sentence in ended.sentence
+    assert "Traceback" not in ended.said
+    assert "Error" not in ended.said
+    assert str(SECRET) not in ended.said
+    assert ended.stdout == ""
+
+
+@pytest.mark.parametrize(("make", "sentence"), BAD.values(), ids=BAD)
+def test_bad_input_gets_exit_2_and_a_sentence(
+    fresh: Place, make: Callable[[Path], object], sentence: str
+) -> None:
+    bad = Place(fresh.home, fresh.dataset.with_name("bad"))
+    make(bad.dataset)
+    assert_one_sentence(bad.run(), sentence)
+    assert bad.releases() == {}
+
+
+@pytest.mark.parametrize("kind", ["unknown key", "column without a role", "missing spec"])
+def test_the_installed_script_says_the_same(fresh: Place, kind: str) -> None:
+    bad = Place(fresh.home, fresh.dataset.with_name("bad"))
+    make, sentence = BAD[kind]
+    make(bad.dataset)
+    ended = subprocess.run(
+        [Path(sys.executable).with_name("anon-pipeline"), "run", bad.dataset],
+        env={"ANON_PIPELINE_HOME": str(fresh.home.root), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=harness.PATIENCE,
+    )
+    assert_one_sentence(Ended(ended.returncode, ended.stdout, ended.stderr), sentence)
+
+
+def test_with_json_bad_data_is_an_object_too(fresh: Place) -> None:
+    make, sentence = BAD["column without a role"]
+    make(fresh.dataset)
+    ended = fresh.run("--json")
+    assert ended.exit_code == 2
+    told = yaml.safe_load(ended.stdout)
+    assert not told["released"]
+    assert sentence in told["failures"][0]
+
+
+def test_a_home_below_a_file_cannot_be_written(fresh: Place) -> None:
+    file = fresh.home.root.with_name("a_file")
+    file.write_text("")
+    ended = harness.command("run", fresh.dataset, home=file / "home")
+    assert_one_sentence(ended, f"{file / 'home'}: cannot be written (Not a directory)")
+
+
+def test_a_home_that_is_read_only_cannot_be_written(fresh: Place, tmp_path: Path) -> None:
+    with tmpfs(tmp_path / "mount", "ro,size=1m") as mount:
+        ended = harness.command("run", fresh.dataset, home=mount / "home")
+    assert_one_sentence(ended, "cannot be written (Read-only file system)")
+
+
+@pytest.mark.parametrize("largest", [500, 3_000, 30_000])
+def test_files_that_may_not_grow_stop_the_run_with_a_sentence(fresh: Place, largest: int) -> None:
+    ended = fresh.run(largest_file=largest)
+    assert_one_sentence(ended, "free or allow disk space")
+    assert fresh.releases() == {}
+
+
+@pytest.mark.parametrize("room", [8, 100, 300])
+def test_a_full_disk_stops_the_run_with_a_sentence(fresh: Place, tmp_path: Path, room: int) -> None:
+    """`room` kilobytes are left on the disk of a home that was in use."""
+    with tmpfs(tmp_path / "mount", "size=16m") as mount:
+        place = fresh.copy(mount)
+        stuff = mount / "stuff"
+        with stuff.open("wb") as file:
+            free = os.statvfs(mount).f_bavail * os.statvfs(mount).f_frsize - room * 1024
+            file.write(bytes(free))
+        ended = place.run()
+        stuff.unlink()
+        assert_one_sentence(ended, "free or allow disk space")
+        assert place.releases() == {}
+        after = place.run()
+        assert after.exit_code == 0, after.said
+
+
+def test_a_disk_that_is_full_at_the_release_publishes_nothing(fresh: Place) -> None:
+    ended = fresh.run(sabotage=sabotage.the_disk_is_full_at_the_release)
+    assert_one_sentence(ended, "No space left on device; free or allow disk space")
+    assert fresh.releases() == {}
+
+
+def test_ctrl_c_is_no_traceback(fresh: Place) -> None:
+    ended = fresh.run(sabotage=sabotage.ctrl_c_while_utility_is_measured)
+    assert ended.exit_code == 130, ended.said
+    assert "Traceback" not in ended.said
+    assert fresh.releases() == {}
+    assert signal.SIGINT
+
+
+class tmpfs:  # noqa: N801
+    """A small disk of one's own; only root can mount one."""
+
+    def __init__(self, where: Path, options: str) -> None:
+        self.where, self.options = where, options
+
+    def __enter__(self) -> Path:
+        self.where.mkdir()
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", self.options, "none", self.where], capture_output=True, text=True
+        )
+        if mounted.returncode:
+            pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
+        return self.where
+
+    def __exit__(self, *_: object) -> None:
+        subprocess.run(["umount", self.where], check=True)

@@ -1,0 +1,74 @@
+"""SIGKILL at each stage of a run: no half release, an intact ledger, and a next run that succeeds and cleans up."""
+
+import json
+import signal
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from anon_pipeline.home import Home, sha256_of
+from anon_pipeline.release import ledger
+from anon_pipeline_tests.end_to_end import sabotage
+from anon_pipeline_tests.end_to_end.harness import Place, people, write_dataset
+
+
+def whole(folder: Path) -> bool:
+    """Whether a release folder holds exactly the files of its manifest."""
+    files = json.loads((folder / "manifest.json").read_text())["files"]
+    assert {one.name for one in folder.iterdir()} == {"manifest.json", *files}
+    return all(sha256_of(folder / name) == facts["sha256"] for name, facts in files.items())
+
+
+def states(database: Path) -> list[str]:
+    """The states of all runs that MLflow or Dagster knows."""
+    with closing(sqlite3.connect(database)) as connection:
+        return [row[0] for row in connection.execute("SELECT status FROM runs")]
+
+
+def mlflow_states(home: Home) -> list[str]:
+    return states(home.private / "mlflow" / "mlflow.db")
+
+
+def dagster_states(home: Home) -> list[str]:
+    return states(home.private / "dagster" / "history" / "runs.db")
+
+
+@pytest.mark.parametrize(("kill", "folders"), sabotage.KILLS.items(), ids=lambda one: getattr(one, "__name__", ""))
+def test_a_killed_run_leaves_no_half_release(published: Place, kill: Callable[[], None], folders: int) -> None:
+    home, first = published.home, published.release.name
+    write_dataset(published.dataset, people(seed=2))  # so that there is something new to publish
+
+    killed = published.run(sabotage=kill)
+
+    assert killed.exit_code == -signal.SIGKILL, killed.said
+    visible = [one for one in (home.releases / "people").iterdir() if not one.name.startswith(".")]
+    assert len(visible) == 1 + folders
+    assert all(whole(one) for one in visible)
+    assert [entry.version for entry in ledger.read(home)] == [first]
+    assert len(ledger.verify(home)) == folders
+    assert all("the ledger does not know this folder" in problem for problem in ledger.verify(home))
+
+    after = published.run("--json")
+
+    assert after.exit_code == 0, after.said
+    version = json.loads(after.stdout)["manifest"]["version"]
+    assert [entry.version for entry in ledger.read(home)] == [first, version]
+    assert ledger.verify(home) == []
+    leftovers = [file for file in home.root.rglob("*") if file.name.startswith(".")]
+    assert leftovers == []
+    assert "RUNNING" not in mlflow_states(home)
+    assert mlflow_states(home).count("KILLED") == 2  # the step and its parent
+    assert dagster_states(home) == ["SUCCESS", "FAILURE", "SUCCESS"]
+
+
+def test_a_release_that_a_killed_run_left_is_entered_even_if_the_source_changes_next(published: Place) -> None:
+    home = published.home
+    write_dataset(published.dataset, people(seed=2))
+    published.run(sabotage=sabotage.between_the_rename_and_the_ledger)
+    write_dataset(published.dataset, people(seed=3))
+    after = published.run("--json")
+    assert after.exit_code == 0, after.said
+    assert ledger.verify(home) == []

@@ -1,0 +1,26 @@
+"""Imports run one way, as the contracts in pyproject.toml say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_no_layer_imports_from_above(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from importlinter.cli import lint_imports
+
+    monkeypatch.chdir(ROOT)
+    broken = lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True)
+    assert not broken, capsys.readouterr().out
+
+
+def test_the_contracts_are_there_to_be_broken() -> None:
+    import tomllib
+
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    assert {"layers", "forbidden"} <= {contract["type"] for contract in contracts}
+    forbidden = next(contract for contract in contracts if contract["type"] == "forbidden")
+    assert set(forbidden["forbidden_modules"]) >= {"dagster", "great_expectations", "mlflow"}

@@ -1,0 +1,194 @@
+"""A spec that could be misread is refused, in a sentence that names the file and the field."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec import ReleaseSpec, Role
+
+GOOD = """\
+dataset: people
+source: {path: people.csv, missing: ["?"]}
+target: illness
+columns:
+  name: {role: identifier}
+  age: {role: quasi_identifier, type: numeric, grid: 5}
+  city: {role: quasi_identifier}
+  illness: {role: sensitive}
+  hobby: {role: insensitive}
+  row: {role: exclude}
+privacy:
+  k_anonymity: {k: 10}
+schedule: "0 3 * * *"
+"""
+
+
+def load(folder: Path, text: str) -> ReleaseSpec:
+    (folder / "release.yaml").write_text(text, encoding="utf-8")
+    return ReleaseSpec.load(folder)
+
+
+def changed(before: str, after: str) -> str:
+    assert GOOD.count(before) == 1
+    return GOOD.replace(before, after)
+
+
+def test_the_good_spec_is_read_as_it_is_written(tmp_path: Path) -> None:
+    spec = load(tmp_path, GOOD)
+    assert spec.k == 10
+    assert spec.quasi_identifiers == ["age", "city"]
+    assert spec.released == ["age", "city", "illness", "hobby"]
+    assert spec.features == ["age", "city", "hobby"]
+    assert spec.with_role(Role.IDENTIFIER, Role.EXCLUDE) == ["name", "row"]
+    assert spec.source.missing == ("?",)
+    assert spec.source_path == (tmp_path / "people.csv").resolve()
+
+
+BAD = {
+    "an unknown key would be ignored": (GOOD + "spread: 2\n", ["spread: is not a key of the spec"]),
+    "an unknown nested key would be ignored": (
+        changed("grid: 5", "grd: 5"),
+        ["columns.age.grd: is not a key of the spec"],
+    ),
+    "an unknown key of a privacy model would be ignored": (
+        changed("{k: 10}", "{k: 10, K: 3}"),
+        ["privacy: k_anonymity.K: is not a key"],
+    ),
+    "the second of two equal keys would win": (GOOD + "target: hobby\n", ["'target' stands twice"]),
+    "the second of two equal columns would win": (
+        changed("  hobby:", "  age: {role: insensitive}\n  hobby:"),
+        ["'age' stands twice"],
+    ),
+    "the grouping would hide what it is guided by": (
+        changed("target: illness", "target: city"),
+        ["target: 'city' is also a quasi-identifier"],
+    ),
+    "the target would not be there": (changed("target: illness", "target: x"), ["'x' is not among the columns"]),
+    "the target would be left out": (changed("target: illness", "target: row"), ["target: 'row' has the role"]),
+    "a class of one would be k-anonymous": (changed("k: 10", "k: 1"), ["privacy: k_anonymity.k:", "equal to 2"]),
+    "k would be rounded": (changed("k: 10", "k: 2.5"), ["privacy: k_anonymity.k:"]),
+    "k would be 1": (changed("k: 10", "k: true"), ["privacy: k_anonymity.k:"]),
+    "k would be anything": (changed("{k: 10}", "{}"), ["privacy: k_anonymity.k: is missing"]),
+    "nothing would be demanded": (changed("  k_anonymity: {k: 10}", "  {}"), ["k_anonymity must be demanded"]),
+    "k would be written twice": (
+        changed("k_anonymity: {k: 10}", "k_anonymity: [{k: 10}, {k: 2}]"),
+        ["k_anonymity must be demanded, once"],
+    ),
+    "a demand would be forgotten": (
+        GOOD.replace("schedule", "  k_anonimity: {k: 3}\nschedule"),
+        ["privacy: 'k_anonimity' is no privacy model", "known are", "l_diversity"],
+    ),
+    "privacy would be a list of names": (
+        changed("  k_anonymity: {k: 10}", "  - k_anonymity"),
+        ["privacy: is a mapping from a privacy model"],
+    ),
+    "a demand would be made on what nobody protects": (
+        GOOD.replace("schedule", "  l_diversity: {column: hobby, l: 2}\nschedule"),
+        ["privacy.l_diversity.column: 'hobby' is no sensitive column", "illness"],
+    ),
+    "nobody would be grouped": (
+        GOOD.replace("quasi_identifier", "insensitive"),
+        ["columns: no column has the role quasi_identifier"],
+    ),
+    "a role would be made up": (changed("role: identifier", "role: secret"), ["columns.name.role:"]),
+    "a role would be missing": (changed("city: {role: quasi_identifier}", "city: {}"), ["columns.city.role: is"]),
+    "a type would be made up": (changed("type: numeric", "type: number"), ["columns.age.type:"]),
+    "numbers would be divided by zero": (changed("grid: 5", "grid: 0"), ["columns.age.grid:"]),
+    "all numbers would become 0": (changed("grid: 5", "grid: .inf"), ["columns.age.grid:"]),
+    "the criterion would be infinite": (GOOD + "guide: {spread: .inf}\n", ["guide.spread:"]),
+    "the criterion would be no number": (GOOD + "guide: {spread: .nan}\n", ["guide.spread:"]),
+    "a model would be made up": (GOOD + "guide: {model: oracle}\n", ["guide.model"]),
+    "a path could leave the home": (changed("dataset: people", "dataset: ../x"), ["dataset:"]),
+    "a key that YAML takes for a truth": (changed("city:", "true:"), ["columns.1"]),
+    "a template would be read as a mapping": (changed("people.csv", "{{ path }}"), ["is not valid YAML"]),
+    "a date that the calendar lacks": (GOOD + "description: 2020-13-45\n", ["is not valid YAML"]),
+    "brackets without end": (GOOD + "description: " + "[" * 400, ["is not valid YAML"]),
+    "code would be run": (GOOD + "description: !!python/object/apply:os.getcwd []\n", ["is not valid YAML"]),
+    "an empty file": ("", ["must be a mapping"]),
+    "a list": ("- dataset\n", ["must be a mapping"]),
+}
+
+
+@pytest.mark.parametrize(("text", "sentences"), BAD.values(), ids=BAD)
+def test_a_bad_spec_is_refused_in_sentences_with_file_and_field(
+    tmp_path: Path, text: str, sentences: list[str]
+) -> None:
+    with pytest.raises(InputError) as refused:
+        load(tmp_path, text)
+    message = str(refused.value)
+    assert message.startswith(str(tmp_path / "release.yaml") + ": ")
+    for sentence in sentences:
+        assert sentence in message
+    assert "Traceback" not in message
+    assert "pydantic" not in message
+    assert "\n" not in message
+    # Nor does an uncaught cause stand behind it, which would be printed with its input.
+    assert refused.value.__context__ is None or refused.value.__suppress_context__
+
+
+def test_several_mistakes_are_told_at_once_so_that_nobody_runs_five_times(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        load(tmp_path, changed("k: 10", "k: 1") + "spread: 2\nseed: -1\n")
+    for field in ("k_anonymity.k", "spread", "seed"):
+        assert f"release.yaml: {'privacy: ' if '.k' in field else ''}{field}" in str(refused.value)
+
+
+def test_on_is_a_key_and_not_a_truth_value(tmp_path: Path) -> None:
+    spec = load(tmp_path, changed("hobby:", "off:").replace("city:", "no:") + "guide: {on: label}\n")
+    assert spec.guide.on == "label"
+    assert "off" in spec.columns
+    assert "no" in spec.columns
+
+
+def test_merge_keys_of_yaml_are_not_taken_for_a_column(tmp_path: Path) -> None:
+    text = changed("city: {role: quasi_identifier}", "city: &qi {role: quasi_identifier}\n  zip: {<<: *qi, grid: 2}")
+    assert load(tmp_path, text).columns["zip"].role is Role.QUASI_IDENTIFIER
+
+
+@pytest.mark.parametrize("what", ["absent.yaml", "folder_without_a_spec"])
+def test_a_missing_spec_is_named(tmp_path: Path, what: str) -> None:
+    (tmp_path / "folder_without_a_spec").mkdir()
+    with pytest.raises(InputError, match=f"{what}.*: there is no such file"):
+        ReleaseSpec.load(tmp_path / what)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "release.yaml").write_bytes(b"\xff\xfe\x00dataset")
+    with pytest.raises(InputError, match=r"release.yaml: is not valid YAML"):
+        ReleaseSpec.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("k: 10", "k: 11"),
+        ("grid: 5", "grid: 10"),
+        ("hobby: {role: insensitive}", "hobby: {role: exclude}"),
+        ('missing: ["?"]', 'missing: ["-"]'),
+        ("target: illness", "target: hobby"),
+        ("schedule:", "seed: 1\nschedule:"),
+        ("schedule:", "guide: {spread: 0.5}\nschedule:"),
+        ("schedule:", "recode: {form: range}\nschedule:"),
+        ("schedule:", "  l_diversity: {column: illness, l: 2}\nschedule:"),
+    ],
+)
+def test_another_policy_has_another_hash_else_a_stale_result_is_released(
+    tmp_path: Path, before: str, after: str
+) -> None:
+    assert load(tmp_path, GOOD).policy_hash != load(tmp_path, changed(before, after)).policy_hash
+
+
+@pytest.mark.parametrize(("before", "after"), [('"0 3 * * *"', '"5 4 * * *"'), ("people.csv", "other/people.csv")])
+def test_the_hash_does_not_change_with_when_or_where_else_nothing_is_ever_the_same(
+    tmp_path: Path, before: str, after: str
+) -> None:
+    assert load(tmp_path, GOOD).policy_hash == load(tmp_path, changed(before, after)).policy_hash
+
+
+def test_a_spec_cannot_be_changed_after_it_was_validated(tmp_path: Path) -> None:
+    spec = load(tmp_path, GOOD)
+    with pytest.raises(ValueError, match="frozen"):
+        spec.target = "age"  # type: ignore[misc]
