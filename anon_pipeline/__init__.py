@@ -1,1 +1,28 @@
-"""Turns a table of people into a release that may be published, and proves it."""
+"""Turns a table of people into a release that may be published, and proves it.
+
+The library's two names, `ReleaseSpec` and `AnonymizerTree`, are imported when they are asked for, so that importing the
+package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+    from anon_pipeline.spec import ReleaseSpec
+
+__all__ = ["AnonymizerTree", "ReleaseSpec"]
+
+_HOME_OF = {"AnonymizerTree": "anon_pipeline.anonymize.anonymizer", "ReleaseSpec": "anon_pipeline.spec"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

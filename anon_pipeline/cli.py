@@ -20,8 +20,8 @@ from rich.logging import RichHandler
 from rich.table import Table
 
 from anon_pipeline.errors import InputError, Refused
-from anon_pipeline.home import Home
-from anon_pipeline.spec import ReleaseSpec, Role, load_privacy_model
+from anon_pipeline.home import Home, out_of_space
+from anon_pipeline.spec import ReleaseSpec, Role
 
 app = typer.Typer(
     help="Turn a table of people into a release that may be published, and prove it.",
@@ -35,6 +35,8 @@ app.add_typer(releases, name="releases")
 out, err = Console(), Console(stderr=True)
 
 BAD_INPUT, REFUSED = 2, 3
+
+DEBUG_VARIABLE = "ANON_PIPELINE_DEBUG"
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 
@@ -79,7 +81,7 @@ def verify(
 ) -> None:
     """Judge a table by reading it afresh: it holds (exit 0) or does not (3)."""
     from anon_pipeline.engine.duckdb import DuckDBEngine
-    from anon_pipeline.privacy.verdict import verify_table
+    from anon_pipeline.privacy.verdict import verify_by_columns, verify_by_spec
 
     if (spec is None) == (quasi_identifiers is None):
         raise InputError("name either --spec, or --quasi-identifiers with --k")
@@ -87,18 +89,14 @@ def verify(
         engine = DuckDBEngine(Path(scratch))
         if spec is not None:
             policy = ReleaseSpec.load(spec)
-            known = policy.with_role(Role.SENSITIVE)
-            file = engine.import_table(table, Path(scratch), known)
-            verdict = verify_table(
-                engine, file, policy.quasi_identifiers, policy.privacy, known, allowed=policy.released
-            )
+            file = engine.import_table(table, Path(scratch), policy.with_role(Role.SENSITIVE))
+            verdict = verify_by_spec(engine, file, policy, table.parent / "classes.parquet")
         else:
             if k is None:
                 raise InputError("--k is missing: say how many people a class must have at least")
-            named = _names(sensitive)
-            file = engine.import_table(table, Path(scratch), named)
-            demand = load_privacy_model("k_anonymity").model_validate({"k": k})
-            verdict = verify_table(engine, file, _names(quasi_identifiers), (demand,), named)
+            measured = _names(sensitive)
+            file = engine.import_table(table, Path(scratch), measured)
+            verdict = verify_by_columns(engine, file, _names(quasi_identifiers), k, measured)
     if as_json:
         _print_json(verdict.to_json())
     else:
@@ -236,10 +234,14 @@ def main() -> None:
         _fail("stopped", 130)
     except Exception as error:
         show: Callable[..., Any] | None = getattr(error, "show", None)  # click's own usage errors
-        if show is None:
+        if show is not None:
+            show()
+            sys.exit(BAD_INPUT)
+        if out_of_space(error):
+            _fail(f"{Home.default().root}: the disk is full; free or allow disk space", BAD_INPUT)
+        if os.environ.get(DEBUG_VARIABLE):
             raise
-        show()
-        sys.exit(BAD_INPUT)
+        _fail(f"internal error ({type(error).__name__}); {DEBUG_VARIABLE}=1 tells its story, people's values included", 1)
 
 
 def _fail(sentence: str, code: int) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -131,6 +133,17 @@ def remove_leftovers(folder: Path, of: str = "") -> None:
             shutil.rmtree(leftover, ignore_errors=True)
         else:
             leftover.unlink(missing_ok=True)
+
+
+def out_of_space(error: BaseException | None) -> bool:
+    """Whether an error, or one that it came from, means a full disk; SQLite has words of its own for it."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+            return True
+        if isinstance(error, sqlite3.OperationalError) and str(error) in ("database or disk is full", "disk I/O error"):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _sync(path: Path) -> None:

@@ -193,6 +193,8 @@ class ReleaseSpec(Strict):
             raise ValueError("columns: no column has the role quasi_identifier, so there is nothing to group by")
         if sum(demand.name == "k_anonymity" for demand in self.privacy) != 1:
             raise ValueError("privacy: k_anonymity must be demanded, once, for example {k_anonymity: {k: 10}}")
+        if len(set(self._populations())) > 1:
+            raise ValueError("privacy: the demands name different population tables; name one and the same")
         for demand in self.privacy:
             column = getattr(demand, "column", None)
             if column is not None and column not in self.with_role(Role.SENSITIVE):
@@ -215,7 +217,7 @@ class ReleaseSpec(Strict):
         if path.is_dir():
             path = path / "release.yaml"
         try:
-            content = yaml.load(path.read_text(encoding="utf-8"), Loader=_PlainLoader)
+            content = yaml.load(path.read_text(encoding="utf-8"), Loader=_PlainLoader)  # noqa: S506 (a SafeLoader)
         except FileNotFoundError:
             raise InputError(f"{path}: there is no such file; name a release.yaml or the folder it lies in") from None
         except OSError as error:
@@ -253,6 +255,14 @@ class ReleaseSpec(Strict):
     def k(self) -> int:
         """The one k of this release."""
         return next(int(demand.k) for demand in self.privacy if demand.name == "k_anonymity")  # type: ignore[attr-defined]
+
+    @property
+    def population(self) -> str | None:
+        """The population table that demands name, relative to the spec."""
+        return next((str(path) for path in self._populations()), None)
+
+    def _populations(self) -> list[str]:
+        return [demand.population for demand in self.privacy if hasattr(demand, "population")]
 
     @property
     def source_path(self) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -16,6 +17,7 @@ from anon_pipeline.anonymize import classes, encoding, enforce, recode, storage,
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import write_file
 from anon_pipeline.privacy.base import PrivacyModel
+from anon_pipeline.privacy.census import PEOPLE, people_in_own_box
 from anon_pipeline.privacy.judge import judge
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.statistics import ClassStatistics
@@ -32,7 +34,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         algorithm of Goldsteen et al. (arXiv 2007.13086)
     orders : split features per category: "guidance", or "both" (by guidance and by frequency)
     grids : published numbers are multiples of this step, per column; from the data where absent
-    demands : privacy models beyond k-anonymity that every class must meet, for example (LDiversity(column="income", l=2),)
+    demands : privacy models beyond k-anonymity that every class must meet, such as LDiversity(column="income", l=2)
     suppression : share of the people who may be left out where that costs less than merging classes
     form : "value" (a representative of the column's own type) or "range" (texts such as "[25, 37]")
     random_state : seed of the tree's tie-breaks
@@ -115,10 +117,15 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
                 raise InputError(f"the sensitive columns have {len(sensitive)} rows, the table {len(X)}")
         return self.fit_cells(cells, encoding.count_sensitive(cells, cell, sensitive))
 
-    def fit_cells(self, cells: Cells, people: ClassStatistics | None = None) -> Self:
+    def fit_cells(
+        self, cells: Cells, people: ClassStatistics | None = None, census: pd.DataFrame | None = None
+    ) -> Self:
         """Learn the classes from cells that an engine has counted; the same classes as from the rows behind them.
 
-        `people` holds the sensitive columns counted per cell; it is needed where there are demands on them.
+        Parameters
+        ----------
+        people : the sensitive columns counted per cell; needed where there are demands on them
+        census : the distinct tuples of the population (privacy/census.py); needed where there are demands on it
         """
         if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 2:
             raise InputError("k must be a whole number of at least 2")
@@ -134,21 +141,27 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         fitted = tree.fit_tree(cells, self.k, self.spread, self.orders, self.random_state)
         partition = classes.Partition(fitted, np.arange(fitted.leaves))
         if self.demands:
-            partition = self._enforce(cells, fitted, people or ClassStatistics(sizes=cells.counts))
+            partition = self._enforce(cells, fitted, people or ClassStatistics(sizes=cells.counts), census)
         return self._settle(cells, partition)
 
-    def _enforce(self, cells: Cells, fitted: tree.SplitTree, people: ClassStatistics) -> classes.Partition:
+    def _enforce(
+        self, cells: Cells, fitted: tree.SplitTree, people: ClassStatistics, census: pd.DataFrame | None
+    ) -> classes.Partition:
         demands = [KAnonymity(k=self.k), *self.demands]
+        recount = None if census is None else self._population_counter(cells, fitted, census)
         partition = enforce.enforce(
             cells,
             fitted,
             tree.criterion(cells, self.spread, self.random_state),
             people,
             lambda statistics: np.logical_and.reduce([demand.holds(statistics) for demand in demands]),
-            int(self.suppression * cells.n),
+            suppressible=int(self.suppression * cells.n),
+            recount=recount,
         )
         class_of_cell = partition.apply(cells.codes)
         kept = class_of_cell >= 0
+        if recount is not None:
+            people = recount(people, class_of_cell, partition.classes)
         reached = people.without(~kept).pool(classes.members(class_of_cell, partition.classes))
         failed = [finding for finding in judge(demands, reached) if not finding.holds]
         if failed:
@@ -160,6 +173,26 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
                 ]
             )
         return partition
+
+    def _population_counter(self, cells: Cells, fitted: tree.SplitTree, census: pd.DataFrame) -> enforce.Recount:
+        """Counts the people of the population inside each class's box, with the first of the class's cells."""
+        names = [domain.name for domain in cells.domains]
+        codes = np.stack([encoding.apply_domain(domain, census[domain.name]) for domain in cells.domains], axis=1)
+        leaf_of_tuple, leaf = fitted.apply(codes), fitted.apply(cells.codes)
+
+        def recount(people: ClassStatistics, class_of_cell: IntArray, number: int) -> ClassStatistics:
+            summaries = recode.summarize(cells, class_of_cell, number, self.k, self.grids or {})
+            table = classes.class_table(classes.sizes(cells, class_of_cell, number), summaries)
+            class_of_leaf = np.full(fitted.leaves, -1)
+            class_of_leaf[leaf] = class_of_cell
+            inside = people_in_own_box(table, names, census, class_of_leaf[leaf_of_tuple])
+            population = np.zeros(len(leaf), dtype=np.int64)
+            present, first = np.unique(class_of_cell, return_index=True)
+            population[first[present >= 0]] = inside
+            outside = int(census[PEOPLE].sum() - population.sum())
+            return replace(people, population=population, population_unmatched=outside)
+
+        return recount
 
     def _settle(self, cells: Cells, partition: classes.Partition) -> Self:
         class_of_cell = partition.apply(cells.codes)
@@ -213,7 +246,10 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         return pd.DataFrame(shown, index=X.index)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted tree as JSON, without `demands`, which its classes meet already. It holds the values of the table's columns: keep it in the private zone."""
+        """Write the fitted tree as JSON, without `demands`, which its classes meet already.
+
+        It holds the values of the table's columns: keep it in the private zone.
+        """
         self._check_fitted()
         parameters = {name: value for name, value in self.get_params().items() if name != "demands"}
         write_file(Path(path), storage.fitted_to_json(parameters, vars(self)))

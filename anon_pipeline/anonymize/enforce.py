@@ -29,6 +29,8 @@ from anon_pipeline.tables import Cells, IntArray
 
 BoolArray = npt.NDArray[np.bool_]
 Holds = Callable[[ClassStatistics], BoolArray]
+#: Takes the statistics of the cells, the class of each cell (-1: suppressed) and the number of classes.
+Recount = Callable[[ClassStatistics, IntArray, int], ClassStatistics]
 
 #: How many of the nearest classes a failing class looks at before it widens its search.
 NEIGHBOURS = (24, 192, 1536)
@@ -73,6 +75,7 @@ def enforce(
     people: ClassStatistics,
     holds: Holds,
     suppressible: int = 0,
+    recount: Recount | None = None,
 ) -> Partition:
     """Classes over the leaves of a (refined) tree, all of which hold if the table as one class does.
 
@@ -82,6 +85,8 @@ def enforce(
     people : statistics of the cells, each as if it were a class
     holds : every demand at once, judged per class
     suppressible : how many people may be left out where that costs less than merging them
+    recount : counts anew, for the classes of a round, what does not simply add up when classes merge (people of a
+        population); then nothing is split, since such counts cannot be taken apart
     """
     work = Work(
         tree=tree,
@@ -95,12 +100,14 @@ def enforce(
     merged = np.zeros(tree.leaves, dtype=bool)
     fewest = tree.leaves + 1
     while True:
+        if recount is not None:
+            work.people = recount(work.people, work.group[work.leaf], work.classes)
         failing = ~holds(work.people.pool(work.members()))
         if not failing.any() or work.classes == 1:
             return Partition(work.tree, work.group)
         # Splitting creates classes, so it goes on only while every round leaves fewer that fail than any before;
         # after that classes are merged and suppressed only, and become fewer until one is left.
-        splitting = failing.sum() < fewest
+        splitting = recount is None and failing.sum() < fewest
         fewest = min(fewest, int(failing.sum()))
         new, merged = _merge(work, failing, merged, holds)
         work.group = np.where(work.group >= 0, new[work.group], -1)
@@ -265,7 +272,7 @@ def _proposals(work: Work, groups: list[int]) -> dict[int, list]:
                 found.append((-gain[position], feature, cut[position], by_rank))
         found.sort(key=lambda one: one[:3])
         ranked = []
-        for gain, feature, cut, by_rank in found[: THRESHOLDS * GOES]:
+        for _, feature, cut, by_rank in found[: THRESHOLDS * GOES]:
             threshold = work.ranks[cells[by_rank[cut]], feature] + 0.5
             ranked.append((feature, threshold, cells[by_rank[: cut + 1]], cells[by_rank[cut + 1 :]]))
         proposals[one] = ranked

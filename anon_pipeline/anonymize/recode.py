@@ -233,7 +233,8 @@ def summarize(cells: Cells, class_of_cell: IntArray, classes: int, k: int, grids
         members = histogram(class_of_cell[kept], code, cells.counts[kept], (classes, len(domain)))
         if domain.ordered:
             grid = grids.get(domain.name) or default_grid(domain, k)
-            if len(domain.values) and not np.abs(domain.values[[0, -1]].astype(float)).max() <= grid * FINEST:
+            exact = domain.values.dtype.kind == "i" and float(grid).is_integer()
+            if not exact and len(domain.values) and np.abs(domain.values[[0, -1]]).max() > grid * FINEST:
                 raise InputError(f"columns.{domain.name}.grid: {grid} is too fine for numbers of this size")
             summaries.append(summarize_ordered(domain, members, grid))
         else:

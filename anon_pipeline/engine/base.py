@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -169,6 +169,13 @@ class Engine(Protocol):
         self, table: Path, domains: tuple[Domain, ...], cells: Cells, sensitive: Sequence[str]
     ) -> ClassCounts:
         """The sensitive columns counted per cell, as if each cell were a class."""
+
+    def census(self, spec: ReleaseSpec, types: Mapping[str, ColumnType], path: str) -> pd.DataFrame:
+        """The distinct quasi-identifier tuples of a population table and how many people bear each.
+
+        The table is named relative to the spec and read as its source is. Values are coded as a Domain holds them
+        (dates: microseconds); the column "#people" counts.
+        """
 
     def out_of_bounds(self, table: Path, bounds: dict[str, list[Any]]) -> dict[str, int]:
         """Per ordered column, how many rows lie outside [low, high], given as a Domain codes values."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -363,6 +363,19 @@ class DuckDBEngine:
             }
         ordered = frozenset(name for name in sensitive if sources.is_ordered(storage[name]))
         return ClassCounts(pd.DataFrame(index=range(len(key))), cells.counts, counted, ordered)
+
+    def census(self, spec: ReleaseSpec, types: Mapping[str, ColumnType], path: str) -> pd.DataFrame:
+        source = spec.source.model_copy(update={"path": path, "query": None})
+        population = spec.model_copy(update={"source": source})
+        with self._connect() as connection, sources.opened(connection, population, self._spill) as opened:
+            typed = sources.typed_quasi_identifiers(connection, opened, population, types)
+            select = ", ".join(f"{one.expression} AS {quoted(one.name)}" for one in typed)
+            relation = f"(SELECT {select} FROM {opened.relation})"
+            storage = self._storage(connection, relation)
+            coded = ", ".join(f"{_coded(one.name, one.type, storage[one.name])} AS {quoted(one.name)}" for one in typed)
+            return connection.execute(
+                f'SELECT {coded}, count(*) AS "#people" FROM {relation} GROUP BY ALL ORDER BY ALL'
+            ).df()
 
     def foreign_values(self, released: Path, stored: Path, columns: Sequence[str]) -> dict[str, int]:
         with self._connect() as connection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -224,6 +224,27 @@ def typed_columns(connection: duckdb.DuckDBPyConnection, source: OpenSource, spe
     return typed
 
 
+def typed_quasi_identifiers(
+    connection: duckdb.DuckDBPyConnection, source: OpenSource, spec: ReleaseSpec, types: Mapping[str, ColumnType]
+) -> list[TypedColumn]:
+    """The quasi-identifiers of another table of people, such as a population, typed as those of the source are.
+
+    Raises
+    ------
+    InputError
+        For a column that the table lacks or that holds values of another type.
+    """
+    storage = {row[0]: row[1] for row in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall()}
+    absent = [name for name in spec.quasi_identifiers if name not in storage]
+    if absent:
+        raise InputError(f"{source.label}: has no column {', '.join(absent)}; a population has all quasi-identifiers")
+    typed = []
+    for name in spec.quasi_identifiers:
+        column = spec.columns[name].model_copy(update={"type": types[name]})
+        typed.append(_typed(connection, source, name, storage[name], column, spec.source.missing))
+    return typed
+
+
 def _typed(
     connection: duckdb.DuckDBPyConnection,
     source: OpenSource,
@@ -239,7 +260,7 @@ def _typed(
         value = f"CASE WHEN {value}::VARCHAR NOT IN ({markers}) THEN {value}::VARCHAR END"
     kind = column.type
     if kind is None:
-        kind = _detected(connection, source, value) if is_text else _natural(storage)
+        kind = _detected(connection, source, value) if is_text else natural_type(storage)
     if kind is ColumnType.CATEGORICAL:
         return TypedColumn(name, kind, value)
     if kind is ColumnType.DATE:
@@ -276,7 +297,8 @@ def _typed(
     return TypedColumn(name, kind, value)
 
 
-def _natural(storage: str) -> ColumnType:
+def natural_type(storage: str) -> ColumnType:
+    """How values of a storage type compare where the spec does not say."""
     if storage in MOMENTS:
         return ColumnType.DATE
     return ColumnType.NUMERIC if is_ordered(storage) else ColumnType.CATEGORICAL

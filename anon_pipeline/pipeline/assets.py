@@ -22,14 +22,16 @@ from anon_pipeline.learning.utility import measure_utility
 from anon_pipeline.pipeline.checks import RAW_CHECKS, candidate_check_names, require_answers
 from anon_pipeline.pipeline.runtime import Runtime, log
 from anon_pipeline.privacy.base import PrivacyModel
+from anon_pipeline.privacy.census import PEOPLE
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.privacy.measures import describe
+from anon_pipeline.privacy.population import PopulationModel
 from anon_pipeline.privacy.risk import reidentification_risk
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.release import manifest
 from anon_pipeline.release.charts import class_size_chart
 from anon_pipeline.release.publish import CLASSES, DATA, REPORT, publish
-from anon_pipeline.spec import ReleaseSpec, Role
+from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 
 ASSETS = ("raw_data", "trained_model", "predictions", "anonymizer_tree", "anonymized_table", "utility", "release")
 
@@ -57,7 +59,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             with runtime.stages(spec).store("raw_data", {}, facts) as folder:
                 stored = runtime.engine().store_source(spec, folder / DATA)
                 facts |= stored.to_json()
-                _refuse_the_impossible(spec, runtime, folder)
+                _refuse_the_impossible(spec, runtime, folder, stored.types())
             noted["people"] = stored.rows
             log.info("%s: %s people, %s columns", spec.dataset, f"{stored.rows:,}", len(stored.columns))
         return dg.MaterializeResult(
@@ -141,10 +143,11 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             cells_stage = stages.load("predictions", {"raw_data": raw})
             cells = load_cells(cells_stage.folder)
             protected = protected_columns(spec)
-            people = statistics_of(
-                runtime.engine().sensitive_of_cells(raw.folder / DATA, cells.domains, cells, protected)
-            )
-            tree = tree_of(spec).fit_cells(cells, people)
+            types = SourceFacts.from_json(raw.facts).types()
+            engine = runtime.engine()
+            people = statistics_of(engine.sensitive_of_cells(raw.folder / DATA, cells.domains, cells, protected))
+            census = None if spec.population is None else engine.census(spec, types, spec.population)
+            tree = tree_of(spec).fit_cells(cells, people, census)
             facts = {"classes": len(tree.sizes_), "information_loss": mean_loss(tree.information_loss_)}
             with stages.store("anonymizer_tree", {"predictions": cells_stage}, facts) as folder:
                 tree.save(folder / "tree.json")
@@ -161,7 +164,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
         **common,
         deps=[key("raw_data"), key("predictions"), key("anonymizer_tree")],
         kinds={"duckdb", "parquet"},
-        description="The candidate: everyone shown as their class shows itself. Nobody reads it before its checks pass.",
+        description="The candidate: everyone as their class shows itself. Nobody reads it before its checks pass.",
     )
     def anonymized_table(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "anonymized_table") as noted:
@@ -215,8 +218,9 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             frame = pd.concat([people.features, people.target], axis=1)
 
             def anonymize(part: pd.DataFrame, guidance: np.ndarray) -> pd.DataFrame:
-                tree = tree_of(spec, form="value")
-                tree.fit(part[spec.quasi_identifiers], guidance, part[protected_columns(spec)])
+                tree = tree_of(spec, in_folds=True)
+                protected = part[protected_columns(spec)]
+                tree.fit(part[spec.quasi_identifiers], guidance, protected if len(protected.columns) else None)
                 released = part[tree.apply(part[spec.quasi_identifiers]) >= 0]
                 return released.assign(**tree.transform(released[spec.quasi_identifiers]))
 
@@ -313,25 +317,38 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
     return [raw_data, trained_model, predictions, anonymizer_tree, anonymized_table, utility, release]
 
 
-def _refuse_the_impossible(spec: ReleaseSpec, runtime: Runtime, folder: Path) -> None:
+def _refuse_the_impossible(
+    spec: ReleaseSpec, runtime: Runtime, folder: Path, types: dict[str, ColumnType]
+) -> None:
     """A demand that no grouping of these people can meet is told before any work starts."""
-    everybody = statistics_of(runtime.engine().classes(folder / DATA, [], protected_columns(spec)))
+    engine = runtime.engine()
+    everybody = statistics_of(engine.classes(folder / DATA, [], protected_columns(spec)))
+    if spec.population is not None:
+        people = engine.census(spec, types, spec.population)[PEOPLE].sum()
+        everybody = dataclasses.replace(everybody, population=np.array([people]), population_unmatched=0)
     for demand in spec.privacy:
         sentence = cast(PrivacyModel, demand).impossible(everybody)
         if sentence is not None:
             raise InputError(f"privacy.{demand.name}: {sentence}; lower the demand")
 
 
-def tree_of(spec: ReleaseSpec, form: str | None = None) -> AnonymizerTree:
-    """The unfitted anonymizer of a spec."""
+def tree_of(spec: ReleaseSpec, in_folds: bool = False) -> AnonymizerTree:
+    """The unfitted anonymizer of a spec.
+
+    Within the folds of the utility measurement it shows values, and leaves out the demands on a population, of which
+    a fold's training part is no sample.
+    """
+    demands = [demand for demand in spec.privacy if demand.name != "k_anonymity"]
+    if in_folds:
+        demands = [demand for demand in demands if not isinstance(demand, PopulationModel)]
     return AnonymizerTree(
         k=spec.k,
         spread=spec.guide.spread,
         orders=spec.guide.orders,
         grids={name: column.grid for name, column in spec.columns.items() if column.grid is not None},
-        demands=[demand for demand in spec.privacy if demand.name != "k_anonymity"],  # type: ignore[misc]
+        demands=cast(list[PrivacyModel], demands),
         suppression=spec.suppression.limit,
-        form=form or spec.recode.form,  # type: ignore[arg-type]
+        form="value" if in_folds else spec.recode.form,
         random_state=spec.seed,
     )
 

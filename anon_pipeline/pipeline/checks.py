@@ -5,7 +5,6 @@ import json
 from typing import Any
 
 import dagster as dg
-import numpy as np
 import pandas as pd
 
 from anon_pipeline.engine.base import Engine, SourceFacts
@@ -14,12 +13,25 @@ from anon_pipeline.home import write_file
 from anon_pipeline.pipeline.expectations import Answer, Question, ask
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.privacy.judge import judge, name_of, statistics_of
-from anon_pipeline.release.publish import DATA
+from anon_pipeline.privacy.judge import judge_release, name_of
+from anon_pipeline.release.publish import CLASSES, DATA
 from anon_pipeline.spec import ReleaseSpec, Role
 
-RAW_CHECKS = ("has_columns", "has_types", "has_people", "has_target", "has_no_person_twice")
-CANDIDATE_CHECKS = ("has_released_columns_only", "has_values_of_the_source", "accounts_for_every_row")
+#: Checks and what Dagster shows of them before they were first asked.
+RAW_CHECKS = {
+    "has_columns": "The stored table has the columns that the spec keeps.",
+    "has_types": "Every column is stored as the type that the spec declares.",
+    "has_people": "There are at least k people.",
+    "has_target": "The target is known of everyone and has at least two values.",
+    "has_no_person_twice": "No two rows share their identifier.",
+}
+CANDIDATE_CHECKS = {
+    "has_released_columns_only": "The candidate has no identifier and no excluded column.",
+    "has_values_of_the_source": "The candidate holds no value that the source does not.",
+    "accounts_for_every_row": "Released and suppressed rows are the rows of the source.",
+    "suppresses_within_the_limit": "No more rows are suppressed than the spec allows.",
+}
+DEMAND = "Every class of the stored candidate meets this demand of the spec."
 
 
 def candidate_check_names(spec: ReleaseSpec) -> list[str]:
@@ -94,9 +106,10 @@ def candidate_questions(
     data = candidate.folder / DATA
     columns = engine.columns(data)
     counts = engine.classes(data, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
-    statistics = statistics_of(counts)
     questions = []
-    for demand, finding in zip(spec.privacy, judge(spec.privacy, statistics), strict=True):
+    judgements = judge_release(engine, spec, stored.types(), counts, candidate.folder / CLASSES)
+    for demand, judgement in zip(spec.privacy, judgements, strict=True):
+        finding = judgement.finding
         if demand.name == "k_anonymity":
             questions.append(
                 Question(
@@ -109,14 +122,13 @@ def candidate_questions(
                 )
             )
             continue
-        holds = demand.holds(statistics)  # type: ignore[attr-defined]
         questions.append(
             Question(
                 finding.name,
                 finding.demand,
                 "ExpectColumnMinToBeBetween",
                 {"column": "class_holds", "min_value": 1},
-                pd.DataFrame({"class_holds": np.asarray(holds).astype(int)}),
+                pd.DataFrame({"class_holds": judgement.holds.astype(int)}),
                 measured=finding.measured if finding.measured is not None else "infinite",
                 remedy=f"{finding.failing} classes fail",
             )
@@ -146,6 +158,13 @@ def candidate_questions(
             "ExpectColumnMaxToBeBetween",
             {"column": "unaccounted", "max_value": 0},
             pd.DataFrame({"unaccounted": [abs(stored.rows - released - suppressed)]}),
+        ),
+        Question(
+            "suppresses_within_the_limit",
+            f"at most {spec.suppression.limit:.2%} of the people are suppressed",
+            "ExpectColumnMaxToBeBetween",
+            {"column": "suppressed", "max_value": int(spec.suppression.limit * stored.rows)},
+            pd.DataFrame({"suppressed": [stored.rows - released]}),
         ),
     ]
 
@@ -200,7 +219,10 @@ def build_checks(spec: ReleaseSpec) -> list[dg.AssetChecksDefinition]:
 
     @dg.multi_asset_check(
         name=f"{spec.dataset}_source_checks",
-        specs=[dg.AssetCheckSpec(name, asset=raw_key, blocking=True) for name in RAW_CHECKS],
+        specs=[
+            dg.AssetCheckSpec(name, asset=raw_key, blocking=True, description=description)
+            for name, description in RAW_CHECKS.items()
+        ],
     )
     def source_checks(context: dg.AssetCheckExecutionContext, runtime: Runtime):
         with runtime.step(context, spec, "source_checks") as noted:
@@ -216,7 +238,12 @@ def build_checks(spec: ReleaseSpec) -> list[dg.AssetChecksDefinition]:
 
     @dg.multi_asset_check(
         name=f"{spec.dataset}_candidate_checks",
-        specs=[dg.AssetCheckSpec(name, asset=candidate_key, blocking=True) for name in names],
+        specs=[
+            dg.AssetCheckSpec(
+                name, asset=candidate_key, blocking=True, description=CANDIDATE_CHECKS.get(name, DEMAND)
+            )
+            for name in names
+        ],
     )
     def candidate_checks(context: dg.AssetCheckExecutionContext, runtime: Runtime):
         with runtime.step(context, spec, "candidate_checks") as noted:

@@ -54,18 +54,27 @@ class Outcome:
 def launch(spec: ReleaseSpec, home: Home, runtime: Runtime) -> Outcome:
     """Run the job of a dataset; another run of the same dataset is waited for."""
     job = build_definitions([spec], runtime).resolve_job_def(f"{spec.dataset}_release")
+    tags = {DATASET_TAG: spec.dataset, STARTED_BY: "command line"}
     with home.lock(f"run-{spec.dataset}"), open_instance(home) as instance:
+        _close_abandoned(instance, tags)
         result = job.execute_in_process(
             # Dagster's own events are in the UI; on the terminal the steps speak for themselves.
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
             instance=instance,
             raise_on_error=False,
-            tags={DATASET_TAG: spec.dataset, STARTED_BY: "command line", **JOB_PAGE},
+            tags={**tags, **JOB_PAGE},
         )
         log.info("%s: Dagster run %s", spec.dataset, result.run_id)
         if result.success:
             return _released(result)
         return _failed(result)
+
+
+def _close_abandoned(instance: dg.DagsterInstance, tags: dict[str, str]) -> None:
+    """End the runs of killed commands: left as started, they would hold back every run that the UI queues."""
+    alive = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
+    for run in instance.get_runs(dg.RunsFilter(tags=tags, statuses=alive)):
+        instance.report_run_failed(run, "The command that ran it was killed.")
 
 
 def _released(result: dg.ExecuteInProcessResult) -> Outcome:
@@ -91,6 +100,8 @@ def _failed(result: dg.ExecuteInProcessResult) -> Outcome:
         declared = event.step_failure_data.user_failure_data
         if declared is None:
             error = event.step_failure_data.error
+            if error and error.cls_name in ("KeyboardInterrupt", "DagsterExecutionInterruptedError"):
+                raise KeyboardInterrupt
             failures.append(f"{event.step_key}: {error.cls_name if error else 'unknown error'}")
             codes.append(INTERNAL)
         else:

@@ -3,7 +3,7 @@
 import logging
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import dagster as dg
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError, Refused
-from anon_pipeline.home import Home, write_file
+from anon_pipeline.home import Home, out_of_space, write_file
 from anon_pipeline.pipeline.stages import Stages
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import ReleaseSpec
@@ -62,23 +62,23 @@ class Runtime(dg.ConfigurableResource):
             raise _failure(str(error), BAD_INPUT) from None
         except Refused as error:
             raise _failure(str(error), REFUSED) from None
-        except OSError as error:
-            where = f" {Path(error.filename).name}" if error.filename else ""
-            raise _failure(
-                f"{name}: cannot write{where}: {error.strerror}; free or allow disk space", BAD_INPUT
-            ) from None
         except MemoryError:
             raise _failure(
                 f"{name}: out of memory; lower guide.sample or the number of quasi-identifiers", BAD_INPUT
             ) from None
         except Exception as error:
+            if out_of_space(error):
+                raise _failure(f"{name}: the disk is full; free or allow disk space", BAD_INPUT) from None
+            if isinstance(error, OSError):
+                where = f" {Path(error.filename).name}" if error.filename else " a file"
+                raise _failure(f"{name}: cannot read or write{where}: {error.strerror}", BAD_INPUT) from None
             # A library's message or traceback may quote a person's row, and Dagster's log is readable by all who
             # can open the UI: the whole story goes to the private zone, and only the kind of the error leaves.
             story = self.place().private_folder("errors") / f"{context.run.run_id}-{name}.txt"
-            write_file(story, traceback.format_exc())
-            place = f"private/errors/{story.name}"
+            with suppress(OSError):
+                write_file(story, traceback.format_exc())
             raise _failure(
-                f"{name}: internal error ({type(error).__name__}); its story is in {place}", INTERNAL
+                f"{name}: internal error ({type(error).__name__}); its story is in private/errors/{story.name}", INTERNAL
             ) from None
 
 

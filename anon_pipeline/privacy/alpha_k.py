@@ -30,6 +30,9 @@ class AlphaKAnonymity(SensitiveModel):
     alpha: float = Field(gt=0, le=1)
     k: int = Field(ge=2)
 
+    def counts(self, classes: ClassStatistics) -> ValueCounts:
+        return ValueCounts.within(self.histogram(classes))
+
     def values(self, classes: ClassStatistics) -> FloatArray:
         return top_share(self.counts(classes))
 

@@ -45,7 +45,7 @@ class BetaLikeness(SensitiveModel):
         expected = counts.sizes[counts.row] * counts.total[counts.column]
         surplus = np.maximum(counts.entry * counts.n - expected, 0)
         exceeded = compare(surplus, as_written(self.beta), expected) > 0
-        holds: npt.NDArray[np.bool_] = ~counts.row_max(exceeded)
+        holds: npt.NDArray[np.bool_] = ~counts.row_max(exceeded) & ~counts.foreign
         return holds if self.kind == "basic" else holds & below_logarithm(counts)
 
     def demand(self) -> str:
@@ -54,9 +54,10 @@ class BetaLikeness(SensitiveModel):
 
 
 def largest_gain(counts: ValueCounts) -> FloatArray:
-    """max over s of (q_s - p_s) / p_s in each class, 0 if no value is over-represented."""
+    """max over s of (q_s - p_s) / p_s in each class, 0 if no value is over-represented, infinite if foreign."""
     expected = counts.sizes[counts.row] * counts.total[counts.column]
-    return counts.row_max(np.maximum((counts.entry * counts.n - expected) / expected, 0.0))
+    gain = counts.row_max(np.maximum((counts.entry * counts.n - expected) / expected, 0.0))
+    return np.where(counts.foreign, np.inf, gain)
 
 
 def below_logarithm(counts: ValueCounts) -> npt.NDArray[np.bool_]:

@@ -27,8 +27,9 @@ class DeltaDisclosure(SensitiveModel):
     measures under the model's name; it says nothing about who is known *not* to have a value.
 
     The strict kind is monotone: every q_s must lie between p_s e^-delta and p_s e^delta, and the share in a merged
-    class is a mean of the two. The observed kind is not. Let half the table have s, and delta = .7: a class of 8 without
-    s holds (ln 2 = .69 for the other value), a class of 2 with one s holds (0), their union has q_s = .1 and fails (1.6).
+    class is a mean of the two. The observed kind is not. Let half the table have s, and delta = .7: a class of 8
+    without s holds (ln 2 = .69 for the other value), a class of 2 with one s holds (0), their union has q_s = .1 and
+    fails (1.6).
     """
 
     name: ClassVar[str] = "delta_disclosure"
@@ -54,7 +55,7 @@ class DeltaDisclosure(SensitiveModel):
             expected = int(counts.sizes[counts.row[i]]) * int(counts.total[counts.column[i]])
             exact = logarithm(int(counts.entry[i]) * counts.n, expected)
             holds[i] = abs(exact) * delta.denominator < delta.numerator
-        within: npt.NDArray[np.bool_] = ~counts.row_max(~holds)
+        within: npt.NDArray[np.bool_] = ~counts.row_max(~holds) & ~counts.foreign
         return within if self.kind == "observed" else within & (counts.distinct == counts.m)
 
     def demand(self) -> str:
@@ -68,7 +69,7 @@ class DeltaDisclosure(SensitiveModel):
 def largest_disclosure(counts: ValueCounts, *, observed_only: bool = False) -> FloatArray:
     """max over s of |ln(q_s / p_s)| in each class; infinite if a value is absent, unless only observed ones count."""
     largest = counts.row_max(_disclosure(counts))
-    return np.where((counts.distinct == counts.m) | observed_only, largest, np.inf)
+    return np.where(((counts.distinct == counts.m) | observed_only) & ~counts.foreign, largest, np.inf)
 
 
 def _disclosure(counts: ValueCounts) -> FloatArray:

@@ -53,7 +53,7 @@ def hierarchical_distance(counts: ValueCounts, subtrees: Subtrees) -> Transport:
     collected by node, each subtree's |extra| counts (height of its parent - its own height) / (2 H).
     """
     membership = sparse.csr_array(subtrees.membership)
-    sets = ValueCounts(sparse.csr_array(counts.counts @ membership), membership.T @ counts.total)
+    sets = ValueCounts(sparse.csr_array(counts.counts @ membership), membership.T @ counts.total, counts.foreign)
     return _over_sets(counts, sets, subtrees.weight, subtrees.height)
 
 
@@ -71,7 +71,7 @@ def ordered_distance(counts: ValueCounts) -> Transport:
         chunk = np.cumsum(counts.distinct[large]) // CHUNK
         for number in np.unique(chunk):
             work[large[chunk == number]] = _work_along_ranks(counts.rows(large[chunk == number]), np.dtype(object))
-    return Transport(work, counts.sizes.astype(work.dtype) * (counts.n * max(counts.m - 1, 1)))
+    return _bounded(counts, work, counts.sizes.astype(work.dtype) * (counts.n * max(counts.m - 1, 1)))
 
 
 def _over_sets(people: ValueCounts, sets: ValueCounts, weight: IntArray, height: int) -> Transport:
@@ -83,7 +83,12 @@ def _over_sets(people: ValueCounts, sets: ValueCounts, weight: IntArray, height:
     # A set without anybody of the class costs weight * f C. Charge that for all sets, then put right those with people.
     expected = size[sets.row] * in_table[sets.column]
     work = sets.row_sum(weight[sets.column] * (np.abs(sets.entry.astype(kind) * n - expected) - expected))
-    return Transport(work + size * (weight * in_table).sum(), size * (2 * height * n))
+    return _bounded(people, work + size * (weight * in_table).sum(), size * (2 * height * n))
+
+
+def _bounded(counts: ValueCounts, work: Integers, scale: Integers) -> Transport:
+    """A value that the table lacks has no place among its values; no distance is above 1, so that is taken."""
+    return Transport(np.where(counts.foreign, 1, work), np.where(counts.foreign, 1, scale))
 
 
 def _work_along_ranks(counts: ValueCounts, kind: np.dtype[np.generic]) -> npt.NDArray[np.generic]:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from anon_pipeline.engine.base import ClassCounts
+from anon_pipeline.engine.base import ClassCounts, Engine
+from anon_pipeline.engine.sources import natural_type
+from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.base import PrivacyModel
+from anon_pipeline.privacy.census import boxed
+from anon_pipeline.privacy.population import PopulationModel
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, histogram
-from anon_pipeline.spec import Demand
+from anon_pipeline.spec import ColumnType, Demand, ReleaseSpec
 
 
 @dataclass(frozen=True)
@@ -68,12 +75,59 @@ def statistics_of(counts: ClassCounts) -> ClassStatistics:
 
 def judge(demands: Iterable[Demand], classes: ClassStatistics) -> list[Finding]:
     """Hold every demand against the classes; a table without classes meets none."""
-    findings = []
+    return [judgement.finding for judgement in judge_classes(demands, classes)]
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """A finding, and which of the classes hold, shape (J,)."""
+
+    finding: Finding
+    holds: npt.NDArray[np.bool_]
+
+
+def judge_classes(demands: Iterable[Demand], classes: ClassStatistics) -> list[Judgement]:
+    """`judge`, class by class."""
+    found = []
     for demand in demands:
         model = cast(PrivacyModel, demand)
-        failing = int((~model.holds(classes)).sum()) if len(classes.sizes) else 1
+        holds = model.holds(classes) if len(classes.sizes) else np.zeros(1, dtype=bool)
         measured = model.measured(classes) if len(classes.sizes) else math.nan
-        findings.append(
-            Finding(name_of(model), model.demand(), measured if math.isfinite(measured) else None, failing)
+        finding = Finding(
+            name_of(model), model.demand(), measured if math.isfinite(measured) else None, int((~holds).sum())
         )
-    return findings
+        found.append(Judgement(finding, holds))
+    return found
+
+
+def judge_release(
+    engine: Engine, spec: ReleaseSpec, types: Mapping[str, ColumnType], counts: ClassCounts, class_table: Path
+) -> list[Judgement]:
+    """Hold the demands of a spec against a release (or a candidate for one), read afresh from its two files.
+
+    Demands on a population are held against the boxes of the class table, all others against `counts`, the classes
+    counted in the data.
+
+    Raises
+    ------
+    InputError
+        For a demand on a population without a readable class table.
+    """
+    counted = statistics_of(counts)
+    found = []
+    for demand in spec.privacy:
+        if isinstance(demand, PopulationModel):
+            if not class_table.is_file():
+                raise InputError(f"privacy.{demand.name}: can be judged only beside the release's {class_table.name}")
+            census = engine.census(spec, types, demand.population)
+            boxes = boxed(pd.read_parquet(class_table), spec.quasi_identifiers, census)
+            found += judge_classes([demand], boxes)
+            continue
+        found += judge_classes([demand], counted)
+    return found
+
+
+def types_of(spec: ReleaseSpec, storage: Mapping[str, str]) -> dict[str, ColumnType]:
+    """The types of a spec's quasi-identifiers: as declared, else as a table stores them."""
+    known = [name for name in spec.quasi_identifiers if name in storage]
+    return {name: spec.columns[name].type or natural_type(storage[name]) for name in known}

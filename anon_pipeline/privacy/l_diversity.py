@@ -67,7 +67,7 @@ class LDiversity(SensitiveModel):
 
     def counts(self, classes: ClassStatistics) -> ValueCounts:
         histogram = self.histogram(classes)
-        return ValueCounts.of(histogram if self.bins is None else self._binned(histogram, self.bins))
+        return ValueCounts.within(histogram if self.bins is None else self._binned(histogram, self.bins))
 
     def values(self, classes: ClassStatistics) -> FloatArray:
         counts = self.counts(classes)

@@ -26,14 +26,14 @@ def describe(classes: ClassStatistics) -> dict[str, dict[str, float]]:
 
 
 def _describe(histogram: Histogram) -> dict[str, float]:
-    counts = ValueCounts.of(histogram)
+    counts, compared = ValueCounts.within(histogram), ValueCounts.compared(histogram)
     return {
         "distinct_l": float(counts.distinct.min()),
         "entropy_l": float(entropy_l(counts).min()),
         "recursive_c": float(recursive_c(counts, 2).max()),
         "alpha": float(top_share(counts).max()),
         "t": float(distance_to_table(histogram).distance.max()),
-        "beta": float(largest_gain(counts).max()),
-        "delta": float(largest_disclosure(counts).max()),
+        "beta": float(largest_gain(compared).max()),
+        "delta": float(largest_disclosure(compared).max()),
         "homogeneity": float(counts.sizes[counts.distinct == 1].sum() / counts.sizes.sum()),
     }

@@ -1,4 +1,4 @@
-"""What each column of an unknown table seems to be to a person, and the spec that follows: a proposal, not a verdict."""
+"""What each column of an unknown table seems to be to a person, and the spec that follows: a proposal only."""
 
 from __future__ import annotations
 

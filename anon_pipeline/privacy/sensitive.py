@@ -27,8 +27,8 @@ class SensitiveModel(PrivacyModel):
             ) from None
 
     def counts(self, classes: ClassStatistics) -> ValueCounts:
-        """The counts of the column's values."""
-        return ValueCounts.of(self.histogram(classes))
+        """The counts of the column's values, beside the table's."""
+        return ValueCounts.compared(self.histogram(classes))
 
     def impossible(self, classes: ClassStatistics) -> str | None:
         """Every grouping can be merged into one class, and merging keeps a monotone demand: so that class must hold."""

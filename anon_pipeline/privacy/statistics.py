@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -107,11 +107,11 @@ class ClassStatistics:
         return ClassStatistics(
             sizes=self.sizes,
             sensitive={
-                column: Histogram(
-                    one.values, one.counts, one.ordered, np.asarray(one.counts[kept].sum(axis=0)).ravel().astype(np.int64)
-                )
+                column: replace(one, table=np.asarray(one.counts[kept].sum(axis=0)).ravel().astype(np.int64))
                 for column, one in self.sensitive.items()
             },
             population=self.population,
-            population_unmatched=self.population_unmatched,
+            population_unmatched=None
+            if self.population is None
+            else (self.population_unmatched or 0) + int(self.population[left_out].sum()),
         )

@@ -71,7 +71,7 @@ class TCloseness(SensitiveModel):
     def _along(self, hierarchy: Hierarchy, histogram: Histogram) -> Transport:
         present = [value for value, count in zip(histogram.values, histogram.total, strict=True) if count]
         try:
-            return hierarchical_distance(ValueCounts.of(histogram), subtrees(hierarchy, present))
+            return hierarchical_distance(ValueCounts.compared(histogram), subtrees(hierarchy, present))
         except KeyError as missing:
             raise InputError(
                 f"privacy.{self.name}.hierarchy: lacks {missing.args[0]} of the {len(present)} values of "
@@ -81,5 +81,5 @@ class TCloseness(SensitiveModel):
 
 def distance_to_table(histogram: Histogram, *, ordered: bool | None = None) -> Transport:
     """The distance of each class to the table: ordered for numbers and dates, else equal, unless told."""
-    counts = ValueCounts.of(histogram)
+    counts = ValueCounts.compared(histogram)
     return ordered_distance(counts) if (histogram.ordered if ordered is None else ordered) else equal_distance(counts)

@@ -23,22 +23,33 @@ class ValueCounts:
     ----------
     counts : sparse int64 array of shape (J, m), indices sorted within a row, no stored zeros
     total : int64 array of shape (m,), the counts in T
+    foreign : mask of shape (J,), the classes with a value that nobody in T has. Hypothetical ones: see
+        `ClassStatistics.without`. A comparison with T is out of bounds for them, and no share of theirs is right.
     """
 
     counts: sparse.csr_array
     total: IntArray
+    foreign: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, histogram: Histogram) -> ValueCounts:
-        """The counts beside the table's. Values that nobody in the table has are dropped."""
-        counts, total = sparse.csr_array(histogram.counts, dtype=np.int64), histogram.total
+    def within(cls, histogram: Histogram) -> ValueCounts:
+        """The counts for what looks at the classes alone, whatever the table holds."""
+        counts = sparse.csr_array(histogram.counts, dtype=np.int64)
         if not counts.has_canonical_format or not counts.data.all():  # a product of sparse arrays has unsorted rows
             counts = counts.copy()
             counts.sum_duplicates()
             counts.eliminate_zeros()
-        if not total.all():
-            counts, total = counts[:, total > 0], total[total > 0]
-        return cls(counts, total)
+        return cls(counts, histogram.total, np.zeros(counts.shape[0], dtype=bool))
+
+    @classmethod
+    def compared(cls, histogram: Histogram) -> ValueCounts:
+        """The counts for what compares the classes with the table: only of the values that somebody in T has."""
+        every = cls.within(histogram)
+        known = every.total > 0
+        if known.all():
+            return every
+        counts = every.counts[:, known]
+        return cls(counts, every.total[known], np.diff(counts.indptr) < every.distinct)
 
     @property
     def n(self) -> int:
@@ -92,7 +103,7 @@ class ValueCounts:
 
     def rows(self, chosen: npt.NDArray[Any]) -> ValueCounts:
         """Some of the classes, compared with the same table."""
-        return ValueCounts(self.counts[chosen], self.total)
+        return ValueCounts(self.counts[chosen], self.total, self.foreign[chosen])
 
     def _reduce(self, operation: np.ufunc, entries: npt.NDArray[Any]) -> npt.NDArray[Any]:
         result = np.zeros(self.counts.shape[0], dtype=entries.dtype)

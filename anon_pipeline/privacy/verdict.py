@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from anon_pipeline.engine.base import Engine
+from anon_pipeline.engine.base import ClassCounts, Engine
 from anon_pipeline.errors import InputError
-from anon_pipeline.privacy.judge import Finding, judge, statistics_of
+from anon_pipeline.privacy.judge import Finding, judge, judge_release, statistics_of, types_of
+from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.measures import describe
-from anon_pipeline.spec import Demand
+from anon_pipeline.spec import ReleaseSpec, Role
 
 
 @dataclass(frozen=True)
@@ -44,40 +45,51 @@ class Verdict:
         return {**asdict(self), "findings": findings, "holds": self.holds}
 
 
-def verify_table(
-    engine: Engine,
-    table: Path,
-    quasi_identifiers: Sequence[str],
-    demands: Sequence[Demand],
-    sensitive: Sequence[str] = (),
-    allowed: Sequence[str] | None = None,
+def verify_by_columns(
+    engine: Engine, table: Path, quasi_identifiers: Sequence[str], k: int, sensitive: Sequence[str] = ()
 ) -> Verdict:
-    """Count a Parquet table's classes and hold the demands against them.
-
-    Parameters
-    ----------
-    allowed : the only columns the table may have; any where absent
+    """Count a Parquet table's classes over some columns and hold k-anonymity against them.
 
     Raises
     ------
     InputError
         For a column that the table lacks.
     """
+    counts = _counted(engine, table, quasi_identifiers, sensitive)
+    return _verdict(counts, judge([KAnonymity(k=k)], statistics_of(counts)), k, [])
+
+
+def verify_by_spec(engine: Engine, table: Path, spec: ReleaseSpec, class_table: Path) -> Verdict:
+    """Hold every demand of a spec against a Parquet table, and its columns against those the spec releases.
+
+    `class_table` lies beside a release; demands on a population cannot be judged without it.
+    """
+    columns = engine.columns(table)
+    counts = _counted(engine, table, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
+    judgements = judge_release(engine, spec, types_of(spec, columns), counts, class_table)
+    extra = sorted(set(columns) - set(spec.released))
+    problems = [f"the column {name} is not one that the spec releases" for name in extra]
+    return _verdict(counts, [judgement.finding for judgement in judgements], spec.k, problems)
+
+
+def _counted(
+    engine: Engine, table: Path, quasi_identifiers: Sequence[str], sensitive: Sequence[str]
+) -> ClassCounts:
     columns = engine.columns(table)
     absent = [name for name in [*quasi_identifiers, *sensitive] if name not in columns]
     if absent:
         raise InputError(f"the table has no column {', '.join(absent)}; it has {', '.join(columns)}")
-    counts = engine.classes(table, quasi_identifiers, sensitive)
-    classes = statistics_of(counts)
-    findings = judge(demands, classes)
-    k = next((int(demand.k) for demand in demands if demand.name == "k_anonymity"), 0)  # type: ignore[attr-defined]
-    extra = sorted(set(columns) - set(allowed)) if allowed is not None else []
+    return engine.classes(table, quasi_identifiers, sensitive)
+
+
+def _verdict(counts: ClassCounts, findings: list[Finding], k: int, problems: list[str]) -> Verdict:
+    sizes = counts.sizes
     return Verdict(
-        rows=int(counts.sizes.sum()),
-        classes=len(counts.sizes),
-        smallest_class=int(counts.sizes.min()) if len(counts.sizes) else 0,
-        rows_below=int(counts.sizes[counts.sizes < k].sum()),
+        rows=int(sizes.sum()),
+        classes=len(sizes),
+        smallest_class=int(sizes.min()) if len(sizes) else 0,
+        rows_below=int(sizes[sizes < k].sum()),
         findings=findings,
-        problems=[f"the column {name} is not one that the spec releases" for name in extra],
-        sensitive=describe(classes) if len(counts.sizes) else {},
+        problems=problems,
+        sensitive=describe(statistics_of(counts)) if len(sizes) else {},
     )

@@ -40,7 +40,9 @@ def read(home: Home) -> list[Entry]:
         try:
             entries.append(Entry(**json.loads(line)))
         except (ValueError, TypeError):
-            raise InputError(f"{home.ledger}: line {number} is no ledger entry; run `anon-pipeline releases verify`") from None
+            raise InputError(
+                f"{home.ledger}: line {number} is no ledger entry; run `anon-pipeline releases verify`"
+            ) from None
     return entries
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import Refused
 from anon_pipeline.home import Home, remove_leftovers, sha256_of, write_file, written_folder
-from anon_pipeline.privacy.judge import judge, statistics_of
+from anon_pipeline.privacy.judge import judge_release, types_of
 from anon_pipeline.release import ledger, manifest, report
 from anon_pipeline.spec import ReleaseSpec, Role
 
@@ -65,7 +65,7 @@ def publish(home: Home, spec: ReleaseSpec, engine: Engine, candidate: Path, fact
                 "spec": spec.policy(),
                 "spec_hash": spec.policy_hash,
                 **facts,
-                "verified": _count_again(spec, engine, staged / DATA),
+                "verified": _count_again(spec, engine, staged),
                 "content_hashes": hashes,
                 "lineage": manifest.lineage(spec),
                 "software": manifest.software(),
@@ -83,13 +83,15 @@ def publish(home: Home, spec: ReleaseSpec, engine: Engine, candidate: Path, fact
     return Published(version, folder, True, content)
 
 
-def _count_again(spec: ReleaseSpec, engine: Engine, written: Path) -> list[dict[str, Any]]:
-    """Judge the file that will be published, read afresh from the disk."""
-    if sorted(engine.columns(written)) != sorted(spec.released):
+def _count_again(spec: ReleaseSpec, engine: Engine, staged: Path) -> list[dict[str, Any]]:
+    """Judge the files that will be published, read afresh from the disk."""
+    storage = engine.columns(staged / DATA)
+    if sorted(storage) != sorted(spec.released):
         raise Refused(["the written file has other columns than the spec releases"])
-    classes = statistics_of(engine.classes(written, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE)))
-    findings = judge(spec.privacy, classes)
-    broken = [f"{finding.name}: {finding.failing} classes fail ({finding.demand})" for finding in findings if not finding.holds]
+    counts = engine.classes(staged / DATA, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
+    judgements = judge_release(engine, spec, types_of(spec, storage), counts, staged / CLASSES)
+    findings = [judgement.finding for judgement in judgements]
+    broken = [f"{one.name}: {one.failing} classes fail ({one.demand})" for one in findings if not one.holds]
     if broken:
         raise Refused(broken)
     return [{**asdict(finding), "holds": finding.holds} for finding in findings]

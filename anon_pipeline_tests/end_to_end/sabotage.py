@@ -79,7 +79,7 @@ def before_the_release_is_renamed() -> None:
 
 
 def between_the_rename_and_the_ledger() -> None:
-    ledger.append = lambda *_: die()
+    ledger.append = lambda *_, **__: die()
 
 
 def while_the_ledger_is_written() -> None:
@@ -88,7 +88,7 @@ def while_the_ledger_is_written() -> None:
 
 def ctrl_c_while_utility_is_measured() -> None:
     def interrupted(*_: Any) -> None:
-        raise KeyboardInterrupt
+        os.kill(os.getpid(), signal.SIGINT)
 
     assets.measure_utility = interrupted
 
@@ -96,6 +96,16 @@ def ctrl_c_while_utility_is_measured() -> None:
 def the_engine_quotes_a_row() -> None:
     def classes(self: Any, *_: Any) -> Any:
         raise RuntimeError(SECRET_IN_ERROR)
+
+    DuckDBEngine.classes = classes
+
+
+def the_engine_quotes_a_row_in_a_cause() -> None:
+    def classes(self: Any, *_: Any) -> Any:
+        try:
+            raise ValueError(SECRET_IN_ERROR)
+        except ValueError as error:
+            raise RuntimeError("could not count") from error
 
     DuckDBEngine.classes = classes
 

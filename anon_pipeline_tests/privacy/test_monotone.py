@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from anon_pipeline.privacy.alpha_k import AlphaKAnonymity
 from anon_pipeline.privacy.base import PrivacyModel
-from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.privacy.l_diversity import LDiversity
+from anon_pipeline.privacy.statistics import ClassStatistics, Histogram
 from anon_pipeline.spec import PRIVACY_MODELS, load_privacy_model
 from anon_pipeline_tests.privacy.tables import COLUMN, classes_of, merged, tables
 
@@ -90,6 +92,54 @@ def test_hypothetical_classes_are_held_against_the_whole_table(case: str, data: 
     assert model.values(alone)[0] == model.values(among_all)[0]
     if hasattr(model, "column"):
         assert model.impossible(alone) == model.impossible(among_all)
+
+
+@pytest.mark.parametrize("case", PARAMETERS)
+@settings(max_examples=20)
+@given(data=st.data())
+def test_suppressed_people_count_neither_in_the_table_nor_for_the_classes_that_stay(
+    case: str, data: st.DataObject
+) -> None:
+    name, parameters = PARAMETERS[case]
+    model = load_privacy_model(name).model_validate({key: data.draw(one) for key, one in parameters.items()})
+    assert isinstance(model, PrivacyModel)
+    counted = classes_of(data.draw(tables(least_classes=3)), ordered=True)
+    classes = ClassStatistics(counted.sizes, counted.sensitive, counted.sizes * 2, data.draw(st.integers(0, 1)))
+    # Class 0 is left out, and with it the values that only its people have.
+    marked = classes.without(np.arange(len(classes.sizes)) == 0)
+    gone = {column: Histogram(h.values, h.counts[1:], h.ordered) for column, h in classes.sensitive.items()}
+    stays = ClassStatistics(classes.sizes[1:], gone, classes.sizes[1:] * 2, classes.population_unmatched)
+    assert model.holds(marked)[1:].tolist() == model.holds(stays).tolist()
+    assert model.values(marked)[1:].tolist() == model.values(stays).tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "value"),
+    [
+        ("t_closeness", {"t": 0.99}, 1),
+        ("t_closeness", {"t": 0.99, "distance": "equal"}, 1),
+        ("t_closeness", {"t": 0.99, "hierarchy": hierarchy}, 1),
+        ("beta_likeness", {"beta": 1e9}, np.inf),
+        ("beta_likeness", {"beta": 1e9, "kind": "enhanced"}, np.inf),
+        ("delta_disclosure", {"delta": 1e9}, np.inf),
+        ("delta_disclosure", {"delta": 1e9, "kind": "observed"}, np.inf),
+    ],
+)
+def test_a_value_that_the_table_lacks_is_never_like_the_table(name: str, parameters: Any, value: float) -> None:
+    model = load_privacy_model(name).model_validate({"column": COLUMN, **parameters})
+    assert isinstance(model, PrivacyModel)
+    marked = classes_of([[1, 1, 1], [1, 1, 0], [1, 1, 0]], ordered=True).without(np.array([True, False, False]))
+    assert model.holds(marked).tolist() == [False, True, True]
+    assert model.values(marked).tolist()[0] == value
+
+
+def test_people_with_such_a_value_are_counted_within_their_class() -> None:
+    marked = classes_of([[1, 0, 3], [2, 2, 0]]).without(np.array([True, False]))
+    assert LDiversity(column=COLUMN, l=2).values(marked).tolist() == [2, 2]
+    assert LDiversity(column=COLUMN, l=2, bins=(1, 2)).values(
+        classes_of([[1, 0, 3], [2, 2, 0]], ordered=True).without(np.array([True, False]))
+    ).tolist() == [2, 2]
+    assert AlphaKAnonymity(column=COLUMN, alpha=0.5, k=2).values(marked).tolist() == [0.75, 0.5]
 
 
 def test_every_model_is_tried() -> None:

@@ -92,7 +92,7 @@ def test_numbers_and_dates_are_ordered_by_default_and_texts_equal() -> None:
 @given(tables(), st.sampled_from([0, 0.05, 0.1, 0.125, 0.2, 0.25, 0.3, 0.5, 1]))
 def test_equal_distance_agrees_with_the_loop(rows: Rows, t: float) -> None:
     distances = [reference.equal_distance(rows, row) for row in rows]
-    assert exact(emd.equal_distance(ValueCounts.of(classes_of(rows).sensitive[COLUMN]))) == distances
+    assert exact(emd.equal_distance(ValueCounts.compared(classes_of(rows).sensitive[COLUMN]))) == distances
     model = demand(t=t, distance="equal")
     assert model.values(classes_of(rows)).tolist() == pytest.approx([float(one) for one in distances], rel=1e-14)
     assert model.holds(classes_of(rows)).tolist() == [one <= Fraction(str(t)) for one in distances]
@@ -101,7 +101,7 @@ def test_equal_distance_agrees_with_the_loop(rows: Rows, t: float) -> None:
 @given(tables(), st.sampled_from([0, 0.05, 0.1, 0.125, 0.2, 0.25, 0.3, 0.5, 1]))
 def test_ordered_distance_agrees_with_the_loop(rows: Rows, t: float) -> None:
     distances = [reference.ordered_distance(rows, row) for row in rows]
-    assert exact(emd.ordered_distance(ValueCounts.of(classes_of(rows).sensitive[COLUMN]))) == distances
+    assert exact(emd.ordered_distance(ValueCounts.compared(classes_of(rows).sensitive[COLUMN]))) == distances
     model = demand(t=t)
     assert model.values(classes_of(rows, ordered=True)).tolist() == pytest.approx([float(one) for one in distances])
     assert model.holds(classes_of(rows, ordered=True)).tolist() == [one <= Fraction(str(t)) for one in distances]
@@ -165,7 +165,7 @@ def test_sums_beyond_64_bits_are_exact_and_small_classes_beside_them_too() -> No
     # N f m is about 3e19 for the large class; ARX had overflow and rounding faults here (its PRs #192 and #199).
     random = np.random.default_rng(7)
     rows = [random.integers(0, 3 * 10**8, 8).tolist(), [0, 0, 1, 0, 0, 0, 0, 2], random.integers(0, 9, 8).tolist()]
-    counts = ValueCounts.of(classes_of(rows).sensitive[COLUMN])
+    counts = ValueCounts.compared(classes_of(rows).sensitive[COLUMN])
     assert counts.sizes.max() * float(counts.n) * counts.m > 2.0**63
     assert exact(emd.ordered_distance(counts)) == [reference.ordered_distance(rows, row) for row in rows]
     assert exact(emd.equal_distance(counts)) == [reference.equal_distance(rows, row) for row in rows]
@@ -182,7 +182,7 @@ def test_sums_beyond_64_bits_are_exact_and_small_classes_beside_them_too() -> No
 def test_large_classes_are_summed_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(8)
     rows = random.integers(0, 50, (40, 12)).tolist()
-    counts = ValueCounts.of(classes_of(rows).sensitive[COLUMN])
+    counts = ValueCounts.compared(classes_of(rows).sensitive[COLUMN])
     expected = exact(emd.ordered_distance(counts))
     monkeypatch.setattr(emd, "CHUNK", 30)
     monkeypatch.setattr(emd, "SAFE", float(np.median(counts.sizes)) * counts.n * counts.m)
@@ -203,7 +203,7 @@ def test_a_histogram_with_unsorted_rows_and_values_of_nobody_gives_the_same_dist
         counts.indices[start:stop] = counts.indices[start:stop][::-1].copy()
         counts.data[start:stop] = counts.data[start:stop][::-1].copy()
     counts.has_sorted_indices = counts.has_canonical_format = False
-    assert exact(emd.ordered_distance(ValueCounts.of(Histogram(tuple(range(5)), counts, True)))) == [
+    assert exact(emd.ordered_distance(ValueCounts.compared(Histogram(tuple(range(5)), counts, True)))) == [
         reference.ordered_distance(expected, r) for r in expected
     ]
 

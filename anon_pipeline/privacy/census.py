@@ -1,0 +1,85 @@
+"""A population table beside the release: how many of its people match a class.
+
+The verdict counts the people inside the box that a class shows. Enforcement needs counts that add up when classes
+merge, and that never exceed the verdict's: it sends everyone of the population down the tree and counts those who are
+inside the box of the class they come to. The box of a merged class contains the boxes it was merged from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.tables import IntArray
+
+#: Column of a census frame that counts people; every other column is a quasi-identifier.
+PEOPLE = "#people"
+
+
+def people_in_own_box(
+    classes: pd.DataFrame, quasi_identifiers: Sequence[str], census: pd.DataFrame, own: IntArray
+) -> IntArray:
+    """People of the population inside the box of the one class that the tree sends them to, shape (J,).
+
+    Parameters
+    ----------
+    classes : a class table
+    own : class of each row of the census, -1 for one that is suppressed
+    """
+    inside = own >= 0
+    for name in quasi_identifiers:
+        fits, place = _inside(classes, name, census[name])
+        inside &= fits[own, place]
+    people = census[PEOPLE].to_numpy(np.int64)
+    return np.bincount(own[inside], weights=people[inside], minlength=len(classes)).astype(np.int64)
+
+
+def boxed(classes: pd.DataFrame, quasi_identifiers: Sequence[str], census: pd.DataFrame) -> ClassStatistics:
+    """Statistics of the rows of a class table, with the people of the population inside each row's box.
+
+    Parameters
+    ----------
+    classes : a class table as a release publishes it (`name_low`, `name_high`, `name_missing`, or `name_values`)
+    """
+    people = census[PEOPLE].to_numpy(np.int64)
+    inside_columns = [_inside(classes, name, census[name]) for name in quasi_identifiers]
+    population = np.empty(len(classes), dtype=np.int64)
+    somewhere = np.zeros(len(census), dtype=bool)
+    step = max(1, 20_000_000 // max(1, len(census)))
+    for start in range(0, len(classes), step):
+        chunk = slice(start, start + step)
+        inside = np.logical_and.reduce([fits[chunk][:, place] for fits, place in inside_columns])
+        population[chunk] = inside @ people
+        somewhere |= inside.any(axis=0)
+    return ClassStatistics(
+        sizes=classes["class_size"].to_numpy(np.int64),
+        population=population,
+        population_unmatched=int(people[~somewhere].sum()),
+    )
+
+
+def _inside(classes: pd.DataFrame, name: str, column: pd.Series) -> tuple[np.ndarray, IntArray]:
+    """Whether each class takes in each distinct value of a column, and the distinct value of each row."""
+    place, values = pd.factorize(column, use_na_sentinel=False)
+    missing = pd.isna(values)
+    if f"{name}_low" in classes:
+        low, high = (_coded(classes[f"{name}_{end}"])[:, None] for end in ("low", "high"))
+        number = np.where(missing, np.nan, values).astype(float)
+        fits = (low <= number) & (number <= high)
+        fits[:, missing] = classes[f"{name}_missing"].fillna(False).to_numpy(bool)[:, None]
+    else:
+        sets = [{None if value is None else str(value) for value in told} for told in classes[f"{name}_values"]]
+        names = [None if gone else str(value) for value, gone in zip(values, missing, strict=True)]
+        fits = np.array([[value in told for value in names] for told in sets], dtype=bool)
+        fits = fits.reshape(len(sets), len(names))
+    return fits, place
+
+
+def _coded(bound: pd.Series) -> np.ndarray:
+    """Bounds of a class table as a Domain codes them: dates as microseconds since 1970."""
+    if pd.api.types.is_datetime64_any_dtype(bound.dtype):
+        return bound.to_numpy("datetime64[us]").astype(np.int64).astype(float)
+    return bound.to_numpy(float, na_value=np.nan)

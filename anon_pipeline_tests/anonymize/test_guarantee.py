@@ -1,0 +1,208 @@
+"""What holds for every table of people: k of a kind, nobody lost, nobody's own value shown, the same every time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.errors import InputError
+from anon_pipeline_tests.people import Table, tables
+
+FORMS = st.sampled_from(["value", "range"])
+SPREADS = st.sampled_from([0.0, 1.0])
+few = settings(max_examples=40)
+
+
+def fitted(table: Table, **parameters: object) -> AnonymizerTree:
+    return AnonymizerTree(k=table.k, **parameters).fit(table.frame, table.guidance)  # type: ignore[arg-type]
+
+
+def tuples(frame: pd.DataFrame) -> list[tuple[str, ...]]:
+    """Rows as texts, so that missing equals missing whatever stands for it."""
+    return list(zip(*(["<NA>" if gone else str(v) for v, gone in zip(frame[c], frame[c].isna(), strict=True)]
+                      for c in frame), strict=True))  # fmt: skip
+
+
+@few
+@given(tables(), FORMS, SPREADS)
+def test_every_shown_tuple_is_shared_by_k_people(table: Table, form: str, spread: float) -> None:
+    shown = fitted(table, form=form, spread=spread).transform(table.frame)
+    sizes = shown.groupby(list(shown), dropna=False, observed=True).size()
+    assert sizes.min() >= table.k
+    assert sizes.sum() == len(shown) == len(table.frame)
+    assert list(shown.columns) == list(table.frame.columns)
+
+
+@few
+@given(tables(), FORMS)
+def test_the_sizes_told_are_the_sizes_counted(table: Table, form: str) -> None:
+    ours = fitted(table, form=form)
+    assert (np.bincount(ours.apply(table.frame)) == ours.sizes_).all()
+    assert ours.sizes_.min() >= table.k
+    assert (ours.classes_["class_size"] == ours.sizes_).all()
+    assert all(0 <= lost <= 1 for lost in ours.information_loss_.values())
+
+
+@few
+@given(tables(), FORMS)
+def test_the_input_is_left_alone_and_twice_gives_the_same(table: Table, form: str) -> None:
+    before = table.frame.copy(deep=True)
+    ours = fitted(table, form=form)
+    once = ours.transform(table.frame)
+    pd.testing.assert_frame_equal(ours.transform(table.frame), once)
+    pd.testing.assert_frame_equal(ours.fit(table.frame, table.guidance).transform(table.frame), once)
+    pd.testing.assert_frame_equal(fitted(table, form=form).transform(table.frame.copy()), once)
+    pd.testing.assert_frame_equal(table.frame, before)
+
+
+@few
+@given(tables(), FORMS, st.integers(0, 99))
+def test_the_order_of_rows_means_nothing(table: Table, form: str, seed: int) -> None:
+    order = np.random.default_rng(seed).permutation(len(table.frame))
+    shuffled = Table(table.frame.iloc[order], table.guidance[order], table.k)
+    straight, other = (tuples(fitted(one, form=form).transform(one.frame)) for one in (table, shuffled))
+    assert other == [straight[place] for place in order]
+
+
+@few
+@given(tables(), st.integers(0, 99))
+def test_index_labels_mean_nothing(table: Table, seed: int) -> None:
+    expected = tuples(fitted(table).transform(table.frame))
+    n = len(table.frame)
+    for labels in (np.random.default_rng(seed).permutation(n), np.arange(n) + 7, np.zeros(n, int), list("ab" * n)[:n]):
+        frame = table.frame.set_axis(pd.Index(labels), axis=0)
+        shown = AnonymizerTree(k=table.k).fit(frame, pd.DataFrame(table.guidance)).transform(frame)
+        assert tuples(shown) == expected
+        assert (shown.index == frame.index).all()
+
+
+@few
+@given(tables(), FORMS)
+def test_a_stored_tree_is_the_same_tree(tmp_path_factory: pytest.TempPathFactory, table: Table, form: str) -> None:
+    ours = fitted(table, form=form)
+    file = tmp_path_factory.mktemp("tree") / "tree.json"
+    ours.save(file)
+    again = AnonymizerTree.load(file)
+    pd.testing.assert_frame_equal(again.transform(table.frame), ours.transform(table.frame))
+    pd.testing.assert_frame_equal(again.classes_, ours.classes_)
+    assert again.information_loss_ == ours.information_loss_
+    assert again.get_params() == ours.get_params()
+    assert file.stat().st_mode & 0o077 == 0
+
+
+@few
+@given(st.data(), tables())
+def test_unseen_people_get_an_existing_class(data: st.DataObject, table: Table) -> None:
+    ours = fitted(table)
+    existing = set(tuples(ours.transform(table.frame)))
+    kinds = [name.split(" ")[0] for name in table.frame]
+    other = data.draw(tables(kinds=kinds))
+    unseen = pd.DataFrame({name: other.frame.iloc[:, [0]].squeeze(axis=1) for name in table.frame})
+    try:
+        group = ours.apply(unseen)
+    except InputError:
+        assert any(other.frame.dtypes.iloc[0] != kind for kind in table.frame.dtypes)  # a column of another kind
+        return
+    assert group.min() >= 0
+    assert group.max() < len(ours.classes_)
+    assert len(ours.transform(unseen)) == len(unseen)
+    # The frame's own people, one at a time: a single row knows fewer values, and None alone has no type to show a "*".
+    existing = {tuple(one.replace("*", "<NA>") for one in row) for row in existing}
+    for place in range(min(4, len(table.frame))):
+        shown = tuples(ours.transform(table.frame.iloc[[place]]))[0]
+        assert tuple(one.replace("*", "<NA>") for one in shown) in existing
+
+
+# ------------------------------------------------------- no value is one person's
+
+
+def as_number(values: pd.Series) -> np.ndarray:
+    if pd.api.types.is_datetime64_any_dtype(values.dtype):
+        naive = values.dt.tz_convert("UTC").dt.tz_localize(None) if values.dt.tz is not None else values
+        return naive.to_numpy("datetime64[us]").astype(np.int64)
+    return values.to_numpy(np.int64 if pd.api.types.is_integer_dtype(values.dtype) else np.float64)
+
+
+@settings(max_examples=100)
+@given(tables(), st.sampled_from([None, 0.1, 0.25, 1.0, 5.0, 1000.0]))
+def test_no_shown_value_is_one_persons(table: Table, grid: float | None) -> None:
+    from anon_pipeline.anonymize.recode import default_grid
+
+    frame = table.frame
+    grids = {} if grid is None else dict.fromkeys(
+        [n for n in frame if pd.api.types.is_numeric_dtype(frame[n]) and (frame[n].abs() < 1e12).all()], grid
+    )  # fmt: skip
+    ours = fitted(table, grids=grids)
+    group = ours.apply(frame)
+    for domain in ours.domains_:
+        name = domain.name
+        step = (grids.get(name) or default_grid(domain, table.k)) if domain.ordered else 0
+        for j, told in ours.classes_.iterrows():
+            column = frame[name][group == j]
+            known, missing = column.dropna(), int(column.isna().sum())
+            if domain.ordered:
+                check_number(told, name, known, missing, step)
+            else:
+                check_category(told[name], told[f"{name}_values"], known.astype(object).map(str), missing)
+
+
+def check_number(told: pd.Series, name: str, known: pd.Series, missing: int, step: float) -> None:
+    value, low, high = told[name], told[f"{name}_low"], told[f"{name}_high"]
+    assert told[f"{name}_missing"] is pd.NA if missing == 1 else told[f"{name}_missing"] == (missing > 0)
+    if len(known) < 2:  # an interval would enclose one person
+        assert pd.isna(low)
+        assert pd.isna(high)
+        assert pd.isna(value)
+        return
+    numbers = as_number(known)
+    if isinstance(low, pd.Timestamp):
+        low, high, value = (
+            one if pd.isna(one) else int(one.to_datetime64().astype("datetime64[us]").astype(np.int64))
+            for one in (low, high, value)
+        )
+    dust = 4e-15 * max(abs(float(numbers.min())), abs(float(numbers.max())))
+    assert low <= numbers.min() + dust
+    assert high >= numbers.max() - dust
+    if pd.isna(value):
+        return
+    assert low <= value <= high
+    bearers = (np.abs(numbers - value) <= step / 2 * (1 + 1e-9) + dust).sum()
+    assert bearers >= 2 or numbers.min() < value < numbers.max()
+    # A multiple of the grid, as far as floats can tell.
+    quotient = value / step
+    assert abs(quotient - round(quotient)) <= 1e-9 * max(1.0, abs(quotient))
+
+
+def check_category(value: str | None, told: list[str | None], known: pd.Series, missing: int) -> None:
+    counts = known.value_counts()
+    bearers = {**counts.to_dict(), None: missing}
+    value = None if pd.isna(value) else value
+    assert value == "*" or bearers[value] >= 2
+    assert all(one == "*" or bearers[one] >= 2 for one in told)
+    # And the set is whole: whoever is not listed is behind the mark.
+    alone = sum(count == 1 for count in bearers.values())
+    common = [one for one, count in bearers.items() if count >= 2]
+    assert set(told) == set(common) | ({"*"} if alone else set())
+
+
+@few
+@given(tables())
+def test_the_frame_shows_what_the_class_table_says(table: Table) -> None:
+    ours = fitted(table)
+    shown = ours.transform(table.frame)
+    group = ours.apply(table.frame)
+    for domain in ours.domains_:
+        column, told = shown[domain.name], ours.classes_[domain.name].iloc[group].reset_index(drop=True)
+        if domain.ordered:
+            assert (column.isna().to_numpy() == told.isna().to_numpy()).all()
+            here = column.notna().to_numpy()
+            np.testing.assert_allclose(
+                as_number(column[here]).astype(float), as_number(told[here]).astype(float), rtol=1e-6
+            )
+        else:
+            told = told.where(~(told.eq("*") & column.isna().to_numpy()), None)
+            assert [None if pd.isna(v) else str(v) for v in column] == [None if pd.isna(v) else v for v in told]

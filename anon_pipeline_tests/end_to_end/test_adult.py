@@ -1,0 +1,126 @@
+"""The real thing: 48,842 people of Adult, from the source to a release that is as useful as it was promised to be."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline_tests.end_to_end import harness
+
+ADULT = Path(__file__).parents[2] / "data" / "adult"
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    home = tmp_path_factory.mktemp("home")
+    with subprocess.Popen(
+        [Path(sys.executable).with_name("anon-pipeline"), "run", ADULT, "--json"],
+        env=os.environ | {"ANON_PIPELINE_HOME": str(home)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        stdout, stderr = process.communicate(timeout=2 * harness.PATIENCE)
+    assert process.returncode == 0, stderr
+    yield json.loads(stdout)
+
+
+@pytest.fixture(scope="module")
+def release(told: dict[str, Any]) -> Path:
+    return Path(told["folder"])
+
+
+@pytest.fixture(scope="module")
+def data(release: Path) -> pd.DataFrame:
+    return pd.read_parquet(release / "data.parquet")
+
+
+@pytest.fixture(scope="module")
+def spec() -> ReleaseSpec:
+    return ReleaseSpec.load(ADULT)
+
+
+@pytest.mark.timeout(300)
+def test_little_accuracy_is_lost(told: dict[str, Any]) -> None:
+    metrics = told["manifest"]["utility"]["metrics"]
+    assert {"accuracy", "balanced_accuracy", "roc_auc"} <= metrics.keys()
+    assert metrics["roc_auc"]["difference"]["mean"] > -0.005
+    assert metrics["roc_auc"]["before"]["mean"] > 0.92
+    for comparison in metrics.values():
+        for when in ("before", "after", "difference"):
+            assert comparison[when]["low"] < comparison[when]["mean"] < comparison[when]["high"]
+
+
+def test_little_information_is_lost(told: dict[str, Any], spec: ReleaseSpec) -> None:
+    loss = told["manifest"]["measured"]["information_loss"]
+    assert 0 < loss["mean"] < 0.25
+    assert set(loss["columns"]) == set(spec.quasi_identifiers)
+
+
+def test_every_class_has_ten_people_by_an_independent_count(
+    told: dict[str, Any], data: pd.DataFrame, spec: ReleaseSpec
+) -> None:
+    sizes = data.groupby(spec.quasi_identifiers, dropna=False, observed=True).size()
+    assert sizes.min() >= 10
+    assert told["manifest"]["measured"]["class_sizes"]["smallest"] == sizes.min()
+    assert told["manifest"]["measured"]["class_sizes"]["classes"] == len(sizes)
+
+
+def test_everybody_is_accounted_for(told: dict[str, Any], data: pd.DataFrame) -> None:
+    rows = told["manifest"]["rows"]
+    assert rows["source"] == 48_842
+    assert rows["released"] == len(data) == 48_842 - rows["suppressed"]
+
+
+def test_the_manifest_is_complete(told: dict[str, Any], release: Path) -> None:
+    manifest = json.loads((release / "manifest.json").read_text())
+    assert manifest == told["manifest"]
+    assert manifest.keys() >= {
+        "checks", "content_hashes", "created", "dataset", "files", "format", "lineage", "measured", "previous", "rows",
+        "runs", "software", "source", "spec", "spec_hash", "utility", "verified", "version",
+    }  # fmt: skip
+    assert manifest["files"].keys() == {"data.parquet", "classes.parquet", "report.html"}
+    assert all(check["passed"] and not check["crashed"] for check in manifest["checks"])
+    assert all(check["measured"] is not None for check in manifest["checks"])
+    assert all(finding["holds"] for finding in manifest["verified"])
+    assert manifest["runs"]["dagster"]
+    assert manifest["runs"]["mlflow"]
+
+
+def test_the_columns_have_the_types_of_the_source(release: Path, spec: ReleaseSpec) -> None:
+    source = pq.read_schema(ADULT / "adult.parquet")
+    written = pq.read_schema(release / "data.parquet")
+    assert sorted(written.names) == sorted(spec.released)
+    assert {name: str(written.field(name).type) for name in written.names} == {
+        name: str(source.field(name).type) for name in written.names
+    }
+
+
+def test_what_is_kept_is_kept(data: pd.DataFrame) -> None:
+    source = pd.read_parquet(ADULT / "adult.parquet")
+    if len(data) == len(source):
+        for column in ("income", "capital_gain", "capital_loss"):
+            assert data[column].value_counts().to_dict() == source[column].value_counts().to_dict()
+
+
+def test_the_class_table_counts_everyone_and_its_ranges_contain_what_is_shown(
+    release: Path, data: pd.DataFrame, spec: ReleaseSpec
+) -> None:
+    classes = pd.read_parquet(release / "classes.parquet")
+    assert classes["size"].sum() == len(data)
+    for column in ("age", "hours_per_week"):
+        low, high = classes[f"{column}_low"], classes[f"{column}_high"]
+        assert (low <= classes[column]).all()
+        assert (classes[column] <= high).all()
+    for column in set(spec.quasi_identifiers) - {"age", "hours_per_week"}:
+        shown = zip(classes[column], classes[f"{column}_set"], strict=True)
+        assert all(value is None or value in values for value, values in shown)

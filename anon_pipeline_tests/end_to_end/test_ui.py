@@ -1,0 +1,134 @@
+"""What a person sees in Dagster's UI after a run on the command line, looked at in a real browser."""
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from anon_pipeline.home import VARIABLE
+from anon_pipeline.pipeline.assets import ASSETS
+from anon_pipeline.pipeline.build import DATA_VARIABLE, build_definitions
+from anon_pipeline_tests.end_to_end import browser
+from anon_pipeline_tests.end_to_end.browser import Window
+from anon_pipeline_tests.end_to_end.harness import Place
+
+SCRIPT = Path(sys.executable).with_name("anon-pipeline")
+LOCATION = "/locations/__repository__@anon_pipeline.definitions"
+PATIENCE = 120  # seconds
+
+
+def test_the_ui_shows_what_the_command_line_did(published: Place, tmp_path: Path) -> None:
+    browser.executable()  # skips before a server is started
+    manifest = json.loads((published.release / "manifest.json").read_text())
+    with _served(published, tmp_path / "ui.log") as address, browser.window() as window:
+        expect.set_options(timeout=30_000)
+        _shows_the_graph(window, address)
+        _shows_demand_and_measured_value(window, address, manifest)
+        _shows_the_picture(window, address)
+        _lists_the_run_under_its_job(window, address, manifest["runs"]["dagster"])
+        _lists_what_starts_runs(window, address)
+    assert window.hosts == {"127.0.0.1"}
+    assert "warning" not in (tmp_path / "ui.log").read_text().lower()
+
+
+def _shows_the_graph(window: Window, address: str) -> None:
+    window.page.goto(f"{address}{LOCATION}/asset-groups/people/lineage")
+    for name in ASSETS:
+        expect(window.page.get_by_text(name, exact=True).first).to_be_visible()
+
+
+def _shows_demand_and_measured_value(window: Window, address: str, manifest: dict[str, Any]) -> None:
+    asked = [one for one in manifest["checks"] if one["name"] in {"k_anonymity", "accounts_for_every_row"}]
+    assert len(asked) == 2
+    for check in asked:
+        window.page.goto(f"{address}/assets/people/anonymized_table?view=checks&checkDetail={check['name']}")
+        expect(window.page.get_by_text("Passed", exact=True).first).to_be_visible()
+        for label in ("demand", "measured"):
+            row = window.page.locator("tr", has=window.page.get_by_text(label, exact=True)).first
+            expect(row).to_contain_text(f"{check[label]:g}" if label == "measured" else check[label])
+
+
+def _shows_the_picture(window: Window, address: str) -> None:
+    """Dagster shows long Markdown on request only, and its sanitiser must leave the picture in."""
+    window.page.goto(f"{address}/assets/people/anonymized_table?view=events")
+    picture, request = window.page.locator("img[src^='data:image']"), window.page.get_by_text("[Show Markdown]")
+    expect(picture.or_(request).first).to_be_visible()
+    if request.count():
+        request.first.click()
+    expect(picture.first).to_be_visible()
+    assert picture.first.evaluate("image => image.complete && image.naturalWidth") > 0
+
+
+def _lists_the_run_under_its_job(window: Window, address: str, run: str) -> None:
+    window.page.goto(f"{address}{LOCATION}/jobs/people_release/runs")
+    expect(window.page.get_by_text(run[:8], exact=True).first).to_be_visible()
+    expect(window.page.get_by_text("Success", exact=True).first).to_be_visible()
+
+
+def _lists_what_starts_runs(window: Window, address: str) -> None:
+    window.page.goto(f"{address}/automation")
+    expect(window.page.get_by_text("people_source_sensor", exact=True).first).to_be_visible()
+
+
+def test_a_private_zone_that_dagster_made_is_closed_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`dagster dev` as the first command ever creates var/private/dagster before it loads us, readable by all."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "var"))
+    (tmp_path / "var" / "private" / "dagster").mkdir(parents=True)
+    (tmp_path / "var" / "private").chmod(0o755)
+    mask = os.umask(0o022)
+    try:
+        build_definitions(data=tmp_path)
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE((tmp_path / "var" / "private").stat().st_mode) == 0o700
+
+
+@contextmanager
+def _served(place: Place, log: Path) -> Iterator[str]:
+    """The address of `anon-pipeline ui` for a place; nothing of it is alive afterwards."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    environment = os.environ | {VARIABLE: str(place.home.root), DATA_VARIABLE: str(place.dataset.parent)}
+    environment.pop("DAGSTER_HOME", None)
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [SCRIPT, "ui", "--port", str(port)],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            _wait_for(f"{address}/server_info", process, log)
+            yield address
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _wait_for(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        assert process.poll() is None, log.read_text()
+        try:
+            with urllib.request.urlopen(url, timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.2)
+    raise TimeoutError(log.read_text())

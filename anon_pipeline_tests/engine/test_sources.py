@@ -1,0 +1,375 @@
+"""Every kind of source is read whole and typed as stated, or refused in a sentence that tells nothing of a person."""
+
+from __future__ import annotations
+
+import gzip
+import sqlite3
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.errors import InputError
+from anon_pipeline_tests.people import write_spec
+
+QI, TARGET = "quasi_identifier", {"t": "sensitive"}
+PEOPLE = [(7, "Ulm", "ill"), (8, "Łódź, PL", "well"), (9, 'the "old"\ntown', "ill")]
+#: A value of a person that no message may repeat.
+SECRET = "Ottilie-W-HIV"
+
+
+def write(folder: Path, name: str, content: str | bytes | pa.Table, encoding: str = "utf-8") -> None:
+    if isinstance(content, pa.Table):
+        pq.write_table(content, folder / name)
+    else:
+        data = content.encode(encoding) if isinstance(content, str) else content
+        (folder / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+
+
+def stored(
+    engine: DuckDBEngine, folder: Path, columns: dict[str, Any], name: str = "people.csv", **more: Any
+) -> tuple[SourceFacts, pa.Table]:
+    spec = write_spec(folder, {**columns, **TARGET}, name, **more)
+    facts = engine.store_source(spec, folder / "stored.parquet")
+    return facts, pq.read_table(folder / "stored.parquet")
+
+
+def column(engine: DuckDBEngine, folder: Path, values: str, said: Any = QI, **more: Any) -> tuple[str, list[Any]]:
+    """Storage type and values of the column `x` of a CSV."""
+    lines = [f"{value},{'ill' if number % 2 else 'well'}" for number, value in enumerate(values.split("|"))]
+    write(folder, "people.csv", "\n".join(["x,t", *lines]) + "\n")
+    facts, table = stored(engine, folder, {"x": said}, **more)
+    return facts.columns[0].storage, table["x"].to_pylist()
+
+
+def refused(engine: DuckDBEngine, folder: Path, columns: dict[str, Any], **more: Any) -> str:
+    with pytest.raises(InputError) as error:
+        stored(engine, folder, columns, **more)
+    message = str(error.value)
+    assert SECRET not in message
+    assert "\n" not in message
+    assert not (folder / "stored.parquet").exists()
+    return message
+
+
+# ------------------------------------------------------------------ kinds of files
+
+
+def csv(delimiter: str) -> str:
+    def field(value: object) -> str:
+        text = str(value).replace('"', '""')
+        return f'"{text}"' if any(sign in text for sign in ',;\t"\n') else text
+
+    return "".join(delimiter.join(map(field, row)) + "\n" for row in [("age", "city", "t"), *PEOPLE])
+
+
+TABLE = pa.table({name: list(values) for name, values in zip(("age", "city", "t"), zip(*PEOPLE), strict=True)})
+
+
+def database(folder: Path, kind: str) -> None:
+    connection = sqlite3.connect(folder / "p?ople.db") if kind == "sqlite" else duckdb.connect(folder / "p?ople.db")
+    connection.execute("CREATE TABLE people (age INTEGER, city VARCHAR, t VARCHAR)")
+    connection.executemany("INSERT INTO people VALUES (?, ?, ?)", PEOPLE)
+    if kind == "sqlite":
+        connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "kind", ["comma", "semicolon", "tab", "pipe", "gzip", "utf-16", "bom", "crlf", "parquet", "folder", "sqlite", "duckdb"]
+)  # fmt: skip
+def test_every_kind_of_source_gives_the_same_people(engine: DuckDBEngine, tmp_path: Path, kind: str) -> None:
+    name, source = "people.csv", {}
+    if kind in ("sqlite", "duckdb"):
+        database(tmp_path, kind)
+        name, source = "p?ople.db", {"query": "SELECT age, city, t FROM people WHERE age > 0; -- all of them"}
+        source = {"query": source["query"].replace(";", "")}
+    elif kind == "parquet":
+        name = "people.parquet"
+        write(tmp_path, name, TABLE)
+    elif kind == "folder":
+        name = "parts"
+        (tmp_path / "parts" / "deep").mkdir(parents=True)
+        write(tmp_path, "parts/a.parquet", TABLE.slice(0, 1))
+        write(tmp_path, "parts/deep/b.parquet", TABLE.slice(1).select(["t", "city", "age"]))
+    elif kind == "gzip":
+        name = "people.csv.gz"
+        write(tmp_path, name, csv(","))
+    elif kind == "utf-16":
+        source = {"encoding": "utf-16"}
+        write(tmp_path, name, csv(","), "utf-16")
+    else:
+        text = csv({"semicolon": ";", "tab": "\t", "pipe": "|"}.get(kind, ","))
+        source = {"delimiter": "|"} if kind == "pipe" else {}
+        text = text.replace("\n", "\r\n").replace('old""\r\n', 'old""\n') if kind == "crlf" else text
+        write(tmp_path, name, ("\ufeff" if kind == "bom" else "") + text)
+    facts, table = stored(engine, tmp_path, {"age": QI, "city": QI}, name, source=source)
+    assert facts.rows == 3
+    assert sorted(zip(*(table[c].to_pylist() for c in ("age", "city", "t")), strict=True)) == PEOPLE
+    assert [one.storage for one in facts.columns][1:] == ["VARCHAR", "VARCHAR"]
+    assert facts.columns[0].storage in ("BIGINT", "INTEGER")
+    assert not (tmp_path / "sqlite.parquet").exists()
+
+
+def test_latin_1_is_read_where_stated_and_refused_where_not(engine: DuckDBEngine, tmp_path: Path) -> None:
+    write(tmp_path, "people.csv", f"city,t\nKöln,ill\n{SECRET}ß,well\n", "latin-1")
+    message = refused(engine, tmp_path, {"city": QI})
+    assert message == ("people.csv: cannot be read: line 2 is not in the file's encoding; state it as source.encoding")
+    assert "none of utf-8" in refused(engine, tmp_path, {"city": QI}, source={"encoding": "cp1252"})
+    _, table = stored(engine, tmp_path, {"city": QI}, source={"encoding": "latin-1"})
+    assert table["city"].to_pylist() == ["Köln", f"{SECRET}ß"]
+
+
+def test_an_excluded_column_is_not_even_copied(engine: DuckDBEngine, tmp_path: Path) -> None:
+    write(tmp_path, "people.csv", "name,age,t\nA,1,x\nB,2,y\n")
+    facts, table = stored(engine, tmp_path, {"name": "exclude", "age": QI})
+    assert table.column_names == ["age", "t"]
+    assert [one.name for one in facts.columns] == ["age", "t"]
+
+
+def test_the_same_person_twice_is_counted(engine: DuckDBEngine, tmp_path: Path) -> None:
+    write(tmp_path, "people.csv", "id,age,t\n1,3,x\n1,4,y\n2,3,x\n,3,x\n,3,x\n")
+    facts, _ = stored(engine, tmp_path, {"id": "identifier", "age": QI})
+    assert facts.duplicate_persons == 2
+    assert facts.columns[0].missing == 2
+
+
+# ------------------------------------------------------------------ typing
+
+
+@pytest.mark.parametrize(
+    ("values", "said", "storage", "expected"),
+    {
+        "whole numbers stay whole": ("5|-3|+7", QI, "BIGINT", [5, -3, 7]),
+        "numbers with spaces": (" 5|3 |7", QI, "BIGINT", [5, 3, 7]),
+        "fractions": ("1.5|2|-0.0", QI, "DOUBLE", [1.5, 2.0, 0.0]),
+        "nan is missing, not a number": ("1|nan|3", QI, "DOUBLE", [1.0, None, 3.0]),
+        "leading zeros are a code": ("007|7|08", QI, "VARCHAR", ["007", "7", "08"]),
+        "zero and its fractions are numbers": ("0|0.5|-0.5", QI, "DOUBLE", [0.0, 0.5, -0.5]),
+        "more digits than a number holds": (
+            "12345678901234567890|12345678901234567891|1",
+            QI,
+            "VARCHAR",
+            ["12345678901234567890", "12345678901234567891", "1"],
+        ),
+        "numbers as texts where stated": (
+            "7|8|9.0",
+            {"role": QI, "type": "categorical"},
+            "VARCHAR",
+            ["7", "8", "9.0"],
+        ),
+        "codes as numbers where stated": ("007|7|08", {"role": QI, "type": "numeric"}, "BIGINT", [7, 7, 8]),
+        "truths": ("true|false|true", QI, "VARCHAR", ["true", "false", "true"]),
+        "dates": (
+            "2020-01-31|2019-02-28|",
+            {"role": QI, "type": "date"},
+            "DATE",
+            [date(2020, 1, 31), date(2019, 2, 28), None],
+        ),
+        "moments": (
+            "2020-01-31 10:30:00|2019-02-28|",
+            {"role": QI, "type": "date"},
+            "TIMESTAMP",
+            [datetime(2020, 1, 31, 10, 30), datetime(2019, 2, 28), None],
+        ),
+        "texts like missing values": ("NULL|None|nan", QI, "VARCHAR", ["NULL", "None", "nan"]),
+    }.values(),
+    ids=lambda value: value.replace("|", " ") if isinstance(value, str) else "",
+)
+def test_a_csv_column_gets_a_type_that_loses_something(
+    engine: DuckDBEngine, tmp_path: Path, values: str, said: Any, storage: str, expected: list[Any]
+) -> None:
+    assert column(engine, tmp_path, values, said) == (storage, expected)
+
+
+def test_missing_markers_are_taken_for_values(engine: DuckDBEngine, tmp_path: Path) -> None:
+    assert column(engine, tmp_path, "5|?|-|7|", source={"missing": ["?", "-"]}) == ("BIGINT", [5, None, None, 7, None])
+    assert column(engine, tmp_path, "a|?| ?|A", source={"missing": ["?"]}) == ("VARCHAR", ["a", None, " ?", "A"])
+    facts, _ = stored(engine, tmp_path, {"x": QI}, source={"missing": ["?"]})
+    assert (facts.columns[0].missing, facts.columns[0].distinct) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("values", "storage", "expected"),
+    [
+        (pa.array([1, -2, None], pa.int8()), "TINYINT", None),
+        (pa.array([1, 2**32 - 1, None], pa.uint32()), "UINTEGER", None),
+        (pa.array([0, 10**18 - 1, None], pa.uint64()), "UBIGINT", None),
+        (pa.array([True, False, None]), "BOOLEAN", None),
+        (pa.array([Decimal("1.25"), Decimal("-99999999.99"), None], pa.decimal128(10, 2)), "DECIMAL(10,2)", None),
+        (pa.array([1.5, float("nan"), None], pa.float32()), "FLOAT", [1.5, None, None]),
+        (pa.array([date(2020, 1, 31), None, date(1900, 1, 1)]), "DATE", None),
+        (pa.array([datetime(2020, 1, 31, 1), None, None], pa.timestamp("ns")), "TIMESTAMP", None),
+        (pa.array([datetime(2020, 1, 31, 1), None, None], pa.timestamp("us", "UTC")), "TIMESTAMP",
+         [datetime(2020, 1, 31, 1), None, None]),
+        (pa.array(["b", "a", None]).dictionary_encode(), "VARCHAR", ["b", "a", None]),
+        (pa.array(["", "007", " "]), "VARCHAR", [None, "007", " "]),
+    ],
+    ids=lambda value: str(value.type) if isinstance(value, pa.Array) else "",
+)  # fmt: skip
+def test_a_parquet_column_loses_its_type(
+    engine: DuckDBEngine, tmp_path: Path, values: pa.Array, storage: str, expected: list[Any] | None
+) -> None:
+    write(tmp_path, "people.parquet", pa.table({"x": values, "t": [True, False, True]}))
+    facts, table = stored(engine, tmp_path, {"x": QI}, "people.parquet")
+    assert facts.columns[0].storage == storage
+    assert table["x"].to_pylist() == (values.to_pylist() if expected is None else expected)
+    assert facts.columns[1].storage == "BOOLEAN"
+
+
+def test_a_sensitive_number_is_rounded_although_it_is_kept(engine: DuckDBEngine, tmp_path: Path) -> None:
+    exact = [Decimal("12345678901234567890.12"), Decimal("0.01")]
+    key = [2**64 - 1, 2**64 - 2]
+    data = {"x": [1, 2], "salary": pa.array(exact, pa.decimal128(30, 2)), "key": pa.array(key, pa.uint64())}
+    write(tmp_path, "people.parquet", pa.table({**data, "t": ["a", "b"]}))
+    _, table = stored(engine, tmp_path, {"x": QI, "salary": "sensitive", "key": "insensitive"}, "people.parquet")
+    assert table["salary"].to_pylist() == exact
+    assert table["key"].to_pylist() == key
+
+
+# ------------------------------------------------------------------ refusals
+
+
+BAD_CSV = {
+    "text among numbers": (
+        f"x,t\n1,a\n{SECRET},b\n3,a\n",
+        {"x": {"role": QI, "type": "numeric"}},
+        "columns.x: 1 values are no numbers",
+    ),
+    "text among dates": (
+        f"x,t\n2020-01-01,a\n{SECRET},b\n2020-02-30,a\n",
+        {"x": {"role": QI, "type": "date"}},
+        "columns.x: 2 values are no dates",
+    ),
+    "infinity": ("x,t\n1,a\ninf,b\n-inf,a\n", {"x": QI}, "columns.x: 2 values are infinite"),
+    "a number beyond all floats": ("x,t\n1,a\n1e400,b\n", {"x": QI}, "columns.x: 1 values are infinite"),
+    "a stand-in for infinity": ("x,t\n1,a\n3.4e38,b\n", {"x": QI}, "columns.x: 1 values are infinite or beyond"),
+    "an infinite date": (
+        "x,t\n2020-01-01,a\ninfinity,b\n",
+        {"x": {"role": QI, "type": "date"}},
+        "columns.x: 1 dates are infinite",
+    ),
+    "columns without a role": (
+        "x,name,t,zip\n1,A,a,7\n2,B,b,8\n",
+        {"x": QI},
+        "columns: people.csv has columns without a role: name, zip;",
+    ),
+    "an unknown column": ("x,t\n1,a\n2,b\n", {"x": QI, "y": QI}, "columns: people.csv has no column y"),
+    "duplicate names": ("x,x,t\n1,2,a\n3,4,b\n", {"x": QI}, "people.csv: the columns x stand twice"),
+    "names that differ in capitals": ("x,X,t\n1,2,a\n3,4,b\n", {"x": QI}, "people.csv: the columns X, x stand twice"),
+    "no line": ("", {"x": QI}, "people.csv: is empty"),
+    "no people": ("x,t\n", {"x": QI}, "people.csv: the table is empty"),
+    "fewer than k": ("x,t\n1,a\n", {"x": QI}, "people.csv: the table has 1 rows, fewer than k = 2"),
+    "one class": ("x,t\n1,a\n2,a\n", {"x": QI}, "target: t has one value only"),
+    "a missing target": ("x,t\n1,a\n2,\n3,b\n", {"x": QI}, "target: t is missing in 1 rows"),
+    "a target that is a name": (
+        "x,t\n" + "".join(f"{i},{SECRET}{i}\n" for i in range(200)),
+        {"x": QI},
+        "target: t has 200 different texts in 200 rows",
+    ),
+    "no header, so that the first person would be one": (
+        f"39,{SECRET}\n40,b\n",
+        {"x": QI},
+        "columns: people.csv has none of the spec's columns; its first line must name them",
+    ),
+    "a line too long": (f"x,t\n1,a\n2,b\n3,{SECRET},c,d\n4,a\n", {"x": QI}, "people.csv"),
+    "all lines longer than the header": (f"x,t\n1,{SECRET},c\n2,b,d\n3,b,d\n", {"x": QI}, "people.csv"),
+    "a quote without end": (f'x,t\n1,a\n"2{SECRET},b\n3,a\n', {"x": QI}, "people.csv: cannot be read"),
+}
+
+
+@pytest.mark.parametrize(("text", "columns", "sentence"), BAD_CSV.values(), ids=BAD_CSV)
+def test_a_table_that_cannot_be_used_is_refused_without_a_value_of_a_person(
+    engine: DuckDBEngine, tmp_path: Path, text: str, columns: dict[str, Any], sentence: str
+) -> None:
+    write(tmp_path, "people.csv", text)
+    assert sentence in refused(engine, tmp_path, columns)
+
+
+@pytest.mark.parametrize("stated", [{}, {"delimiter": ","}])
+def test_a_broken_line_far_down_is_named_by_its_number(
+    engine: DuckDBEngine, tmp_path: Path, stated: dict[str, str]
+) -> None:
+    lines = [f"{i},{'ab'[i % 2]}" for i in range(60_000)]
+    lines[50_000] = f"50000,a,{SECRET}"
+    write(tmp_path, "people.csv", "\n".join(["x,t", *lines]))
+    assert "line 50002 does not have the shape of the header" in refused(engine, tmp_path, {"x": QI}, source=stated)
+
+
+def test_lines_that_look_like_comments_are_people_too(engine: DuckDBEngine, tmp_path: Path) -> None:
+    write(tmp_path, "people.csv", "x,t\n#1,a\n#2,b\n3,a\n")
+    facts, table = stored(engine, tmp_path, {"x": QI})
+    assert (facts.rows, table["x"].to_pylist()) == (3, ["#1", "#2", "3"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "source", "sentence"),
+    [
+        ("absent.csv", None, {}, "source.path: absent.csv: there is no such file"),
+        ("people.parquet", b"PAR1 " + SECRET.encode(), {}, "people.parquet: cannot be read: it is no intact Parquet"),
+        ("people.csv.gz", None, {}, "people.csv.gz: cannot be read"),
+        ("people.xlsx", b"PK", {}, "people.xlsx: is no CSV, Parquet, DuckDB or SQLite file"),
+        ("people.csv", b"x,t\n1,a\n", {"query": "SELECT 1"}, "source.query: only a DuckDB or SQLite database"),
+        ("people.db", "sqlite", {}, "source.query: people.db is a database"),
+        ("people.db", "sqlite", {"query": f"SELECT '{SECRET}' FROM nowhere"}, "names a table or column that does not"),
+        ("people.db", "sqlite", {"query": "DELETE FROM people"}, "people.db: cannot be read"),
+        ("people.db", "sqlite", {"query": "SELECT age AS x, t AS x, t FROM people"}, "the columns x stand twice"),
+        ("people.db", "sqlite", {"query": "SELEKT"}, "the query has a syntax error"),
+        ("people.db", "duckdb", {"query": f"SELECT '{SECRET}' FROM nowhere"}, "names a table or column that does not"),
+        ("people.db", "duckdb", {"query": "SELECT age AS x, t AS x, t FROM people"}, "the columns x"),
+        ("people.db", "duckdb", {"query": f"SELECT CAST('{SECRET}' AS INTEGER) AS x, t FROM people"}, "cannot be read"),
+        ("parts", "folder", {}, "parts: the folder holds no .parquet file"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named_with_a_reason(
+    engine: DuckDBEngine, tmp_path: Path, name: str, content: object, source: dict[str, str], sentence: str
+) -> None:
+    if content in ("sqlite", "duckdb"):
+        database(tmp_path, str(content))
+        (tmp_path / "p?ople.db").rename(tmp_path / name)
+    elif content == "folder":
+        (tmp_path / name).mkdir()
+    elif isinstance(content, bytes):
+        write(tmp_path, name, content)
+    elif name.endswith(".gz"):
+        (tmp_path / name).write_bytes(b"no gzip " + SECRET.encode())
+    assert sentence in refused(engine, tmp_path, {"x": QI}, name=name, source=source)
+
+
+@pytest.mark.parametrize(
+    ("values", "said", "sentence"),
+    [
+        (pa.array([[1], [2], [3]]), QI, "columns.x: holds BIGINT[] values; flatten or exclude it"),
+        (pa.array([b"a", b"b", b"c"]), QI, "columns.x: holds BLOB values"),
+        (pa.array([1, 2, 3]), {"role": QI, "type": "date"}, "columns.x.type: is date, but the source holds BIGINT"),
+        (pa.array([True, False, True]), {"role": QI, "type": "numeric"}, "columns.x.type: is numeric, but the source"),
+        (pa.array([1.0, np.inf, 2.0]), QI, "columns.x: 1 values are infinite"),
+        (pa.array([1, 2**63 - 1, 2]), QI, "columns.x: 1 values are infinite or beyond 1e18"),
+    ],
+)
+def test_a_parquet_column_that_cannot_be_used_is_named(
+    engine: DuckDBEngine, tmp_path: Path, values: pa.Array, said: Any, sentence: str
+) -> None:
+    write(tmp_path, "people.parquet", pa.table({"x": values, "t": ["a", "b", "a"]}))
+    assert sentence in refused(engine, tmp_path, {"x": said}, name="people.parquet")
+    # An excluded column may hold anything.
+    stored(engine, tmp_path, {"x": "exclude", "t2": QI}, "more.parquet") if write(
+        tmp_path, "more.parquet", pa.table({"x": values, "t2": [1, 2, 3], "t": ["a", "b", "a"]})
+    ) else None
+
+
+def test_a_database_that_is_written_to_is_named(engine: DuckDBEngine, tmp_path: Path) -> None:
+    database(tmp_path, "duckdb")
+    (tmp_path / "p?ople.db").rename(tmp_path / "people.db")
+    (tmp_path / "people.db").chmod(0o644)
+    spec = {"age": QI, "city": QI}
+    facts, _ = stored(engine, tmp_path, spec, "people.db", source={"query": "FROM people -- the whole table"})
+    assert facts.rows == 3
