@@ -213,7 +213,7 @@ def ui(port: Annotated[int, typer.Option(help="Port on the loopback address.")] 
     }
     os.chdir(folder)  # else Dagster warns of a dagster.yaml in the folder we are in, which says the same
     quietly = [sys.executable, "-W", "ignore:Function `dev_command` is superseded", "-m", "dagster", "dev"]
-    os.execve(
+    os.execve(  # noqa: S606: no shell is what we want
         sys.executable,
         [*quietly, "-h", "127.0.0.1", "-p", str(port), "-d", str(here), "-m", "anon_pipeline.definitions"],
         environment,
@@ -241,7 +241,9 @@ def main() -> None:
             _fail(f"{Home.default().root}: the disk is full; free or allow disk space", BAD_INPUT)
         if os.environ.get(DEBUG_VARIABLE):
             raise
-        _fail(f"internal error ({type(error).__name__}); {DEBUG_VARIABLE}=1 tells its story, people's values included", 1)
+        _fail(
+            f"internal error ({type(error).__name__}); {DEBUG_VARIABLE}=1 tells its story, people's values included", 1
+        )
 
 
 def _fail(sentence: str, code: int) -> None:

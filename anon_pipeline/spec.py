@@ -153,6 +153,7 @@ class ReleaseSpec(Strict):
     guide: Guide = Guide()
     recode: Recode = Recode()
     utility: Utility = Utility()
+    sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # the table's share of its population
     schedule: str | None = None
     seed: int = Field(default=0, ge=0, lt=2**32)
 

@@ -206,7 +206,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         )
 
     def _set(self, **fitted: Any) -> Self:
-        vars(self).update(fitted)
+        self.__dict__.update(fitted)
         self.classes_ = classes.class_table(self.sizes_, self.summaries_)
         self.feature_names_in_ = np.array([domain.name for domain in self.domains_], dtype=object)
         self.n_features_in_ = len(self.domains_)
@@ -252,7 +252,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         """
         self._check_fitted()
         parameters = {name: value for name, value in self.get_params().items() if name != "demands"}
-        write_file(Path(path), storage.fitted_to_json(parameters, vars(self)))
+        write_file(Path(path), storage.fitted_to_json(parameters, self.__dict__))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -270,11 +270,11 @@ def _guidance(y: npt.ArrayLike | None, rows: int) -> npt.NDArray[np.float64]:
         raise InputError(f"the guidance has {len(given)} rows, the table {rows}")
     if given.dtype.kind not in "fiub":
         labels = np.unique(given.astype(str))
-        return (given.astype(str)[:, None] == labels).astype(float)
-    given = given.astype(float).reshape(rows, -1)
-    if not np.isfinite(given).all():
+        return np.asarray(given.astype(str)[:, None] == labels, dtype=np.float64)
+    numbers: npt.NDArray[np.float64] = given.astype(np.float64).reshape(rows, -1)
+    if not np.isfinite(numbers).all():
         raise InputError("the guidance holds infinity or missing values")
-    return given
+    return numbers
 
 
 def _restore(column: pd.Series, summary: recode.Summary, group: npt.NDArray[np.int64]) -> Any:
@@ -282,11 +282,13 @@ def _restore(column: pd.Series, summary: recode.Summary, group: npt.NDArray[np.i
     if isinstance(summary, recode.CategorySummary):
         originals: dict[str, Any] = {str(value): value for value in pd.unique(column.dropna())}
         text = all(isinstance(value, str) for value in originals.values())
+        if pd.api.types.is_bool_dtype(column.dtype):
+            originals = {"True": True, "False": False}  # also the one that these rows do not hold
         names = [None, *(originals.get(v, v) for v in summary.domain.values), recode.SUPPRESSED if text else None]
         shown = np.array(names, dtype=object)[summary.representative[group]]
         if isinstance(column.dtype, pd.CategoricalDtype):
-            extra = [recode.SUPPRESSED] if (shown == recode.SUPPRESSED).any() else []
-            return pd.Categorical(shown, categories=[*column.dtype.categories, *extra])
+            unknown = [value for value in pd.unique(shown) if not pd.isna(value) and value not in column.cat.categories]
+            return pd.Categorical(shown, categories=[*column.cat.categories, *unknown])
         if pd.api.types.is_bool_dtype(column.dtype):
             return shown.astype(bool) if all(one is not None for one in shown) else pd.array(shown, dtype="boolean")
         return shown
@@ -297,9 +299,10 @@ def _restore(column: pd.Series, summary: recode.Summary, group: npt.NDArray[np.i
         zone = getattr(column.dtype, "tz", None)
         restored = pd.Series(moments)
         return (restored if zone is None else restored.dt.tz_localize("UTC").dt.tz_convert(zone)).array
-    if not withheld.any():
-        return values.astype(column.dtype) if isinstance(column.dtype, np.dtype) else pd.array(values, column.dtype)
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu":
-        return np.where(withheld, np.nan, values)
-    shown = pd.array(np.where(withheld, np.nan, values.astype(float)), dtype="Float64")
-    return shown.to_numpy(float, na_value=np.nan) if isinstance(column.dtype, np.dtype) else shown
+    if isinstance(column.dtype, np.dtype):
+        if not withheld.any():
+            return values.astype(column.dtype)
+        return np.where(withheld, np.nan, values.astype(float))
+    nullable = pd.Series(values.tolist(), dtype=column.dtype)
+    nullable[withheld] = pd.NA
+    return nullable.array

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -81,12 +82,12 @@ def information_loss(cells: Cells, class_of_cell: IntArray, classes: int) -> dic
             total = cells.n * (1.0 - float((share**2).sum()))
             members = histogram(group, code[kept], count, (classes, len(domain)))
             people = np.asarray(members.sum(axis=1)).ravel()
-            squares = np.bincount(
+            alike = np.bincount(
                 np.repeat(np.arange(classes), np.diff(members.indptr)),
                 weights=members.data.astype(float) ** 2,
                 minlength=classes,
             )
-            within = float((people - squares / np.maximum(people, 1)).sum())
+            within = float((people - alike / np.maximum(people, 1)).sum())
         lost[domain.name] = min(1.0, max(0.0, within / total) + suppressed) if total > 1e-9 else 0.0
     return lost
 
@@ -116,9 +117,9 @@ def class_table(people: IntArray, summaries: list[Summary]) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _nullable(values: np.ndarray, missing: np.ndarray) -> pd.api.extensions.ExtensionArray:
+def _nullable(values: np.ndarray, missing: np.ndarray) -> Any:
     if values.dtype.kind == "M":
         return pd.array(np.where(missing, np.datetime64("NaT"), values).astype("datetime64[us]"))
-    array = pd.array(values, dtype="Int64" if values.dtype.kind == "i" else "Float64")
-    array[missing] = pd.NA
-    return array
+    nullable = pd.Series(values, dtype="Int64" if values.dtype.kind == "i" else "Float64")
+    nullable[missing] = pd.NA
+    return nullable.array

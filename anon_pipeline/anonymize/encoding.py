@@ -153,7 +153,8 @@ def count_cells(
 def count_sensitive(cells: Cells, cell: IntArray, sensitive: pd.DataFrame | None) -> ClassStatistics:
     """The sensitive columns counted per cell; `cell` is the cell of each row, shape (n,)."""
     histograms = {}
-    for name in [] if sensitive is None else sensitive.columns:
+    sensitive = pd.DataFrame() if sensitive is None else sensitive
+    for name in sensitive.columns:
         domain, code = learn_domain(str(name), sensitive[name])
         present = np.flatnonzero(domain.counts)
         position = np.zeros(len(domain), dtype=np.int64)

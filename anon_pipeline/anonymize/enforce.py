@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,12 +29,15 @@ from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.tables import Cells, IntArray
 
 BoolArray = npt.NDArray[np.bool_]
+Values = npt.NDArray[Any]
 Holds = Callable[[ClassStatistics], BoolArray]
 #: Takes the statistics of the cells, the class of each cell (-1: suppressed) and the number of classes.
 Recount = Callable[[ClassStatistics, IntArray, int], ClassStatistics]
 
 #: How many of the nearest classes a failing class looks at before it widens its search.
 NEIGHBOURS = (24, 192, 1536)
+#: A split feature, the rank that goes left, and the cells of either half.
+Threshold = tuple[int, float, IntArray, IntArray]
 #: How many of the best thresholds of a merged class are tried, in this many goes.
 THRESHOLDS, GOES = 12, 4
 
@@ -223,7 +227,7 @@ def _split(work: Work, candidates: BoolArray, holds: Holds) -> BoolArray:
             if not tried:
                 break
             halves = [half for thresholds in tried.values() for _, _, *both in thresholds for half in both]
-            good = holds(work.people.pool(_halves(halves, len(work.leaf)))).reshape(-1, 2).all(axis=1)
+            good: BoolArray = np.all(holds(work.people.pool(_halves(halves, len(work.leaf)))).reshape(-1, 2), axis=1)
             position = 0
             for one, thresholds in tried.items():
                 fit = np.flatnonzero(good[position : position + len(thresholds)])
@@ -245,7 +249,7 @@ def _halves(halves: list[IntArray], cells: int) -> sparse.csr_array:
     return sparse.csr_array((np.ones(len(index), dtype=np.int64), index, pointer), shape=(len(halves), cells))
 
 
-def _proposals(work: Work, groups: list[int]) -> dict[int, list]:
+def _proposals(work: Work, groups: list[int]) -> dict[int, list[Threshold]]:
     """Thresholds of each class, those that reduce the squared error most first."""
     order = np.argsort(work.group[work.leaf], kind="stable")
     sorted_groups = work.group[work.leaf][order]
@@ -273,7 +277,7 @@ def _proposals(work: Work, groups: list[int]) -> dict[int, list]:
         found.sort(key=lambda one: one[:3])
         ranked = []
         for _, feature, cut, by_rank in found[: THRESHOLDS * GOES]:
-            threshold = work.ranks[cells[by_rank[cut]], feature] + 0.5
+            threshold = float(work.ranks[cells[by_rank[cut]], feature]) + 0.5
             ranked.append((feature, threshold, cells[by_rank[: cut + 1]], cells[by_rank[cut + 1 :]]))
         proposals[one] = ranked
     return proposals
@@ -289,7 +293,7 @@ def _apply_split(work: Work, one: int, feature: int, threshold: float, right: In
     lefts, rights = first + np.arange(count), first + count + np.arange(count)
     numbers = tree.leaf[nodes]
 
-    def grown(values: np.ndarray, at_nodes: object, at_lefts: object, at_rights: object) -> np.ndarray:
+    def grown(values: Values, at_nodes: npt.ArrayLike, at_lefts: npt.ArrayLike, at_rights: npt.ArrayLike) -> Values:
         values = values.copy()
         values[nodes] = at_nodes
         return np.concatenate([values, np.broadcast_to(at_lefts, count), np.broadcast_to(at_rights, count)])

@@ -94,7 +94,7 @@ def split_features(cells: Cells, orders: Literal["guidance", "both"]) -> tuple[S
             features.append(SplitFeature(column, np.arange(len(domain), dtype=np.int32)))
             continue
         code = cells.codes[:, column]
-        people = np.bincount(code, weights=cells.counts, minlength=len(domain))
+        people = np.bincount(code, weights=cells.counts, minlength=len(domain)).astype(np.float64)
         features.append(SplitFeature(column, _ranked(_guidance_score(cells, code, people))))
         if orders == "both":
             features.append(SplitFeature(column, _ranked(people)))
@@ -115,7 +115,8 @@ def _guidance_score(cells: Cells, code: npt.NDArray[np.int32], people: FloatArra
     _, _, components = np.linalg.svd(centred, full_matrices=False)
     direction = components[0] * np.sign(components[0][np.argmax(np.abs(components[0]))])
     # Rounded, so that two categories of equal guidance tie on every machine and the value decides.
-    return np.round(mean @ direction / (np.abs(mean).max() or 1.0), 9)
+    score: FloatArray = np.round(mean @ direction / (np.abs(mean).max() or 1.0), 9)
+    return score
 
 
 def _ranked(score: FloatArray) -> npt.NDArray[np.int32]:

@@ -76,7 +76,7 @@ def opened(connection: duckdb.DuckDBPyConnection, spec: ReleaseSpec, scratch: Pa
             connection.execute(f"ATTACH {literal(str(path))} AS source_database (READ_ONLY)")
             connection.execute("USE source_database")
             query = str(spec.source.query).strip().rstrip(";")
-            _check_names(label, [row[0] for row in connection.execute(f"DESCRIBE ({query})").fetchall()])
+            _check_names(label, [row[0] for row in connection.execute(f"DESCRIBE ({query}\n)").fetchall()])
             yield OpenSource(f"({query}\n)", label)
         elif kind == "sqlite":
             converted = scratch / "sqlite.parquet"
@@ -371,9 +371,7 @@ def import_table(
             return path
         if not path.is_file() or _kind_of_file(path) != "csv":
             raise InputError(f"{path}: is no CSV or Parquet file")
-        head = connection.execute(
-            f"FROM read_csv({literal(str(path))}, header=false, {EVERY_LINE}) LIMIT 1"
-        ).fetchall()
+        head = connection.execute(f"FROM read_csv({literal(str(path))}, header=false, {EVERY_LINE}) LIMIT 1").fetchall()
         if not head:
             raise InputError(f"{path}: is empty; it has not even a header line")
         _check_names(path.name, [str(name) for name in head[0] if name is not None])

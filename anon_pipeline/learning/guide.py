@@ -264,8 +264,8 @@ def _quietly(
 
 def _side_by_side(jobs: Sequence[Callable[[], T]]) -> list[T]:
     """The results of the jobs, in order; several jobs at a time, each with one OpenMP and one BLAS thread."""
-    from joblib import cpu_count
-    from threadpoolctl import threadpool_limits
+    from joblib import cpu_count  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     # BLAS counts threads per process, OpenMP per calling thread: hence the limit out here and in every worker.
     # (With more than one thread scikit-learn's boosting even starts processes to bin the columns.)

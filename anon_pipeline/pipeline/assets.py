@@ -28,6 +28,7 @@ from anon_pipeline.privacy.measures import describe
 from anon_pipeline.privacy.population import PopulationModel
 from anon_pipeline.privacy.risk import reidentification_risk
 from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.privacy.uniqueness import population_uniqueness
 from anon_pipeline.release import manifest
 from anon_pipeline.release.charts import class_size_chart
 from anon_pipeline.release.publish import CLASSES, DATA, REPORT, publish
@@ -100,7 +101,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 folds,
                 runtime.tracking().load_model,
             )
-            facts = {"model": name_of(spec.guide.model), "people": len(people.target)}
+            facts: dict[str, Any] = {"model": name_of(spec.guide.model), "people": len(people.target)}
             with stages.store("trained_model", {"raw_data": raw}, facts) as folder:
                 (folder / "model.pickle").write_bytes(pickle.dumps(trained))
                 np.save(folder / "sample.npy", people.hash)
@@ -175,7 +176,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             tree, cells = AnonymizerTree.load(tree_stage.folder / "tree.json"), load_cells(cells_stage.folder)
             class_of_cell = tree.partition_.apply(cells.codes)
             suppressed = int(cells.counts[class_of_cell < 0].sum())
-            facts = {
+            facts: dict[str, Any] = {
                 "suppressed": suppressed,
                 "released": cells.n - suppressed,
                 "bounds": {summary.domain.name: _bounds(summary) for summary in tree.summaries_},
@@ -268,7 +269,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             released = engine.classes(candidate.folder / DATA, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
             classes = statistics_of(released)
             people_before = ClassStatistics(sizes=load_cells(cells_stage.folder).counts)
-            facts = {
+            facts: dict[str, Any] = {
                 "source": {
                     "rows": source.rows,
                     "content_hash": source.content_hash,
@@ -287,8 +288,8 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                     },
                     "sensitive": describe(classes),
                     "risk": {
-                        "before": _plain(reidentification_risk(people_before)),
-                        "after": _plain(reidentification_risk(classes)),
+                        "before": _risk(people_before, spec.sampling_fraction),
+                        "after": _risk(classes, spec.sampling_fraction),
                     },
                 },
                 "utility": measured.facts,
@@ -297,6 +298,11 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             }
             published = publish(runtime.place(), spec, engine, candidate.folder, manifest.finite(facts))
             noted.update(version=published.version, smallest_class=int(released.sizes.min()), new=published.new)
+            for when, risk in facts["measured"]["risk"].items():
+                noted[f"prosecutor_risk_max_{when}"] = risk["prosecutor"]["max"]
+                noted[f"prosecutor_risk_mean_{when}"] = risk["prosecutor"]["mean"]
+            for column, measures in facts["measured"]["sensitive"].items():
+                noted[f"homogeneity_{column}"] = measures["homogeneity"]
             state = "published" if published.new else "stands already, nothing new is published"
             log.info("%s: release %s %s", spec.dataset, published.version, state)
         return dg.MaterializeResult(
@@ -317,9 +323,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
     return [raw_data, trained_model, predictions, anonymizer_tree, anonymized_table, utility, release]
 
 
-def _refuse_the_impossible(
-    spec: ReleaseSpec, runtime: Runtime, folder: Path, types: dict[str, ColumnType]
-) -> None:
+def _refuse_the_impossible(spec: ReleaseSpec, runtime: Runtime, folder: Path, types: dict[str, ColumnType]) -> None:
     """A demand that no grouping of these people can meet is told before any work starts."""
     engine = runtime.engine()
     everybody = statistics_of(engine.classes(folder / DATA, [], protected_columns(spec)))
@@ -371,8 +375,13 @@ def _bounds(summary: Summary) -> list[Any] | None:
     return [summary.low[told].min().item(), summary.high[told].max().item()] if told.any() else [0, 0]
 
 
-def _plain(value: Any) -> Any:
-    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
+def _risk(classes: ClassStatistics, sampling_fraction: float | None) -> dict[str, Any]:
+    """Re-identification risk as plain data, with estimates of the population's uniques where its size is known."""
+    risk = dataclasses.asdict(reidentification_risk(classes))
+    if sampling_fraction is not None:
+        estimates = population_uniqueness(classes.sizes, sampling_fraction)
+        risk["population_uniqueness"] = {name: dataclasses.asdict(one) for name, one in estimates.items()}
+    return risk
 
 
 def _schema(spec: ReleaseSpec, columns: dict[str, str]) -> dg.TableSchema:

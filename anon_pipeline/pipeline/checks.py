@@ -239,9 +239,7 @@ def build_checks(spec: ReleaseSpec) -> list[dg.AssetChecksDefinition]:
     @dg.multi_asset_check(
         name=f"{spec.dataset}_candidate_checks",
         specs=[
-            dg.AssetCheckSpec(
-                name, asset=candidate_key, blocking=True, description=CANDIDATE_CHECKS.get(name, DEMAND)
-            )
+            dg.AssetCheckSpec(name, asset=candidate_key, blocking=True, description=CANDIDATE_CHECKS.get(name, DEMAND))
             for name in names
         ],
     )

@@ -18,6 +18,8 @@ def settings(storage: str) -> dict[str, Any]:
         "nux": {"enabled": False},
         "compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"},
         "concurrency": {
+            # The pool of a dataset holds for whatever touches it, the tag for runs of its job.
+            "pools": {"granularity": "run", "default_limit": 1},
             "runs": {
                 "max_concurrent_runs": 4,
                 "tag_concurrency_limits": [

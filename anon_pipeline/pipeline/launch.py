@@ -15,7 +15,7 @@ from anon_pipeline.pipeline.runtime import INTERNAL, REFUSED, Runtime, log
 from anon_pipeline.release.publish import MANIFEST
 from anon_pipeline.spec import ReleaseSpec
 
-STARTED_BY = "anon_pipeline/started_by"
+STARTED_BY, COMMAND_LINE = "anon_pipeline/started_by", "command line"
 
 #: Dagster's own mark of the code location a run belongs to; without it the job's page in the UI does not list the run.
 JOB_PAGE = {".dagster/repository": "__repository__@anon_pipeline.definitions"}
@@ -54,7 +54,7 @@ class Outcome:
 def launch(spec: ReleaseSpec, home: Home, runtime: Runtime) -> Outcome:
     """Run the job of a dataset; another run of the same dataset is waited for."""
     job = build_definitions([spec], runtime).resolve_job_def(f"{spec.dataset}_release")
-    tags = {DATASET_TAG: spec.dataset, STARTED_BY: "command line"}
+    tags = {DATASET_TAG: spec.dataset, STARTED_BY: COMMAND_LINE}
     with home.lock(f"run-{spec.dataset}"), open_instance(home) as instance:
         _close_abandoned(instance, tags)
         result = job.execute_in_process(
@@ -78,7 +78,11 @@ def _close_abandoned(instance: dg.DagsterInstance, tags: dict[str, str]) -> None
 
 
 def _released(result: dg.ExecuteInProcessResult) -> Outcome:
-    event = next(one for one in result.get_asset_materialization_events() if one.asset_key.path[-1] == "release")
+    event = next(
+        one
+        for one in result.get_asset_materialization_events()
+        if one.asset_key is not None and one.asset_key.path[-1] == "release"
+    )
     metadata = event.materialization.metadata
     folder = Path(str(metadata["folder"].value))
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))

@@ -78,7 +78,8 @@ class Runtime(dg.ConfigurableResource):
             with suppress(OSError):
                 write_file(story, traceback.format_exc())
             raise _failure(
-                f"{name}: internal error ({type(error).__name__}); its story is in private/errors/{story.name}", INTERNAL
+                f"{name}: internal error ({type(error).__name__}); its story is in private/errors/{story.name}",
+                INTERNAL,
             ) from None
 
 

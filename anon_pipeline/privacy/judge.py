@@ -63,9 +63,7 @@ def statistics_of(counts: ClassCounts) -> ClassStatistics:
         sensitive[column] = Histogram(
             values=values_with_missing,
             counts=histogram(
-                frame["class"].to_numpy("int64"),
-                codes.to_numpy(),
-                frame["count"].to_numpy("int64"),
+                *(np.asarray(part, dtype=np.int64) for part in (frame["class"], codes, frame["count"])),
                 (len(counts.sizes), len(values_with_missing)),
             ),
             ordered=column in counts.ordered,

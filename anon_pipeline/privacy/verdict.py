@@ -72,9 +72,7 @@ def verify_by_spec(engine: Engine, table: Path, spec: ReleaseSpec, class_table: 
     return _verdict(counts, [judgement.finding for judgement in judgements], spec.k, problems)
 
 
-def _counted(
-    engine: Engine, table: Path, quasi_identifiers: Sequence[str], sensitive: Sequence[str]
-) -> ClassCounts:
+def _counted(engine: Engine, table: Path, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> ClassCounts:
     columns = engine.columns(table)
     absent = [name for name in [*quasi_identifiers, *sensitive] if name not in columns]
     if absent:

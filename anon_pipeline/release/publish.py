@@ -120,4 +120,3 @@ def _standing(home: Home, dataset: str, version: str, folder: Path) -> Published
     if problems:
         raise Refused([f"the published release {dataset}/{version} is not what it was: {one}" for one in problems])
     return Published(version, folder, False, json.loads((folder / MANIFEST).read_text()))
-

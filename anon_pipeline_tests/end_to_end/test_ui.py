@@ -15,12 +15,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 from playwright.sync_api import expect
 
 from anon_pipeline.home import VARIABLE
 from anon_pipeline.pipeline.assets import ASSETS
+from anon_pipeline.pipeline.automation import DATASET_TAG
 from anon_pipeline.pipeline.build import DATA_VARIABLE, build_definitions
+from anon_pipeline.pipeline.instance import open_instance
+from anon_pipeline.pipeline.launch import COMMAND_LINE, STARTED_BY
 from anon_pipeline_tests.end_to_end import browser
 from anon_pipeline_tests.end_to_end.browser import Window
 from anon_pipeline_tests.end_to_end.harness import Place
@@ -28,13 +32,13 @@ from anon_pipeline_tests.end_to_end.harness import Place
 SCRIPT = Path(sys.executable).with_name("anon-pipeline")
 LOCATION = "/locations/__repository__@anon_pipeline.definitions"
 PATIENCE = 120  # seconds
+expect.set_options(timeout=30_000)
 
 
 def test_the_ui_shows_what_the_command_line_did(published: Place, tmp_path: Path) -> None:
     browser.executable()  # skips before a server is started
     manifest = json.loads((published.release / "manifest.json").read_text())
     with _served(published, tmp_path / "ui.log") as address, browser.window() as window:
-        expect.set_options(timeout=30_000)
         _shows_the_graph(window, address)
         _shows_demand_and_measured_value(window, address, manifest)
         _shows_the_picture(window, address)
@@ -94,6 +98,18 @@ def test_a_private_zone_that_dagster_made_is_closed_to_others(tmp_path: Path, mo
     finally:
         os.umask(mask)
     assert stat.S_IMODE((tmp_path / "var" / "private").stat().st_mode) == 0o700
+
+
+def test_a_run_whose_process_was_killed_does_not_count_as_running_for_ever(published: Place) -> None:
+    """It would hold up the queue of its dataset, and with it every scheduled release."""
+    tags = {DATASET_TAG: "people", STARTED_BY: COMMAND_LINE}
+    killed = dg.DagsterRun("people_release", status=dg.DagsterRunStatus.STARTED, tags=tags)
+    with open_instance(published.home) as instance:
+        instance.run_storage.add_run(killed)
+        assert published.run().exit_code == 0
+        ended = instance.get_run_by_id(killed.run_id)
+        assert ended is not None
+        assert ended.status is dg.DagsterRunStatus.FAILURE
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import traceback
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 import pytest
 from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits  # type: ignore[import-untyped]
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning import guide as guide_module
@@ -209,7 +210,8 @@ def test_probabilities_are_aligned_where_a_fold_lacks_a_class() -> None:
     for model in ("gradient_boosting", "linear"):
         guide = Guide.model_validate({"model": model})
         trained = train(frame, target, guide, Task.CLASSIFICATION, TYPES, 0, fold)
-        assert trained.classes is not None and trained.classes.tolist() == ["a", "b", "c"]
+        assert trained.classes is not None
+        assert trained.classes.tolist() == ["a", "b", "c"]
         guidance = trained.guidance(frame, fold)
         np.testing.assert_allclose(guidance.sum(axis=1), 1)
         for rows, absent in zip(np.split(guidance, 3), (1, 0, 2), strict=True):
@@ -286,10 +288,12 @@ def test_boosting_learns_from_missingness() -> None:
         guide = Guide.model_validate({"model": model})
         trained = train(frame, target, guide, Task.CLASSIFICATION, {"job": ColumnType.CATEGORICAL}, 0, fold)
         guidance = trained.guidance(frame, fold)[:, 0]
-        assert guidance[missing].min() > 0.9 and guidance[~missing].max() < 0.1
+        assert guidance[missing].min() > 0.9
+        assert guidance[~missing].max() < 0.1
     encoder = guide_module._coded({"job": ColumnType.CATEGORICAL}).fit(frame)
     encoded = encoder.transform(frame)
-    assert np.isnan(encoded[missing]).all() and not np.isnan(encoded[~missing]).any()
+    assert np.isnan(encoded[missing]).all()
+    assert not np.isnan(encoded[~missing]).any()
     assert np.isnan(encoder.transform(pd.DataFrame({"job": ["astronaut"]}, dtype=object))).all()
 
 
@@ -345,10 +349,14 @@ def test_an_imported_pipeline_gets_the_frame_and_a_bare_estimator_an_encoding() 
         (f"{HERE}:estimator_class", "not a scikit-learn estimator"),
         (f"{HERE}:gossip_in_factory", "failed to be made \\(RuntimeError"),
         (f"{HERE}:regressor", "made for regression, but the target asks for classification"),
-        ("anon_pipeline_tests.learning.gossiping_module:make", "raises RuntimeError"),
+        ("gossiping_module:make", "raises RuntimeError"),
     ],
 )
-def test_a_bad_import_is_one_sentence_that_names_the_field(path: str, says: str) -> None:
+def test_a_bad_import_is_one_sentence_that_names_the_field(
+    path: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gossiping_module.py").write_text(f"raise RuntimeError({SECRET!r})")
+    monkeypatch.syspath_prepend(tmp_path)
     guide = Guide.model_validate({"model": {"import": path}})
     with pytest.raises(InputError, match=f"^guide.model.import: .*{says}") as caught:
         build_model(guide.model, Task.CLASSIFICATION, TYPES, 0)
@@ -367,9 +375,11 @@ def test_a_logged_model_is_fitted_anew() -> None:
 
     model = build_model(guide.model, Task.CLASSIFICATION, TYPES, 7, load)
     assert asked == ["models:/m/1"]
-    assert isinstance(model[-1], DecisionTreeClassifier) and not hasattr(model[-1], "tree_")
-    assert model[-1].random_state == 7 and stored[-1].random_state is None
-    with pytest.raises(InputError, match="^guide.model.mlflow: .* no model store"):
+    assert isinstance(model[-1], DecisionTreeClassifier)
+    assert not hasattr(model[-1], "tree_")
+    assert model[-1].random_state == 7
+    assert stored[-1].random_state is None
+    with pytest.raises(InputError, match=r"^guide.model.mlflow: .* no model store"):
         build_model(guide.model, Task.CLASSIFICATION, TYPES, 0)
 
 
@@ -392,7 +402,7 @@ def test_a_sentence_of_the_model_store_is_passed_on_but_nothing_else() -> None:
 def test_probabilities_that_a_model_lacks() -> None:
     frame, labels, _ = people()
     fold = assign_folds(labels, Task.CLASSIFICATION, 5, 0)
-    with pytest.raises(InputError, match="^guide.on: .*use `on: label`"):
+    with pytest.raises(InputError, match=r"^guide.on: .*use `on: label`"):
         train(frame, labels, imported("without_probabilities"), Task.CLASSIFICATION, TYPES, 0, fold)
 
 
@@ -429,7 +439,8 @@ def test_what_a_model_says_about_a_person_is_not_passed_on(function: str, says: 
 
 
 def assert_silent(error: BaseException) -> None:
-    assert SECRET not in str(error) and SECRET not in repr(error.args)
+    assert SECRET not in str(error)
+    assert SECRET not in repr(error.args)
     assert error.__cause__ is None
     assert error.__context__ is None
     assert SECRET not in "".join(traceback.format_exception(error))

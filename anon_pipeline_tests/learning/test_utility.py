@@ -50,18 +50,21 @@ def test_nothing_done_is_nothing_lost(task: Task, model: str) -> None:
     utility = measure(table(task, 200), task, guide=guide, folds=2)
     assert len(utility.metrics) == (3 if task is Task.CLASSIFICATION else 2)
     for comparison in utility.metrics.values():
-        assert comparison.before == comparison.after and comparison.before.mean is not None
+        assert comparison.before == comparison.after
+        assert comparison.before.mean is not None
         assert comparison.difference.per_fold == (0.0, 0.0)
         assert (comparison.difference.mean, comparison.difference.low, comparison.difference.high) == (0, 0, 0)
 
 
 def test_destroying_a_table_shows() -> None:
     metrics = measure(table(Task.CLASSIFICATION), Task.CLASSIFICATION, destroy).metrics
-    assert metrics["roc_auc"].before.mean > 0.85 and metrics["roc_auc"].after.mean == 0.5  # type: ignore[operator]
+    assert metrics["roc_auc"].before.mean > 0.85  # type: ignore[operator]
+    assert metrics["roc_auc"].after.mean == 0.5
     for name in ("accuracy", "balanced_accuracy", "roc_auc"):
         assert metrics[name].difference.high < -0.2  # type: ignore[operator]
     metrics = measure(table(Task.REGRESSION), Task.REGRESSION, destroy).metrics
-    assert metrics["r2"].before.mean > 0.7 and metrics["r2"].difference.high < -0.5  # type: ignore[operator]
+    assert metrics["r2"].before.mean > 0.7  # type: ignore[operator]
+    assert metrics["r2"].difference.high < -0.5  # type: ignore[operator]
     assert metrics["mae"].difference.low > 0.2  # type: ignore[operator]
 
 
@@ -85,7 +88,8 @@ def test_a_fold_sees_its_training_part_only_and_is_scored_on_raw_rows(monkeypatc
 
     monkeypatch.setattr(guide_module.FittedModel, "predict", noted)
     measure(frame, Task.CLASSIFICATION, anonymize)
-    assert len(given) == 4 and len(asked) == 8
+    assert len(given) == 4
+    assert len(asked) == 8
     tested = []
     for part, before, after in zip(given, asked[::2], asked[1::2], strict=True):
         pd.testing.assert_frame_equal(before, after)
@@ -130,11 +134,21 @@ def test_suppressed_people_and_a_class_that_is_lost() -> None:
         return part[part["target"] == "class 0"]
 
     utility = measure(table(Task.CLASSIFICATION), Task.CLASSIFICATION, only_class_0)
-    assert (
-        utility.rows == 400 and utility.rows_trained_before == (300,) * 4 and utility.rows_trained_after == (150,) * 4
-    )
+    assert utility.rows == 400
+    assert utility.rows_trained_before == (300,) * 4
+    assert utility.rows_trained_after == (150,) * 4
     assert utility.metrics["accuracy"].after.mean == 0.5
     assert utility.metrics["roc_auc"].after.mean == 0.5
+
+
+def test_a_class_that_only_the_test_part_holds_counts_as_missed() -> None:
+    frame = table(Task.CLASSIFICATION, 80).assign(target="common")
+    frame.loc[7, "target"] = "rare"
+    metrics = measure(frame, Task.CLASSIFICATION).metrics
+    assert sorted(metrics["balanced_accuracy"].before.per_fold) == [0.5, 1, 1, 1]  # type: ignore[type-var]
+    auc = metrics["roc_auc"].before
+    assert set(auc.per_fold) == {0.5, None}
+    assert auc.mean is None
 
 
 def test_a_table_of_nobody_is_no_silent_pass() -> None:
@@ -179,7 +193,8 @@ def test_the_interval_by_hand() -> None:
     result = estimate([0.80, 0.82, 0.84, 0.90])
     reach = 3.182446305 * math.sqrt((1 / 4 + 1 / 3) * 0.0056 / 3)
     assert result.mean == pytest.approx(0.84)
-    assert result.low == pytest.approx(0.84 - reach) and result.high == pytest.approx(0.84 + reach)
+    assert result.low == pytest.approx(0.84 - reach)
+    assert result.high == pytest.approx(0.84 + reach)
     assert result.per_fold == (0.80, 0.82, 0.84, 0.90)
 
 

@@ -1,0 +1,367 @@
+"""DuckDB counts, joins and writes the same whatever the order of rows, the number of threads, the names of columns."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.encoding import count_cells, learn_domain
+from anon_pipeline.anonymize.recode import shown_table
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.errors import InputError
+from anon_pipeline.learning.cells import folds_of_sample, guided_cells
+from anon_pipeline.learning.guide import task_of, train
+from anon_pipeline.spec import ColumnType, ReleaseSpec
+from anon_pipeline.tables import Cells, Domain
+from anon_pipeline_tests.people import random_frame, write_spec
+
+QI = "quasi_identifier"
+CATEGORY, NUMBER = ColumnType.CATEGORICAL, ColumnType.NUMERIC
+
+
+def people(n: int, seed: int = 0, kinds: dict[str, str] | None = None) -> pd.DataFrame:
+    generator = np.random.default_rng(seed)
+    frame = random_frame(
+        generator, n, kinds or {"age": "whole", "born": "date", "city": "text", "income": "tenths"}, 8, 0.05
+    )
+    return frame.assign(t=np.where(generator.random(n) < 0.4, "ill", "well"))
+
+
+def stored(
+    engine: DuckDBEngine, folder: Path, table: pa.Table | pd.DataFrame, roles: dict[str, Any] | None = None, k: int = 2
+) -> tuple[ReleaseSpec, Path, dict[str, ColumnType]]:
+    """The spec, the stored table and its types; every column but `t` is a quasi-identifier where nothing is said."""
+    table = pa.Table.from_pandas(table, preserve_index=False) if isinstance(table, pd.DataFrame) else table
+    pq.write_table(table, folder / "people.parquet")
+    roles = {name: QI for name in table.column_names if name != "t"} | {"t": "sensitive"} | (roles or {})
+    spec = write_spec(folder, roles, "people.parquet", k=k)
+    facts = engine.store_source(spec, folder / "stored.parquet")
+    return spec, folder / "stored.parquet", facts.types()
+
+
+def counted(
+    engine: DuckDBEngine, spec: ReleaseSpec, table: Path, types: dict[str, ColumnType]
+) -> tuple[tuple[Domain, ...], Cells]:
+    """Cells with the number of people as guidance."""
+    domains = engine.domains(table, {name: types[name] for name in spec.quasi_identifiers})
+    key = np.concatenate([batch.key for batch in engine.batches(table, spec, types, domains)])
+    distinct, counts = np.unique(key, axis=0, return_counts=True)
+    return domains, engine.cells(domains, distinct, counts.astype(np.int64), counts[:, None].astype(np.int64))
+
+
+def released(
+    engine: DuckDBEngine, folder: Path, table: pa.Table | pd.DataFrame, form: str = "value", k: int = 2, **more: Any
+) -> pa.Table:
+    """The whole way of a table through the engine, guided by nothing."""
+    spec, place, types = stored(engine, folder, table, k=k)
+    domains, cells = counted(engine, spec, place, types)
+    tree = AnonymizerTree(k=k, **more).fit_cells(cells)
+    shown = shown_table(tree.summaries_, form)
+    engine.write_release(
+        place, domains, cells, tree.partition_.apply(cells.codes), shown, spec.released, folder / "data.parquet"
+    )
+    return pq.read_table(folder / "data.parquet")
+
+
+# ------------------------------------------------------------------ cells
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_engines_cells_are_the_cells_of_the_frame(engine: DuckDBEngine, tmp_path: Path, seed: int) -> None:
+    kinds = {
+        "age": "whole",
+        "key": "huge",
+        "income": "near_unique",
+        "city": "text",
+        "smoker": "boolean",
+        "x": "unknown",
+    }
+    frame = people(500, seed, kinds).replace({"city": {"": " "}})  # an empty text of a source is a missing value
+    spec, place, types = stored(engine, tmp_path, frame, roles={"x": {"role": QI, "type": "numeric"}})
+    _, ours = counted(engine, spec, place, types)
+    learned = [learn_domain(name, frame[name]) for name in spec.quasi_identifiers]
+    codes = np.stack([code for _, code in learned], axis=1)
+    theirs, _ = count_cells(tuple(domain for domain, _ in learned), codes, np.zeros((500, 1)))
+    assert (ours.codes == theirs.codes).all()
+    assert (ours.counts == theirs.counts).all()
+    for one, other in zip(ours.domains, theirs.domains, strict=True):
+        told = [text.lower() for text in other.values] if one.storage == "BOOLEAN" else other.values
+        assert list(one.values) == list(told)
+        assert (one.counts == other.counts).all()
+        assert one.type is other.type
+
+
+def test_dates_are_counted_as_days_and_moments_as_microseconds(engine: DuckDBEngine, tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "day": [date(1969, 12, 31), date(1970, 1, 2), None, date(1970, 1, 2)],
+            "moment": [datetime(1970, 1, 1, 0, 0, 1), None, datetime(1969, 12, 31, 23, 59, 59), None],
+            "t": ["a", "b", "a", "b"],
+        }
+    )
+    spec, place, types = stored(engine, tmp_path, table)
+    domains, cells = counted(engine, spec, place, types)
+    assert domains[0].values.tolist() == [-1, 1]
+    assert domains[1].values.tolist() == [-1_000_000, 1_000_000]
+    assert domains[0].counts.tolist() == [1, 1, 2]
+    assert cells.n == 4
+
+
+def test_a_table_of_many_wide_columns_has_keys_in_several_parts(engine: DuckDBEngine, tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame({f"x{i}": generator.integers(-(2**30), 2**30, 300) for i in range(5)})
+    frame["y"] = generator.choice([-(10**17), 10**17, 3], 300)
+    frame = frame.sample(600, replace=True, random_state=1).reset_index(drop=True)
+    spec, place, types = stored(engine, tmp_path, frame.assign(t=["a", "b"] * 300))
+    domains, cells = counted(engine, spec, place, types)
+    values = np.stack([domain.values[code - 1] for domain, code in zip(domains, cells.codes.T, strict=True)], axis=1)
+    expected = frame.groupby(list(frame)).size()
+    assert dict(zip(map(tuple, values.tolist()), cells.counts.tolist(), strict=True)) == expected.to_dict()
+    table = released(engine, tmp_path, frame.assign(t=["a", "b"] * 300), k=20)
+    assert table.num_rows == 600
+
+
+# ------------------------------------------------------------------ content hash
+
+VALUES = st.one_of(st.none(), st.integers(-3, 3), st.just(10))
+TEXTS = st.one_of(st.none(), st.sampled_from(["", "-", "1:a", "a", "a1:", "é", "a\nb", "NULL", "0:"]))
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(VALUES, TEXTS, TEXTS), min_size=1, max_size=6), st.randoms(), st.data())
+def test_the_content_hash_is_blind_to_order_and_to_nothing_else(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[Any, ...]], random: Any, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("hash")
+    engine = DuckDBEngine(folder, threads=1)
+
+    def of(rows: list[tuple[Any, ...]], names: str = "abc", kind: str = "int64") -> str:
+        columns = list(zip(*rows, strict=True))
+        arrays = [
+            pa.array(columns[0], getattr(pa, kind)()),
+            pa.array(columns[1], pa.string()),
+            pa.array(columns[2], pa.string()),
+        ]
+        pq.write_table(pa.table(arrays, names=list(names)), folder / "x.parquet")
+        number, content = engine.content_hash(folder / "x.parquet")
+        assert number == len(rows)
+        return content
+
+    before = of(rows)
+    shuffled = list(rows)
+    random.shuffle(shuffled)
+    assert of(shuffled) == before
+    assert of(rows, "abd") != before
+    assert of(rows, "abc", "int32") != before
+    assert of([*rows, rows[0]]) != before  # a double counts
+    place, column = data.draw(st.integers(0, len(rows) - 1)), data.draw(st.integers(0, 2))
+    other = data.draw((VALUES if column == 0 else TEXTS).filter(lambda value: value != rows[place][column]))
+    changed = list(rows)
+    changed[place] = (*rows[place][:column], other, *rows[place][column + 1 :])
+    assert (of(changed) == before) == (sorted(map(repr, changed)) == sorted(map(repr, rows)))
+
+
+def test_two_rows_that_swap_a_value_have_another_hash(engine: DuckDBEngine, tmp_path: Path) -> None:
+    hashes = set()
+    for name, cities in (("a", ["Ulm", "Bonn"]), ("b", ["Bonn", "Ulm"])):
+        pq.write_table(pa.table({"age": [1, 2], "city": cities}), tmp_path / f"{name}.parquet")
+        hashes.add(engine.content_hash(tmp_path / f"{name}.parquet")[1])
+    assert len(hashes) == 2
+
+
+# ------------------------------------------------------------------ release
+
+TYPED = pa.table(
+    {
+        "flag": pa.array([True, True, False, False, True, True, None, None]),
+        "small": pa.array([1, 1, 2, 2, 127, 127, None, None], pa.int8()),
+        "unsigned": pa.array([1, 1, 2, 2, 2**32 - 1, 2**32 - 1, 3, 3], pa.uint32()),
+        "day": pa.array([date(2020, 2, 29)] * 4 + [date(1969, 7, 20)] * 4),
+        "moment": pa.array([datetime(2020, 2, 29, 12, 30)] * 4 + [datetime(1969, 7, 20)] * 4, pa.timestamp("us")),
+        "price": pa.array([Decimal("0.10")] * 4 + [Decimal("-1234.55")] * 4, pa.decimal128(12, 2)),
+        "single": pa.array([0.1] * 4 + [2.5] * 4, pa.float32()),
+        "text": pa.array(["007", "007", "a", "a", "é", "é", None, None]),
+        "time": pa.array([1_000_000] * 8, pa.time64("us")),
+        "t": ["a", "b"] * 4,
+    }
+)
+
+
+def test_a_release_has_the_column_types_of_its_source(engine: DuckDBEngine, tmp_path: Path) -> None:
+    table = released(engine, tmp_path, TYPED, spread=1.0)
+    assert table.schema.names == TYPED.schema.names
+    assert table.schema.types == TYPED.schema.types
+    assert sorted(map(repr, table.to_pylist())) == sorted(map(repr, TYPED.to_pylist()))  # classes of two equal people
+
+
+def test_ranges_of_every_type_are_texts(engine: DuckDBEngine, tmp_path: Path) -> None:
+    table = released(engine, tmp_path, TYPED, form="range", k=8)
+    assert table["flag"].to_pylist() == ["{missing, false, true}"] * 8
+    assert table["small"].to_pylist() == ["[1, 127] or missing"] * 8 or table["small"][0].as_py().endswith("or missing")
+    assert table["text"].to_pylist() == ["{missing, 007, a, é}"] * 8
+    assert table["t"].to_pylist() == ["a"] * 4 + ["b"] * 4
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "grid", "expected"),
+    [
+        ([127] * 2, pa.int8(), 50, [150] * 2),
+        ([255] * 2, pa.uint8(), 100, [300] * 2),
+        ([Decimal("99.9")] * 2, pa.decimal128(3, 1), 10, [100.0] * 2),
+        ([1, 4], pa.int32(), 0.5, [2.5, 2.5]),
+        ([1, 4], pa.int32(), 1, [2, 2]),
+    ],
+)
+def test_a_rounded_number_wraps_around_or_is_rounded_twice_where_its_type_is_too_small(
+    engine: DuckDBEngine, tmp_path: Path, values: list[Any], kind: pa.DataType, grid: float, expected: list[Any]
+) -> None:
+    table = pa.table({"x": pa.array(values, kind), "t": ["a", "b"]})
+    assert released(engine, tmp_path, table, grids={"x": grid})["x"].to_pylist() == expected
+
+
+ODD_NAMES = ["a b", 'q"uote', "Łódź", "select", "class", "value", "source", "person", "shown", "people", "count"]
+ODD_NAMES += [
+    "class_size",
+    "key0",
+    "row_hash",
+    "codes0",
+    "known",
+    "class_of_cell",
+    "a'b",
+    "a,b",
+    "*",
+    "-- x",
+    "a;b",
+    "x%s",
+]
+
+
+def test_a_column_has_a_name_of_our_own(engine: DuckDBEngine, tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    columns = {name: generator.integers(0, 2, 200).astype(str if i % 2 else int) for i, name in enumerate(ODD_NAMES)}
+    columns["far apart"] = generator.choice([0, 10**15], 200)  # a dictionary of codes, not a dense run
+    frame = pd.DataFrame(columns).assign(t=["a", "b"] * 100)
+    table = released(engine, tmp_path, frame, k=5)
+    assert table.column_names == list(frame)
+    assert table.num_rows == 200
+    spec, place, types = stored(engine, tmp_path, frame)
+    counts = engine.classes(tmp_path / "data.parquet", spec.quasi_identifiers, ["t"])
+    assert counts.sizes.min() >= 5
+    assert list(counts.classes) == spec.quasi_identifiers
+    assert counts.sensitive["t"]["count"].sum() == 200
+    assert len(engine.sample(place, spec, types, 50).hash) == 50
+    assert {one.name: one.rows for one in engine.survey(place)} == dict.fromkeys(frame, 200)
+    assert engine.foreign_values(tmp_path / "data.parquet", place, ODD_NAMES) == dict.fromkeys(ODD_NAMES, 0)
+
+
+def test_the_order_of_the_release_tells_the_order_of_the_source(engine: DuckDBEngine, tmp_path: Path) -> None:
+    frame = people(300)
+    first = released(engine, tmp_path, frame, k=10)
+    shuffled = frame.sample(frac=1, random_state=3)
+    second = released(DuckDBEngine(tmp_path / "spill", threads=4), tmp_path, shuffled, k=10)
+    assert first.equals(second)
+    assert first.num_rows == 300
+
+
+def test_suppressed_people_are_released_or_others_lost(engine: DuckDBEngine, tmp_path: Path) -> None:
+    frame = people(300)
+    spec, place, types = stored(engine, tmp_path, frame)
+    domains, cells = counted(engine, spec, place, types)
+    tree = AnonymizerTree(k=10).fit_cells(cells)
+    group = tree.partition_.apply(cells.codes)
+    group[group == 3] = -1
+    shown = shown_table(tree.summaries_, "value")
+    engine.write_release(place, domains, cells, group, shown, spec.released, tmp_path / "data.parquet")
+    rows, _ = engine.content_hash(tmp_path / "data.parquet")
+    assert rows == 300 - tree.sizes_[3]
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 500), st.sampled_from([2, 7, 30]), st.sampled_from(["value", "range"]))
+def test_a_release_loses_no_row_and_has_k_of_a_kind(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, k: int, form: str
+) -> None:
+    folder = tmp_path_factory.mktemp("release")
+    names = ["whole", "date", "moment", "text", "near_unique", "boolean", "unknown", "huge", "tenths"]
+    chosen = np.random.default_rng(seed).choice(names, 3, replace=False)
+    frame = people(90, seed, {str(name): str(name) for name in chosen})
+    roles = [name for name in frame if name != "t"]
+    frame = frame.assign(**{name: frame[name].astype(float) for name in roles if name == "unknown"})
+    table = released(DuckDBEngine(folder, threads=2), folder, frame, form=form, k=k).to_pandas()
+    sizes = table.groupby(roles, dropna=False).size()
+    assert sizes.min() >= k
+    assert sizes.sum() == 90
+    assert (table["t"].value_counts() == frame["t"].value_counts()).all()
+
+
+def test_an_altered_release_is_not_noticed(engine: DuckDBEngine, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"age": [30] * 5 + [60] * 5, "t": ["a", "b"] * 5})
+    _, place, _ = stored(engine, tmp_path, frame)
+    pq.write_table(pa.Table.from_pandas(frame.replace({"t": {"b": "c"}, "age": {60: 61}})), tmp_path / "other.parquet")
+    assert engine.foreign_values(tmp_path / "other.parquet", place, ["age", "t"]) == {"age": 5, "t": 5}
+    assert engine.out_of_bounds(tmp_path / "other.parquet", {"age": [30, 60]}) == {"age": 5}
+    counts = engine.classes(tmp_path / "other.parquet", ["age"], ["t"])
+    assert sorted(counts.sizes.tolist()) == [5, 5]
+
+
+def test_duckdbs_own_words_leave_the_engine(engine: DuckDBEngine, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": ["Ottilie-W-HIV"]}), tmp_path / "x.parquet")
+    with pytest.raises(InputError) as error:
+        engine.domains(tmp_path / "x.parquet", {"x": NUMBER})
+    assert "Ottilie" not in str(error.value)
+    with pytest.raises(InputError):
+        engine.columns(tmp_path / "absent.parquet")
+
+
+# ------------------------------------------------------------------ guidance
+
+
+def guided(engine: DuckDBEngine, folder: Path, frame: pd.DataFrame, model: str, target: str) -> Cells:
+    folder.mkdir()
+    frame.to_csv(folder / "people.csv", index=False)
+    said = {"age": QI, "city": {"role": QI, "type": "categorical"}, "income": "insensitive", "t": "sensitive"}
+    guide = {"model": model, "sample": 1_500, "folds": 3}
+    spec = write_spec(folder, said, "people.csv", k=10, target=target, guide=guide)
+    table = folder / "stored.parquet"
+    types = engine.store_source(spec, table).types()
+    sample = engine.sample(table, spec, types, spec.guide.sample)
+    assert (np.diff(sample.hash) >= 0).all()
+    folds, guide_used = folds_of_sample(sample.hash, spec.guide)
+    features = {name: types[name] for name in spec.features}
+    trained = train(sample.features, sample.target, guide_used, task_of(types[target]), features, spec.seed, folds)
+    return guided_cells(engine, table, spec, types, trained, sample.hash)
+
+
+@pytest.mark.parametrize(
+    ("model", "target"), [("gradient_boosting", "t"), ("linear", "t"), ("decision_tree", "income")]
+)
+def test_guidance_moves_with_the_order_of_rows_or_the_number_of_threads(
+    tmp_path: Path, model: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from anon_pipeline.engine import duckdb
+
+    frame = people(2_000, 5, {"age": "whole", "city": "text", "income": "near_unique"})
+    frame["city"] = frame["city"].replace({"a\nb": "ab", "": "Ulm"})
+    frame["income"] = frame["income"].fillna(1e6).round(2)
+    frame = pd.concat([frame, frame.head(30)])  # doubles, too
+    once = guided(DuckDBEngine(tmp_path, threads=1), tmp_path / "one", frame, model, target)
+    monkeypatch.setattr(duckdb, "BATCH_ROWS", 300)
+    shuffled = frame.sample(frac=1, random_state=1)
+    twice = guided(DuckDBEngine(tmp_path, threads=4), tmp_path / "two", shuffled, model, target)
+    for part in ("codes", "counts", "guidance"):
+        assert (getattr(once, part) == getattr(twice, part)).all()
+    assert once.n == 2_030
+    assert len(np.unique(once.mean_guidance().round(6))) > 5
+    first, second = (AnonymizerTree(k=10).fit_cells(cells) for cells in (once, twice))
+    pd.testing.assert_frame_equal(first.classes_, second.classes_)
