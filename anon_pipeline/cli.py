@@ -213,7 +213,7 @@ def ui(port: Annotated[int, typer.Option(help="Port on the loopback address.")] 
     }
     os.chdir(folder)  # else Dagster warns of a dagster.yaml in the folder we are in, which says the same
     quietly = [sys.executable, "-W", "ignore:Function `dev_command` is superseded", "-m", "dagster", "dev"]
-    os.execve(  # noqa: S606: no shell is what we want
+    os.execve(  # noqa: S606 (no shell is what we want)
         sys.executable,
         [*quietly, "-h", "127.0.0.1", "-p", str(port), "-d", str(here), "-m", "anon_pipeline.definitions"],
         environment,

@@ -74,8 +74,8 @@ def _answer(question: Question, source: Any) -> Answer:
         crashed = _raised(result.exception_info)
         observed = result.result.get("observed_value") if result.result else None
         passed = result.success is True and not crashed
-        # An empty table of aggregates answers every question with yes, and so none.
-        if passed and question.table.empty:
+        # An empty table of aggregates answers every question with yes, and so none; gaps are passed over.
+        if question.table.empty or question.table.isna().any(axis=None):
             passed, crashed = False, True
     except Exception:  # whatever went wrong, the check has not passed; the text might quote a value
         observed, passed, crashed = None, False, True

@@ -25,7 +25,7 @@ def settings(storage: str) -> dict[str, Any]:
                 "tag_concurrency_limits": [
                     {"key": DATASET_TAG, "limit": 1, "value": {"applyLimitPerUniqueValue": True}}
                 ],
-            }
+            },
         },
         # A run whose process was killed stays "started" and holds up its dataset's queue until it counts as too long.
         "run_monitoring": {
@@ -53,4 +53,5 @@ def dagster_home(home: Home) -> Path:
 
 def open_instance(home: Home) -> dg.DagsterInstance:
     """The instance whose runs the UI shows."""
-    return dg.DagsterInstance.from_config(str(dagster_home(home)))
+    with home.lock("dagster"):  # two processes must not create the schemas at once
+        return dg.DagsterInstance.from_config(str(dagster_home(home)))

@@ -98,9 +98,9 @@ class Stages:
             text = (folder / RECORD).read_text()
         except OSError:
             raise InputError(f"{name}: has not been made yet; {again}") from None
-        record = json.loads(text)
         if hashlib.sha256(text.encode()).hexdigest() != identity:
             raise InputError(f"{name}: its record was altered; {again}")
+        record = json.loads(text)
         if record["spec"] != self._spec.policy_hash:
             raise InputError(f"{name}: was made under another spec; {again}")
         if record["code"] != code_hash():

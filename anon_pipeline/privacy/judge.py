@@ -63,7 +63,9 @@ def statistics_of(counts: ClassCounts) -> ClassStatistics:
         sensitive[column] = Histogram(
             values=values_with_missing,
             counts=histogram(
-                *(np.asarray(part, dtype=np.int64) for part in (frame["class"], codes, frame["count"])),
+                np.asarray(frame["class"], dtype=np.int64),
+                np.asarray(codes, dtype=np.int64),
+                np.asarray(frame["count"], dtype=np.int64),
                 (len(counts.sizes), len(values_with_missing)),
             ),
             ordered=column in counts.ordered,

@@ -80,6 +80,5 @@ def finite(content: Any) -> Any:
         return {key: finite(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
         return [finite(value) for value in content]
-    if isinstance(content, float) and not np.isfinite(content):
-        return None
-    return content.item() if isinstance(content, np.generic) else content
+    content = content.item() if isinstance(content, np.generic) else content
+    return None if isinstance(content, float) and not np.isfinite(content) else content

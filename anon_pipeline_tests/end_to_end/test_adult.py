@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ ADULT = Path(__file__).parents[2] / "data" / "adult"
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     home = tmp_path_factory.mktemp("home")
     with subprocess.Popen(
         [Path(sys.executable).with_name("anon-pipeline"), "run", ADULT, "--json"],
@@ -31,7 +30,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     ) as process:
         stdout, stderr = process.communicate(timeout=2 * harness.PATIENCE)
     assert process.returncode == 0, stderr
-    yield json.loads(stdout)
+    return json.loads(stdout)
 
 
 @pytest.fixture(scope="module")
@@ -116,11 +115,11 @@ def test_the_class_table_counts_everyone_and_its_ranges_contain_what_is_shown(
     release: Path, data: pd.DataFrame, spec: ReleaseSpec
 ) -> None:
     classes = pd.read_parquet(release / "classes.parquet")
-    assert classes["size"].sum() == len(data)
+    assert classes["class_size"].sum() == len(data)
     for column in ("age", "hours_per_week"):
         low, high = classes[f"{column}_low"], classes[f"{column}_high"]
         assert (low <= classes[column]).all()
         assert (classes[column] <= high).all()
     for column in set(spec.quasi_identifiers) - {"age", "hours_per_week"}:
-        shown = zip(classes[column], classes[f"{column}_set"], strict=True)
+        shown = zip(classes[column], classes[f"{column}_values"], strict=True)
         assert all(value is None or value in values for value, values in shown)

@@ -1,9 +1,11 @@
 """Two commands at once share a home without harm."""
 
 import json
+from pathlib import Path
 
 import pytest
 
+from anon_pipeline.home import Home
 from anon_pipeline.release import ledger
 from anon_pipeline_tests.end_to_end.harness import Command, Place, people, policy, write_dataset
 from anon_pipeline_tests.end_to_end.test_kill import mlflow_states, whole
@@ -26,3 +28,12 @@ def test_two_runs_at_once_keep_one_ledger(fresh: Place, second: str) -> None:
     assert ledger.verify(home) == []
     assert all(whole(home.releases / dataset / version) for dataset, version in versions)
     assert set(mlflow_states(home)) == {"FINISHED"}
+
+
+def test_two_first_runs_in_a_new_home(folder: Path) -> None:
+    """The schemas of Dagster's and MLflow's databases are created once, by whoever comes first."""
+    home = Home(folder / "home")
+    datasets = [write_dataset(folder / name, spec=policy(name)) for name in ("people", "others")]
+    ended = [one.ended() for one in [Command("run", dataset, home=home.root) for dataset in datasets]]
+    assert [one.exit_code for one in ended] == [0, 0], [one.said for one in ended]
+    assert ledger.verify(home) == []

@@ -49,7 +49,7 @@ def test_a_killed_run_leaves_no_half_release(published: Place, kill: Callable[[]
     assert all(whole(one) for one in visible)
     assert [entry.version for entry in ledger.read(home)] == [first]
     assert len(ledger.verify(home)) == folders
-    assert all("the ledger does not know this folder" in problem for problem in ledger.verify(home))
+    assert all("the ledger does not know it" in problem for problem in ledger.verify(home))
 
     after = published.run("--json")
 

@@ -148,9 +148,13 @@ def test_verify_finds_one_altered_byte(published: Place, name: str) -> None:
     ended = command("releases", "verify", home=published.home.root)
     assert ended.exit_code == 3
     assert f"people/{published.release.name}: {name} was altered" in ended.sentence
-    again = published.run()  # and a run does not lean on it
+
+
+def test_a_run_does_not_lean_on_a_release_that_was_altered(published: Place) -> None:
+    _one_byte_more(published.release / "classes.parquet")
+    again = published.run()
     assert again.exit_code == 3, again.said
-    assert "not what it was" in again.sentence
+    assert "not what it was: classes.parquet was altered" in again.sentence
 
 
 @pytest.mark.parametrize("name", ["data.parquet", "manifest.json"])
@@ -173,7 +177,7 @@ def test_verify_finds_an_added_folder(published: Place) -> None:
     (published.home.releases / "people" / "abcdefabcdef").mkdir()
     ended = command("releases", "verify", home=published.home.root)
     assert ended.exit_code == 3
-    assert "people/abcdefabcdef: the ledger does not know this folder" in ended.sentence
+    assert "people/abcdefabcdef: the ledger does not know it" in ended.sentence
 
 
 def test_releases_verify_with_json(published: Place) -> None:

@@ -1,0 +1,158 @@
+"""What Dagster loads: every dataset folder as a documented graph, and nothing hidden by a bad one."""
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import yaml
+
+from anon_pipeline.pipeline.assets import ASSETS
+from anon_pipeline.pipeline.build import build_definitions
+from anon_pipeline.pipeline.checks import build_checks
+from anon_pipeline.pipeline.instance import settings
+from anon_pipeline.pipeline.runtime import Runtime
+from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline_tests.end_to_end.harness import policy, write_dataset
+
+ROOT = Path(__file__).parents[2]
+Load = Callable[[Path], dg.Definitions]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data folder with two datasets."""
+    write_dataset(tmp_path / "people")
+    write_dataset(tmp_path / "others", spec=policy("others") | {"schedule": "30 4 * * *"})
+    return tmp_path
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    """Definitions of a data folder, with a home of their own."""
+    return lambda data: build_definitions(data=data, runtime=Runtime(home=str(tmp_path / "home")))
+
+
+def specs_of(definitions: dg.Definitions) -> dict[str, dg.AssetSpec]:
+    return {spec.key.to_user_string(): spec for spec in definitions.resolve_all_asset_specs()}
+
+
+def names(definitions: dg.Definitions) -> set[str]:
+    return set(specs_of(definitions))
+
+
+def test_every_dataset_of_this_repository_loads(load: Load) -> None:
+    definitions = load(ROOT / "data")
+    dg.Definitions.validate_loadable(definitions)
+    for folder in (ROOT / "data").iterdir():
+        assert {f"{folder.name}/{asset}" for asset in ASSETS} <= names(definitions)
+
+
+def test_every_asset_says_what_it_is_and_whose(load: Load) -> None:
+    for key, spec in specs_of(load(ROOT / "data")).items():
+        assert spec.description, key
+        assert spec.owners, key
+        assert spec.group_name == key.split("/")[0]
+        assert spec.kinds, key
+        assert spec.code_version, key
+
+
+def test_every_check_says_what_it_asks_and_blocks() -> None:
+    for file in (ROOT / "data").glob("*/release.yaml"):
+        for battery in build_checks(ReleaseSpec.load(file)):
+            for spec in battery.check_specs:
+                assert spec.description, spec.name
+                assert spec.blocking, spec.name
+
+
+def test_a_folder_more_is_a_graph_more(data: Path, load: Load) -> None:
+    definitions = load(data)
+    dg.Definitions.validate_loadable(definitions)
+    assert names(definitions) == {f"{dataset}/{asset}" for dataset in ("people", "others") for asset in ASSETS}
+    assert {job.name for job in definitions.jobs} == {"people_release", "others_release"}
+    assert {sensor.name for sensor in definitions.sensors} == {"people_source_sensor", "others_source_sensor"}
+    (schedule,) = definitions.schedules
+    assert (schedule.name, schedule.cron_schedule) == ("others_schedule", "30 4 * * *")
+    for dataset in ("people", "others"):
+        job = definitions.resolve_job_def(f"{dataset}_release")
+        assert {key.to_user_string() for key in job.asset_layer.executable_asset_keys} == {
+            f"{dataset}/{asset}" for asset in ASSETS
+        }
+        assert len(job.asset_layer.asset_graph.asset_check_keys) >= 8
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["dataset: [", "", "dataset: broken\n", "dataset: people\n"],
+    ids=["no yaml", "empty", "incomplete", "name taken and incomplete"],
+)
+def test_a_broken_spec_is_shown_and_does_not_hide_the_others(data: Path, text: str, load: Load) -> None:
+    (data / "broken-one").mkdir()
+    (data / "broken-one" / "release.yaml").write_text(text)
+    definitions = load(data)
+    dg.Definitions.validate_loadable(definitions)
+    assert names(definitions) >= {"people/release", "others/release", "broken_one/spec"}
+    shown = specs_of(definitions)["broken_one/spec"]
+    assert "release.yaml" in str(shown.description)
+
+
+def test_two_folders_of_one_name_are_told_apart(data: Path, load: Load) -> None:
+    write_dataset(data / "zz_copy", spec=policy("people"))
+    definitions = load(data)
+    dg.Definitions.validate_loadable(definitions)
+    assert "people stands in another folder too" in str(specs_of(definitions)["zz_copy/spec"].description)
+
+
+@pytest.mark.parametrize("folder", ["people", "others"])
+def test_a_broken_folder_with_the_name_of_a_dataset(data: Path, folder: str, load: Load) -> None:
+    (data / folder).rename(data / "moved")
+    (data / folder).mkdir()
+    (data / folder / "release.yaml").write_text("dataset: [")
+    definitions = load(data)
+    dg.Definitions.validate_loadable(definitions)
+    assert f"{folder}/spec" in names(definitions)
+
+
+def test_a_dataset_that_refers_to_nothing_but_its_spec_loads_without_its_source(data: Path, load: Load) -> None:
+    (data / "people" / "people.csv").unlink()
+    dg.Definitions.validate_loadable(load(data))
+
+
+def test_no_datasets_at_all(tmp_path: Path, load: Load) -> None:
+    dg.Definitions.validate_loadable(load(tmp_path))
+    dg.Definitions.validate_loadable(load(tmp_path / "none"))
+
+
+def test_the_settings_in_the_root_are_those_of_the_code() -> None:
+    assert yaml.safe_load((ROOT / "dagster.yaml").read_text()) == settings("var/private/dagster")
+
+
+def test_an_instance_starts_from_those_settings(tmp_path: Path) -> None:
+    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump(settings(str(tmp_path))))
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        assert not instance.telemetry_enabled
+        assert not instance.nux_enabled
+        assert instance.run_monitoring_enabled
+
+
+def test_the_workspace_names_a_module_that_loads_without_a_warning_of_ours(data: Path) -> None:
+    (module,) = [one["python_module"] for one in yaml.safe_load((ROOT / "workspace.yaml").read_text())["load_from"]]
+    home = data / "home"
+    loaded = subprocess.run(
+        [sys.executable, "-W", "always", "-c", f"import {module} as m; print(len(m.defs.resolve_all_asset_specs()))"],
+        cwd=ROOT,
+        env=os.environ | {"ANON_PIPELINE_DATA": str(data), "ANON_PIPELINE_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert loaded.returncode == 0, loaded.stderr
+    assert loaded.stdout.strip() == str(2 * len(ASSETS))
+    assert "anon_pipeline" not in loaded.stderr
+    assert "Dagster" not in loaded.stderr
+    assert "Superseded" not in loaded.stderr
+    assert stat.S_IMODE((home / "private").stat().st_mode) == 0o700

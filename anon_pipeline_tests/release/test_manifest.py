@@ -1,0 +1,105 @@
+"""The manifest's parts: what names a version, what does not, and numbers that JSON can hold."""
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from anon_pipeline.release import manifest
+from anon_pipeline.spec import ReleaseSpec
+
+
+def spec(**changes: object) -> ReleaseSpec:
+    return ReleaseSpec.model_validate(
+        {
+            "dataset": "people",
+            "source": {"path": "people.csv"},
+            "target": "ill",
+            "columns": {
+                "age": {"role": "quasi_identifier"},
+                "ill": {"role": "sensitive"},
+                "name": {"role": "identifier"},
+                "note": {"role": "exclude"},
+            },
+            "privacy": {"k_anonymity": {"k": 10}},
+        }
+        | changes
+    )
+
+
+HASHES = {"data.parquet": "aa", "classes.parquet": "bb"}
+
+
+def test_a_version_comes_from_what_went_in_and_what_came_out() -> None:
+    version = manifest.version_of("source", spec(), HASHES)
+    assert len(version) == 12
+    assert version == manifest.version_of("source", spec(), dict(reversed(HASHES.items())))
+    others = {
+        manifest.version_of("other", spec(), HASHES),
+        manifest.version_of("source", spec(seed=1), HASHES),
+        manifest.version_of("source", spec(privacy={"k_anonymity": {"k": 11}}), HASHES),
+        manifest.version_of("source", spec(), HASHES | {"data.parquet": "cc"}),
+        manifest.version_of("source", spec(), HASHES | {"classes.parquet": "cc"}),
+    }
+    assert len(others | {version}) == 6
+
+
+def test_when_a_release_is_made_and_where_its_source_lies_do_not_name_it() -> None:
+    moved = spec(schedule="0 3 * * *", source={"path": "elsewhere.csv"})
+    assert manifest.version_of("source", moved, HASHES) == manifest.version_of("source", spec(), HASHES)
+
+
+def test_lineage_names_released_columns_only() -> None:
+    assert manifest.lineage(spec()) == {"age": ["age"], "ill": ["ill"]}
+
+
+def test_the_code_hash_is_stable() -> None:
+    first = manifest.code_hash()
+    manifest.code_hash.cache_clear()
+    assert manifest.code_hash() == first
+    assert len(first) == 64
+
+
+def test_software_names_every_package_that_computes() -> None:
+    told = manifest.software()
+    assert set(told["packages"]) >= {"duckdb", "scikit-learn", "numpy", "pandas", "great-expectations"}
+    assert all(told["packages"].values())
+    json.dumps(told, allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    "sizes", [[1], [10], [10, 10, 11], [1, 2, 3, 4, 5, 9, 10, 19, 20, 49, 50, 99, 100, 199, 200, 499, 500, 999, 1000]]
+)
+def test_class_sizes_add_up(sizes: list[int]) -> None:
+    told = manifest.class_sizes(np.array(sizes, dtype=np.int64))
+    assert told["classes"] == len(sizes) == sum(group["classes"] for group in told["groups"])
+    assert sum(group["people"] for group in told["groups"]) == sum(sizes)
+    assert (told["smallest"], told["largest"]) == (min(sizes), max(sizes))
+    json.dumps(told, allow_nan=False)
+
+
+def test_the_groups_of_sizes_leave_no_gap() -> None:
+    told = manifest.class_sizes(np.arange(1, 1_200, dtype=np.int64))
+    ends = [group["size"].removesuffix(" or more").split("-") for group in told["groups"]]
+    numbers = [(int(one[0]), int(one[-1])) for one in ends]
+    assert all(end + 1 == start for (_, end), (start, _) in pairwise(numbers))
+    assert numbers[0][0] == 1
+
+
+def test_finite_makes_plain_data_that_json_can_hold() -> None:
+    told = manifest.finite(
+        {
+            "a": float("nan"),
+            "b": [np.inf, (1.5, -np.inf)],
+            "c": np.int64(3),
+            "d": np.float64("nan"),
+            "e": np.bool_(True),
+            "f": np.float32("inf"),
+            "g": "text",
+            "h": None,
+        }
+    )
+    assert json.loads(json.dumps(told, allow_nan=False)) == {
+        "a": None, "b": [None, [1.5, None]], "c": 3, "d": None, "e": True, "f": None, "g": "text", "h": None,
+    }  # fmt: skip
