@@ -53,7 +53,9 @@ class Home:
         """
         os.umask(0o077)  # what is not made public on purpose, no other user can read
         try:
-            self.root.mkdir(mode=0o755, parents=True, exist_ok=True)
+            if not self.root.exists():
+                self.root.mkdir(parents=True)
+                self.root.chmod(0o755)
             self.releases.mkdir(exist_ok=True)
             self.releases.chmod(0o755)
             self.private.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -192,17 +192,28 @@ def _suppress(
 
 
 def _nearest(mean: FloatArray, weight: FloatArray, asking: IntArray, width: int) -> tuple[IntArray, FloatArray]:
-    """The `width` cheapest partners of each asking class by Ward's cost, as pairs of shape (a * width, 2)."""
+    """The `width` cheapest partners of each asking class by Ward's cost, as pairs of shape (a * width, 2).
+
+    Candidates come from a matrix product, whose last bits depend on threads; which of them are the cheapest is decided
+    by costs that do not, a tie by the lower number.
+    """
     pairs, costs = [], []
     square = np.einsum("jo,jo->j", mean, mean)
-    for start in range(0, len(asking), 512):
-        some = asking[start : start + 512]
-        distance = square[some, None] + square[None, :] - 2 * np.einsum("ao,jo->aj", mean[some], mean)
-        cost = np.maximum(distance, 0) * (weight[some, None] * weight / (weight[some, None] + weight))
-        cost[np.arange(len(some)), some] = np.inf
-        near = np.argsort(cost, axis=1, kind="stable")[:, :width]
-        pairs.append(np.stack([np.repeat(some, width), near.ravel()], axis=1))
-        costs.append(np.take_along_axis(cost, near, axis=1).ravel())
+    for start in range(0, len(asking), 128):  # small enough for a cache
+        some = asking[start : start + 128]
+        rough = square[some, None] + square - 2 * (mean[some] @ mean.T)
+        rough *= weight[some, None] * weight / (weight[some, None] + weight)
+        rough[np.arange(len(some)), some] = np.inf
+        doubt = 1e-11 * weight[some] * (square[some] + square.max())
+        row, near = np.nonzero(rough <= (np.partition(rough, width - 1, axis=1)[:, width - 1] + doubt)[:, None])
+        own = some[row]
+        distance = square[own] + square[near] - 2 * np.einsum("po,po->p", mean[own], mean[near])
+        cost = np.maximum(distance, 0) * (weight[own] * weight[near] / (weight[own] + weight[near]))
+        order = np.lexsort((cost, row))
+        first = np.searchsorted(row, np.arange(len(some)))
+        order = order[np.arange(len(order)) - first[row] < width]
+        pairs.append(np.stack([own[order], near[order]], axis=1))
+        costs.append(cost[order])
     return np.concatenate(pairs), np.concatenate(costs)
 
 

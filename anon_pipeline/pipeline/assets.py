@@ -44,6 +44,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
         "group_name": spec.dataset,
         "owners": [spec.owner or "team:data-stewards"],
         "code_version": manifest.code_hash()[:12],
+        "pool": spec.dataset,  # steps of one dataset go one after the other, whoever starts them
     }
 
     def key(name: str) -> dg.AssetKey:
@@ -68,10 +69,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             metadata={
                 "dagster/row_count": stored.rows,
                 "dagster/column_schema": dg.TableSchema(
-                    [
-                        dg.TableColumn(one.name, one.storage, f"{one.role}: {spec.columns[one.name].why or one.type}")
-                        for one in stored.columns
-                    ]
+                    [dg.TableColumn(one.name, one.storage, _role(spec, one.name)) for one in stored.columns]
                 ),
                 "source": spec.source.path,
                 "content_hash": stored.content_hash,
@@ -112,7 +110,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
         **common,
         deps=[key("raw_data"), key("trained_model")],
         kinds={"scikitlearn", "duckdb"},
-        description="What M says of everyone, summed per distinct quasi-identifier tuple (cell). Private.",
+        description="What the model says of everyone, summed per distinct quasi-identifier tuple (cell). Private.",
     )
     def predictions(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "predictions") as noted:
@@ -135,7 +133,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
         **common,
         deps=[key("raw_data"), key("predictions")],
         kinds={"scikitlearn"},
-        description="The decision tree that puts at least k people who look alike, also to M, into a class. Private.",
+        description="The decision tree that puts at least k people who look alike, also to the model, into a class. Private.",
     )
     def anonymizer_tree(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "anonymizer_tree") as noted:
@@ -385,7 +383,12 @@ def _risk(classes: ClassStatistics, sampling_fraction: float | None) -> dict[str
 
 
 def _schema(spec: ReleaseSpec, columns: dict[str, str]) -> dg.TableSchema:
-    return dg.TableSchema([dg.TableColumn(name, columns[name], str(spec.columns[name].role)) for name in spec.released])
+    return dg.TableSchema([dg.TableColumn(name, columns[name], _role(spec, name)) for name in spec.released])
+
+
+def _role(spec: ReleaseSpec, name: str) -> str:
+    column = spec.columns[name]
+    return f"{column.role}: {column.why}" if column.why else str(column.role)
 
 
 def _lineage(spec: ReleaseSpec, upstream: dg.AssetKey) -> dg.TableColumnLineage:
@@ -399,10 +402,17 @@ def _lineage(spec: ReleaseSpec, upstream: dg.AssetKey) -> dg.TableColumnLineage:
 
 def _size_metadata(sizes: dict[str, Any]) -> dict[str, Any]:
     picture = base64.b64encode(class_size_chart(sizes["groups"]).encode()).decode()
+    people = sum(group["people"] for group in sizes["groups"])
+    rows = ["| people in the class | share of all |", "|---|---|"]
+    for group in sizes["groups"]:
+        if group["people"]:
+            share = group["people"] / people
+            rows.append(f"| {group['size']} | {'█' * max(1, round(20 * share))} {share:.1%} |")
     return {
         "classes": sizes["classes"],
         "smallest_class": sizes["smallest"],
-        "class_sizes": dg.MetadataValue.md(
+        "class_sizes": dg.MetadataValue.md("\n".join(rows)),  # short enough for Dagster to show it inline
+        "class_sizes_picture": dg.MetadataValue.md(
             f"![people by the size of their class](data:image/svg+xml;base64,{picture})"
         ),
     }
@@ -417,4 +427,4 @@ def _utility_metadata(facts: dict[str, Any]) -> dict[str, Any]:
             continue
         interval = "" if difference["low"] is None else f" ({difference['low']:+.4f} to {difference['high']:+.4f})"
         rows.append(f"| {metric} | {before['mean']:.4f} | {after['mean']:.4f} | {difference['mean']:+.4f}{interval} |")
-    return {"accuracy": dg.MetadataValue.md("\n".join(rows)), "utility_rows": facts["rows"]}
+    return {"scores": dg.MetadataValue.md("\n".join(rows)), "people_scored": facts["rows"]}

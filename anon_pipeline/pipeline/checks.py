@@ -90,7 +90,7 @@ def raw_questions(spec: ReleaseSpec, stored: SourceFacts) -> list[Question]:
         ),
         Question(
             "has_no_person_twice",
-            "rows that share their identifier with another row: none",
+            "no row shares its identifier with another",
             "ExpectColumnMaxToBeBetween",
             {"column": "duplicate_persons", "max_value": 0},
             totals,
@@ -147,14 +147,14 @@ def candidate_questions(
         ),
         Question(
             "has_values_of_the_source",
-            "rows with a value that the source does not hold: none",
+            "no released row holds a value that the source does not",
             "ExpectColumnMaxToBeBetween",
             {"column": "rows", "max_value": 0},
             foreign,
         ),
         Question(
             "accounts_for_every_row",
-            "released and suppressed rows differ from the source's rows by: 0",
+            "released and suppressed rows add up to the source's rows",
             "ExpectColumnMaxToBeBetween",
             {"column": "unaccounted", "max_value": 0},
             pd.DataFrame({"unaccounted": [abs(stored.rows - released - suppressed)]}),
@@ -219,6 +219,7 @@ def build_checks(spec: ReleaseSpec) -> list[dg.AssetChecksDefinition]:
 
     @dg.multi_asset_check(
         name=f"{spec.dataset}_source_checks",
+        pool=spec.dataset,
         specs=[
             dg.AssetCheckSpec(name, asset=raw_key, blocking=True, description=description)
             for name, description in RAW_CHECKS.items()
@@ -238,6 +239,7 @@ def build_checks(spec: ReleaseSpec) -> list[dg.AssetChecksDefinition]:
 
     @dg.multi_asset_check(
         name=f"{spec.dataset}_candidate_checks",
+        pool=spec.dataset,
         specs=[
             dg.AssetCheckSpec(name, asset=candidate_key, blocking=True, description=CANDIDATE_CHECKS.get(name, DEMAND))
             for name in names
@@ -264,5 +266,5 @@ def _result(answer: Answer, asset: dg.AssetKey) -> dg.AssetCheckResult:
         asset_key=asset,
         check_name=answer.name,
         description=answer.sentence,
-        metadata={"demand": answer.demand, "measured": measured, "crashed": answer.crashed},
+        metadata={"demand": answer.demand, "measured": measured} | ({"crashed": True} if answer.crashed else {}),
     )

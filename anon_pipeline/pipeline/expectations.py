@@ -81,11 +81,11 @@ def _answer(question: Question, source: Any) -> Answer:
         observed, passed, crashed = None, False, True
     measured = question.measured if question.measured is not None else _plain(observed)
     if passed:
-        sentence = f"{question.demand}: {_shown(measured)}"
+        sentence = f"{question.demand}; measured {_shown(measured)}"
     elif crashed:
         sentence = f"the check crashed, which counts as failed (asked: {question.demand})"
     else:
-        sentence = f"{question.demand}, but measured: {_shown(measured)}" + (
+        sentence = f"{question.demand}, but measured {_shown(measured)}" + (
             f"; {question.remedy}" * bool(question.remedy)
         )
     return Answer(question.name, question.demand, measured, passed, crashed, sentence)

@@ -50,9 +50,9 @@ def test_released_columns_name_the_columns_they_come_from(
 def test_class_sizes_and_accuracy_are_shown(metadata: dict[str, dict[str, Any]]) -> None:
     for name in ("anonymizer_tree", "anonymized_table", "release"):
         assert metadata[name]["smallest_class"].value >= 10
-        assert metadata[name]["class_sizes"].value.startswith("![")
+        assert "10-19" in metadata[name]["class_sizes"].value
     for name in ("utility", "release"):
-        assert "| accuracy |" in metadata[name]["accuracy"].value
+        assert "| accuracy |" in metadata[name]["scores"].value
 
 
 def test_no_metadata_is_a_table_of_people(metadata: dict[str, dict[str, Any]]) -> None:
@@ -71,7 +71,6 @@ def test_all_checks_are_recorded_as_passed(template: Place) -> None:
     ]
     assert len(evaluations) >= 9
     assert all(one.passed and one.blocking for one in evaluations)
-    assert all(not one.metadata["crashed"].value for one in evaluations)
     assert all(one.metadata["measured"].value != "not measured" for one in evaluations)
 
 
