@@ -85,3 +85,13 @@ class Cells:
 def fixed_point(guidance: npt.NDArray[np.float64]) -> IntArray:
     """Guidance in units of `GUIDANCE_UNIT`, rounded half to even, same shape."""
     return np.rint(guidance / GUIDANCE_UNIT).astype(np.int64)
+
+
+def scale_of(guidance: npt.NDArray[np.float64]) -> float:
+    """A power of two that brings guidance to at most 1 in size, so that its unit of measure decides nothing.
+
+    Dividing by a power of two is exact; guidance within [-1, 1], as probabilities are, is left as it is unless all of
+    it is tiny.
+    """
+    largest = float(np.abs(guidance).max()) if guidance.size else 0.0
+    return 1.0 if largest == 0 or 2.0**-8 <= largest <= 1 else float(2.0 ** np.ceil(np.log2(largest)))

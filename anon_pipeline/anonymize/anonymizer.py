@@ -21,7 +21,7 @@ from anon_pipeline.privacy.census import PEOPLE, people_in_own_box
 from anon_pipeline.privacy.judge import judge
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.tables import Cells, Domain, IntArray
+from anon_pipeline.tables import Cells, Domain, IntArray, scale_of
 
 
 class AnonymizerTree(TransformerMixin, BaseEstimator):
@@ -104,6 +104,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         Refused
             If no grouping meets the demands.
         """
+        self._check_parameters()
         encoding.check_frame(X)
         if len(X) < self.k:
             raise InputError(f"the table has {len(X)} rows, fewer than k = {self.k}")
@@ -127,12 +128,11 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         people : the sensitive columns counted per cell; needed where there are demands on them
         census : the distinct tuples of the population (privacy/census.py); needed where there are demands on it
         """
-        if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 2:
-            raise InputError("k must be a whole number of at least 2")
+        self._check_parameters()
         if cells.n < self.k:
             raise InputError(f"the table has {cells.n} rows, fewer than k = {self.k}")
         for domain in cells.domains:
-            if not domain.ordered and len(domain.values) > 1000 and len(domain.values) > 0.5 * cells.n:
+            if not domain.ordered and len(domain.values) > max(30, 0.5 * cells.n):
                 raise InputError(
                     f"the column {domain.name} has {len(domain.values)} different texts in {cells.n} rows: nearly "
                     "everyone has a value of their own, so no class could show one; make it numeric, shorten it to a "
@@ -212,6 +212,17 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         self.n_features_in_ = len(self.domains_)
         return self
 
+    def _check_parameters(self) -> None:
+        if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 2:
+            raise InputError("k must be a whole number of at least 2")
+        if not (isinstance(self.spread, int | float) and np.isfinite(self.spread) and self.spread >= 0):
+            raise InputError("spread must be a number of at least 0")
+        if not (isinstance(self.suppression, int | float) and 0 <= self.suppression < 1):
+            raise InputError("suppression must be a share of the people, from 0 to below 1")
+        for name, allowed in (("orders", ("guidance", "both")), ("form", ("value", "range"))):
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} must be {' or '.join(allowed)}")
+
     def _check_fitted(self) -> None:
         if not hasattr(self, "partition_"):
             raise NotFittedError("this AnonymizerTree is not fitted yet; call fit first")
@@ -266,43 +277,56 @@ def _guidance(y: npt.ArrayLike | None, rows: int) -> npt.NDArray[np.float64]:
     if y is None:
         return np.zeros((rows, 1))
     given = np.asarray(y)
-    if len(given) != rows:
-        raise InputError(f"the guidance has {len(given)} rows, the table {rows}")
+    if given.ndim == 2 and given.shape[1] == 1:
+        given = given.ravel()
+    if given.ndim == 0 or len(given) != rows:
+        raise InputError(f"the guidance has {given.shape[0] if given.ndim else 1} rows, the table {rows}")
     if given.dtype.kind not in "fiub":
         labels = np.unique(given.astype(str))
         return np.asarray(given.astype(str)[:, None] == labels, dtype=np.float64)
     numbers: npt.NDArray[np.float64] = given.astype(np.float64).reshape(rows, -1)
     if not np.isfinite(numbers).all():
         raise InputError("the guidance holds infinity or missing values")
-    return numbers
+    return numbers / scale_of(numbers)
 
 
 def _restore(column: pd.Series, summary: recode.Summary, group: npt.NDArray[np.int64]) -> Any:
-    """Representatives in the column's own type; a nullable one where one is withheld."""
+    """What the class of each row shows, in the column's own type where that type can hold it."""
     if isinstance(summary, recode.CategorySummary):
-        originals: dict[str, Any] = {str(value): value for value in pd.unique(column.dropna())}
-        text = all(isinstance(value, str) for value in originals.values())
-        if pd.api.types.is_bool_dtype(column.dtype):
-            originals = {"True": True, "False": False}  # also the one that these rows do not hold
-        names = [None, *(originals.get(v, v) for v in summary.domain.values), recode.SUPPRESSED if text else None]
-        shown = np.array(names, dtype=object)[summary.representative[group]]
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            unknown = [value for value in pd.unique(shown) if not pd.isna(value) and value not in column.cat.categories]
-            return pd.Categorical(shown, categories=[*column.cat.categories, *unknown])
-        if pd.api.types.is_bool_dtype(column.dtype):
-            return shown.astype(bool) if all(one is not None for one in shown) else pd.array(shown, dtype="boolean")
-        return shown
+        return _restored_category(column, summary, group)
     values, withheld = summary.representative[group], summary.withheld[group]
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        moments = values.astype("datetime64[us]")
-        moments[withheld] = np.datetime64("NaT")
-        zone = getattr(column.dtype, "tz", None)
-        restored = pd.Series(moments)
-        return (restored if zone is None else restored.dt.tz_localize("UTC").dt.tz_convert(zone)).array
-    if isinstance(column.dtype, np.dtype):
-        if not withheld.any():
-            return values.astype(column.dtype)
+        moments: Any = pd.Series(np.where(withheld, np.datetime64("NaT"), values.astype("datetime64[us]")))
+        if getattr(column.dtype, "tz", None) is not None:
+            moments = moments.dt.tz_localize("UTC")
+        return moments.astype(column.dtype).array
+    if not isinstance(column.dtype, np.dtype):
+        nullable = pd.Series(values.tolist()).astype("Float64" if values.dtype.kind == "f" else "Int64")
+        return _typed(nullable.mask(withheld), column.dtype)
+    if withheld.any():
         return np.where(withheld, np.nan, values.astype(float))
-    nullable = pd.Series(values.tolist(), dtype=column.dtype)
-    nullable[withheld] = pd.NA
-    return nullable.array
+    fits = column.dtype.kind == "f" or np.array_equal(values.astype(column.dtype), values)
+    return values.astype(column.dtype) if fits else values
+
+
+def _restored_category(column: pd.Series, summary: recode.CategorySummary, group: npt.NDArray[np.int64]) -> Any:
+    known: Any = [True, False] if pd.api.types.is_bool_dtype(column.dtype) else pd.unique(column.dropna())
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        known = column.cat.categories
+    originals: dict[str, Any] = {str(value): value for value in known}
+    text = all(isinstance(value, str) for value in originals.values())
+    names = [None, *(originals.get(v, v) for v in summary.domain.values), recode.SUPPRESSED if text else None]
+    shown = pd.Series(names, dtype=object).to_numpy()[summary.representative[group]]
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        unknown = [value for value in pd.unique(shown) if value is not None and value not in known]
+        return pd.Categorical(shown, [*known, *unknown], ordered=column.cat.ordered and not unknown)
+    return shown if column.dtype == object else _typed(pd.Series(shown, dtype=object), column.dtype)
+
+
+def _typed(values: pd.Series, dtype: Any) -> Any:
+    """The values in a type, or as they are where it cannot hold them."""
+    try:
+        typed = values.astype("boolean" if pd.api.types.is_bool_dtype(dtype) and values.isna().any() else dtype)
+    except (TypeError, ValueError):
+        return values.array
+    return typed.array

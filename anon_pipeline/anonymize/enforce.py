@@ -117,6 +117,8 @@ def enforce(
         work.group = np.where(work.group >= 0, new[work.group], -1)
         if splitting:
             merged = _split(work, merged, holds)
+            if not suppressible:  # the table stays what it is, so what could not be split never can
+                merged[:] = False
 
 
 def _merge(work: Work, failing: BoolArray, merged: BoolArray, holds: Holds) -> tuple[IntArray, BoolArray]:

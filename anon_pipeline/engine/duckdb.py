@@ -144,15 +144,10 @@ class DuckDBEngine:
                     f"(SELECT {value} AS value, count(*) AS people FROM {relation} WHERE {value} IS NOT NULL "
                     "GROUP BY 1)",
                 )
-                patterns = {
-                    pattern: int(
-                        _one(
-                            connection,
-                            f"SELECT count(*) FROM {relation} WHERE regexp_full_match({value}::VARCHAR, {literal(regex)})",
-                        )[0]
-                    )
-                    for pattern, regex in PATTERNS.items()
-                }
+                patterns = {}
+                for pattern, regex in PATTERNS.items():
+                    fits = f"regexp_full_match({value}::VARCHAR, {literal(regex)})"
+                    patterns[pattern] = int(_one(connection, f"SELECT count(*) FROM {relation} WHERE {fits}")[0])
                 surveyed.append(
                     ColumnSurvey(name, storage, rows, known, distinct, numbers, codes, dates, alone, patterns)
                 )

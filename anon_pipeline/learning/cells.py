@@ -33,19 +33,21 @@ def guided_cells(
     types: dict[str, ColumnType],
     trained: TrainedGuide,
     sample: IntArray,
+    scale: float,
 ) -> Cells:
     """Count the cells of a table and sum the guidance of their people.
 
     Parameters
     ----------
     sample : ascending content hashes of the people M was trained on; everyone else is predicted by the full model
+    scale : guidance is counted in units of it (`tables.scale_of` of the model's own predictions)
     """
     domains = engine.domains(table, {name: types[name] for name in spec.quasi_identifiers})
     parts = []
     for batch in engine.batches(table, spec, types, domains):
         rank = np.minimum(np.searchsorted(sample, batch.hash, side="left"), len(sample) - 1)
         fold = np.where(sample[rank] == batch.hash, rank % spec.guide.folds, -1)
-        guidance = fixed_point(trained.guidance(batch.features, fold))
+        guidance = fixed_point(trained.guidance(batch.features, fold) / scale)
         parts.append(_summed(batch.key, np.ones(len(fold), dtype=np.int64), guidance))
         if len(parts) == 16:  # keep the pile small
             parts = [_merged(parts)]

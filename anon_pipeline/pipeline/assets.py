@@ -33,6 +33,7 @@ from anon_pipeline.release import manifest
 from anon_pipeline.release.charts import class_size_chart
 from anon_pipeline.release.publish import CLASSES, DATA, REPORT, publish
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
+from anon_pipeline.tables import scale_of
 
 ASSETS = ("raw_data", "trained_model", "predictions", "anonymizer_tree", "anonymized_table", "utility", "release")
 
@@ -99,7 +100,12 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 folds,
                 runtime.tracking().load_model,
             )
-            facts: dict[str, Any] = {"model": name_of(spec.guide.model), "people": len(people.target)}
+            said = trained.guidance(people.features, folds)
+            facts: dict[str, Any] = {
+                "model": name_of(spec.guide.model),
+                "people": len(people.target),
+                "scale": scale_of(said),
+            }
             with stages.store("trained_model", {"raw_data": raw}, facts) as folder:
                 (folder / "model.pickle").write_bytes(pickle.dumps(trained))
                 np.save(folder / "sample.npy", people.hash)
@@ -120,7 +126,13 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             types = SourceFacts.from_json(raw.facts).types()
             trained = pickle.loads((model.folder / "model.pickle").read_bytes())  # our own file, in our own zone
             cells = guided_cells(
-                runtime.engine(), raw.folder / DATA, spec, types, trained, np.load(model.folder / "sample.npy")
+                runtime.engine(),
+                raw.folder / DATA,
+                spec,
+                types,
+                trained,
+                np.load(model.folder / "sample.npy"),
+                model.facts["scale"],
             )
             facts = {"people": cells.n, "cells": len(cells.counts)}
             with stages.store("predictions", {"raw_data": raw, "trained_model": model}, facts) as folder:
@@ -133,7 +145,8 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
         **common,
         deps=[key("raw_data"), key("predictions")],
         kinds={"scikitlearn"},
-        description="The decision tree that puts at least k people who look alike, also to the model, into a class. Private.",
+        description="The decision tree that puts at least k people who look alike, also to the model, into a class. "
+        "Private.",
     )
     def anonymizer_tree(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "anonymizer_tree") as noted:

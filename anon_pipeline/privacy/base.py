@@ -38,7 +38,7 @@ class PrivacyModel(Demand):
     def demand(self) -> str:
         """The demand in words, for reports: "every class has at least 10 people"."""
 
-    def impossible(self, classes: ClassStatistics) -> str | None:
+    def impossible(self, classes: ClassStatistics) -> str | None:  # noqa: ARG002 (for subclasses)
         """Why no grouping of these people can meet the demand, where that is known; None otherwise.
 
         `classes` may be any grouping of the table, for example everybody in one class.

@@ -123,7 +123,8 @@ def pitman(classes: SizeFrequencies, sampling_fraction: float) -> PopulationUniq
     people in u classes, and joins a class of size j with probability (j - alpha) / (theta + i); 0 <= alpha < 1,
     theta > -alpha. So the log-likelihood of J classes is
 
-        l = sum_{i=1}^{J-1} ln(theta + i alpha) - sum_{i=1}^{n-1} ln(theta + i) + sum_j c_j sum_{i=1}^{j-1} ln(i - alpha)
+        l = sum_{i=1}^{J-1} ln(theta + i alpha) - sum_{i=1}^{n-1} ln(theta + i)
+            + sum_j c_j sum_{i=1}^{j-1} ln(i - alpha)
         dl/dtheta = sum_{i=1}^{J-1} 1 / (theta + i alpha) - sum_{i=1}^{n-1} 1 / (theta + i)
         dl/dalpha = sum_{i=1}^{J-1} i / (theta + i alpha) - sum_j c_j sum_{i=1}^{j-1} 1 / (i - alpha)
 

@@ -209,7 +209,7 @@ def describe(content: Mapping[str, Any]) -> Page:
     loss = _part(measured, "information_loss")
     sizes = _part(measured, "class_sizes")
     utility = _part(content, "utility")
-    scores = [_score(name, one, utility.get("folds")) for name, one in _part(utility, "metrics").items()]
+    scores = [_score(name, one) for name, one in _part(utility, "metrics").items()]
     risk = _part(measured, "risk") or _part(content, "risk")
     created, day = _times(content.get("created"))
     return Page(
@@ -364,7 +364,7 @@ def _utility_intro(utility: Mapping[str, Any]) -> str:
     return text
 
 
-def _score(metric: str, comparison: Any, folds: Any) -> Score:
+def _score(metric: str, comparison: Any) -> Score:
     name, meaning, form = METRICS.get(metric, (_plain_name(metric).capitalize(), "", "plain"))
     before, after, difference = (_part(comparison, when) for when in ("before", "after", "difference"))
     return Score(
@@ -686,11 +686,11 @@ def _share_chart(shares: Mapping[str, Any], title: str) -> Markup | None:
 
 def _breakable(name: str) -> Markup:
     """The name of a column, which a narrow page may break after an underscore."""
-    return Markup(str(escape(name)).replace("_", "_<wbr>"))  # escaped before
+    return Markup(str(escape(name)).replace("_", "_<wbr>"))  # noqa: S704 (escaped before)
 
 
 def _picture(chart: str) -> Markup:
-    return Markup(charts.inline(chart))  # charts escape what they are given
+    return Markup(charts.inline(chart))  # noqa: S704 (charts escape what they are given)
 
 
 def _in_order(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.errors import InputError
 from anon_pipeline_tests.people import Table, tables
 
-
 #: What anon_pipeline/anonymize/anonymizer.py does not do yet; take the mark away with the repair.
 awaited = pytest.mark.filterwarnings("default")
 

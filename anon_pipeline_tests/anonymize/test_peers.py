@@ -11,7 +11,6 @@ from sklearn.exceptions import NotFittedError
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.errors import InputError
 
-
 #: What anon_pipeline/anonymize/anonymizer.py does not do yet; take the mark away with the repair.
 awaited = pytest.mark.filterwarnings("default")
 

@@ -340,7 +340,7 @@ def guided(engine: DuckDBEngine, folder: Path, frame: pd.DataFrame, model: str, 
     folds, guide_used = folds_of_sample(sample.hash, spec.guide)
     features = {name: types[name] for name in spec.features}
     trained = train(sample.features, sample.target, guide_used, task_of(types[target]), features, spec.seed, folds)
-    return guided_cells(engine, table, spec, types, trained, sample.hash)
+    return guided_cells(engine, table, spec, types, trained, sample.hash, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -239,7 +239,8 @@ def test_the_page_has_every_section_in_order_with_the_verdict_first() -> None:
 
 def test_headings_never_skip_a_level() -> None:
     levels = [level for level, _ in read(manifest_content()).headings]
-    assert levels[0] == 1 and levels.count(1) == 1
+    assert levels[0] == 1
+    assert levels.count(1) == 1
     assert all(following <= level + 1 for level, following in itertools.pairwise(levels))
 
 
@@ -474,7 +475,8 @@ def test_risks_stand_before_and_after() -> None:
     text = read(manifest_content()).text
     assert "Chance to pick the right row, for the person easiest to find prosecutor, max 100 % 10 %" in text
     assert "People whose chance to be picked is above 20 % prosecutor 90.2 % 0 %" in text
-    assert "journalist" not in text and "marketer" not in text  # nothing to tell without a population
+    assert "journalist" not in text
+    assert "marketer" not in text
 
 
 def test_the_journalist_speaks_where_a_population_is_known() -> None:
@@ -516,7 +518,9 @@ def test_hashes_and_origin_are_there() -> None:
 
 def test_no_epsilon_is_ever_claimed() -> None:
     text = report.render(manifest_content()).lower()
-    assert "epsilon" not in text and "\u03b5" not in text and "differential" not in text
+    assert "epsilon" not in text
+    assert "\u03b5" not in text
+    assert "differential" not in text
 
 
 def test_the_same_manifest_gives_the_same_page() -> None:
