@@ -28,6 +28,10 @@ types: .venv/dev ## Type checking
 ui: .venv/runtime ## Dagster's web UI on loopback
 	$(BIN)/anon-pipeline ui
 
+bench: .venv/runtime ## What judging and enforcing cost, measured here
+	$(BIN)/python -m benchmarks.metrics
+	$(BIN)/python -m benchmarks.enforcement
+
 lock: ## Pin the requirements anew (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--no-strip-extras -q --extra build pyproject.toml -o requirements/runtime.txt

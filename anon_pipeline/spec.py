@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import itertools
 import json
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -30,6 +31,10 @@ PRIVACY_MODELS: dict[str, str] = {
     "k_map": "anon_pipeline.privacy.k_map:KMap",
     "delta_presence": "anon_pipeline.privacy.delta_presence:DeltaPresence",
 }
+
+
+#: Where k stands in a spec.
+K_PATH = "privacy.k_anonymity.k"
 
 
 class Strict(BaseModel):
@@ -123,6 +128,42 @@ class Suppression(Strict):
     limit: float = Field(default=0.0, ge=0, lt=1)  # share of the people
 
 
+#: The paths that a price list may vary: what is asked of the grouping. All else, the model among it, is done once.
+SWEPT = re.compile(r"privacy\.[^.]+\..+|suppression\.limit|guide\.(spread|orders)|columns\..+\.grid")
+
+
+class Frontier(Strict):
+    """The settings of a price list: every combination of these values in place of those that the spec states."""
+
+    k: tuple[int, ...] = ()
+    set_: dict[str, tuple[Any, ...]] = Field(
+        default={}, alias="set"
+    )  # by dotted path, as ReleaseSpec.replaced takes it
+
+    @model_validator(mode="after")
+    def _varies_something(self) -> Frontier:
+        if not self.k and not self.set_:
+            raise ValueError("names nothing to vary; for example {k: [5, 10, 25]}")
+        for path, values in self.set_.items():
+            if not SWEPT.fullmatch(path):
+                raise ValueError(
+                    f"{path}: is no path that a price list can vary, since the model is trained and people are counted "
+                    "once for all settings; those are privacy.<model>.<parameter>, suppression.limit, guide.spread, "
+                    "guide.orders and columns.<name>.grid"
+                )
+            if not values:
+                raise ValueError(f"{path}: has no values to vary over")
+        if self.k and K_PATH in self.set_:
+            raise ValueError(f"{K_PATH}: is varied twice; k is the same")
+        return self
+
+    def settings(self) -> list[dict[str, Any]]:
+        """The combinations, each a value by path, the last path varying fastest."""
+        varied = {**({K_PATH: self.k} if self.k else {}), **self.set_}
+        distinct = [dict.fromkeys(map(_hashable, values)) for values in varied.values()]
+        return [dict(zip(varied, values, strict=True)) for values in itertools.product(*distinct)]
+
+
 class Demand(Strict):
     """A demand on every equivalence class; `anon_pipeline.privacy` holds the models that say what it means."""
 
@@ -154,6 +195,7 @@ class ReleaseSpec(Strict):
     recode: Recode = Recode()
     utility: Utility = Utility()
     sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # the table's share of its population
+    frontier: Frontier | None = None
     schedule: str | None = None
     seed: int = Field(default=0, ge=0, lt=2**32)
 
@@ -203,6 +245,13 @@ class ReleaseSpec(Strict):
                     f"privacy.{demand.name}.column: {column!r} is no sensitive column; "
                     f"those are {', '.join(self.with_role(Role.SENSITIVE)) or 'none'}"
                 )
+        if self.frontier is not None:
+            one = self.model_copy(update={"frontier": None})
+            for setting in self.frontier.settings():
+                try:
+                    one.replaced(setting)
+                except InputError as error:
+                    raise ValueError(f"frontier: {error}") from None
         return self
 
     @classmethod
@@ -232,6 +281,39 @@ class ReleaseSpec(Strict):
         except ValidationError as error:
             raise InputError("; ".join(f"{path}: {sentence}" for sentence in _sentences(error))) from None
         object.__setattr__(spec, "_folder", path.parent.resolve())
+        return spec
+
+    def replaced(self, changes: Mapping[str, Any]) -> ReleaseSpec:
+        """The spec with other values at some places, validated again.
+
+        Parameters
+        ----------
+        changes
+            Values by dotted path into the spec as it is written: `guide.spread`, `privacy.t_closeness.t`, or, where a
+            model stands several times, `privacy.l_diversity.0.l`. What the spec does not write yet is added, a privacy
+            model too.
+
+        Raises
+        ------
+        InputError
+            For a path that does not exist, or a value that the spec cannot have.
+        """
+        content = _with_lists(self.model_dump(by_alias=True, exclude_unset=True, exclude={"privacy"}))
+        content["privacy"] = {}
+        for name in dict.fromkeys(demand.name for demand in self.privacy):
+            written = [
+                _with_lists(demand.model_dump(by_alias=True, exclude_unset=True))
+                for demand in self.privacy
+                if demand.name == name
+            ]
+            content["privacy"][name] = written if len(written) > 1 else written[0]
+        for path, value in changes.items():
+            _put(content, path, value)
+        try:
+            spec = ReleaseSpec.model_validate(content)
+        except ValidationError as error:
+            raise InputError("; ".join(_sentences(error))) from None
+        object.__setattr__(spec, "_folder", self._folder)
         return spec
 
     def with_role(self, *roles: Role) -> list[str]:
@@ -271,9 +353,11 @@ class ReleaseSpec(Strict):
         return (self._folder / self.source.path).resolve()
 
     def policy(self) -> dict[str, Any]:
-        """The spec as plain data, without what cannot change a release (when it runs, where its source lies)."""
+        """The spec as plain data, without what cannot change a release (when it runs, where its source lies, its price list)."""
         content = self.model_dump(
-            mode="json", by_alias=True, exclude={"schedule": True, "privacy": True, "source": {"path"}}
+            mode="json",
+            by_alias=True,
+            exclude={"schedule": True, "frontier": True, "privacy": True, "source": {"path"}},
         )
         content["privacy"] = [{"model": demand.name, **demand.model_dump(mode="json")} for demand in self.privacy]
         return content
@@ -282,6 +366,39 @@ class ReleaseSpec(Strict):
     def policy_hash(self) -> str:
         """SHA-256 of `policy()`, in hexadecimal."""
         return hashlib.sha256(json.dumps(self.policy(), sort_keys=True).encode()).hexdigest()
+
+
+def _put(content: dict[str, Any], path: str, value: Any) -> None:
+    """Set what stands at a dotted path; mappings on the way are made where they are absent."""
+    place: Any = content
+    *way, last = path.split(".")
+    for number, part in enumerate([*way, last]):
+        before = ".".join(way[:number])
+        if not part:
+            raise InputError(f"{path!r}: is no path into the spec; write one as privacy.k_anonymity.k")
+        if isinstance(place, list):
+            if not part.isdecimal() or int(part) >= len(place):
+                numbers = ", ".join(f"{before}.{one}" for one in range(len(place)))
+                raise InputError(f"{path}: {before} stands {len(place)} times; say which one: {numbers}")
+            part = int(part)  # type: ignore[assignment]
+        elif not isinstance(place, dict):
+            raise InputError(f"{path}: does not exist, since {before} is a single value; use the path {before}")
+        if number < len(way):
+            place = place[part] if isinstance(place, list) else place.setdefault(part, {})
+        else:
+            place[part] = value
+
+
+def _with_lists(value: Any) -> Any:
+    """Plain data with its tuples as lists, as YAML gives them."""
+    if isinstance(value, dict):
+        return {key: _with_lists(one) for key, one in value.items()}
+    return [_with_lists(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _hashable(value: Any) -> Any:
+    """A value of which equal ones can be found; lists become tuples."""
+    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
 
 
 class _PlainLoader(yaml.SafeLoader):

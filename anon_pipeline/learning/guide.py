@@ -262,7 +262,7 @@ def _quietly(
     )
 
 
-def _side_by_side(jobs: Sequence[Callable[[], T]]) -> list[T]:
+def side_by_side(jobs: Sequence[Callable[[], T]]) -> list[T]:
     """The results of the jobs, in order; several jobs at a time, each with one OpenMP and one BLAS thread."""
     from joblib import cpu_count  # type: ignore[import-untyped]
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
@@ -336,7 +336,7 @@ class FittedModel:
         frame = frame[list(self.features)]
         chunks = [frame.iloc[i : i + CHUNK].reset_index(drop=True) for i in range(0, len(frame), CHUNK)] or [frame]
         jobs = [lambda rows=rows: function(rows) for rows in chunks]
-        return _quietly("guide.model", self.name, "predict", lambda: np.concatenate(_side_by_side(jobs)))
+        return _quietly("guide.model", self.name, "predict", lambda: np.concatenate(side_by_side(jobs)))
 
 
 @dataclass(frozen=True)
@@ -451,7 +451,7 @@ def train(
     def fitted(rows: npt.NDArray[np.bool_]) -> FittedModel:
         return fit_model(name, prototype, frame.iloc[np.flatnonzero(rows)], values[rows], task, features, classes)
 
-    models = dict(zip(parts, _side_by_side([lambda rows=rows: fitted(rows) for rows in parts.values()]), strict=True))  # type: ignore[misc]
+    models = dict(zip(parts, side_by_side([lambda rows=rows: fitted(rows) for rows in parts.values()]), strict=True))  # type: ignore[misc]
     full = models.pop(None)
     if task is Task.CLASSIFICATION and guide.on == "probability" and not full.has_probabilities:
         raise InputError(f"guide.on: {name} gives no probabilities (predict_proba); use `on: label` with it")
@@ -486,7 +486,7 @@ def fit_model(
         jobs = [key for key in settings if key.split("__")[-1] == "n_jobs" and settings[key] is not None]
         return model.set_params(**dict.fromkeys(jobs, 1))
 
-    estimator = _quietly("guide.model", name, "fit", lambda: _side_by_side([fit])[0])
+    estimator = _quietly("guide.model", name, "fit", lambda: side_by_side([fit])[0])
     return FittedModel(name, task, features, classes, estimator)
 
 

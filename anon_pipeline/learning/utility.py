@@ -76,6 +76,32 @@ class Utility:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class Fold:
+    """What one fold needs whatever the anonymization: its parts, what M says, and the scores without it."""
+
+    part: pd.DataFrame
+    test: pd.DataFrame
+    truth: npt.NDArray[Any]
+    guidance: FloatArray
+    before: dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class Folds:
+    """A cross-validation whose raw models have been fitted; `compare` adds an anonymization to it."""
+
+    folds: tuple[Fold, ...]
+    rows: int
+    target: str
+    task: Task
+    feature_types: dict[str, ColumnType]
+    classes: npt.NDArray[Any] | None
+    guide: Guide
+    seed: int
+    load_logged: LoadLogged | None
+
+
 def measure_utility(
     frame: pd.DataFrame,
     target_name: str,
@@ -88,7 +114,23 @@ def measure_utility(
     load_logged: LoadLogged | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Utility:
-    """Cross-validate the model on the raw and on the anonymized table.
+    """Cross-validate the model on the raw and on the anonymized table; `prepare`, then `compare`."""
+    prepared = prepare(frame, target_name, feature_types, task, guide, folds, seed, load_logged, progress)
+    return compare(prepared, anonymize)
+
+
+def prepare(
+    frame: pd.DataFrame,
+    target_name: str,
+    feature_types: dict[str, ColumnType],
+    task: Task,
+    guide: Guide,
+    folds: int,
+    seed: int,
+    load_logged: LoadLogged | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Folds:
+    """Fit M in every fold and score it on the raw test part.
 
     Parameters
     ----------
@@ -102,17 +144,12 @@ def measure_utility(
         Called with (folds done, folds) after each fold.
     """
     feature_types = {name: type_ for name, type_ in feature_types.items() if name != target_name}
-    features = tuple(feature_types)
-    name = name_of(guide.model)
     if load_logged is not None:
         load_logged = functools.cache(load_logged)  # a model store is asked once, not in every fold
-    dtype = object if task is Task.CLASSIFICATION else np.float64
     outer = assign_folds(frame[target_name], task, folds, seed)
-    values = frame[target_name].to_numpy(dtype=dtype)
+    values = frame[target_name].to_numpy(dtype=_dtype(task))
     classes = np.unique(values) if task is Task.CLASSIFICATION else None
-    before: list[dict[str, float | None]] = []
-    after: list[dict[str, float | None]] = []
-    rows_before, rows_after = [], []
+    prepared = []
     for number in range(folds):
         part = frame.iloc[np.flatnonzero(outer != number)].reset_index(drop=True)
         test = frame.iloc[np.flatnonzero(outer == number)].reset_index(drop=True)
@@ -122,19 +159,31 @@ def measure_utility(
             inner = assign_folds(part[target_name], task, guide.folds, seed)
         trained = train(part, part[target_name], guide, task, feature_types, seed, inner, load_logged)
         # The guide's full model is the raw model: the same kind, the same seed, the same rows.
-        before.append(_score(replace(trained.full, classes=classes), test, truth))
-        # The anonymizer gets a table of its own: whatever it does to it, the next step sees nothing of it.
-        anonymized = anonymize(part, trained.guidance(part, inner)).reset_index(drop=True)
-        if len(anonymized):
-            prototype = build_model(guide.model, task, feature_types, seed, load_logged)
-            learnt = anonymized[target_name].to_numpy(dtype=dtype)
-            after.append(_score(fit_model(name, prototype, anonymized, learnt, task, features, classes), test, truth))
-        else:
-            after.append(dict.fromkeys(before[-1]))  # everybody was suppressed: there is nothing to learn from
-        rows_before.append(len(part))
-        rows_after.append(len(anonymized))
+        before = _score(replace(trained.full, classes=classes), test, truth)
+        prepared.append(Fold(part, test, truth, trained.guidance(part, inner), before))
         if progress is not None:
             progress(number + 1, folds)
+    return Folds(tuple(prepared), len(frame), target_name, task, feature_types, classes, guide, seed, load_logged)
+
+
+def compare(prepared: Folds, anonymize: Anonymize) -> Utility:
+    """Train a fresh model of the same kind on each anonymized training part, and score it on the same raw rows."""
+    task, classes, target = prepared.task, prepared.classes, prepared.target
+    name, features = name_of(prepared.guide.model), tuple(prepared.feature_types)
+    after: list[dict[str, float | None]] = []
+    rows_after = []
+    for fold in prepared.folds:
+        # The anonymizer gets a table of its own: whatever it does to it, the next step sees nothing of it.
+        anonymized = anonymize(fold.part.copy(), fold.guidance).reset_index(drop=True)
+        rows_after.append(len(anonymized))
+        if not len(anonymized):
+            after.append(dict.fromkeys(fold.before))  # everybody was suppressed: there is nothing to learn from
+            continue
+        prototype = build_model(prepared.guide.model, task, prepared.feature_types, prepared.seed, prepared.load_logged)
+        learnt = anonymized[target].to_numpy(dtype=_dtype(task))
+        model = fit_model(name, prototype, anonymized, learnt, task, features, classes)
+        after.append(_score(model, fold.test, fold.truth))
+    before = [fold.before for fold in prepared.folds]
     metrics = {
         metric: Comparison(
             before=estimate([scores[metric] for scores in before]),
@@ -143,7 +192,12 @@ def measure_utility(
         )
         for metric in before[0]
     }
-    return Utility(name, task, folds, len(frame), tuple(rows_before), tuple(rows_after), metrics)
+    rows_before = tuple(len(fold.part) for fold in prepared.folds)
+    return Utility(name, task, len(before), prepared.rows, rows_before, tuple(rows_after), metrics)
+
+
+def _dtype(task: Task) -> type:
+    return object if task is Task.CLASSIFICATION else np.float64
 
 
 def _score(model: FittedModel, test: pd.DataFrame, truth: npt.NDArray[Any]) -> dict[str, float | None]:

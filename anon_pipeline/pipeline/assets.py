@@ -3,7 +3,6 @@
 import base64
 import dataclasses
 import pickle
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.policy import anonymize_part, mean_loss, protected_columns, tree_of
 from anon_pipeline.anonymize.recode import OrderedSummary, Summary, shown_table
 from anon_pipeline.anonymize.storage import load_cells, save_cells
 from anon_pipeline.engine.base import SourceFacts
@@ -25,7 +25,6 @@ from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.census import PEOPLE
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.privacy.measures import describe
-from anon_pipeline.privacy.population import PopulationModel
 from anon_pipeline.privacy.risk import reidentification_risk
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.privacy.uniqueness import population_uniqueness
@@ -229,13 +228,6 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             people = runtime.engine().sample(raw.folder / DATA, spec, types, spec.utility.sample)
             frame = pd.concat([people.features, people.target], axis=1)
 
-            def anonymize(part: pd.DataFrame, guidance: np.ndarray) -> pd.DataFrame:
-                tree = tree_of(spec, in_folds=True)
-                protected = part[protected_columns(spec)]
-                tree.fit(part[spec.quasi_identifiers], guidance, protected if len(protected.columns) else None)
-                released = part[tree.apply(part[spec.quasi_identifiers]) >= 0]
-                return released.assign(**tree.transform(released[spec.quasi_identifiers]))
-
             measured = measure_utility(
                 frame,
                 spec.target,
@@ -244,7 +236,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 spec.guide,
                 spec.utility.folds,
                 spec.seed,
-                anonymize,
+                lambda part, guidance: anonymize_part(spec, part, guidance),
                 runtime.tracking().load_model,
                 lambda done, folds: log.info("%s: utility, fold %s of %s", spec.dataset, done, folds),
             )
@@ -345,37 +337,6 @@ def _refuse_the_impossible(spec: ReleaseSpec, runtime: Runtime, folder: Path, ty
         sentence = cast(PrivacyModel, demand).impossible(everybody)
         if sentence is not None:
             raise InputError(f"privacy.{demand.name}: {sentence}; lower the demand")
-
-
-def tree_of(spec: ReleaseSpec, in_folds: bool = False) -> AnonymizerTree:
-    """The unfitted anonymizer of a spec.
-
-    Within the folds of the utility measurement it shows values, and leaves out the demands on a population, of which
-    a fold's training part is no sample.
-    """
-    demands = [demand for demand in spec.privacy if demand.name != "k_anonymity"]
-    if in_folds:
-        demands = [demand for demand in demands if not isinstance(demand, PopulationModel)]
-    return AnonymizerTree(
-        k=spec.k,
-        spread=spec.guide.spread,
-        orders=spec.guide.orders,
-        grids={name: column.grid for name, column in spec.columns.items() if column.grid is not None},
-        demands=cast(list[PrivacyModel], demands),
-        suppression=spec.suppression.limit,
-        form="value" if in_folds else spec.recode.form,
-        random_state=spec.seed,
-    )
-
-
-def protected_columns(spec: ReleaseSpec) -> list[str]:
-    """The sensitive columns that some demand names."""
-    named = {getattr(demand, "column", None) for demand in spec.privacy}
-    return [name for name in spec.with_role(Role.SENSITIVE) if name in named]
-
-
-def mean_loss(losses: Mapping[str, float]) -> float:
-    return float(np.mean(list(losses.values())))
 
 
 def _bounds(summary: Summary) -> list[Any] | None:

@@ -57,6 +57,15 @@ class TCloseness(SensitiveModel):
             f"the {kind}earth mover's distance of {self.column} to the whole table is at most {self.t:g} in every class"
         )
 
+    def impossible(self, classes: ClassStatistics) -> str | None:
+        """No t is out of reach of a single class of everybody; t = 0 asks for as good as that, and is told before."""
+        if self.t == 0 and np.count_nonzero(self.histogram(classes).total) > 1:
+            return (
+                f"t = 0 asks every class to show {self.column} exactly as the whole table does, which leaves little but "
+                "one class of everybody"
+            )
+        return super().impossible(classes)
+
     def _transport(self, classes: ClassStatistics) -> Transport:
         histogram = self.histogram(classes)
         if self.hierarchy is not None:

@@ -489,6 +489,8 @@ def _risks(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Risk]:
     for path in dict.fromkeys([*first, *then]):
         if path[0] in ("records", "classes", "records_by_class_size"):
             continue
+        if path[0] == "population_uniqueness" and path[-1] != "share":
+            continue  # how each estimate was come by stands in the manifest
         if path[0] == "journalist" and first.get(path) is None and then.get(path) is None:
             continue  # only where a population is known
         if path == ("marketer",) and all(one.get(path) == one.get(("prosecutor", "mean")) for one in (first, then)):
@@ -523,6 +525,8 @@ def _risk_words(path: tuple[str, ...]) -> tuple[str, str, Any]:
         return fixed[path]
     if path[:2] == ("prosecutor", "share_above") and len(path) == 3:
         return f"People whose chance to be picked is above {_threshold(path[2])}", "prosecutor", percent
+    if path[0] == "population_uniqueness" and len(path) == 3:
+        return "People unique in the whole population (estimate)", path[1], percent
     return _plain_name(" ".join(path)).capitalize(), "", _value
 
 

@@ -64,7 +64,7 @@ def test_a_job_has_one_thread_of_each_kind(jobs: int, monkeypatch: Any) -> None:
     """Small tables give the same bits on many threads by luck, so the limit itself is looked at."""
     monkeypatch.setattr("joblib.cpu_count", lambda: 3)
     with threadpool_limits(limits=2):
-        seen = guide_module._side_by_side([threadpool_info] * jobs)
+        seen = guide_module.side_by_side([threadpool_info] * jobs)
         assert len(seen) == jobs
         assert {pool["num_threads"] for pools in seen for pool in pools} == {1}
         assert {pool["num_threads"] for pool in threadpool_info()} == {2}  # and afterwards all is as it was

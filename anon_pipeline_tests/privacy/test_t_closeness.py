@@ -213,8 +213,10 @@ def test_one_value_in_the_table_is_no_distance() -> None:
         assert demand(distance=distance, t=0).holds(classes_of([[3], [4]], ordered=True)).all()
 
 
-def test_no_t_is_impossible() -> None:
-    assert demand(t=0).impossible(classes_of([[3, 0], [0, 1]], ordered=True)) is None
+def test_a_t_of_nothing_is_told_before_and_any_other_is_within_reach() -> None:
+    assert "one class of everybody" in str(demand(t=0).impossible(classes_of([[3, 0], [0, 1]], ordered=True)))
+    assert demand(t=0).impossible(classes_of([[3], [4]], ordered=True)) is None
+    assert demand(t=0.001).impossible(classes_of([[3, 0], [0, 1]], ordered=True)) is None
 
 
 def test_ordered_distance_of_texts_is_an_input_error() -> None:

@@ -64,7 +64,7 @@ def test_before_and_after_share_one_scale() -> None:
 
 
 def test_before_and_after_of_different_lengths_is_a_mistake() -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         charts.before_after_chart(["1"], [1, 2], [1])
 
 

@@ -1,0 +1,55 @@
+"""The anonymizer that a spec asks for, and what it does to a part of the people."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.privacy.base import PrivacyModel
+from anon_pipeline.privacy.population import PopulationModel
+from anon_pipeline.spec import ReleaseSpec, Role
+
+
+def tree_of(spec: ReleaseSpec, in_folds: bool = False) -> AnonymizerTree:
+    """The unfitted anonymizer of a spec.
+
+    Within the folds of the utility measurement it shows values, and leaves out the demands on a population, of which
+    a fold's training part is no sample.
+    """
+    demands = [demand for demand in spec.privacy if demand.name != "k_anonymity"]
+    if in_folds:
+        demands = [demand for demand in demands if not isinstance(demand, PopulationModel)]
+    return AnonymizerTree(
+        k=spec.k,
+        spread=spec.guide.spread,
+        orders=spec.guide.orders,
+        grids={name: column.grid for name, column in spec.columns.items() if column.grid is not None},
+        demands=cast(list[PrivacyModel], demands),
+        suppression=spec.suppression.limit,
+        form="value" if in_folds else spec.recode.form,
+        random_state=spec.seed,
+    )
+
+
+def protected_columns(spec: ReleaseSpec) -> list[str]:
+    """The sensitive columns that some demand names."""
+    named = {getattr(demand, "column", None) for demand in spec.privacy}
+    return [name for name in spec.with_role(Role.SENSITIVE) if name in named]
+
+
+def anonymize_part(spec: ReleaseSpec, part: pd.DataFrame, guidance: npt.NDArray[np.float64]) -> pd.DataFrame:
+    """A part of the people as a release of them alone would show it; who is suppressed is left out."""
+    protected = protected_columns(spec)
+    tree = tree_of(spec, in_folds=True)
+    tree.fit(part[spec.quasi_identifiers], guidance, part[protected] if protected else None)
+    released = part[tree.apply(part[spec.quasi_identifiers]) >= 0]
+    return released.assign(**tree.transform(released[spec.quasi_identifiers]))
+
+
+def mean_loss(losses: dict[str, float]) -> float:
+    """Mean over the quasi-identifiers of the share of information lost."""
+    return float(np.mean(list(losses.values())))
