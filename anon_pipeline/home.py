@@ -53,8 +53,9 @@ class Home:
         """
         os.umask(0o077)  # what is not made public on purpose, no other user can read
         try:
-            if not self.root.exists():
-                self.root.mkdir(parents=True)
+            made = not self.root.exists()
+            self.root.mkdir(parents=True, exist_ok=True)
+            if made:
                 self.root.chmod(0o755)
             self.releases.mkdir(exist_ok=True)
             self.releases.chmod(0o755)
