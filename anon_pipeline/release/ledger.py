@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from anon_pipeline.errors import InputError
@@ -62,7 +63,13 @@ def append(home: Home, action: str, dataset: str, version: str, manifest: str) -
     remove_leftovers(home.releases, of=home.ledger.name)
     lines.append(json.dumps(vars(entry), sort_keys=True))
     write_file(home.ledger, "".join(f"{line}\n" for line in lines), public=True)
+    write_file(_head(home), hash_of(lines[-1]))
     return entry
+
+
+def _head(home: Home) -> Path:
+    """The hash of the newest line, kept in the private zone: no line after it vouches for that one."""
+    return home.private / "ledger.head"
 
 
 def last_version(home: Home, dataset: str) -> str | None:
@@ -98,7 +105,24 @@ def verify(home: Home) -> list[str]:
         previous = hash_of(line)
         listed.add((entry.dataset, entry.version))
         problems += [f"{entry.dataset}/{entry.version}: {problem}" for problem in verify_release(home, entry)]
-    return [*problems, *_unknown(home, listed)]
+    return [*problems, *_broken_head(home, previous), *_unknown(home, listed)]
+
+
+def _broken_head(home: Home, last: str) -> list[str]:
+    """Whether the newest line is another than the one this home wrote last; says nothing where the home is not at hand.
+
+    A run that was killed just after the ledger was written leaves a head that is one line behind.
+    """
+    try:
+        head = _head(home).read_text()
+    except OSError:
+        return []
+    lines = _lines(home)
+    try:
+        continued = bool(lines) and json.loads(lines[-1]).get("previous") == head
+    except (ValueError, AttributeError):
+        continued = False
+    return [] if head == last or continued else ["the last ledger line is not the one that was written last"]
 
 
 def _unknown(home: Home, listed: set[tuple[str, str]]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -111,13 +112,12 @@ def test_a_changed_sequence_of_lines_is_found(home: Home, change: Callable[[list
 
 def test_a_removed_ledger_is_found(home: Home) -> None:
     home.ledger.unlink()
-    assert len(ledger.verify(home)) == 3
+    assert len(ledger.verify(home)) == 4  # three folders without a line, and no newest line
 
 
 def test_every_single_byte_counts(home: Home) -> None:
     """Any one altered byte of any line is found."""
     content = home.ledger.read_bytes()
-    last_line = content.rstrip(b"\n").rfind(b"\n") + 1
     missed = []
     for place in range(0, len(content), 3):
         altered = bytearray(content)
@@ -125,11 +125,22 @@ def test_every_single_byte_counts(home: Home) -> None:
         home.ledger.write_bytes(altered)
         if not ledger.verify(home):
             missed.append(place)
-    # The chain holds all lines but the last; of the last its time and action rest on nothing but themselves.
-    entry = json.loads(content[last_line:])
-    free = [content.index(value.encode(), last_line) for value in (entry["time"], entry["action"])]
-    lengths = [len(entry["time"]), len(entry["action"])]
-    assert [at for at in missed if not any(s <= at < s + n for s, n in zip(free, lengths, strict=True))] == []
+    assert missed == []
+
+
+def test_a_last_line_cut_off_with_its_folder_is_found(home: Home) -> None:
+    """The chain alone cannot know that it once was longer."""
+    last = json.loads(lines(home)[-1])
+    write(home, lines(home)[:-1])
+    shutil.rmtree(home.releases / last["dataset"] / last["version"])
+    assert ledger.verify(home) == ["the last ledger line is not the one that was written last"]
+
+
+def test_a_head_one_line_behind_is_what_a_killed_run_leaves(home: Home) -> None:
+    (home.private / "ledger.head").write_text(ledger.hash_of(lines(home)[-2]))
+    assert ledger.verify(home) == []
+    (home.private / "ledger.head").unlink()
+    assert ledger.verify(home) == []  # an auditor's copy has no private zone
 
 
 def test_a_line_that_is_no_entry_is_bad_input_for_readers(home: Home) -> None:
