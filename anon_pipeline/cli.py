@@ -18,10 +18,11 @@ import typer
 from rich.console import Console
 from rich.logging import RichHandler
 from rich.table import Table
+from rich.text import Text
 
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, out_of_space
-from anon_pipeline.spec import ReleaseSpec, Role
+from anon_pipeline.spec import Frontier, ReleaseSpec, Role
 
 app = typer.Typer(
     help="Turn a table of people into a release that may be published, and prove it.",
@@ -143,6 +144,56 @@ def profile(
         sys.stdout.write(found.to_yaml(Path(".")))
     else:
         err.print(f"wrote {out_file}; decide its lines marked DECIDE, then run it")
+
+
+@app.command()
+def sweep(
+    spec: Annotated[Path, typer.Argument(help="A release.yaml, or the folder it lies in.")],
+    k: Annotated[str | None, typer.Option("--k", help="Values of k: 2,5,10.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Values at a path of the spec: privacy.t_closeness.t=0.2,0.4; may be repeated."),
+    ] = None,
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the files; var/frontier/DATASET where absent.")
+    ] = None,
+    utility: Annotated[bool, typer.Option(help="Measure accuracy before and after, which takes longest.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Price list: what every combination of settings would cost and protect. Nothing is released."""
+    policy = ReleaseSpec.load(spec)
+    varied = Frontier.parse(k, set_ or []) if k is not None or set_ else policy.frontier
+    if varied is None:
+        raise InputError("say what to vary with --k or --set, for example --k 2,5,10, or write a frontier: in the spec")
+    settings = varied.settings()
+    for setting in settings:
+        policy.replaced(setting)  # told before any work starts
+    home = Home.default().prepare()
+    folder = home.root / "frontier" / policy.dataset if out_folder is None else out_folder
+    _show_progress()
+    from anon_pipeline.pipeline.frontier import measure
+    from anon_pipeline.pipeline.runtime import Runtime
+    from anon_pipeline.release import price_list
+
+    prices = measure(policy, Runtime(home=str(home.root)), settings, utility)
+    files = price_list.write(prices, policy.dataset, folder)
+    if as_json:
+        content = {"dataset": policy.dataset, "folder": str(folder), "prices": price_list.as_json(prices)}
+        _print_json(content)
+        return
+    headings, rows = price_list.table(prices, brief=True)
+    shown = Table(title=f"{policy.dataset}: the price list", title_justify="left")
+    shown.add_column()
+    for row in rows:  # a column a setting, since there are more measures than settings
+        shown.add_column(Text(row[0]), justify="right")
+    for number, heading in enumerate(headings[1:], start=1):
+        shown.add_row(Text(heading), *(Text(row[number]) for row in rows))
+    out.print(shown)
+    if any(price.current for price in prices):
+        out.print("* what the spec says", markup=False)
+    for sentence in price_list.notes(prices):
+        out.print(sentence, markup=False, highlight=False)
+    out.print(f"written: {', '.join(str(file) for file in files)}", markup=False, highlight=False, soft_wrap=True)
 
 
 @releases.command("list")

@@ -10,7 +10,7 @@ import importlib
 import itertools
 import json
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -136,9 +136,7 @@ class Frontier(Strict):
     """The settings of a price list: every combination of these values in place of those that the spec states."""
 
     k: tuple[int, ...] = ()
-    set_: dict[str, tuple[Any, ...]] = Field(
-        default={}, alias="set"
-    )  # by dotted path, as ReleaseSpec.replaced takes it
+    set_: dict[str, tuple[Any, ...]] = Field(default={}, alias="set")  # by path, as ReleaseSpec.replaced takes it
 
     @model_validator(mode="after")
     def _varies_something(self) -> Frontier:
@@ -156,6 +154,29 @@ class Frontier(Strict):
         if self.k and K_PATH in self.set_:
             raise ValueError(f"{K_PATH}: is varied twice; k is the same")
         return self
+
+    @classmethod
+    def parse(cls, k: str | None, assignments: Sequence[str]) -> Frontier:
+        """From texts as one types them: "2,5,10" and "privacy.t_closeness.t=0.2,0.4", values as YAML reads them.
+
+        Raises
+        ------
+        InputError
+            For what is no such text, or no setting of a price list.
+        """
+        varied: dict[str, list[Any]] = {}
+        for assignment in assignments:
+            path, equals, values = assignment.partition("=")
+            if not equals or not path.strip():
+                raise InputError(f"--set {assignment}: write a path, =, and values, as privacy.t_closeness.t=0.2,0.4")
+            if path.strip() in varied:
+                raise InputError(f"--set {path.strip()}: stands twice; name all its values once")
+            varied[path.strip()] = _values(f"--set {assignment}", values)
+        content = {"set": varied} if k is None else {"k": _values(f"--k {k}", k), "set": varied}
+        try:
+            return cls.model_validate(content)
+        except ValidationError as error:
+            raise InputError("; ".join(_sentences(error))) from None
 
     def settings(self) -> list[dict[str, Any]]:
         """The combinations, each a value by path, the last path varying fastest."""
@@ -353,7 +374,7 @@ class ReleaseSpec(Strict):
         return (self._folder / self.source.path).resolve()
 
     def policy(self) -> dict[str, Any]:
-        """The spec as plain data, without what cannot change a release (when it runs, where its source lies, its price list)."""
+        """The spec as plain data, without what cannot change a release: its schedule, source path and price list."""
         content = self.model_dump(
             mode="json",
             by_alias=True,
@@ -368,6 +389,17 @@ class ReleaseSpec(Strict):
         return hashlib.sha256(json.dumps(self.policy(), sort_keys=True).encode()).hexdigest()
 
 
+def _values(given: str, text: str) -> list[Any]:
+    """The values of a text such as "0.2,0.4"."""
+    try:
+        values = yaml.load(f"[{text}]", Loader=_PlainLoader)  # noqa: S506 (a SafeLoader)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        values = None
+    if not isinstance(values, list) or not values:
+        raise InputError(f"{given}: has no values that can be read; write them with commas, as 0.2,0.4")
+    return values
+
+
 def _put(content: dict[str, Any], path: str, value: Any) -> None:
     """Set what stands at a dotted path; mappings on the way are made where they are absent."""
     place: Any = content
@@ -380,13 +412,13 @@ def _put(content: dict[str, Any], path: str, value: Any) -> None:
             if not part.isdecimal() or int(part) >= len(place):
                 numbers = ", ".join(f"{before}.{one}" for one in range(len(place)))
                 raise InputError(f"{path}: {before} stands {len(place)} times; say which one: {numbers}")
-            part = int(part)  # type: ignore[assignment]
         elif not isinstance(place, dict):
             raise InputError(f"{path}: does not exist, since {before} is a single value; use the path {before}")
-        if number < len(way):
-            place = place[part] if isinstance(place, list) else place.setdefault(part, {})
+        key: Any = int(part) if isinstance(place, list) else part
+        if number == len(way):
+            place[key] = value
         else:
-            place[part] = value
+            place = place[key] if isinstance(place, list) else place.setdefault(key, {})
 
 
 def _with_lists(value: Any) -> Any:

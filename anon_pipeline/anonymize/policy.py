@@ -9,8 +9,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.population import PopulationModel
+from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.spec import ReleaseSpec, Role
 
 
@@ -48,6 +50,20 @@ def anonymize_part(spec: ReleaseSpec, part: pd.DataFrame, guidance: npt.NDArray[
     tree.fit(part[spec.quasi_identifiers], guidance, part[protected] if protected else None)
     released = part[tree.apply(part[spec.quasi_identifiers]) >= 0]
     return released.assign(**tree.transform(released[spec.quasi_identifiers]))
+
+
+def refuse_the_impossible(spec: ReleaseSpec, everybody: ClassStatistics) -> None:
+    """Tell a demand that no grouping of these people can meet; `everybody` is all of them in one class.
+
+    Raises
+    ------
+    InputError
+        For the first such demand.
+    """
+    for demand in spec.privacy:
+        sentence = cast(PrivacyModel, demand).impossible(everybody)
+        if sentence is not None:
+            raise InputError(f"privacy.{demand.name}: {sentence}; lower the demand")
 
 
 def mean_loss(losses: dict[str, float]) -> float:

@@ -8,7 +8,7 @@ How the table is anonymized is the caller's; the arithmetic is in `scores`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -102,6 +102,14 @@ class Folds:
     load_logged: LoadLogged | None
 
 
+@dataclass(frozen=True)
+class Anonymized:
+    """What came of an anonymization in one fold: the rows left to train on, and the scores with it."""
+
+    rows: int
+    after: dict[str, float | None]
+
+
 def measure_utility(
     frame: pd.DataFrame,
     target_name: str,
@@ -168,32 +176,43 @@ def prepare(
 
 def compare(prepared: Folds, anonymize: Anonymize) -> Utility:
     """Train a fresh model of the same kind on each anonymized training part, and score it on the same raw rows."""
-    task, classes, target = prepared.task, prepared.classes, prepared.target
-    name, features = name_of(prepared.guide.model), tuple(prepared.feature_types)
-    after: list[dict[str, float | None]] = []
-    rows_after = []
-    for fold in prepared.folds:
-        # The anonymizer gets a table of its own: whatever it does to it, the next step sees nothing of it.
-        anonymized = anonymize(fold.part.copy(), fold.guidance).reset_index(drop=True)
-        rows_after.append(len(anonymized))
-        if not len(anonymized):
-            after.append(dict.fromkeys(fold.before))  # everybody was suppressed: there is nothing to learn from
-            continue
-        prototype = build_model(prepared.guide.model, task, prepared.feature_types, prepared.seed, prepared.load_logged)
-        learnt = anonymized[target].to_numpy(dtype=_dtype(task))
-        model = fit_model(name, prototype, anonymized, learnt, task, features, classes)
-        after.append(_score(model, fold.test, fold.truth))
-    before = [fold.before for fold in prepared.folds]
+    return summarize(prepared, [compare_fold(prepared, fold, anonymize) for fold in prepared.folds])
+
+
+def compare_fold(prepared: Folds, fold: Fold, anonymize: Anonymize) -> Anonymized:
+    """What `compare` does in one fold; several may be done at a time, and in any order."""
+    # The anonymizer gets a table of its own: whatever it does to it, the next step sees nothing of it.
+    anonymized = anonymize(fold.part.copy(), fold.guidance.copy()).reset_index(drop=True)
+    if not len(anonymized):
+        return Anonymized(0, dict.fromkeys(fold.before))  # everybody was suppressed: there is nothing to learn from
+    task, guide = prepared.task, prepared.guide
+    prototype = build_model(guide.model, task, prepared.feature_types, prepared.seed, prepared.load_logged)
+    learnt = anonymized[prepared.target].to_numpy(dtype=_dtype(task))
+    features = tuple(prepared.feature_types)
+    model = fit_model(name_of(guide.model), prototype, anonymized, learnt, task, features, prepared.classes)
+    return Anonymized(len(anonymized), _score(model, fold.test, fold.truth))
+
+
+def summarize(prepared: Folds, anonymized: Sequence[Anonymized]) -> Utility:
+    """The utility over all folds, in their order."""
+    pairs = [(fold.before, one.after) for fold, one in zip(prepared.folds, anonymized, strict=True)]
     metrics = {
         metric: Comparison(
-            before=estimate([scores[metric] for scores in before]),
-            after=estimate([scores[metric] for scores in after]),
-            difference=estimate([difference(a[metric], b[metric]) for a, b in zip(after, before, strict=True)]),
+            before=estimate([before[metric] for before, _ in pairs]),
+            after=estimate([after[metric] for _, after in pairs]),
+            difference=estimate([difference(after[metric], before[metric]) for before, after in pairs]),
         )
-        for metric in before[0]
+        for metric in pairs[0][0]
     }
-    rows_before = tuple(len(fold.part) for fold in prepared.folds)
-    return Utility(name, task, len(before), prepared.rows, rows_before, tuple(rows_after), metrics)
+    return Utility(
+        model=name_of(prepared.guide.model),
+        task=prepared.task,
+        folds=len(pairs),
+        rows=prepared.rows,
+        rows_trained_before=tuple(len(fold.part) for fold in prepared.folds),
+        rows_trained_after=tuple(one.rows for one in anonymized),
+        metrics=metrics,
+    )
 
 
 def _dtype(task: Task) -> type:

@@ -4,24 +4,22 @@ import base64
 import dataclasses
 import pickle
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import dagster as dg
 import numpy as np
 import pandas as pd
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
-from anon_pipeline.anonymize.policy import anonymize_part, mean_loss, protected_columns, tree_of
+from anon_pipeline.anonymize.policy import anonymize_part, mean_loss, protected_columns, refuse_the_impossible, tree_of
 from anon_pipeline.anonymize.recode import OrderedSummary, Summary, shown_table
 from anon_pipeline.anonymize.storage import load_cells, save_cells
 from anon_pipeline.engine.base import SourceFacts
-from anon_pipeline.errors import InputError
 from anon_pipeline.learning.cells import folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import name_of, task_of, train
 from anon_pipeline.learning.utility import measure_utility
 from anon_pipeline.pipeline.checks import RAW_CHECKS, candidate_check_names, require_answers
 from anon_pipeline.pipeline.runtime import Runtime, log
-from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.census import PEOPLE
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.privacy.measures import describe
@@ -245,7 +243,9 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 pass
             for metric, comparison in measured.metrics.items():
                 for when in ("before", "after", "difference"):
-                    noted[f"{metric}_{when}"] = getattr(comparison, when).mean
+                    measure = getattr(comparison, when)
+                    noted[f"{metric}_{when}"] = measure.mean
+                    noted[f"{metric}_{when}_low"], noted[f"{metric}_{when}_high"] = measure.low, measure.high
         return dg.MaterializeResult(metadata=_utility_metadata(facts))
 
     @dg.asset(
@@ -333,10 +333,7 @@ def _refuse_the_impossible(spec: ReleaseSpec, runtime: Runtime, folder: Path, ty
     if spec.population is not None:
         people = engine.census(spec, types, spec.population)[PEOPLE].sum()
         everybody = dataclasses.replace(everybody, population=np.array([people]), population_unmatched=0)
-    for demand in spec.privacy:
-        sentence = cast(PrivacyModel, demand).impossible(everybody)
-        if sentence is not None:
-            raise InputError(f"privacy.{demand.name}: {sentence}; lower the demand")
+    refuse_the_impossible(spec, everybody)
 
 
 def _bounds(summary: Summary) -> list[Any] | None:

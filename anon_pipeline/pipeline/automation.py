@@ -18,10 +18,16 @@ DATASET_TAG = "anon_pipeline/dataset"
 
 
 def build_job(spec: ReleaseSpec) -> "UnresolvedAssetJobDefinition":
-    """The whole graph of a dataset, checks included, in one process (a process a step costs seconds of imports)."""
+    """The whole graph of a dataset, checks included, in one process (a process a step costs seconds of imports).
+
+    The price list is no part of it: a release neither needs it nor waits for it.
+    """
+    selection: dg.AssetSelection = dg.AssetSelection.groups(spec.dataset)
+    if spec.frontier is not None:
+        selection -= dg.AssetSelection.assets([spec.dataset, "frontier"])
     return dg.define_asset_job(
         f"{spec.dataset}_release",
-        selection=dg.AssetSelection.groups(spec.dataset),
+        selection=selection,
         executor_def=dg.in_process_executor,
         description=f"From the source of {spec.dataset} to a checked release, or to a refusal.",
         tags={DATASET_TAG: spec.dataset},

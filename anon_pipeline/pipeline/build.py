@@ -12,6 +12,7 @@ from anon_pipeline.home import Home
 from anon_pipeline.pipeline.assets import build_assets
 from anon_pipeline.pipeline.automation import build_job, build_schedule, build_sensor
 from anon_pipeline.pipeline.checks import build_checks
+from anon_pipeline.pipeline.frontier import build_frontier
 from anon_pipeline.pipeline.runtime import BAD_INPUT, Runtime
 from anon_pipeline.spec import ReleaseSpec
 
@@ -39,7 +40,7 @@ def build_definitions(
         assets += [_broken_dataset(name, sentence) for name, sentence in broken.items()]
     for spec in specs:
         job = build_job(spec)
-        assets += build_assets(spec)
+        assets += [*build_assets(spec), *build_frontier(spec)]
         checks += build_checks(spec)
         jobs.append(job)
         schedules += [schedule for schedule in [build_schedule(spec, job)] if schedule is not None]

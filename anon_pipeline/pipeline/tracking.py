@@ -60,6 +60,9 @@ class Tracking:
                 elif value is not None and name != "mlflow_run":
                     client.set_tag(child, name, str(value))
                     client.set_tag(parent, name, str(value))
+            if "version" in noted:  # known only at the end, and wanted on every step that led to it
+                for run in client.search_runs([experiment], f"tags.{DAGSTER_RUN} = '{dagster_run}'"):
+                    client.set_tag(run.info.run_id, "version", noted["version"])
             client.set_terminated(child, status=status)
             client.set_terminated(parent, status=status)
 

@@ -11,6 +11,7 @@ import html
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'
@@ -21,6 +22,8 @@ TEXT, AFTER, BEFORE, TRACK = "#767676", "#2e8576", "#8a929b", "#8a929b33"
 
 WIDTH = 640  # of a picture that stands alone
 LABELS, BARS = 26.0, 40.0  # percent: where the bars begin, and how far the longest reaches
+PANEL = 128  # pixels of a panel of a picture that stands alone
+BAR_OF_PANEL = 0.8  # how much of its panel the longest bar takes
 GAP = 1.6  # percent between a bar and its number
 
 
@@ -89,6 +92,65 @@ def before_after_chart(
     described = [f"{size_label(label)}: {count(first)} before, {count(then)} after" for label, first, then in rows]
     height = head + len(rows) * pitch
     return _svg(title, described, height, [_axis(head, height), *body])
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One measure of a price list.
+
+    Attributes
+    ----------
+    title, note : the heading, in two lines
+    values : one per setting; the longest bar is the largest, what is not above 0 has none
+    words : the values as one reads them
+    """
+
+    title: str
+    note: str
+    values: Sequence[float | None]
+    words: Sequence[str]
+
+
+def price_list_chart(
+    labels: Sequence[str],
+    panels: Sequence[Panel],
+    refused: Sequence[str | None],
+    title: str = "What each setting costs and protects",
+) -> str:
+    """Small multiples: one row per setting, one column of bars per measure, each column on a scale of its own.
+
+    Parameters
+    ----------
+    labels : what was set
+    refused : per setting, the sentence that stands in place of its bars, or None
+    """
+    column = 100 / max(len(panels), 1)
+    width = max(WIDTH, PANEL * len(panels))
+    letters = int(width / 7)  # that fit into a line
+    head, pitch, thickness = 48, 56, 8
+    body = []
+    for number, panel in enumerate(panels):
+        body.append(_text(_short(panel.title, int(letters / len(panels))), f"{number * column:.2f}%", 15))
+        body.append(_text(_short(panel.note, int(letters / len(panels))), f"{number * column:.2f}%", 32))
+    described = []
+    for row, (label, refusal) in enumerate(zip(labels, refused, strict=True)):
+        y = head + row * pitch
+        body.append(_rule(y))
+        body.append(_text(_short(label, letters), "0", y + 17))
+        if refusal is not None:
+            body.append(_text(_short(f"refused: {refusal}", letters), "0", y + 37))
+            described.append(f"{label}: refused, {refusal}")
+            continue
+        for number, panel in enumerate(panels):
+            value, left = panel.values[row], number * column
+            longest = max((one for one in panel.values if known(one)), default=0)
+            body.append(_text(panel.words[row], f"{left:.2f}%", y + 35))
+            if known(value) and value > 0:
+                reach = BAR_OF_PANEL * column * value / longest
+                body.append(_rect("after", AFTER, f"{left:.2f}%", f"{reach:.2f}%", y + 41, thickness))
+        told = ", ".join(f"{panel.title} {panel.note} {panel.words[row]}".replace("  ", " ") for panel in panels)
+        described.append(f"{label}: {told}")
+    return _svg(title, described, head + len(labels) * pitch, body, width)
 
 
 def inline(picture: str) -> str:
@@ -168,9 +230,13 @@ def _axis(top: int, bottom: int) -> str:
     )
 
 
-def _svg(title: str, described: Iterable[str], height: int, body: Iterable[str]) -> str:
+def _rule(y: int) -> str:
+    return f'<line class="axis" stroke="{TEXT}" stroke-opacity="0.5" x1="0" x2="100%" y1="{y}" y2="{y}"/>'
+
+
+def _svg(title: str, described: Iterable[str], height: int, body: Iterable[str], width: int = WIDTH) -> str:
     return (
-        f'<svg{NAMESPACE} class="chart" role="img" width="{WIDTH}" height="{height}" '
+        f'<svg{NAMESPACE} class="chart" role="img" width="{width}" height="{height}" '
         f'font-family="system-ui, sans-serif" font-size="13">'
         f"<title>{_escape(title)}</title><desc>{_escape('; '.join(described))}</desc>{''.join(body)}</svg>"
     )

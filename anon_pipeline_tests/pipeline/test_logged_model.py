@@ -47,6 +47,6 @@ def test_a_logged_model_guides_and_an_absent_one_is_named(tmp_path: Path) -> Non
 
     said = guided(uri)
     assert np.corrcoef(said, frame["age"])[0, 1] < -0.8  # the chance of "well" falls with age
-    with pytest.raises(InputError, match="guide.model.mlflow"):
+    with pytest.raises(InputError, match=r"guide\.model\.mlflow"):
         guided("models:/nobody/7")
     assert os.environ.get("MLFLOW_DISABLE_TELEMETRY") == "true"

@@ -90,8 +90,10 @@ def test_mlflow_has_a_parent_for_the_release_and_a_child_for_each_step(template:
     assert set(children) == STEPS
     assert len(runs) == 1 + len(STEPS)
     assert {run.data.tags[PARENT] for run in children.values()} == {parent.info.run_id}
-    assert parent.data.tags["version"] == template.release.name
+    assert {run.data.tags["version"] for run in runs} == {template.release.name}
     for run in (parent, children["utility"]):
         for metric in ("accuracy", "balanced_accuracy", "roc_auc"):
             before, after, difference = (run.data.metrics[f"{metric}_{w}"] for w in ("before", "after", "difference"))
             assert difference == pytest.approx(after - before)
+            low, high = (run.data.metrics[f"{metric}_difference_{end}"] for end in ("low", "high"))
+            assert low <= difference <= high

@@ -142,3 +142,43 @@ def test_percent_never_rounds_somebody_away(share: float | None, text: str) -> N
 )
 def test_count(value: float | None, text: str) -> None:
     assert charts.count(value) == text
+
+
+# ---------------------------------------------------------------------------------------------------- the price list
+
+PANELS = [
+    charts.Panel("lost", "", [0.1, 0.4, None], ["10 %", "40 %", "-"]),
+    charts.Panel("one value only", "income", [0.0, -0.2, None], ["0", "less", "-"]),
+]
+
+
+def prices(labels: list[str] | None = None, refusal: str = "too many") -> str:
+    return charts.price_list_chart(labels or ["k 2", "k 5", "k 9"], PANELS, [None, None, refusal], "Prices")
+
+
+def test_each_measure_of_a_price_list_has_a_scale_of_its_own_and_no_bar_below_zero() -> None:
+    short, long = bars(prices(), "after")
+    assert long == pytest.approx(4 * short, abs=0.02)
+    assert long == pytest.approx(50 * charts.BAR_OF_PANEL, abs=0.01)
+
+
+def test_a_refused_setting_says_so_in_place_of_bars() -> None:
+    picture = ElementTree.fromstring(prices())
+    assert words(prices())[-2:] == ["k 9", "refused: too many"]
+    described = picture.findtext(f"{SVG}desc") or ""
+    assert "k 9: refused, too many" in described
+    assert "k 5: lost 40 %, one value only income less" in described
+    assert picture.findtext(f"{SVG}title") == "Prices"
+
+
+def test_a_price_list_stands_alone_and_holds_texts_as_texts() -> None:
+    picture = ElementTree.fromstring(prices(["<b>", "&", "k"], refusal='"<script>'))
+    assert all(one.attrib["fill"].startswith("#") for one in picture if one.tag in (f"{SVG}rect", f"{SVG}text"))
+    assert "<script" not in prices(refusal="<script>")
+    assert ElementTree.fromstring(charts.price_list_chart([], [], [])).attrib["role"] == "img"
+
+
+def test_a_price_list_of_many_measures_is_wider_so_that_headings_do_not_run_into_each_other() -> None:
+    many = charts.price_list_chart(["k 2"], [charts.Panel("m" * 50, "", [1], ["1"])] * 9, [None])
+    assert int(ElementTree.fromstring(many).attrib["width"]) == 9 * charts.PANEL
+    assert len(words(many)[0]) * 7 <= charts.PANEL
