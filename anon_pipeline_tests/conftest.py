@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ collect_ignore = ["learning/gossiping_module.py"]
 # The same examples in every run: a test that fails today fails tomorrow. HYPOTHESIS_PROFILE=explore looks further.
 settings.register_profile("default", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, print_blob=True)
-settings.load_profile("default")
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 @pytest.fixture

@@ -61,8 +61,8 @@ class TCloseness(SensitiveModel):
         """No t is out of reach of a single class of everybody; t = 0 asks for as good as that, and is told before."""
         if self.t == 0 and np.count_nonzero(self.histogram(classes).total) > 1:
             return (
-                f"t = 0 asks every class to show {self.column} exactly as the whole table does, which leaves little but "
-                "one class of everybody"
+                f"t = 0 asks every class to show {self.column} exactly as the whole table does, which leaves little "
+                "but one class of everybody"
             )
         return super().impossible(classes)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,6 +35,13 @@ def test_the_measures_are_the_worst_of_the_loops(rows: Rows, ordered: bool) -> N
 
 def test_homogeneity_counts_people_and_not_classes() -> None:
     assert describe(classes_of([[6, 0], [1, 1]]))[COLUMN]["homogeneity"] == 0.75
+
+
+def test_the_classes_own_measures_count_values_that_the_table_lacks() -> None:
+    # Class 0 is suppressed, so the table has no third value; within the class it is still there.
+    found = describe(classes_of([[1, 0, 1], [2, 2, 0]]).without(np.array([True, False])))[COLUMN]
+    assert (found["distinct_l"], found["alpha"], found["homogeneity"]) == (2, 0.5, 0)
+    assert (found["t"], found["beta"], found["delta"]) == (1, math.inf, math.inf)
 
 
 def test_every_sensitive_column_is_described() -> None:
