@@ -12,7 +12,6 @@ from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.errors import InputError
 from anon_pipeline_tests.people import Table, tables
 
-
 FORMS = st.sampled_from(["value", "range"])
 SPREADS = st.sampled_from([0.0, 1.0])
 few = settings(max_examples=40)

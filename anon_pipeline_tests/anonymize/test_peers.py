@@ -11,7 +11,6 @@ from sklearn.exceptions import NotFittedError
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.errors import InputError
 
-
 TEN = pd.DataFrame({"age": [20, 21, 22, 23, 24, 60, 61, 62, 63, 64], "city": ["Ulm"] * 5 + ["Bonn"] * 5})
 
 
