@@ -283,7 +283,7 @@ BAD_CSV = {
     "a line too long": (f"x,t\n1,a\n2,b\n3,{SECRET},c,d\n4,a\n", {"x": QI}, "people.csv"),
     "all lines longer than the header": (f"x,t\n1,{SECRET},c\n2,b,d\n3,b,d\n", {"x": QI}, "people.csv"),
     "a line above the header, which would be skipped": (
-        f"9,{SECRET},c\nx,t\n1,a\n2,b\n",
+        f"{SECRET}\nx,t\n1,a\n2,b\n",
         {"x": QI},
         "people.csv has none of the spec's columns; its first line must name them",
     ),
