@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anon_pipeline.anonymize import enforce
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.errors import Refused
 from anon_pipeline.privacy.alpha_k import AlphaKAnonymity
@@ -185,3 +186,28 @@ def test_an_impossible_demand_is_named_with_the_best_value(limit: float) -> None
     demand = LDiversity(column="disease", l=2, kind="distinct")
     with pytest.raises(Refused, match=r"l_diversity_disease: .* best value reached is 1"):
         AnonymizerTree(k=2, demands=[demand], suppression=limit).fit(people, None, sick)
+
+
+@pytest.mark.parametrize("width", [1, 3, 40, 299])
+def test_the_nearest_classes_are_those_of_ward_and_the_lower_number_on_a_tie(width: int) -> None:
+    """Each cost by itself, every pair sorted; a third of the classes are doubles of each other, far from the origin."""
+    random = np.random.default_rng(width)
+    mean = 1e3 + random.integers(0, 3, (300, 2)) + random.normal(0, 1e-6, (300, 2)).round(6)
+    mean[::3] = mean[0]
+    weight = random.integers(2, 5, 300).astype(float)
+    asking = np.sort(random.choice(300, 140, replace=False))
+    pairs, costs = enforce._nearest(mean, weight, asking, width)
+    square = np.einsum("jo,jo->j", mean, mean)
+    expected = []
+    for one in asking.tolist():
+        others = [other for other in range(300) if other != one]
+        price = {
+            other: max(square[one] + square[other] - 2 * np.einsum("o,o->", mean[one], mean[other]), 0)
+            * (weight[one] * weight[other] / (weight[one] + weight[other]))
+            for other in others
+        }
+        expected += [
+            (one, other, price[other]) for other in sorted(others, key=lambda other: (price[other], other))[:width]
+        ]
+    assert [(one, other) for one, other in pairs.tolist()] == [(one, other) for one, other, _ in expected]
+    assert costs.tolist() == [price for *_, price in expected]

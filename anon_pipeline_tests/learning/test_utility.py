@@ -14,7 +14,7 @@ from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
 from anon_pipeline.learning import guide as guide_module
 from anon_pipeline.learning.guide import FloatArray, Task
 from anon_pipeline.learning.scores import classification_scores, difference, estimate, regression_scores
-from anon_pipeline.learning.utility import Utility, measure_utility
+from anon_pipeline.learning.utility import Utility, compare, measure_utility, prepare
 from anon_pipeline.spec import ColumnType, Guide
 from anon_pipeline_tests.learning.models import HERE, TYPES, people
 
@@ -169,6 +169,22 @@ def test_a_result_is_deterministic_and_json() -> None:
     content = json.loads(json.dumps(first.as_dict(), allow_nan=False))
     assert (content["model"], content["task"], content["folds"]) == ("decision_tree", "classification", 4)
     assert len(content["metrics"]["roc_auc"]["difference"]["per_fold"]) == 4
+
+
+def test_raw_models_are_fitted_once_and_compared_with_any_number_of_anonymizations() -> None:
+    """The first one ruins the table it gets; the second gets it whole, and finds what it would have found alone."""
+
+    def careless(part: pd.DataFrame, guidance: FloatArray) -> pd.DataFrame:
+        part["age"] = part["pay"] = guidance[:] = -1.0
+        return part
+
+    frame = table(Task.CLASSIFICATION)
+    prepared = prepare(frame, "target", TYPES, Task.CLASSIFICATION, CHEAP, 4, 0)
+    ruined = compare(prepared, careless)
+    assert ruined.metrics["roc_auc"].difference.high < 0  # type: ignore[operator]
+    for anonymize in (destroy, identity):
+        assert compare(prepared, anonymize) == measure(frame, Task.CLASSIFICATION, anonymize)
+    assert all((fold.guidance >= 0).all() for fold in prepared.folds)
 
 
 def test_a_model_store_is_asked_once() -> None:
