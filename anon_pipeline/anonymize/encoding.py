@@ -114,6 +114,8 @@ def apply_domain(domain: Domain, column: pd.Series) -> npt.NDArray[np.int32]:
         return np.where(column.isna(), of_missing, most_common).astype(np.int32)
     if domain.ordered:
         raw, missing = ordered_values(column)
+        if domain.storage == "DATE":  # an engine counts its days, a frame has moments
+            raw = raw // 86_400_000_000
         if raw.dtype != domain.values.dtype:
             raw = raw.astype(np.float64)
         # Compared as they are first: halfway between two neighbouring floats lies nothing.

@@ -174,7 +174,7 @@ class Engine(Protocol):
         """The distinct quasi-identifier tuples of a population table and how many people bear each.
 
         The table is named relative to the spec and read as its source is. Values are coded as a Domain holds them
-        (dates: microseconds); the column "#people" counts.
+        (dates as timestamps); the column "#people" counts.
         """
 
     def out_of_bounds(self, table: Path, bounds: dict[str, list[Any]]) -> dict[str, int]:

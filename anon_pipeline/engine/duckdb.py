@@ -367,7 +367,12 @@ class DuckDBEngine:
             select = ", ".join(f"{one.expression} AS {quoted(one.name)}" for one in typed)
             relation = f"(SELECT {select} FROM {opened.relation})"
             storage = self._storage(connection, relation)
-            coded = ", ".join(f"{_coded(one.name, one.type, storage[one.name])} AS {quoted(one.name)}" for one in typed)
+            coded = ", ".join(
+                f"{quoted(one.name)}::TIMESTAMP AS {quoted(one.name)}"
+                if one.type is ColumnType.DATE
+                else f"{_coded(one.name, one.type, storage[one.name])} AS {quoted(one.name)}"
+                for one in typed
+            )
             return connection.execute(
                 f'SELECT {coded}, count(*) AS "#people" FROM {relation} GROUP BY ALL ORDER BY ALL'
             ).df()

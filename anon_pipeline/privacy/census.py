@@ -63,6 +63,8 @@ def boxed(classes: pd.DataFrame, quasi_identifiers: Sequence[str], census: pd.Da
 
 def _inside(classes: pd.DataFrame, name: str, column: pd.Series) -> tuple[np.ndarray, IntArray]:
     """Whether each class takes in each distinct value of a column, and the distinct value of each row."""
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        column = pd.Series(_coded(column)).mask(column.isna().to_numpy())
     place, values = pd.factorize(column, use_na_sentinel=False)
     missing = pd.isna(values)
     if f"{name}_low" in classes:
