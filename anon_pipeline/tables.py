@@ -32,6 +32,8 @@ class Domain:
         1970), str otherwise (by code point). Code 0 means missing, code i > 0 means `values[i - 1]`
     counts : people per code, int64 of shape (m + 1,)
     storage : the type of the column in the source, as the engine names it, so that a release can restore it
+    lows, highs : where several values share a code (an ordered column coarsened into bins), the smallest and largest
+        value of each; `values` then holds the bins' medians. Absent where every value has a code of its own
     """
 
     name: str
@@ -39,6 +41,23 @@ class Domain:
     values: npt.NDArray[np.generic]
     counts: IntArray
     storage: str = ""
+    lows: npt.NDArray[np.generic] | None = None
+    highs: npt.NDArray[np.generic] | None = None
+
+    @property
+    def low(self) -> npt.NDArray[np.generic]:
+        """The smallest value that each code but 0 stands for, shape (m,)."""
+        return self.values if self.lows is None else self.lows
+
+    @property
+    def high(self) -> npt.NDArray[np.generic]:
+        """The largest value that each code but 0 stands for, shape (m,)."""
+        return self.values if self.highs is None else self.highs
+
+    @property
+    def binned(self) -> bool:
+        """Whether several values share a code."""
+        return self.lows is not None
 
     @property
     def ordered(self) -> bool:

@@ -119,10 +119,11 @@ def apply_domain(domain: Domain, column: pd.Series) -> npt.NDArray[np.int32]:
         if raw.dtype != domain.values.dtype:
             raw = raw.astype(np.float64)
         # Compared as they are first: halfway between two neighbouring floats lies nothing.
-        above = np.minimum(np.searchsorted(domain.values, np.where(missing, 0, raw)), len(domain.values) - 1)
+        above = np.minimum(np.searchsorted(domain.high, np.where(missing, 0, raw)), len(domain.values) - 1)
         below = np.maximum(above - 1, 0)
-        lower, upper = domain.values[below].astype(float), domain.values[above].astype(float)
-        nearer_below = (raw != domain.values[above]) & (raw - lower <= upper - raw)
+        lower, upper = domain.high[below].astype(float), domain.low[above].astype(float)
+        between = np.less(raw, domain.low[above])
+        nearer_below = between & (raw - lower <= upper - raw)
         codes = np.where(missing, of_missing, np.where(nearer_below, below, above) + 1)
     else:
         place, distinct = distinct_texts(column)

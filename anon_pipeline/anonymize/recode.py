@@ -197,8 +197,8 @@ def summarize_ordered(domain: Domain, members: sparse.csr_array, grid: float) ->
     raw = members[:, 1:].tocsr()
     lowest, highest = np.zeros(classes, dtype=np.int64), np.zeros(classes, dtype=np.int64)
     if len(some):
-        lowest[some] = grid_index(domain.values, grid, 0.0)[raw.indices[raw.indptr[some]]]
-        highest[some] = grid_index(domain.values, grid, 1.0)[raw.indices[raw.indptr[some + 1] - 1]]
+        lowest[some] = grid_index(domain.low, grid, 0.0)[raw.indices[raw.indptr[some]]]
+        highest[some] = grid_index(domain.high, grid, 1.0)[raw.indices[raw.indptr[some + 1] - 1]]
     return OrderedSummary(
         domain=domain,
         representative=grid_value(representative, grid, domain.values),

@@ -94,6 +94,7 @@ def _domain_to_json(domain: Domain) -> dict[str, Any]:
         "values": domain.values.tolist(),
         "counts": domain.counts.tolist(),
         "storage": domain.storage,
+        **({"lows": domain.low.tolist(), "highs": domain.high.tolist()} if domain.binned else {}),
     }
 
 
@@ -101,7 +102,8 @@ def _domain_from_json(content: dict[str, Any]) -> Domain:
     number = {"i": np.int64, "f": np.float64}.get(content["number"], object)
     values = np.array(content["values"], dtype=number)
     counts = np.array(content["counts"], np.int64)
-    return Domain(content["name"], ColumnType(content["type"]), values, counts, content["storage"])
+    edges = [np.array(content[name], dtype=number) if name in content else None for name in ("lows", "highs")]
+    return Domain(content["name"], ColumnType(content["type"]), values, counts, content["storage"], *edges)
 
 
 def _summary_to_json(summary: Summary) -> dict[str, Any]:

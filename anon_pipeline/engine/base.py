@@ -93,14 +93,16 @@ class Batch:
     ----------
     features : the model's columns; numbers and dates as float64, categories as text
     target : as `features`
-    hash : 63-bit hash of each row's released content, the same on every machine, int64
+    hash : 63-bit hash of each row's released content, the same on every machine and engine, int64
     key : the quasi-identifiers of each row packed into q integers, shape (n, q)
+    people : how many people each row stands for
     """
 
     features: pd.DataFrame
     target: pd.Series
     hash: IntArray
     key: IntArray
+    people: IntArray
 
 
 class Engine(Protocol):
@@ -115,28 +117,27 @@ class Engine(Protocol):
             For a source that cannot be used, with a sentence that holds no value of a person.
         """
 
-    def import_table(self, path: Path, scratch: Path, measured: Sequence[str] = ()) -> Path:
-        """Any CSV or Parquet table as a Parquet file whose values are as an outsider sees them."""
-
-    def survey(self, table: Path) -> list[ColumnSurvey]:
-        """Describe every column of an unknown table."""
-
-    def determined(self, table: Path, columns: Sequence[str]) -> list[tuple[str, str]]:
-        """The pairs (a, b) of these columns in which every value of a goes with one value of b only."""
-
     def describe(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType]) -> SourceFacts:
         """Describe a stored table afresh, from the file."""
 
-    def domains(self, table: Path, types: dict[str, ColumnType]) -> tuple[Domain, ...]:
-        """The values of the named columns and how many people bear each."""
+    def rows(self, table: Path) -> int:
+        """Rows of a stored table; no more than it has people, and no fewer than it has cells."""
+
+    def domains(
+        self, table: Path, types: dict[str, ColumnType], bins: Mapping[str, int] | None = None
+    ) -> tuple[Domain, ...]:
+        """The values of the named columns and how many people bear each; some coarsened into so many bins."""
+
+    def count_cells(self, table: Path, domains: tuple[Domain, ...]) -> int:
+        """How many distinct tuples of codes there are."""
 
     def sample(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], size: int) -> Batch:
-        """The `size` rows of the smallest content hash, in the order of their hash (their key is left empty)."""
+        """The `size` people of the smallest content hash, a row each, in the order of their hash; without a key."""
 
     def batches(
         self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], domains: tuple[Domain, ...]
     ) -> Iterator[Batch]:
-        """All rows, in any order."""
+        """Everybody, in any order; a row may stand for several people who are alike in all that is released."""
 
     def cells(self, domains: tuple[Domain, ...], key: IntArray, counts: IntArray, guidance: IntArray) -> Cells:
         """Unpack distinct keys, shape (C, q), into cells."""
@@ -182,6 +183,19 @@ class Engine(Protocol):
 
     def foreign_values(self, released: Path, stored: Path, columns: Sequence[str]) -> dict[str, int]:
         """Per column, how many released rows hold a value that the stored source does not."""
+
+
+class ForeignTables(Protocol):
+    """Reading tables of unknown make, small enough for one machine."""
+
+    def import_table(self, path: Path, scratch: Path, measured: Sequence[str] = ()) -> Path:
+        """Any CSV or Parquet table as a Parquet file whose values are as an outsider sees them."""
+
+    def survey(self, table: Path) -> list[ColumnSurvey]:
+        """Describe every column of an unknown table."""
+
+    def determined(self, table: Path, columns: Sequence[str]) -> list[tuple[str, str]]:
+        """The pairs (a, b) of these columns in which every value of a goes with one value of b only."""
 
 
 @dataclass(frozen=True, eq=False)

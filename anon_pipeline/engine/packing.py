@@ -19,7 +19,12 @@ DENSE_SPAN = 2**31
 def is_dense(domain: Domain) -> bool:
     """Whether the column is packed as value - smallest + 1."""
     values = domain.values
-    return values.dtype.kind == "i" and len(values) > 0 and int(values[-1]) - int(values[0]) < DENSE_SPAN
+    return (
+        not domain.binned
+        and values.dtype.kind == "i"
+        and len(values) > 0
+        and int(values[-1]) - int(values[0]) < DENSE_SPAN
+    )
 
 
 @dataclass(frozen=True)

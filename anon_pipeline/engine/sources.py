@@ -1,12 +1,11 @@
-"""Reading a source with DuckDB: what kind of file it is, what its columns are, and how each becomes typed."""
+"""Reading a source with DuckDB: what kind of file it is, and how it becomes a relation."""
 
 from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,48 +14,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anon_pipeline.engine.sql import literal, quoted
+from anon_pipeline.engine.typed import OpenSource, Reader, detected
 from anon_pipeline.errors import InputError
-from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Role
-
-WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
-FLOATING = {"FLOAT", "DOUBLE", "UBIGINT", "HUGEINT", "UHUGEINT"}
-MOMENTS = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"}
-#: A number beyond this is no measurement of a person, and would overflow on the way.
-LARGEST = "1e18"
-
-PLAIN = {"VARCHAR", "BOOLEAN", "UUID", "TIME", *WHOLE, *FLOATING, *MOMENTS}
+from anon_pipeline.spec import ColumnType, ReleaseSpec
 
 TEXT_FILES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst")
 #: What DuckDB must not guess of a CSV: it would skip lines, and with them people, until the rest looks regular.
 EVERY_LINE = "all_varchar=true, skip=0, comment='', quote='\"', strict_mode=true"
 
 PARQUET_FILES = (".parquet", ".pq")
-
-
-@dataclass(frozen=True)
-class OpenSource:
-    """A source as DuckDB sees it: a relation to select from, and the file to name in a sentence."""
-
-    relation: str
-    label: str
-
-
-@dataclass(frozen=True)
-class TypedColumn:
-    """How one column of the source becomes a column of the stored table."""
-
-    name: str
-    type: ColumnType
-    expression: str
-
-
-def is_whole(storage: str) -> bool:
-    return storage in WHOLE
-
-
-def is_ordered(storage: str) -> bool:
-    """Whether values of this storage type are numbers or dates."""
-    return storage in {*WHOLE, *FLOATING, *MOMENTS} or storage.startswith("DECIMAL")
 
 
 @contextmanager
@@ -186,177 +152,8 @@ def harmless(error: BaseException) -> str:
     return f"the library reported {type(error).__name__}"
 
 
-# ---------------------------------------------------------------------- types
-
-
-def typed_columns(connection: duckdb.DuckDBPyConnection, source: OpenSource, spec: ReleaseSpec) -> list[TypedColumn]:
-    """How each column that is not excluded is stored.
-
-    Raises
-    ------
-    InputError
-        For a column without a role, one the source lacks, text among numbers, infinity, an empty table, fewer than k
-        rows, or a target with a single value.
-    """
-    storage = {row[0]: row[1] for row in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall()}
-    unnamed = [name for name in storage if name not in spec.columns]
-    if len(unnamed) == len(storage):  # then these are no names, but perhaps the first person's values
-        raise InputError(
-            f"columns: {source.label} has none of the spec's columns; its first line must name them, "
-            "and every line have as many fields"
-        )
-    if unnamed:
-        raise InputError(
-            f"columns: {source.label} has columns without a role: {', '.join(unnamed)}; "
-            "give each a role (exclude leaves it out)"
-        )
-    absent = [name for name in spec.columns if name not in storage]
-    if absent:
-        raise InputError(f"columns: {source.label} has no column {', '.join(absent)}; correct the name or remove it")
-    typed = []
-    for name, column in spec.columns.items():
-        if column.role is Role.EXCLUDE:
-            continue
-        if storage[name] not in PLAIN and not storage[name].startswith(("DECIMAL", "ENUM")):
-            raise InputError(f"columns.{name}: holds {storage[name].split('(')[0]} values; flatten or exclude it")
-        typed.append(_typed(connection, source, name, storage[name], column, spec.source.missing))
-    _check_people(connection, source, spec, typed)
-    return typed
-
-
-def typed_quasi_identifiers(
-    connection: duckdb.DuckDBPyConnection, source: OpenSource, spec: ReleaseSpec, types: Mapping[str, ColumnType]
-) -> list[TypedColumn]:
-    """The quasi-identifiers of another table of people, such as a population, typed as those of the source are.
-
-    Raises
-    ------
-    InputError
-        For a column that the table lacks or that holds values of another type.
-    """
-    storage = {row[0]: row[1] for row in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall()}
-    absent = [name for name in spec.quasi_identifiers if name not in storage]
-    if absent:
-        raise InputError(f"{source.label}: has no column {', '.join(absent)}; a population has all quasi-identifiers")
-    typed = []
-    for name in spec.quasi_identifiers:
-        column = spec.columns[name].model_copy(update={"type": types[name]})
-        typed.append(_typed(connection, source, name, storage[name], column, spec.source.missing))
-    return typed
-
-
-def _typed(
-    connection: duckdb.DuckDBPyConnection,
-    source: OpenSource,
-    name: str,
-    storage: str,
-    column: Column,
-    missing: tuple[str, ...],
-) -> TypedColumn:
-    value = quoted(name)
-    is_text = storage == "VARCHAR" or storage.startswith("ENUM")
-    if is_text:
-        markers = ", ".join(literal(marker) for marker in ("", *missing))
-        value = f"CASE WHEN {value}::VARCHAR NOT IN ({markers}) THEN {value}::VARCHAR END"
-    kind = column.type
-    if kind is None:
-        kind = _detected(connection, source, value) if is_text else natural_type(storage)
-    if kind is ColumnType.CATEGORICAL:
-        return TypedColumn(name, kind, value)
-    if kind is ColumnType.DATE:
-        if not is_text and storage not in MOMENTS:
-            raise InputError(f"columns.{name}.type: is date, but the source holds {storage}; change the type")
-        if is_text:
-            value = _parsed(connection, source, name, value, "TIMESTAMP", "dates")
-        endless = _count(connection, f"SELECT count(*) FROM {source.relation} WHERE NOT isfinite(({value})::TIMESTAMP)")
-        if endless:
-            raise InputError(f"columns.{name}: {endless} dates are infinite; replace them by dates or missing values")
-        days = _count(connection, f"SELECT count(*) FROM {source.relation} WHERE {value} <> ({value})::DATE")
-        return TypedColumn(name, kind, f"({value})::DATE" if not days else f"({value})::TIMESTAMP")
-    if storage == "BOOLEAN" or storage in MOMENTS or storage in ("UUID", "TIME"):
-        raise InputError(f"columns.{name}.type: is numeric, but the source holds {storage} values; change the type")
-    if is_text:
-        whole = f"regexp_full_match(trim({value}), '[+-]?[0-9]{{1,18}}')"
-        if _count(connection, f"SELECT count(*) FROM {source.relation} WHERE NOT {whole}"):
-            value = _parsed(connection, source, name, value, "DOUBLE", "numbers")
-            storage = "DOUBLE"
-        else:
-            value, storage = f"({value})::BIGINT", "BIGINT"
-    number = f"({value})::DOUBLE"
-    large = f"abs({number}) > {LARGEST}" if column.role is Role.QUASI_IDENTIFIER else f"isinf({number})"
-    beyond = _count(connection, f"SELECT count(*) FROM {source.relation} WHERE NOT isnan({number}) AND {large}")
-    if beyond:
-        raise InputError(
-            f"columns.{name}: {beyond} values are infinite or beyond {LARGEST}; replace them by numbers or missing "
-            "values, or declare the column categorical"
-        )
-    if storage in ("FLOAT", "DOUBLE"):
-        # NaN is a missing value, and there is one zero.
-        value = f"CASE WHEN NOT isnan(({value})::DOUBLE) THEN ({value})::DOUBLE + 0.0 END"
-        value = f"({value})::FLOAT" if storage == "FLOAT" else value
-    return TypedColumn(name, kind, value)
-
-
-def natural_type(storage: str) -> ColumnType:
-    """How values of a storage type compare where the spec does not say."""
-    if storage in MOMENTS:
-        return ColumnType.DATE
-    return ColumnType.NUMERIC if is_ordered(storage) else ColumnType.CATEGORICAL
-
-
-def _detected(connection: duckdb.DuckDBPyConnection, source: OpenSource, value: str) -> ColumnType:
-    """Text that is all numbers is numeric, unless a leading zero or the sheer length shows that it is a code."""
-    code = f"(TRY_CAST({value} AS DOUBLE) IS NULL OR regexp_matches(trim({value}), '^[+-]?(0[0-9]|[0-9]{{19}})'))"
-    query = f"SELECT count(*) FILTER (WHERE {value} IS NOT NULL AND {code}), count({value}) FROM {source.relation}"
-    codes, known = connection.execute(query).fetchall()[0]
-    return ColumnType.NUMERIC if known and not codes else ColumnType.CATEGORICAL
-
-
-def _parsed(
-    connection: duckdb.DuckDBPyConnection, source: OpenSource, name: str, value: str, target: str, plural: str
-) -> str:
-    bad = _count(
-        connection,
-        f"SELECT count(*) FROM {source.relation} WHERE {value} IS NOT NULL AND TRY_CAST({value} AS {target}) IS NULL",
-    )
-    if bad:
-        raise InputError(
-            f"columns.{name}: {bad} values are no {plural}; declare the column categorical, list its missing markers "
-            "under source.missing, or correct them"
-        )
-    return f"TRY_CAST({value} AS {target})"
-
-
-def _check_people(
-    connection: duckdb.DuckDBPyConnection, source: OpenSource, spec: ReleaseSpec, typed: list[TypedColumn]
-) -> None:
-    target = next(one for one in typed if one.name == spec.target)
-    rows, known, distinct = connection.execute(
-        f"SELECT count(*), count(value), count(DISTINCT value) FROM "
-        f"(SELECT {target.expression} AS value FROM {source.relation})"
-    ).fetchall()[0]
-    if rows == 0:
-        raise InputError(f"{source.label}: the table is empty")
-    if rows < spec.k:
-        raise InputError(f"{source.label}: the table has {rows} rows, fewer than k = {spec.k}")
-    if known < rows:
-        raise InputError(
-            f"target: {spec.target} is missing in {rows - known} rows; remove those rows or choose another target"
-        )
-    if distinct < 2:
-        raise InputError(f"target: {spec.target} has one value only, so there is nothing to learn; choose another")
-    if target.type is ColumnType.CATEGORICAL and distinct > max(100, rows // 10):
-        raise InputError(
-            f"target: {spec.target} has {distinct} different texts in {rows} rows; declare it numeric or choose another"
-        )
-
-
-def _count(connection: duckdb.DuckDBPyConnection, query: str) -> int:
-    return int(connection.execute(query).fetchall()[0][0])
-
-
 def import_table(
-    connection: duckdb.DuckDBPyConnection, path: Path, scratch: Path, measured: Sequence[str] = ()
+    connection: duckdb.DuckDBPyConnection, reader: Reader, path: Path, scratch: Path, measured: Sequence[str] = ()
 ) -> Path:
     """Any CSV or Parquet table as a Parquet file, for reading it as an outsider would.
 
@@ -379,7 +176,7 @@ def import_table(
         columns = [row[0] for row in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall()]
         select = []
         for name in columns:
-            number = name in measured and _detected(connection, source, quoted(name)) is ColumnType.NUMERIC
+            number = name in measured and detected(reader, source, quoted(name)) is ColumnType.NUMERIC
             select.append(f"{quoted(name)}::DOUBLE AS {quoted(name)}" if number else quoted(name))
         destination = scratch / "imported.parquet"
         connection.execute(

@@ -48,7 +48,7 @@ def guided_cells(
         rank = np.minimum(np.searchsorted(sample, batch.hash, side="left"), len(sample) - 1)
         fold = np.where(sample[rank] == batch.hash, rank % spec.guide.folds, -1)
         guidance = fixed_point(trained.guidance(batch.features, fold) / scale)
-        parts.append(_summed(batch.key, np.ones(len(fold), dtype=np.int64), guidance))
+        parts.append(_summed(batch.key, batch.people, guidance * batch.people[:, None]))
         if len(parts) == 16:  # keep the pile small
             parts = [_merged(parts)]
     key, counts, guidance = _merged(parts)

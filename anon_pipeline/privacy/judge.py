@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from anon_pipeline.engine.base import ClassCounts, Engine
-from anon_pipeline.engine.sources import natural_type
+from anon_pipeline.engine.typed import natural_type
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.census import boxed

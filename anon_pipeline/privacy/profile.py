@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from anon_pipeline.engine.base import ColumnSurvey, Engine
+from anon_pipeline.engine.base import ColumnSurvey, ForeignTables
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ColumnType, Role
 
@@ -73,7 +73,7 @@ class Profile:
         return "\n".join(lines) + "\n"
 
 
-def profile_table(engine: Engine, table: Path, scratch: Path) -> Profile:
+def profile_table(engine: ForeignTables, table: Path, scratch: Path) -> Profile:
     """Look at every column of a CSV or Parquet table.
 
     Raises

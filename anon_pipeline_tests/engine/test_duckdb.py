@@ -55,7 +55,9 @@ def counted(
 ) -> tuple[tuple[Domain, ...], Cells]:
     """Cells with the number of people as guidance."""
     domains = engine.domains(table, {name: types[name] for name in spec.quasi_identifiers})
-    key = np.concatenate([batch.key for batch in engine.batches(table, spec, types, domains)])
+    key = np.concatenate(
+        [np.repeat(batch.key, batch.people, axis=0) for batch in engine.batches(table, spec, types, domains)]
+    )
     distinct, counts = np.unique(key, axis=0, return_counts=True)
     return domains, engine.cells(domains, distinct, counts.astype(np.int64), counts[:, None].astype(np.int64))
 
@@ -163,7 +165,8 @@ def test_the_content_hash_is_blind_to_order_and_to_nothing_else(
     random.shuffle(shuffled)
     assert of(shuffled) == before
     assert of(rows, "abd") != before
-    assert of(rows, "abc", "int32") != before
+    assert of(rows, "abc", "int32") == before  # how wide an engine stores a whole number is its own affair
+    assert of(rows, "abc", "float64") != before
     assert of([*rows, rows[0]]) != before  # a double counts
     place, column = data.draw(st.integers(0, len(rows) - 1)), data.draw(st.integers(0, 2))
     other = data.draw((VALUES if column == 0 else TEXTS).filter(lambda value: value != rows[place][column]))
@@ -261,7 +264,7 @@ def test_a_column_has_a_name_of_our_own(engine: DuckDBEngine, tmp_path: Path) ->
     assert list(counts.classes) == spec.quasi_identifiers
     assert counts.sensitive["t"]["count"].sum() == 200
     assert len(engine.sample(place, spec, types, 50).hash) == 50
-    assert {one.name: one.rows for one in engine.survey(place)} == dict.fromkeys(frame, 200)
+    assert {one.name: one.rows for one in engine.survey(tmp_path / "people.parquet")} == dict.fromkeys(frame, 200)
     assert engine.foreign_values(tmp_path / "data.parquet", place, ODD_NAMES) == dict.fromkeys(ODD_NAMES, 0)
 
 

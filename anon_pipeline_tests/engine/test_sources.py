@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import sqlite3
+from collections import Counter
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -39,15 +40,22 @@ def stored(
 ) -> tuple[SourceFacts, pa.Table]:
     spec = write_spec(folder, {**columns, **TARGET}, name, **more)
     facts = engine.store_source(spec, folder / "stored.parquet")
-    return facts, pq.read_table(folder / "stored.parquet")
+    table = pq.read_table(folder / "stored.parquet")
+    everybody = np.repeat(np.arange(table.num_rows), table["#people"].to_numpy())
+    return facts, table.take(everybody).drop_columns(["#people"])
+
+
+def alike(values: list[Any], others: list[Any]) -> bool:
+    """Whether both hold the same values, as often: a stored table has no order."""
+    return Counter(values) == Counter(others)
 
 
 def column(engine: DuckDBEngine, folder: Path, values: str, said: Any = QI, **more: Any) -> tuple[str, list[Any]]:
     """Storage type and values of the column `x` of a CSV."""
-    lines = [f"{value},{'ill' if number % 2 else 'well'}" for number, value in enumerate(values.split("|"))]
-    write(folder, "people.csv", "\n".join(["x,t", *lines]) + "\n")
-    facts, table = stored(engine, folder, {"x": said}, **more)
-    return facts.columns[0].storage, table["x"].to_pylist()
+    lines = [f"{value},{'ill' if number % 2 else 'well'},{number}" for number, value in enumerate(values.split("|"))]
+    write(folder, "people.csv", "\n".join(["x,t,i", *lines]) + "\n")
+    facts, table = stored(engine, folder, {"x": said, "i": "identifier"}, **more)
+    return facts.columns[0].storage, table.sort_by("i")["x"].to_pylist()
 
 
 def refused(engine: DuckDBEngine, folder: Path, columns: dict[str, Any], **more: Any) -> str:
@@ -125,7 +133,7 @@ def test_latin_1_is_read_where_stated_and_refused_where_not(engine: DuckDBEngine
     assert message == ("people.csv: cannot be read: line 2 is not in the file's encoding; state it as source.encoding")
     assert "none of utf-8" in refused(engine, tmp_path, {"city": QI}, source={"encoding": "cp1252"})
     _, table = stored(engine, tmp_path, {"city": QI}, source={"encoding": "latin-1"})
-    assert table["city"].to_pylist() == ["Köln", f"{SECRET}ß"]
+    assert alike(table["city"].to_pylist(), ["Köln", f"{SECRET}ß"])
 
 
 def test_an_excluded_column_is_not_even_copied(engine: DuckDBEngine, tmp_path: Path) -> None:
@@ -193,7 +201,7 @@ def test_a_csv_column_gets_a_type_that_loses_something(
 def test_missing_markers_are_taken_for_values(engine: DuckDBEngine, tmp_path: Path) -> None:
     assert column(engine, tmp_path, "5|?|-|7|", source={"missing": ["?", "-"]}) == ("BIGINT", [5, None, None, 7, None])
     assert column(engine, tmp_path, "a|?| ?|A", source={"missing": ["?"]}) == ("VARCHAR", ["a", None, " ?", "A"])
-    facts, _ = stored(engine, tmp_path, {"x": QI}, source={"missing": ["?"]})
+    facts, _ = stored(engine, tmp_path, {"x": QI, "i": "identifier"}, source={"missing": ["?"]})
     assert (facts.columns[0].missing, facts.columns[0].distinct) == (1, 3)
 
 
@@ -221,7 +229,7 @@ def test_a_parquet_column_loses_its_type(
     write(tmp_path, "people.parquet", pa.table({"x": values, "t": [True, False, True]}))
     facts, table = stored(engine, tmp_path, {"x": QI}, "people.parquet")
     assert facts.columns[0].storage == storage
-    assert table["x"].to_pylist() == (values.to_pylist() if expected is None else expected)
+    assert alike(table["x"].to_pylist(), values.to_pylist() if expected is None else expected)
     assert facts.columns[1].storage == "BOOLEAN"
 
 
@@ -231,8 +239,8 @@ def test_a_sensitive_number_is_rounded_although_it_is_kept(engine: DuckDBEngine,
     data = {"x": [1, 2], "salary": pa.array(exact, pa.decimal128(30, 2)), "key": pa.array(key, pa.uint64())}
     write(tmp_path, "people.parquet", pa.table({**data, "t": ["a", "b"]}))
     _, table = stored(engine, tmp_path, {"x": QI, "salary": "sensitive", "key": "insensitive"}, "people.parquet")
-    assert table["salary"].to_pylist() == exact
-    assert table["key"].to_pylist() == key
+    assert alike(table["salary"].to_pylist(), exact)
+    assert alike(table["key"].to_pylist(), key)
 
 
 # ------------------------------------------------------------------ refusals
@@ -312,7 +320,8 @@ def test_a_broken_line_far_down_is_named_by_its_number(
 def test_lines_that_look_like_comments_are_people_too(engine: DuckDBEngine, tmp_path: Path) -> None:
     write(tmp_path, "people.csv", "x,t\n#1,a\n#2,b\n3,a\n")
     facts, table = stored(engine, tmp_path, {"x": QI})
-    assert (facts.rows, table["x"].to_pylist()) == (3, ["#1", "#2", "3"])
+    assert facts.rows == 3
+    assert alike(table["x"].to_pylist(), ["#1", "#2", "3"])
 
 
 @pytest.mark.parametrize(

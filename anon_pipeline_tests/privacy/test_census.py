@@ -33,7 +33,12 @@ def test_a_population_is_matched_by_date_as_the_table_is(tmp_path: Path, engine:
     types = engine.store_source(spec, tmp_path / "table.parquet").types()
     domains = engine.domains(tmp_path / "table.parquet", {name: types[name] for name in ("born", "town")})
     assert (types["born"], domains[0].storage) == (ColumnType.DATE, "DATE")
-    keys = np.concatenate([batch.key for batch in engine.batches(tmp_path / "table.parquet", spec, types, domains)])
+    keys = np.concatenate(
+        [
+            np.repeat(batch.key, batch.people, axis=0)
+            for batch in engine.batches(tmp_path / "table.parquet", spec, types, domains)
+        ]
+    )
     key, counts = np.unique(keys, axis=0, return_counts=True)
     cells = engine.cells(domains, key, counts.astype(np.int64), fixed_point(np.zeros((len(key), 1))))
     census = engine.census(spec, types, str(tmp_path / "population.csv"))

@@ -1,0 +1,133 @@
+"""Hashes of typed rows that are the same on every engine, machine and number of threads, and for every row order.
+
+A row's hash is made of the hashes of its values, not of their texts: engines write numbers and dates differently.
+It tells contents apart and picks samples; that no byte of a published file was changed is for SHA-256 to say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from anon_pipeline.tables import IntArray
+
+Lanes = npt.NDArray[np.uint64]
+
+#: What a missing value counts as, a number that no text or number is likely to have as its own.
+MISSING = np.uint64(0x9E3779B97F4A7C15)
+
+
+def kind_of(type_: pa.DataType) -> str:
+    """What a column holds, in words that do not depend on how wide an engine stores it."""
+    if pa.types.is_dictionary(type_):
+        return kind_of(type_.value_type)
+    if pa.types.is_boolean(type_):
+        return "boolean"
+    if pa.types.is_integer(type_):
+        return "whole"
+    if pa.types.is_float32(type_):
+        return "single"
+    if pa.types.is_floating(type_):
+        return "real"
+    if pa.types.is_date(type_):
+        return "day"
+    if pa.types.is_timestamp(type_):
+        return "moment"
+    return "text" if pa.types.is_string(type_) or pa.types.is_large_string(type_) else str(type_)
+
+
+def row_hashes(columns: Sequence[pa.Array], names: Sequence[str]) -> Lanes:
+    """128 bits per row as two independent lanes, shape (2, n); equal rows, by name and value, give equal bits."""
+    rows = len(columns[0]) if columns else 0
+    lanes = np.zeros((2, rows), dtype=np.uint64)
+    for name, column in sorted(zip(names, columns, strict=True), key=lambda pair: pair[0]):
+        for lane, (salt, values) in enumerate(zip(_text_lanes([name])[:, 0], _values(column), strict=True)):
+            lanes[lane] = _mixed(lanes[lane] * np.uint64(0xD6E8FEB86659FD93) + (values ^ salt))
+    return lanes
+
+
+def sample_hash(lanes: Lanes) -> IntArray:
+    """63 bits per row, to choose people by what they are and not by where they stand."""
+    chosen: IntArray = (lanes[0] >> np.uint64(1)).astype(np.int64)
+    return chosen
+
+
+def _values(column: pa.Array) -> Lanes:
+    """64 bits per value and lane, shape (2, n)."""
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    kind = kind_of(column.type)
+    missing = np.asarray(column.is_null(nan_is_null=pa.types.is_floating(column.type)))
+    if kind in ("boolean", "whole", "single", "real", "day", "moment"):
+        bits = _bits(column, kind)
+        lanes = np.stack([_mixed(bits), _mixed(bits ^ np.uint64(0xA5A5A5A5A5A5A5A5))])
+    else:
+        coded = column if pa.types.is_dictionary(column.type) else _as_text(column).dictionary_encode()
+        texts = _text_lanes(_as_text(coded.dictionary).to_pylist())
+        code = np.asarray(coded.indices.fill_null(0)).astype(np.int64)
+        lanes = texts[:, code] if texts.size else np.zeros((2, len(column)), dtype=np.uint64)
+    lanes[:, missing] = MISSING
+    return lanes
+
+
+def _bits(column: pa.Array, kind: str) -> Lanes:
+    if kind in ("single", "real"):
+        known = np.nan_to_num(np.asarray(column.cast(pa.float64()).fill_null(0.0)), nan=0.0)
+        bits: Lanes = (known + 0.0).view(np.uint64)  # there is one zero
+        return bits
+    if kind == "moment":
+        column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+    if kind == "day":
+        column = column.cast(pa.date32()).cast(pa.int32())
+    unsigned = pa.types.is_uint64(column.type)
+    whole = column.cast(pa.uint64() if unsigned else pa.int64()).fill_null(0)
+    bits = np.ascontiguousarray(whole).view(np.uint64)
+    return bits
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    if pa.types.is_nested(column.type):
+        return pa.array([None if value is None else json.dumps(value) for value in column.to_pylist()], pa.string())
+    return column if pa.types.is_string(column.type) else pc.cast(column, pa.string())
+
+
+def _text_lanes(texts: Sequence[str | None]) -> Lanes:
+    digests = b"".join(hashlib.blake2b((text or "").encode(), digest_size=16).digest() for text in texts)
+    return np.ascontiguousarray(np.frombuffer(digests, dtype="<u8").astype(np.uint64).reshape(-1, 2).T)
+
+
+def _mixed(bits: Lanes) -> Lanes:
+    """The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): every bit of the input moves every other."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: Lanes = bits ^ (bits >> np.uint64(31))
+    return mixed
+
+
+@dataclass
+class ContentHash:
+    """A hash over the rows of a table that grows batch by batch, in any order.
+
+    The rows' hashes are added up: a double counts twice, and parts may be hashed apart and joined.
+    """
+
+    rows: int = 0
+    sums: list[int] = field(default_factory=lambda: [0, 0])
+
+    def add(self, lanes: Lanes, people: IntArray) -> None:
+        """Count rows of hash `lanes`, shape (2, n), each as often as `people` says."""
+        self.rows += int(people.sum())
+        for lane in range(2):
+            added = int((lanes[lane] * people.astype(np.uint64)).sum(dtype=np.uint64))
+            self.sums[lane] = (self.sums[lane] + added) % 2**64
+
+    def hexadecimal(self, kinds: Iterable[tuple[str, str]]) -> str:
+        """SHA-256 over the columns (name and kind), the number of rows and the sum of their hashes."""
+        content = "\n".join([*(f"{name} {kind}" for name, kind in sorted(kinds)), str(self.rows), *map(str, self.sums)])
+        return hashlib.sha256(content.encode()).hexdigest()

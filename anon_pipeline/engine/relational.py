@@ -1,0 +1,502 @@
+"""The engine protocol in SQL, written once: every engine runs these queries, each in its own dialect.
+
+What differs between engines stands in a `Session`: how a query is run, how a file is read, how a text gets its code.
+Queries are written as DuckDB reads them and keep to what sqlglot can say in other dialects.
+
+A stored source has one row per distinct person and a column `#people` that counts them (identifiers make everybody
+distinct). All that follows runs over these few rows; only reading the source and writing the release touch everyone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from anon_pipeline.engine import typed
+from anon_pipeline.engine.base import Batch, ClassCounts, ColumnFacts, SourceFacts
+from anon_pipeline.engine.binning import bins_of
+from anon_pipeline.engine.content import ContentHash, kind_of, row_hashes, sample_hash
+from anon_pipeline.engine.packing import Packing, is_dense, radix_of
+from anon_pipeline.engine.sql import quoted
+from anon_pipeline.engine.typed import OpenSource
+from anon_pipeline.engine.writing import write_repeated
+from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
+from anon_pipeline.tables import Cells, Domain, IntArray
+
+#: Columns of our own beside those of the source, which may have any name but such a one.
+PEOPLE, CLASS, CODED = "#people", "#class", "#coded:"
+
+
+class Session(Protocol):
+    """One connection to an engine, for one of the pipeline's operations."""
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """A small result, as Python values."""
+
+    def arrow(self, query: str) -> pa.Table:
+        """A result of the size of cells or classes."""
+
+    def stream(self, query: str) -> Iterator[pa.RecordBatch]:
+        """A result of any size, batch by batch."""
+
+    def schema(self, query: str) -> pa.Schema:
+        """The columns that `stream` would give."""
+
+    def storage(self, relation: str) -> dict[str, str]:
+        """The columns of a relation and their types, in DuckDB's words."""
+
+    def register(self, name: str, table: pa.Table) -> None:
+        """Make a table of our own known under a name."""
+
+    def parquet(self, table: Path) -> str:
+        """A relation that reads a Parquet file."""
+
+    def write(self, query: str, destination: Path) -> None:
+        """Write a result of any size as one Parquet file."""
+
+    def coded_text(self, position: int, domain: Domain, value: str) -> tuple[str, str]:
+        """The code of a text in its domain, 0 where it is missing, and the join that this needs."""
+
+
+class SqlEngine(ABC):
+    """See `anon_pipeline.engine.base.Engine` for what each method promises."""
+
+    name: str
+    _scratch: Path  # a private folder for what does not fit into memory
+
+    @abstractmethod
+    def _session(self) -> AbstractContextManager[Session]:
+        """A fresh session; the engine's own messages, which may quote a row, never leave it."""
+
+    @abstractmethod
+    def _opened(self, session: Session, spec: ReleaseSpec, scratch: Path) -> AbstractContextManager[OpenSource]:
+        """The source of a spec as a relation; `scratch` is a private folder for one that must be converted first."""
+
+    # ------------------------------------------------------------------ source
+
+    def store_source(self, spec: ReleaseSpec, destination: Path) -> SourceFacts:
+        with self._session() as session, self._opened(session, spec, destination.parent) as source:
+            columns = typed.typed_columns(session, source, spec)
+            select = ", ".join(f"{one.expression} AS {quoted(one.name)}" for one in columns)
+            names = ", ".join(quoted(one.name) for one in columns)
+            people = f"SELECT {select} FROM {source.relation}"
+            if spec.with_role(Role.IDENTIFIER):  # then there is nothing to count together
+                query = f"SELECT {names}, CAST(1 AS BIGINT) AS {quoted(PEOPLE)} FROM ({people}) AS person"
+            else:
+                query = (
+                    f"SELECT {names}, CAST(count(*) AS BIGINT) AS {quoted(PEOPLE)} FROM ({people}) AS person "
+                    f"GROUP BY {names}"
+                )
+            session.write(query, destination)
+        return self.describe(destination, spec, {one.name: one.type for one in columns})
+
+    def describe(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType]) -> SourceFacts:
+        with self._session() as session:
+            relation = session.parquet(table)
+            storage = session.storage(relation)
+            people = _people(storage)
+            counts = ", ".join(
+                f"{people} FILTER (WHERE {quoted(name)} IS NOT NULL), count(DISTINCT {quoted(name)})" for name in types
+            )
+            row = session.rows(f"SELECT {people}, {counts} FROM {relation}")[0]
+            rows, numbers = int(row[0] or 0), [int(number or 0) for number in row[1:]]
+            columns = tuple(
+                ColumnFacts(name, spec.columns[name].role, kind, storage[name], rows - known, distinct)
+                for (name, kind), known, distinct in zip(types.items(), numbers[0::2], numbers[1::2], strict=True)
+            )
+            duplicates = 0
+            identifiers = [quoted(name) for name in spec.with_role(Role.IDENTIFIER)]
+            if identifiers:
+                names = ", ".join(identifiers)
+                some = " OR ".join(f"{name} IS NOT NULL" for name in identifiers)
+                shared = f"SELECT {people} AS n FROM {relation} WHERE {some} GROUP BY {names} HAVING {people} > 1"
+                duplicates = int(session.rows(f"SELECT coalesce(sum(n), 0) FROM ({shared}) AS shared")[0][0])
+            return SourceFacts(rows, self._hash(session, relation)[1], columns, duplicates)
+
+    def columns(self, table: Path) -> dict[str, str]:
+        with self._session() as session:
+            return {name: kind for name, kind in session.storage(session.parquet(table)).items() if name != PEOPLE}
+
+    # ------------------------------------------------------------------ cells
+
+    def rows(self, table: Path) -> int:
+        with self._session() as session:
+            return int(session.rows(f"SELECT count(*) FROM {session.parquet(table)}")[0][0])
+
+    def domains(
+        self, table: Path, types: dict[str, ColumnType], bins: Mapping[str, int] | None = None
+    ) -> tuple[Domain, ...]:
+        found = []
+        with self._session() as session:
+            relation = session.parquet(table)
+            storage = session.storage(relation)
+            people = _people(storage)
+            for name, kind in types.items():
+                value = typed.coded(name, kind, storage[name])
+                counted = f"SELECT {value} AS value, CAST({people} AS BIGINT) AS people FROM {relation} GROUP BY 1"
+                ordered = f"SELECT value, people FROM ({counted}) AS counted ORDER BY value NULLS FIRST"
+                if bins and name in bins:
+                    known = int(session.rows(f"SELECT {_known(people, name)} FROM {relation}")[0][0] or 0)
+                    found.append(bins_of(name, kind, storage[name], session.stream(ordered), known, bins[name]))
+                else:
+                    found.append(_domain(name, kind, storage[name], session.arrow(ordered)))
+        return tuple(found)
+
+    def count_cells(self, table: Path, domains: tuple[Domain, ...]) -> int:
+        with self._session() as session:
+            packing = Packing.plan(domains)
+            keys = ", ".join(quoted(_key(part)) for part in range(len(packing.parts)))
+            keyed = self._keyed(session, session.parquet(table), packing)
+            return int(session.rows(f"SELECT count(*) FROM (SELECT DISTINCT {keys} FROM {keyed}) AS cell")[0][0])
+
+    def sample(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], size: int) -> Batch:
+        """Batch by batch: only the people who may still be among the smallest are kept."""
+        parts: list[Batch] = []
+        waiting, largest = 0, None
+        for batch in self._batches(table, spec, types, ()):
+            parts.append(batch if largest is None else _chosen(batch, np.flatnonzero(batch.hash <= largest)))
+            waiting += len(parts[-1].hash)
+            if waiting > 2 * size + 100_000:
+                parts = [_smallest(parts, size)]
+                waiting, largest = len(parts[0].hash), parts[0].hash[-1]
+        best = _smallest(parts, size)
+        alone = _chosen(best, np.repeat(np.arange(len(best.hash)), best.people)[:size])
+        return Batch(alone.features, alone.target, alone.hash, alone.key, np.ones(len(alone.hash), dtype=np.int64))
+
+    def batches(
+        self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], domains: tuple[Domain, ...]
+    ) -> Iterator[Batch]:
+        return self._batches(table, spec, types, domains)
+
+    def cells(self, domains: tuple[Domain, ...], key: IntArray, counts: IntArray, guidance: IntArray) -> Cells:
+        codes = Packing.plan(domains).unpack(key)
+        order = np.lexsort(codes.T[::-1])
+        return Cells(domains, codes[order], counts[order], guidance[order])
+
+    def _batches(
+        self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], domains: tuple[Domain, ...]
+    ) -> Iterator[Batch]:
+        with self._session() as session:
+            relation = session.parquet(table)
+            storage = session.storage(relation)
+            packing = Packing.plan(domains)
+            keys = [_key(part) for part in range(len(packing.parts))]
+            select = [quoted(name) for name in spec.released]
+            for name in [*spec.features, spec.target]:
+                value = typed.coded(name, types[name], storage[name])
+                if types[name] is not ColumnType.NUMERIC and value != quoted(name):
+                    select.append(f"{value} AS {quoted(CODED + name)}")
+            select += [quoted(key) for key in keys]
+            select.append(quoted(PEOPLE))
+            for rows in session.stream(f"SELECT {', '.join(select)} FROM {self._keyed(session, relation, packing)}"):
+                yield _batch(rows, spec, types, keys)
+
+    def _keyed(self, session: Session, relation: str, packing: Packing) -> str:
+        """A subquery that adds the packed key of each row as #key0, #key1, ... to the relation's columns."""
+        storage = session.storage(relation)
+        codes: list[str] = []
+        joins: list[str] = []
+        for position, domain in enumerate(packing.domains):
+            value = typed.coded(domain.name, domain.type, storage[domain.name], "source")
+            if domain.binned:
+                codes.append(f"CASE WHEN {value} IS NULL THEN 0 ELSE {_bin_code(domain, value)} END")
+            elif not domain.ordered:
+                code, join = session.coded_text(position, domain, value)
+                codes.append(code)
+                joins.append(join)
+            elif is_dense(domain):
+                codes.append(f"coalesce({value} - ({int(domain.values[0]) - 1}), 0)")
+            else:
+                rows = {"value": domain.values, "code": np.arange(1, len(domain), dtype=np.int64)}
+                session.register(f"codes{position}", pa.table(rows))
+                joins.append(f"LEFT JOIN codes{position} ON codes{position}.value = {value}")
+                codes.append(f"coalesce(codes{position}.code, 0)")
+        keys = []
+        for number, part in enumerate(packing.parts):
+            key = "CAST(0 AS BIGINT)"
+            for position in part:
+                key = f"({key}) * {radix_of(packing.domains[position])} + {codes[position]}"
+            keys.append(f"{key} AS {quoted(_key(number))}")
+        if PEOPLE not in storage:
+            keys.append(f"CAST(1 AS BIGINT) AS {quoted(PEOPLE)}")
+        select = ", ".join(["source.*", *keys])
+        return f"(SELECT {select} FROM {relation} AS source {' '.join(joins)}) AS person"
+
+    # ------------------------------------------------------------------ release
+
+    def write_release(
+        self,
+        table: Path,
+        domains: tuple[Domain, ...],
+        cells: Cells,
+        class_of_cell: IntArray,
+        shown: pa.Table,
+        columns: Sequence[str],
+        destination: Path,
+    ) -> None:
+        packing = Packing.plan(domains)
+        kept = class_of_cell >= 0
+        key = packing.pack(cells.codes[kept])
+        mapping = {_key(part): key[:, part] for part in range(len(packing.parts))}
+        grouped = [name for name in columns if name not in {domain.name for domain in domains}]
+        with self._session() as session:
+            relation = session.parquet(table)
+            keyed = self._keyed(session, relation, packing)
+            session.register("class_of_cell", pa.table({**mapping, CLASS: class_of_cell[kept]}))
+            session.register("shown", shown.append_column(CLASS, pa.array(np.arange(len(shown)))))
+            restored = {domain.name: _restored(session, domain, shown) for domain in domains}
+            on = " AND ".join(f"person.{quoted(part)} = class_of_cell.{quoted(part)}" for part in mapping)
+            groups = ", ".join([f"class_of_cell.{quoted(CLASS)}", *(f"person.{quoted(name)}" for name in grouped)])
+            alike = (
+                f"SELECT {groups}, CAST(sum(person.{quoted(PEOPLE)}) AS BIGINT) AS {quoted(PEOPLE)} "
+                f"FROM {keyed} JOIN class_of_cell ON {on} GROUP BY {groups}"
+            )
+            select = ", ".join(f"{restored.get(name, f'alike.{quoted(name)}')} AS {quoted(name)}" for name in columns)
+            rows = (
+                f"SELECT {select}, alike.{quoted(PEOPLE)} AS {quoted(PEOPLE)} FROM ({alike}) AS alike "
+                f"JOIN shown ON shown.{quoted(CLASS)} = alike.{quoted(CLASS)}"
+            )
+            by = ", ".join(f"{quoted(name)} NULLS LAST" for name in columns)
+            query = f"SELECT * FROM ({rows}) AS released ORDER BY {by}"
+            write_repeated(session.stream(query), session.schema(query), PEOPLE, destination)
+
+    def classes(self, table: Path, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> ClassCounts:
+        with self._session() as session:
+            relation = session.parquet(table)
+            storage = session.storage(relation)
+            people = _people(storage)
+            names = ", ".join(quoted(name) for name in quasi_identifiers)
+            if quasi_identifiers:
+                found = session.arrow(
+                    f"SELECT {names}, CAST({people} AS BIGINT) AS {quoted(PEOPLE)} FROM {relation} "
+                    f"GROUP BY {names} ORDER BY {names}"
+                )
+            else:  # then everybody is one class
+                found = session.arrow(f"SELECT CAST({people} AS BIGINT) AS {quoted(PEOPLE)} FROM {relation}")
+            numbered = found.append_column(CLASS, pa.array(np.arange(len(found))))
+            session.register("classes", numbered)
+            same = [f"classes.{quoted(name)} IS NOT DISTINCT FROM alike.{quoted(name)}" for name in quasi_identifiers]
+            histograms = {}
+            for name in sensitive:
+                grouped = ", ".join(quoted(one) for one in dict.fromkeys([*quasi_identifiers, name]))
+                histograms[name] = self._histogram(
+                    session,
+                    f"SELECT classes.{quoted(CLASS)} AS class, alike.{quoted(name)} AS value, "
+                    f"alike.{quoted(PEOPLE)} AS count FROM (SELECT {grouped}, CAST({people} AS BIGINT) AS "
+                    f"{quoted(PEOPLE)} FROM {relation} GROUP BY {grouped}) AS alike "
+                    f"JOIN classes ON {' AND '.join(same) or 'TRUE'}",
+                )
+        frame = found.to_pandas()
+        return ClassCounts(
+            classes=frame[list(quasi_identifiers)],
+            sizes=frame[PEOPLE].to_numpy(np.int64),
+            sensitive=histograms,
+            ordered=frozenset(name for name in sensitive if typed.is_ordered(storage[name])),
+        )
+
+    def sensitive_of_cells(
+        self, table: Path, domains: tuple[Domain, ...], cells: Cells, sensitive: Sequence[str]
+    ) -> ClassCounts:
+        packing = Packing.plan(domains)
+        key = packing.pack(cells.codes)
+        mapping = {_key(part): key[:, part] for part in range(len(packing.parts))}
+        with self._session() as session:
+            relation = session.parquet(table)
+            storage = session.storage(relation)
+            keyed = self._keyed(session, relation, packing)
+            session.register("cells", pa.table({**mapping, CLASS: np.arange(len(key))}))
+            on = " AND ".join(f"person.{quoted(part)} = cells.{quoted(part)}" for part in mapping)
+            counted = {
+                name: self._histogram(
+                    session,
+                    f"SELECT cells.{quoted(CLASS)} AS class, person.{quoted(name)} AS value, "
+                    f"CAST(sum(person.{quoted(PEOPLE)}) AS BIGINT) AS count "
+                    f"FROM {keyed} JOIN cells ON {on} GROUP BY cells.{quoted(CLASS)}, person.{quoted(name)}",
+                )
+                for name in sensitive
+            }
+        ordered = frozenset(name for name in sensitive if typed.is_ordered(storage[name]))
+        return ClassCounts(pd.DataFrame(index=range(len(key))), cells.counts, counted, ordered)
+
+    def _histogram(self, session: Session, query: str) -> pd.DataFrame:
+        ordered = f"SELECT class, value, count FROM ({query}) AS counted ORDER BY value NULLS FIRST, class"
+        histogram: pd.DataFrame = session.arrow(ordered).to_pandas()
+        return histogram
+
+    def census(self, spec: ReleaseSpec, types: Mapping[str, ColumnType], path: str) -> pd.DataFrame:
+        source = spec.source.model_copy(update={"path": path, "query": None})
+        population = spec.model_copy(update={"source": source})
+        with self._session() as session, self._opened(session, population, self._scratch) as opened:
+            columns = typed.typed_quasi_identifiers(session, opened, population, types)
+            select = ", ".join(f"{one.expression} AS {quoted(one.name)}" for one in columns)
+            relation = f"(SELECT {select} FROM {opened.relation}) AS typed"
+            storage = session.storage(relation)
+            coded = ", ".join(
+                f"CAST({quoted(one.name)} AS TIMESTAMP) AS {quoted(one.name)}"
+                if one.type is ColumnType.DATE
+                else f"{typed.coded(one.name, one.type, storage[one.name])} AS {quoted(one.name)}"
+                for one in columns
+            )
+            names = ", ".join(quoted(one.name) for one in columns)
+            frame: pd.DataFrame = session.arrow(
+                f"SELECT {names}, CAST(count(*) AS BIGINT) AS {quoted(PEOPLE)} FROM (SELECT {coded} FROM {relation}) "
+                f"AS person GROUP BY {names} ORDER BY {names}"
+            ).to_pandas()
+        return frame
+
+    def foreign_values(self, released: Path, stored: Path, columns: Sequence[str]) -> dict[str, int]:
+        found = {}
+        with self._session() as session:
+            one, other = session.parquet(released), session.parquet(stored)
+            people = _people(session.storage(one))
+            for name in columns:
+                column = quoted(name)
+                shown = (
+                    f"SELECT {column} AS value, {people} AS people FROM {one} "
+                    f"WHERE {column} IS NOT NULL AND CAST({column} AS VARCHAR) <> '*' GROUP BY 1"
+                )
+                known = f"SELECT DISTINCT {column} AS value FROM {other}"
+                query = (
+                    f"SELECT coalesce(sum(shown.people), 0) FROM ({shown}) AS shown "
+                    f"LEFT JOIN ({known}) AS known ON shown.value = known.value WHERE known.value IS NULL"
+                )
+                found[name] = int(session.rows(query)[0][0])
+        return found
+
+    def out_of_bounds(self, table: Path, bounds: dict[str, list[Any]]) -> dict[str, int]:
+        with self._session() as session:
+            relation = session.parquet(table)
+            storage = session.storage(relation)
+            people = _people(storage)
+            outside = {}
+            for name, (low, high) in bounds.items():
+                kind = ColumnType.DATE if storage[name] in typed.MOMENTS else ColumnType.NUMERIC
+                value = typed.coded(name, kind, storage[name])
+                query = f"SELECT {people} FROM {relation} WHERE {value} NOT BETWEEN {low} AND {high}"
+                outside[name] = int(session.rows(query)[0][0] or 0)
+            return outside
+
+    def content_hash(self, table: Path) -> tuple[int, str]:
+        with self._session() as session:
+            return self._hash(session, session.parquet(table))
+
+    def _hash(self, session: Session, relation: str) -> tuple[int, str]:
+        """Rows, and a hash of the typed rows that is blind to their order; equal rows are counted together first."""
+        storage = session.storage(relation)
+        names = sorted(name for name in storage if name != PEOPLE)
+        listed = ", ".join(quoted(name) for name in names)
+        if PEOPLE in storage:
+            query = f"SELECT {listed}, {quoted(PEOPLE)} FROM {relation}"
+        else:
+            query = f"SELECT {listed}, CAST(count(*) AS BIGINT) AS {quoted(PEOPLE)} FROM {relation} GROUP BY {listed}"
+        content = ContentHash()
+        for rows in session.stream(query):
+            lanes = row_hashes([rows.column(name) for name in names], names)
+            content.add(lanes, rows.column(PEOPLE).to_numpy())
+        schema = session.schema(query)
+        return content.rows, content.hexadecimal((name, kind_of(schema.field(name).type)) for name in names)
+
+
+def _people(storage: Mapping[str, str]) -> str:
+    """How people are counted in a table: rows, unless a row stands for several."""
+    return f"sum({quoted(PEOPLE)})" if PEOPLE in storage else "count(*)"
+
+
+def _known(people: str, name: str) -> str:
+    return f"{people} FILTER (WHERE {quoted(name)} IS NOT NULL)"
+
+
+def _key(part: int) -> str:
+    return f"#key{part}"
+
+
+def _domain(name: str, kind: ColumnType, storage: str, counted: pa.Table) -> Domain:
+    values, people = counted.column("value"), counted.column("people").to_numpy()
+    missing = int(people[0]) if values.null_count else 0
+    known = values.slice(1 if missing else 0).combine_chunks()
+    array = np.array(known.to_pylist(), dtype=object) if kind is ColumnType.CATEGORICAL else known.to_numpy()
+    return Domain(name, kind, array, np.r_[missing, people[1 if missing else 0 :]], storage)
+
+
+def _bin_code(domain: Domain, value: str) -> str:
+    """The bin of a value by halving, so that 1,000 bins cost ten comparisons."""
+
+    def between(first: int, last: int) -> str:
+        if first == last:
+            return str(first + 1)
+        middle = (first + last) // 2
+        left, right = between(first, middle), between(middle + 1, last)
+        return f"CASE WHEN {value} <= {domain.high[middle].item()!r} THEN {left} ELSE {right} END"
+
+    return between(0, len(domain.high) - 1) if len(domain.high) else "0"
+
+
+def _restored(session: Session, domain: Domain, shown: pa.Table) -> str:
+    """What a class shows, as a value of the source's own type where that holds it; the reverse of `coded`."""
+    column = f"shown.{quoted(domain.name)}"
+    if domain.ordered and pa.types.is_string(shown.schema.field(domain.name).type):
+        return column  # a range
+    if domain.type is ColumnType.DATE:
+        return typed.restored_moment(column, domain.storage)
+    cast = f"TRY_CAST({column} AS {domain.storage})"
+    if domain.ordered and domain.storage == "FLOAT":
+        return cast
+    # A rounded number may be too large for its type, or a set of categories no value of it.
+    common = "DOUBLE" if domain.ordered else "VARCHAR"
+    changed = f"CAST({cast} AS {common}) IS DISTINCT FROM CAST({column} AS {common})"
+    return column if session.rows(f"SELECT count(*) FROM shown WHERE {changed}")[0][0] else cast
+
+
+def _batch(rows: pa.RecordBatch, spec: ReleaseSpec, types: dict[str, ColumnType], keys: list[str]) -> Batch:
+    frame = {}
+    for name in [*spec.features, spec.target]:
+        coded = rows.column(CODED + name if CODED + name in rows.schema.names else name)
+        frame[name] = _texts(coded) if types[name] is ColumnType.CATEGORICAL else _numbers(coded)
+    features = pd.DataFrame({name: frame[name] for name in spec.features})
+    key = [rows.column(name).to_numpy() for name in keys]
+    return Batch(
+        features=features,
+        target=pd.Series(frame[spec.target], name=spec.target),
+        hash=sample_hash(row_hashes([rows.column(name) for name in spec.released], spec.released)),
+        key=np.stack(key, axis=1) if key else np.empty((rows.num_rows, 0), dtype=np.int64),
+        people=rows.column(PEOPLE).to_numpy(),
+    )
+
+
+def _texts(column: pa.Array) -> Any:
+    coded = column.dictionary_encode()
+    values = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
+    return values[np.asarray(coded.indices.fill_null(len(values) - 1))]
+
+
+def _numbers(column: pa.Array) -> Any:
+    return np.asarray(column.cast(pa.float64(), safe=False).fill_null(np.nan))
+
+
+def _chosen(batch: Batch, rows: IntArray) -> Batch:
+    return Batch(
+        batch.features.iloc[rows],
+        batch.target.iloc[rows],
+        batch.hash[rows],
+        batch.key[rows],
+        batch.people[rows],
+    )
+
+
+def _smallest(parts: list[Batch], size: int) -> Batch:
+    """The people of the `size` smallest hashes, in their order; equal hashes are equal people."""
+    joined = Batch(
+        pd.concat([part.features for part in parts], ignore_index=True),
+        pd.concat([part.target for part in parts], ignore_index=True),
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in ("hash", "key", "people")),
+    )
+    order = np.argsort(joined.hash, kind="stable")
+    reached = np.cumsum(joined.people[order])
+    return _chosen(joined, order[: int(np.searchsorted(reached, size)) + 1])
