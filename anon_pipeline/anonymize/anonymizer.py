@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -206,11 +207,17 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         )
 
     def _set(self, **fitted: Any) -> Self:
+        self.__dict__.pop("classes_", None)
         self.__dict__.update(fitted)
-        self.classes_ = classes.class_table(self.sizes_, self.summaries_)
         self.feature_names_in_ = np.array([domain.name for domain in self.domains_], dtype=object)
         self.n_features_in_ = len(self.domains_)
         return self
+
+    @cached_property
+    def classes_(self) -> pd.DataFrame:
+        """Made when it is asked for: a table of 100,000 classes takes longer to lay out than to find."""
+        self._check_fitted()
+        return classes.class_table(self.sizes_, self.summaries_)
 
     def _check_parameters(self) -> None:
         if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 2:

@@ -90,12 +90,20 @@ class CategorySummary:
 
     def sets(self) -> list[list[str | None]]:
         """The categories each class stands for: those of two or more members, None for missing, "*" for the rest."""
-        names = [None, *(str(value) for value in self.domain.values)]
-        sets: list[list[str | None]] = []
-        for start, end in zip(self.members.indptr[:-1], self.members.indptr[1:], strict=True):
-            count, code = self.members.data[start:end], self.members.indices[start:end]
-            told = [names[one] for one in code[count > 1]]
-            sets.append([*told, SUPPRESSED] if (count == 1).any() else told)
+        classes = self.members.shape[0]
+        of_entry = np.repeat(np.arange(classes), np.diff(self.members.indptr))
+        told = self.members.data > 1
+        alone = np.bincount(of_entry[~told], minlength=classes) > 0
+        ends = np.cumsum(np.bincount(of_entry[told], minlength=classes) + alone)
+        code = np.empty(ends[-1] if classes else 0, dtype=np.int64)
+        untold = np.zeros(len(code), dtype=bool)
+        untold[ends[alone] - 1] = True
+        code[untold] = len(self.domain)
+        code[~untold] = self.members.indices[told]
+        names = pa.array([None, *(str(value) for value in self.domain.values), SUPPRESSED], pa.string())
+        sets: list[list[str | None]] = pa.ListArray.from_arrays(
+            pa.array(np.r_[0, ends], pa.int32()), names.take(pa.array(code))
+        ).to_pylist()
         return sets
 
     def ranges(self) -> list[str]:

@@ -6,19 +6,29 @@ rows, with the quasi-identifiers' own spread as further outputs beside the guida
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from anon_pipeline.tables import Cells, Domain, IntArray
+from anon_pipeline.tables import GUIDANCE_UNIT, Cells, Domain, IntArray
 
 FloatArray = npt.NDArray[np.float64]
 
 #: Above this many numbers in the criterion's one-hot block it is replaced by `PROJECTIONS` random projections.
 ONE_HOT_LIMIT = 40_000_000
 PROJECTIONS = 24
+
+#: Above this many cells the first splits are learnt on `SAMPLE` of them, until a group has at most `BLOCK` of these.
+EXACT_LIMIT = 400_000
+SAMPLE = 200_000
+BLOCK = 1_600
+
+#: Tuples that walk down the tree together.
+CACHED = 2**15
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,15 +72,27 @@ class SplitTree:
 
     def apply(self, codes: npt.NDArray[np.int32]) -> IntArray:
         """The leaf of each tuple of codes, shape (n, p) to (n,)."""
-        node = np.zeros(len(codes), dtype=np.int64)
-        moving = np.flatnonzero(self.feature[node] >= 0)
-        ranks = feature_matrix(self.features, codes)
-        while len(moving):
-            at = node[moving]
-            goes_left = ranks[moving, self.feature[at]] <= self.threshold[at]
-            node[moving] = np.where(goes_left, self.left[at], self.right[at])
-            moving = moving[self.feature[node[moving]] >= 0]
-        return self.leaf[node]
+        children = np.stack([self.right, self.left], axis=1).astype(np.int32).ravel()
+        found = np.empty(len(codes), dtype=np.int64)
+        for start in range(0, len(codes), CACHED):  # in parts that stay in the processor's cache
+            found[start : start + CACHED] = self._walk(codes[start : start + CACHED], children)
+        return self.leaf[found]
+
+    def _walk(self, codes: npt.NDArray[np.int32], children: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """The node where each tuple of codes ends; `children` holds the right and the left child of each node."""
+        ranks = feature_matrix(self.features, codes).ravel()
+        ended = np.zeros(len(codes), dtype=np.int32)
+        row = np.arange(len(codes))
+        node = np.zeros(len(codes), dtype=np.int32)
+        while len(row):
+            axis = self.feature[node]
+            inner = axis >= 0
+            if not inner.all():
+                ended[row[~inner]] = node[~inner]
+                row, node, axis = row[inner], node[inner], axis[inner]
+            goes_left = ranks[row * len(self.features) + axis] <= self.threshold[node]
+            node = children[2 * node + goes_left]
+        return ended
 
 
 def feature_matrix(features: tuple[SplitFeature, ...], codes: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
@@ -125,37 +147,79 @@ def _ranked(score: FloatArray) -> npt.NDArray[np.int32]:
     return rank
 
 
-def criterion(cells: Cells, spread: float, seed: int) -> FloatArray:
-    """The outputs whose squared error the tree reduces, per cell, shape (C, o).
+class Criterion:
+    """The outputs whose squared error the tree reduces, computed for any part of the cells.
 
     The guidance, of total variance 1 (unscaled where `spread` is 0, so that one-hot labels keep exact sums and squared
     error is the Gini impurity), then sqrt(spread) times each quasi-identifier, each of total variance 1: a number as
-    its z-score (with an indicator where it can be missing), a category as its one-hot vector.
+    its z-score (with an indicator where it can be missing), a category as its one-hot vector, or, where that would be
+    large, all categories together as `PROJECTIONS` random projections.
     """
-    weight = cells.counts / cells.n
-    guidance = cells.mean_guidance()
-    if spread == 0:
-        return guidance
-    blocks = [_unit_variance(guidance, weight)]
-    root = np.sqrt(spread)
-    one_hot: list[tuple[int, FloatArray]] = []
-    for column, domain in enumerate(cells.domains):
-        code = cells.codes[:, column]
-        if domain.ordered:
-            blocks.append(root * _unit_variance(standardized(domain, code, weight), weight))
+
+    def __init__(self, cells: Cells, spread: float, seed: int) -> None:
+        self._cells = cells
+        self._centre = np.zeros(cells.guidance.shape[1])
+        self._scale = 1.0
+        self._ordered: list[tuple[int, FloatArray]] = []
+        self._one_hot: list[tuple[int, npt.NDArray[np.intp], float]] = []
+        self._projected: list[tuple[int, FloatArray]] = []
+        if spread == 0:
+            return
+        weight = cells.counts / cells.n
+        guidance = cells.mean_guidance()
+        self._centre = np.einsum("c,co->o", weight, guidance)
+        self._scale = _per_deviation(np.einsum("c,co->", weight, (guidance - self._centre) ** 2))
+        categories = []
+        for column, domain in enumerate(cells.domains):
+            share: FloatArray = np.bincount(cells.codes[:, column], weights=weight, minlength=len(domain)).astype(float)
+            if domain.ordered:
+                self._ordered.append((column, np.sqrt(spread) * _ordered_outputs(domain, share)))
+            elif (gini := 1.0 - float((share * share).sum())) > 1e-12:
+                categories.append((column, np.flatnonzero(share), float(np.sqrt(spread / gini))))
+        if sum(len(present) for _, present, _ in categories) * len(cells.counts) <= ONE_HOT_LIMIT:
+            self._one_hot = categories
         else:
-            share = np.bincount(code, weights=weight, minlength=len(domain))
-            gini = 1.0 - float((share * share).sum())
-            if gini > 1e-12:
-                one_hot.append((column, np.full(len(domain), root / np.sqrt(gini))))
-    width = sum(len(scale) for _, scale in one_hot)
-    if width * len(cells.counts) <= ONE_HOT_LIMIT:
-        for column, scale in one_hot:
-            present = np.flatnonzero(np.bincount(cells.codes[:, column], minlength=len(scale)))
-            blocks.append((cells.codes[:, column][:, None] == present) * scale[present])
-    elif width:
-        blocks.append(_projected(cells, one_hot, seed))
-    return np.hstack(blocks)
+            generator = np.random.default_rng(seed)
+            for column, _, scale in categories:
+                signs = generator.choice((-1.0, 1.0), size=(len(cells.domains[column]), PROJECTIONS))
+                self._projected.append((column, signs * scale / np.sqrt(PROJECTIONS)))
+
+    def of(self, part: slice | IntArray = slice(None)) -> FloatArray:
+        """The outputs of some cells, shape (c, o)."""
+        codes, counts = self._cells.codes[part], self._cells.counts[part]
+        guidance = self._cells.guidance[part] * GUIDANCE_UNIT / counts[:, None]
+        blocks = [(guidance - self._centre) * self._scale]
+        blocks += [outputs[codes[:, column]] for column, outputs in self._ordered]
+        blocks += [(codes[:, column][:, None] == present) * scale for column, present, scale in self._one_hot]
+        if self._projected:
+            # D. Achlioptas, "Database-friendly random projections" (2003): distances survive nearly unchanged.
+            projected = np.zeros((len(codes), PROJECTIONS))
+            for column, signs in self._projected:
+                projected += signs[codes[:, column]]
+            blocks.append(projected)
+        return np.hstack(blocks)
+
+
+def criterion(cells: Cells, spread: float, seed: int) -> FloatArray:
+    """The outputs of all cells, shape (C, o); see `Criterion`."""
+    return Criterion(cells, spread, seed).of()
+
+
+def _per_deviation(variance: float) -> float:
+    return float(1 / np.sqrt(variance)) if variance > 1e-12 else 0.0
+
+
+def _ordered_outputs(domain: Domain, share: FloatArray) -> FloatArray:
+    """What each code of an ordered column adds to the outputs: its z-score, and an indicator where one is missing.
+
+    Both together have total variance 1. Shape (m + 1, 1 or 2).
+    """
+    code = np.flatnonzero(share).astype(np.int32)
+    raw = standardized(domain, code, share[code])
+    centred = raw - np.einsum("c,co->o", share[code], raw)
+    outputs = np.zeros((len(domain), raw.shape[1]))
+    outputs[code] = centred * _per_deviation(np.einsum("c,co->", share[code], centred**2))
+    return outputs
 
 
 def standardized(domain: Domain, code: npt.NDArray[np.int32], weight: FloatArray) -> FloatArray:
@@ -173,52 +237,105 @@ def standardized(domain: Domain, code: npt.NDArray[np.int32], weight: FloatArray
     return value[:, None] if known.all() else np.c_[value, ~known]
 
 
-def _unit_variance(block: FloatArray, weight: FloatArray) -> FloatArray:
-    # einsum, not BLAS: the order of summation must not depend on the number of threads.
-    centred = block - np.einsum("c,co->o", weight, block)
-    total = float(np.einsum("c,co->", weight, centred**2))
-    return centred / np.sqrt(total) if total > 1e-12 else np.zeros_like(block)
-
-
-def _projected(cells: Cells, one_hot: list[tuple[int, FloatArray]], seed: int) -> FloatArray:
-    """Random +-1 projections of the one-hot block: distances, and so the choice of split, survive nearly unchanged.
-
-    D. Achlioptas, "Database-friendly random projections" (2003).
-    """
-    generator = np.random.default_rng(seed)
-    projected = np.zeros((len(cells.counts), PROJECTIONS))
-    for column, scale in one_hot:
-        signs = generator.choice((-1.0, 1.0), size=(len(scale), PROJECTIONS)) / np.sqrt(PROJECTIONS)
-        projected += (signs * scale[:, None])[cells.codes[:, column]]
-    return projected
-
-
 def fit_tree(cells: Cells, k: int, spread: float, orders: Literal["guidance", "both"], seed: int) -> SplitTree:
     """Fit the tree on cells so that every leaf holds at least k people.
 
     Each cell weighs as many as it has people; with a smallest leaf weight of (k - 1e-6) / N the partition is the one
-    that `min_samples_leaf=k` gives on the N rows.
+    that `min_samples_leaf=k` gives on the N rows. Above `EXACT_LIMIT` cells the first splits, which part groups of
+    thousands, are learnt on a sample of the cells, and everything below them on all cells (see `_fit_in_blocks`).
     """
+    features = split_features(cells, orders)
+    outputs = Criterion(cells, spread, seed)
+    if outputs.of(slice(0, 1)).shape[1] == 0 or len(cells.counts) == 1 or cells.n < 2 * k:
+        return _assembled(features, [_leaf()])
+    if len(cells.counts) <= EXACT_LIMIT:
+        return _assembled(features, [_fit(features, cells, outputs, slice(None), k, seed)])
+    return _fit_in_blocks(features, cells, outputs, k, seed)
+
+
+def _fit_in_blocks(
+    features: tuple[SplitFeature, ...], cells: Cells, outputs: Criterion, k: int, seed: int
+) -> SplitTree:
+    """A tree whose top is learnt on `SAMPLE` cells chosen by what they are, and whose blocks are then fitted exactly.
+
+    Half of the cost of a large tree lies in its first ten levels, where each split is chosen among millions of cells
+    although thousands would tell the same. No promise rests on the sample: a block is a group of whole cells, and
+    every leaf below it holds at least k people, as counted on all of them.
+    """
+    chosen = np.sort(np.argsort(_hash_of_codes(cells.codes), kind="stable")[:SAMPLE])
+    top = _fit(features, cells, outputs, chosen, k, seed, whole=BLOCK)
+    block_of_cell = _assembled(features, [top]).apply(cells.codes)
+    order = np.argsort(block_of_cell, kind="stable")
+    blocks = np.split(order, np.flatnonzero(np.diff(block_of_cell[order])) + 1)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # scikit-learn lets go of the interpreter while it splits
+        below = list(pool.map(lambda block: _fit(features, cells, outputs, block, k, seed), blocks))
+    return _assembled(features, [top, *below])
+
+
+#: feature, threshold, left and right of each node, -1 for the feature of a leaf
+_Nodes = tuple[IntArray, FloatArray, IntArray, IntArray]
+
+
+def _leaf() -> _Nodes:
+    nothing = np.array([-1])
+    return nothing, np.zeros(1), nothing, nothing
+
+
+def _fit(
+    features: tuple[SplitFeature, ...],
+    cells: Cells,
+    outputs: Criterion,
+    part: slice | IntArray,
+    k: int,
+    seed: int,
+    whole: int = 1,
+) -> _Nodes:
+    """A tree on some cells whose leaves hold at least k of their people; `whole` cells or fewer stay together."""
     from sklearn.tree import DecisionTreeRegressor
 
-    features = split_features(cells, orders)
+    counts = cells.counts[part]
+    people = int(counts.sum())
+    if people < 2 * k or len(counts) == 1:
+        return _leaf()
     model = DecisionTreeRegressor(
-        min_weight_fraction_leaf=min((k - 1e-6) / cells.n, 0.5), random_state=seed, criterion="squared_error"
+        min_weight_fraction_leaf=min((k - 1e-6) / people, 0.5),
+        min_samples_split=whole + 1,
+        random_state=seed,
+        criterion="squared_error",
     )
-    outputs = np.ascontiguousarray(criterion(cells, spread, seed))
-    if outputs.shape[1] == 0 or len(cells.counts) == 1 or cells.n < 2 * k:
-        nothing = np.array([-1])
-        return SplitTree(features, nothing, np.zeros(1), nothing, nothing, np.array([0]))
-    model.fit(feature_matrix(features, cells.codes), outputs, sample_weight=cells.counts.astype(float))
+    ranks = feature_matrix(features, cells.codes[part])
+    model.fit(ranks, np.ascontiguousarray(outputs.of(part)), sample_weight=counts.astype(float))
     fitted = model.tree_
     is_leaf = fitted.children_left == -1
-    leaf = np.full(fitted.node_count, -1, dtype=np.int64)
-    leaf[is_leaf] = np.arange(int(is_leaf.sum()))
-    return SplitTree(
-        features=features,
-        feature=np.where(is_leaf, -1, fitted.feature).astype(np.int64),
-        threshold=fitted.threshold.astype(np.float64),
-        left=fitted.children_left.astype(np.int64),
-        right=fitted.children_right.astype(np.int64),
-        leaf=leaf,
+    return (
+        np.where(is_leaf, -1, fitted.feature).astype(np.int64),
+        fitted.threshold.astype(np.float64),
+        fitted.children_left.astype(np.int64),
+        fitted.children_right.astype(np.int64),
     )
+
+
+def _assembled(features: tuple[SplitFeature, ...], parts: list[_Nodes]) -> SplitTree:
+    """One tree of a top and, where there are any, the trees that take the place of its leaves, in their order."""
+    top = tuple(array.copy() for array in parts[0])
+    grown, nodes = [top], len(top[0])
+    for leaf, block in zip(np.flatnonzero(parts[0][0] == -1), parts[1:], strict=len(parts) > 1):
+        # The root of the block takes the place of the leaf, and its other nodes follow all that is there already.
+        moved = np.r_[leaf, nodes + np.arange(len(block[0]) - 1)]
+        children = [np.where(block[0] >= 0, moved[side], -1) for side in block[2:]]
+        for array, of_block in zip(top, (block[0], block[1], *children), strict=True):
+            array[leaf] = of_block[0]
+        grown.append((block[0][1:], block[1][1:], children[0][1:], children[1][1:]))
+        nodes += len(block[0]) - 1
+    feature, threshold, left, right = (np.concatenate([part[position] for part in grown]) for position in range(4))
+    leaf_number = np.where(feature == -1, np.cumsum(feature == -1) - 1, -1)
+    return SplitTree(features, feature, threshold, left, right, leaf_number)
+
+
+def _hash_of_codes(codes: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
+    """A number per cell that looks random and is the same wherever the cell occurs."""
+    mixed = np.zeros(len(codes), dtype=np.uint64)
+    for column in codes.T:
+        mixed = (mixed ^ column.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    return mixed

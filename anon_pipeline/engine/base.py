@@ -93,7 +93,7 @@ class Batch:
     ----------
     features : the model's columns; numbers and dates as float64, categories as text
     target : as `features`
-    hash : 63-bit hash of each row's released content, the same on every machine and engine, int64
+    hash : 63-bit hash of each row's released content, the same on every machine and engine, int64; empty unasked
     key : the quasi-identifiers of each row packed into q integers, shape (n, q)
     people : how many people each row stands for
     """
@@ -135,7 +135,12 @@ class Engine(Protocol):
         """The `size` people of the smallest content hash, a row each, in the order of their hash; without a key."""
 
     def batches(
-        self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], domains: tuple[Domain, ...]
+        self,
+        table: Path,
+        spec: ReleaseSpec,
+        types: dict[str, ColumnType],
+        domains: tuple[Domain, ...],
+        hashed: bool = True,
     ) -> Iterator[Batch]:
         """Everybody, in any order; a row may stand for several people who are alike in all that is released."""
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -60,6 +61,9 @@ class Session(Protocol):
 
     def write(self, query: str, destination: Path) -> None:
         """Write a result of any size as one Parquet file."""
+
+    def parsed(self, text: str, target: str) -> str:
+        """A text as a DOUBLE or a TIMESTAMP, missing where it is none; DuckDB's rules say what is one."""
 
     def coded_text(self, position: int, domain: Domain, value: str) -> tuple[str, str]:
         """The code of a text in its domain, 0 where it is missing, and the join that this needs."""
@@ -160,7 +164,7 @@ class SqlEngine(ABC):
         """Batch by batch: only the people who may still be among the smallest are kept."""
         parts: list[Batch] = []
         waiting, largest = 0, None
-        for batch in self._batches(table, spec, types, ()):
+        for batch in self.batches(table, spec, types, ()):
             parts.append(batch if largest is None else _chosen(batch, np.flatnonzero(batch.hash <= largest)))
             waiting += len(parts[-1].hash)
             if waiting > 2 * size + 100_000:
@@ -170,18 +174,18 @@ class SqlEngine(ABC):
         alone = _chosen(best, np.repeat(np.arange(len(best.hash)), best.people)[:size])
         return Batch(alone.features, alone.target, alone.hash, alone.key, np.ones(len(alone.hash), dtype=np.int64))
 
-    def batches(
-        self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], domains: tuple[Domain, ...]
-    ) -> Iterator[Batch]:
-        return self._batches(table, spec, types, domains)
-
     def cells(self, domains: tuple[Domain, ...], key: IntArray, counts: IntArray, guidance: IntArray) -> Cells:
-        codes = Packing.plan(domains).unpack(key)
-        order = np.lexsort(codes.T[::-1])
-        return Cells(domains, codes[order], counts[order], guidance[order])
+        # Packed as they are, keys in ascending order are codes in ascending order.
+        order = np.lexsort(key.T[::-1])
+        return Cells(domains, Packing.plan(domains).unpack(key[order]), counts[order], guidance[order])
 
-    def _batches(
-        self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], domains: tuple[Domain, ...]
+    def batches(
+        self,
+        table: Path,
+        spec: ReleaseSpec,
+        types: dict[str, ColumnType],
+        domains: tuple[Domain, ...],
+        hashed: bool = True,
     ) -> Iterator[Batch]:
         with self._session() as session:
             relation = session.parquet(table)
@@ -196,7 +200,7 @@ class SqlEngine(ABC):
             select += [quoted(key) for key in keys]
             select.append(quoted(PEOPLE))
             for rows in session.stream(f"SELECT {', '.join(select)} FROM {self._keyed(session, relation, packing)}"):
-                yield _batch(rows, spec, types, keys)
+                yield _batch(rows, spec, types, keys, hashed)
 
     def _keyed(self, session: Session, relation: str, packing: Packing) -> str:
         """A subquery that adds the packed key of each row as #key0, #key1, ... to the relation's columns."""
@@ -250,6 +254,7 @@ class SqlEngine(ABC):
             relation = session.parquet(table)
             keyed = self._keyed(session, relation, packing)
             session.register("class_of_cell", pa.table({**mapping, CLASS: class_of_cell[kept]}))
+            shown = _with_decimals(shown, domains)
             session.register("shown", shown.append_column(CLASS, pa.array(np.arange(len(shown)))))
             restored = {domain.name: _restored(session, domain, shown) for domain in domains}
             on = " AND ".join(f"person.{quoted(part)} = class_of_cell.{quoted(part)}" for part in mapping)
@@ -433,16 +438,38 @@ def _bin_code(domain: Domain, value: str) -> str:
             return str(first + 1)
         middle = (first + last) // 2
         left, right = between(first, middle), between(middle + 1, last)
-        return f"CASE WHEN {value} <= {domain.high[middle].item()!r} THEN {left} ELSE {right} END"
+        return f"CASE WHEN {value} <= {_number(domain.high[middle].item())} THEN {left} ELSE {right} END"
 
     return between(0, len(domain.high) - 1) if len(domain.high) else "0"
+
+
+def _number(value: float) -> str:
+    """A number as an SQL literal; without an exponent a fraction would be a decimal, and rounded on its way back."""
+    return f"{value!r}" if isinstance(value, int) or "e" in repr(value) else f"{value!r}e0"
+
+
+def _with_decimals(shown: pa.Table, domains: tuple[Domain, ...]) -> pa.Table:
+    """What classes show with decimals in place of floats, where the source has a type that holds every one of them.
+
+    Decided here, since engines make different decimals of one float.
+    """
+    for domain in domains:
+        position = shown.schema.get_field_index(domain.name)
+        if not domain.storage.startswith("DECIMAL") or not pa.types.is_floating(shown.schema.field(position).type):
+            continue
+        precision, scale = map(int, domain.storage.removeprefix("DECIMAL(").removesuffix(")").split(","))
+        values = [None if value is None else Decimal(repr(value)) for value in shown.column(position).to_pylist()]
+        with suppress(pa.ArrowInvalid):  # a rounded number may be too large or too fine
+            shown = shown.set_column(position, domain.name, pa.array(values, pa.decimal128(precision, scale)))
+    return shown
 
 
 def _restored(session: Session, domain: Domain, shown: pa.Table) -> str:
     """What a class shows, as a value of the source's own type where that holds it; the reverse of `coded`."""
     column = f"shown.{quoted(domain.name)}"
-    if domain.ordered and pa.types.is_string(shown.schema.field(domain.name).type):
-        return column  # a range
+    type_ = shown.schema.field(domain.name).type
+    if domain.ordered and (pa.types.is_string(type_) or pa.types.is_decimal(type_)):
+        return column  # a range, or of the source's own type already
     if domain.type is ColumnType.DATE:
         return typed.restored_moment(column, domain.storage)
     cast = f"TRY_CAST({column} AS {domain.storage})"
@@ -454,17 +481,20 @@ def _restored(session: Session, domain: Domain, shown: pa.Table) -> str:
     return column if session.rows(f"SELECT count(*) FROM shown WHERE {changed}")[0][0] else cast
 
 
-def _batch(rows: pa.RecordBatch, spec: ReleaseSpec, types: dict[str, ColumnType], keys: list[str]) -> Batch:
+def _batch(
+    rows: pa.RecordBatch, spec: ReleaseSpec, types: dict[str, ColumnType], keys: list[str], hashed: bool
+) -> Batch:
     frame = {}
     for name in [*spec.features, spec.target]:
         coded = rows.column(CODED + name if CODED + name in rows.schema.names else name)
         frame[name] = _texts(coded) if types[name] is ColumnType.CATEGORICAL else _numbers(coded)
     features = pd.DataFrame({name: frame[name] for name in spec.features})
     key = [rows.column(name).to_numpy() for name in keys]
+    names = spec.released if hashed else []
     return Batch(
         features=features,
         target=pd.Series(frame[spec.target], name=spec.target),
-        hash=sample_hash(row_hashes([rows.column(name) for name in spec.released], spec.released)),
+        hash=sample_hash(row_hashes([rows.column(name) for name in names], names)),
         key=np.stack(key, axis=1) if key else np.empty((rows.num_rows, 0), dtype=np.int64),
         people=rows.column(PEOPLE).to_numpy(),
     )

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.learning.guide import TrainedGuide
 from anon_pipeline.spec import ColumnType, Guide, ReleaseSpec
 from anon_pipeline.tables import Cells, IntArray, fixed_point
+
+
+#: Rows that wait to be added up per cell.
+PILE = 4_000_000
 
 
 def folds_of_sample(hashes: IntArray, guide: Guide) -> tuple[npt.NDArray[np.int64], Guide]:
@@ -43,29 +46,29 @@ def guided_cells(
     scale : guidance is counted in units of it (`tables.scale_of` of the model's own predictions)
     """
     domains = engine.domains(table, {name: types[name] for name in spec.quasi_identifiers})
-    parts = []
-    for batch in engine.batches(table, spec, types, domains):
-        rank = np.minimum(np.searchsorted(sample, batch.hash, side="left"), len(sample) - 1)
-        fold = np.where(sample[rank] == batch.hash, rank % spec.guide.folds, -1)
+    parts: list[Sums] = []
+    waiting = 0
+    for batch in engine.batches(table, spec, types, domains, hashed=len(sample) > 0):
+        fold = np.full(len(batch.people), -1)
+        if len(sample):
+            rank = np.minimum(np.searchsorted(sample, batch.hash, side="left"), len(sample) - 1)
+            fold = np.where(sample[rank] == batch.hash, rank % spec.guide.folds, -1)
         guidance = fixed_point(trained.guidance(batch.features, fold) / scale)
-        parts.append(_summed(batch.key, batch.people, guidance * batch.people[:, None]))
-        if len(parts) == 16:  # keep the pile small
+        parts.append((batch.key, batch.people, guidance * batch.people[:, None]))
+        waiting += len(fold)
+        if waiting > PILE:
             parts = [_merged(parts)]
-    key, counts, guidance = _merged(parts)
-    return engine.cells(domains, key, counts, guidance)
+            waiting = len(parts[0][0])
+    return engine.cells(domains, *_merged(parts))
 
 
 Sums = tuple[IntArray, IntArray, IntArray]
 
 
-def _summed(key: IntArray, counts: IntArray, guidance: IntArray) -> Sums:
-    """One row per distinct key, its counts and guidance added up."""
-    parts = list(range(key.shape[1]))
-    summed = pd.DataFrame(np.column_stack([key, counts, guidance])).groupby(parts, sort=False, as_index=False).sum()
-    values = summed.to_numpy(np.int64)
-    return values[:, parts], values[:, len(parts)], values[:, len(parts) + 1 :]
-
-
 def _merged(parts: list[Sums]) -> Sums:
+    """One row per distinct key, in ascending order, its counts and guidance added up."""
     key, counts, guidance = (np.concatenate([part[position] for part in parts]) for position in range(3))
-    return _summed(key, counts, guidance)
+    order = np.lexsort(key.T[::-1])
+    key = key[order]
+    first = np.flatnonzero(np.r_[True, (key[1:] != key[:-1]).any(axis=1)])
+    return key[first], np.add.reduceat(counts[order], first), np.add.reduceat(guidance[order], first, axis=0)
