@@ -128,6 +128,19 @@ class Suppression(Strict):
     limit: float = Field(default=0.0, ge=0, lt=1)  # share of the people
 
 
+class Grouping(Strict):
+    """How people are counted before they are grouped."""
+
+    cells: int = Field(default=5_000_000, ge=100)  # above so many distinct tuples, ordered columns are coarsened
+
+
+class EngineSettings(Strict):
+    """What the engine may use of the machine; nothing of it changes a release."""
+
+    memory_limit: str | None = Field(default=None, pattern=r"^[0-9]+(\.[0-9]+)?\s*([KMGT]i?B|%)$")
+    threads: int | None = Field(default=None, ge=1)
+
+
 #: The paths that a price list may vary: what is asked of the grouping. All else, the model among it, is done once.
 SWEPT = re.compile(r"privacy\.[^.]+\..+|suppression\.limit|guide\.(spread|orders)|columns\..+\.grid")
 
@@ -213,11 +226,13 @@ class ReleaseSpec(Strict):
     privacy: tuple[SerializeAsAny[Demand], ...]
     suppression: Suppression = Suppression()
     guide: Guide = Guide()
+    grouping: Grouping = Grouping()
     recode: Recode = Recode()
     utility: Utility = Utility()
     sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # the table's share of its population
     frontier: Frontier | None = None
     schedule: str | None = None
+    engine: EngineSettings = EngineSettings()
     seed: int = Field(default=0, ge=0, lt=2**32)
 
     _folder: Path = Path(".")
@@ -374,11 +389,11 @@ class ReleaseSpec(Strict):
         return (self._folder / self.source.path).resolve()
 
     def policy(self) -> dict[str, Any]:
-        """The spec as plain data, without what cannot change a release: its schedule, source path and price list."""
+        """The spec as plain data, without what cannot change a release: schedule, engine, source path, price list."""
         content = self.model_dump(
             mode="json",
             by_alias=True,
-            exclude={"schedule": True, "frontier": True, "privacy": True, "source": {"path"}},
+            exclude={"schedule": True, "engine": True, "frontier": True, "privacy": True, "source": {"path"}},
         )
         content["privacy"] = [{"model": demand.name, **demand.model_dump(mode="json")} for demand in self.privacy]
         return content

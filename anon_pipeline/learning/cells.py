@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from anon_pipeline.engine.base import Engine
+from anon_pipeline.errors import InputError
 from anon_pipeline.learning.guide import TrainedGuide
 from anon_pipeline.spec import ColumnType, Guide, ReleaseSpec
-from anon_pipeline.tables import Cells, IntArray, fixed_point
+from anon_pipeline.tables import Cells, Domain, IntArray, fixed_point
 
+#: Into how many bins too many values are coarsened, the finest that fits.
+BINS = (1024, 256, 64, 16, 4)
 
 #: Rows that wait to be added up per cell.
 PILE = 4_000_000
@@ -29,6 +33,34 @@ def folds_of_sample(hashes: IntArray, guide: Guide) -> tuple[npt.NDArray[np.int6
     return folds, guide
 
 
+def fitting_domains(engine: Engine, table: Path, types: dict[str, ColumnType], limit: int) -> tuple[Domain, ...]:
+    """The quasi-identifiers' values, ordered columns coarsened where their distinct tuples would pass `limit`.
+
+    A column is coarsened into bins of about equally many people; whether a class has k of them is counted on all
+    people all the same, and its published interval encloses every value of its bins.
+
+    Raises
+    ------
+    InputError
+        Where even a few bins per column leave too many tuples.
+    """
+    domains = engine.domains(table, types)
+    if engine.rows(table) <= limit or engine.count_cells(table, domains) <= limit:
+        return domains
+    for bins in BINS:
+        coarse = {domain.name: bins for domain in domains if domain.ordered and len(domain.values) > bins}
+        if coarse:
+            coarsened = engine.domains(table, types, coarse)
+            if engine.count_cells(table, coarsened) <= limit:
+                return coarsened
+    largest = sorted(domains, key=len, reverse=True)[:3]
+    raise InputError(
+        f"grouping.cells: the quasi-identifiers have more than {limit:,} distinct tuples even with {BINS[-1]} values "
+        f"per number or date; {', '.join(f'{one.name} has {len(one.values):,} values' for one in largest)}: shorten "
+        "such a column to a prefix, exclude it, or raise grouping.cells (a million needs about half a gigabyte)"
+    )
+
+
 def guided_cells(
     engine: Engine,
     table: Path,
@@ -37,6 +69,7 @@ def guided_cells(
     trained: TrainedGuide,
     sample: IntArray,
     scale: float,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Cells:
     """Count the cells of a table and sum the guidance of their people.
 
@@ -44,10 +77,12 @@ def guided_cells(
     ----------
     sample : ascending content hashes of the people M was trained on; everyone else is predicted by the full model
     scale : guidance is counted in units of it (`tables.scale_of` of the model's own predictions)
+    progress : called with (people done, people) after each batch
     """
-    domains = engine.domains(table, {name: types[name] for name in spec.quasi_identifiers})
+    quasi_identifiers = {name: types[name] for name in spec.quasi_identifiers}
+    domains = fitting_domains(engine, table, quasi_identifiers, spec.grouping.cells)
     parts: list[Sums] = []
-    waiting = 0
+    waiting, done, people = 0, 0, int(domains[0].counts.sum())
     for batch in engine.batches(table, spec, types, domains, hashed=len(sample) > 0):
         fold = np.full(len(batch.people), -1)
         if len(sample):
@@ -56,6 +91,9 @@ def guided_cells(
         guidance = fixed_point(trained.guidance(batch.features, fold) / scale)
         parts.append((batch.key, batch.people, guidance * batch.people[:, None]))
         waiting += len(fold)
+        done += int(batch.people.sum())
+        if progress is not None:
+            progress(done, people)
         if waiting > PILE:
             parts = [_merged(parts)]
             waiting = len(parts[0][0])

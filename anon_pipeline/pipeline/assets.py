@@ -19,6 +19,7 @@ from anon_pipeline.learning.cells import folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import name_of, task_of, train
 from anon_pipeline.learning.utility import measure_utility
 from anon_pipeline.pipeline.checks import RAW_CHECKS, candidate_check_names, require_answers
+from anon_pipeline.pipeline.progress import told
 from anon_pipeline.pipeline.runtime import Runtime, log
 from anon_pipeline.privacy.census import PEOPLE
 from anon_pipeline.privacy.judge import statistics_of
@@ -57,7 +58,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
         with runtime.step(context, spec, "raw_data") as noted:
             facts: dict[str, Any] = {}
             with runtime.stages(spec).store("raw_data", {}, facts) as folder:
-                stored = runtime.engine().store_source(spec, folder / DATA)
+                stored = runtime.engine(spec).store_source(spec, folder / DATA)
                 facts |= stored.to_json()
                 _refuse_the_impossible(spec, runtime, folder, stored.types())
             noted["people"] = stored.rows
@@ -85,7 +86,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             stages = runtime.stages(spec)
             raw = stages.load("raw_data")
             types = SourceFacts.from_json(raw.facts).types()
-            people = runtime.engine().sample(raw.folder / DATA, spec, types, spec.guide.sample)
+            people = runtime.engine(spec).sample(raw.folder / DATA, spec, types, spec.guide.sample)
             folds, guide = folds_of_sample(people.hash, spec.guide)
             trained = train(
                 people.features,
@@ -123,20 +124,26 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             types = SourceFacts.from_json(raw.facts).types()
             trained = pickle.loads((model.folder / "model.pickle").read_bytes())  # our own file, in our own zone
             cells = guided_cells(
-                runtime.engine(),
+                runtime.engine(spec),
                 raw.folder / DATA,
                 spec,
                 types,
                 trained,
                 np.load(model.folder / "sample.npy"),
                 model.facts["scale"],
+                told(f"{spec.dataset}: predictions", "people"),
             )
-            facts = {"people": cells.n, "cells": len(cells.counts)}
+            coarsened = {domain.name: len(domain.values) for domain in cells.domains if domain.binned}
+            facts = {"people": cells.n, "cells": len(cells.counts), "coarsened": coarsened}
             with stages.store("predictions", {"raw_data": raw, "trained_model": model}, facts) as folder:
                 save_cells(cells, folder)
-            noted.update(facts)
+            noted.update(people=cells.n, cells=len(cells.counts))
             log.info("%s: %s distinct people", spec.dataset, f"{len(cells.counts):,}")
-        return dg.MaterializeResult(metadata={"dagster/row_count": cells.n, "cells": len(cells.counts)})
+            for column, bins in coarsened.items():
+                log.info("%s: %s is coarsened into %s bins: too many distinct people", spec.dataset, column, bins)
+        return dg.MaterializeResult(
+            metadata={"dagster/row_count": cells.n, "cells": len(cells.counts), "coarsened": coarsened}
+        )
 
     @dg.asset(
         **common,
@@ -153,7 +160,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             cells = load_cells(cells_stage.folder)
             protected = protected_columns(spec)
             types = SourceFacts.from_json(raw.facts).types()
-            engine = runtime.engine()
+            engine = runtime.engine(spec)
             people = statistics_of(engine.sensitive_of_cells(raw.folder / DATA, cells.domains, cells, protected))
             census = None if spec.population is None else engine.census(spec, types, spec.population)
             tree = tree_of(spec).fit_cells(cells, people, census)
@@ -193,13 +200,13 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             made_from = {"raw_data": raw, "predictions": cells_stage, "anonymizer_tree": tree_stage}
             with stages.store("anonymized_table", made_from, facts) as folder:
                 shown = shown_table(tree.summaries_, spec.recode.form)
-                runtime.engine().write_release(
+                runtime.engine(spec).write_release(
                     raw.folder / DATA, cells.domains, cells, class_of_cell, shown, spec.released, folder / DATA
                 )
                 tree.classes_.to_parquet(folder / CLASSES, index=False)
                 if spec.recode.form == "range":
                     shown.to_pandas().to_parquet(folder / "ranges.parquet", index=False)
-            columns = runtime.engine().columns(stages.load("anonymized_table").folder / DATA)
+            columns = runtime.engine(spec).columns(stages.load("anonymized_table").folder / DATA)
             noted.update(released=facts["released"], suppressed=suppressed)
         return dg.MaterializeResult(
             metadata={
@@ -223,7 +230,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             stages = runtime.stages(spec)
             raw = stages.load("raw_data")
             types = SourceFacts.from_json(raw.facts).types()
-            people = runtime.engine().sample(raw.folder / DATA, spec, types, spec.utility.sample)
+            people = runtime.engine(spec).sample(raw.folder / DATA, spec, types, spec.utility.sample)
             frame = pd.concat([people.features, people.target], axis=1)
 
             measured = measure_utility(
@@ -236,7 +243,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 spec.seed,
                 lambda part, guidance: anonymize_part(spec, part, guidance),
                 runtime.tracking().load_model,
-                lambda done, folds: log.info("%s: utility, fold %s of %s", spec.dataset, done, folds),
+                told(f"{spec.dataset}: utility", "folds"),
             )
             facts = measured.as_dict()
             with stages.store("utility", {"raw_data": raw}, facts):
@@ -256,7 +263,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
     )
     def release(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "release") as noted:
-            stages, engine = runtime.stages(spec), runtime.engine()
+            stages, engine = runtime.stages(spec), runtime.engine(spec)
             raw = stages.load("raw_data")
             cells_stage = stages.load("predictions", {"raw_data": raw})
             tree_stage = stages.load("anonymizer_tree", {"predictions": cells_stage})
@@ -278,6 +285,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                     "content_hash": source.content_hash,
                     "columns": source.to_json()["columns"],
                 },
+                "coarsened": cells_stage.facts["coarsened"],
                 "rows": {
                     "source": source.rows,
                     "released": candidate.facts["released"],
@@ -328,7 +336,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
 
 def _refuse_the_impossible(spec: ReleaseSpec, runtime: Runtime, folder: Path, types: dict[str, ColumnType]) -> None:
     """A demand that no grouping of these people can meet is told before any work starts."""
-    engine = runtime.engine()
+    engine = runtime.engine(spec)
     everybody = statistics_of(engine.classes(folder / DATA, [], protected_columns(spec)))
     if spec.population is not None:
         people = engine.census(spec, types, spec.population)[PEOPLE].sum()

@@ -229,7 +229,7 @@ def build_checks(spec: ReleaseSpec) -> list[dg.AssetChecksDefinition]:
         with runtime.step(context, spec, "source_checks") as noted:
             raw = runtime.stages(spec).load("raw_data")
             types = SourceFacts.from_json(raw.facts).types()
-            stored = runtime.engine().describe(raw.folder / DATA, spec, types)
+            stored = runtime.engine(spec).describe(raw.folder / DATA, spec, types)
             answers = ask(raw_questions(spec, stored))
             keep_answers(runtime, spec, "source_checks", {"raw_data": raw}, answers)
             noted["source_checks_failed"] = sum(not answer.passed for answer in answers)
@@ -251,7 +251,7 @@ def build_checks(spec: ReleaseSpec) -> list[dg.AssetChecksDefinition]:
             raw = stages.load("raw_data")
             candidate = stages.load("anonymized_table", {"raw_data": raw})
             stored = SourceFacts.from_json(raw.facts)
-            answers = ask(candidate_questions(spec, runtime.engine(), stored, raw, candidate))
+            answers = ask(candidate_questions(spec, runtime.engine(spec), stored, raw, candidate))
             keep_answers(runtime, spec, "candidate_checks", {"anonymized_table": candidate}, answers)
             noted["candidate_checks_failed"] = sum(not answer.passed for answer in answers)
         yield from (_result(answer, candidate_key) for answer in answers)

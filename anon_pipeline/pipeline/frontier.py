@@ -29,7 +29,7 @@ def measure(spec: ReleaseSpec, runtime: Runtime, settings: Sequence[Settings], w
         remove_leftovers(folder)
         with tempfile.TemporaryDirectory(prefix=".", dir=folder) as scratch:
             table = Path(scratch) / DATA
-            types = runtime.engine().store_source(spec, table).types()
+            types = runtime.engine(spec).store_source(spec, table).types()
             return _measured(spec, runtime, table, types, settings, with_utility)
 
 
@@ -78,7 +78,7 @@ def _measured(
         log.info("%s: price list, tree %s of %s", spec.dataset, done, trees)
 
     load_model = runtime.tracking().load_model
-    return price_list(runtime.engine(), table, spec, types, settings, with_utility, load_model, progress)
+    return price_list(runtime.engine(spec), table, spec, types, settings, with_utility, load_model, progress)
 
 
 def _metadata(spec: ReleaseSpec, prices: Sequence[Price]) -> dict[str, Any]:

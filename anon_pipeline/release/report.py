@@ -315,6 +315,12 @@ def _lead(content: Mapping[str, Any], quasi: list[str], what: str) -> str:
         sentences.append(f"{count(rows['released'])}{of} people are in this {what}.")
     if rows.get("suppressed"):
         sentences.append(f"{count(rows['suppressed'])} were left out to protect them.")
+    coarsened = _part(content, "coarsened")
+    if coarsened:
+        bins = ", ".join(f"{name} ({count(number)} steps)" for name, number in coarsened.items())
+        sentences.append(
+            f"There were too many distinct people to count, so these columns were coarsened first: {bins}."
+        )
     smallest = next(
         (one.get("measured") for one in content.get("verified") or [] if one.get("name") == "k_anonymity"), None
     )
