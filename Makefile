@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help release test lint types fast ui bench lock clean
+.PHONY: help release test lint types fast ui bench bench-large bench-attacks lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -28,9 +28,18 @@ types: .venv/dev ## Type checking
 ui: .venv/runtime ## Dagster's web UI on loopback
 	$(BIN)/anon-pipeline ui
 
-bench: .venv/runtime ## What judging and enforcing cost, measured here
+bench: .venv/runtime ## Side by side with peers (each installed into an environment of its own), and what judging costs
 	$(BIN)/python -m benchmarks.metrics
 	$(BIN)/python -m benchmarks.enforcement
+	$(BIN)/python -m benchmarks.peers --install
+
+bench-large: .venv/dev ## 1, 10 and 100 million people, and Spark at 10 million (20 GB of disk, half an hour)
+	$(BIN)/python -m benchmarks.large --rows 1000000 10000000 --memory 1500MB
+	$(BIN)/python -m benchmarks.large --rows 100000000 --memory 3GB --spread 1
+	$(BIN)/python -m benchmarks.large --rows 10000000 --engine spark --spread 1
+
+bench-attacks: .venv/runtime ## What attacks find in several releases of Adult
+	$(BIN)/python -m benchmarks.attacks
 
 lock: ## Pin the requirements anew (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
