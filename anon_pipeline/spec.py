@@ -122,6 +122,26 @@ class Utility(Strict):
     sample: int = Field(default=100_000, ge=100)  # measured on at most so many people, chosen by content hash
 
 
+class Audit(Strict):
+    """How a release is attacked before it leaves, and what an attack may achieve at most.
+
+    A bound is held against the upper end of the attack's 95 % interval: too few people to tell is not "safe".
+    """
+
+    enabled: bool = True
+    control: Literal["twin", "held_out"] = "twin"  # who is kept out: of a twin of the release, or of the release
+    share: float = Field(default=0.1, gt=0, le=0.5)  # of the people; at least 500 and at most 5,000 of them
+    sample: int = Field(default=60_000, ge=1_000)  # the twin is made of at most so many people
+    targets: int = Field(default=2_000, ge=100)  # people in the release, and control people, attacked at most
+    models: bool = True  # whether models are attacked, too
+    people: int = Field(default=4_000, ge=200)  # in the membership game on models
+    shadows: int = Field(default=16, ge=4, multiple_of=2)
+    linkage: float | None = Field(default=None, ge=0, le=1)  # bounds: leak of the strongest attack of this kind
+    singling_out: float | None = Field(default=None, ge=0, le=1)
+    attribute_inference: dict[str, float] = {}  # leak by sensitive column
+    membership_auc: float | None = Field(default=None, ge=0.5, le=1)  # of models trained on the release
+
+
 class Suppression(Strict):
     """Leaving people out where grouping them would cost everybody else more."""
 
@@ -229,6 +249,7 @@ class ReleaseSpec(Strict):
     grouping: Grouping = Grouping()
     recode: Recode = Recode()
     utility: Utility = Utility()
+    audit: Audit = Audit()
     sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # the table's share of its population
     frontier: Frontier | None = None
     schedule: str | None = None
@@ -281,6 +302,17 @@ class ReleaseSpec(Strict):
                     f"privacy.{demand.name}.column: {column!r} is no sensitive column; "
                     f"those are {', '.join(self.with_role(Role.SENSITIVE)) or 'none'}"
                 )
+        asked = self.audit
+        bounded = (asked.linkage, asked.singling_out, asked.membership_auc)
+        if not asked.enabled and (asked.attribute_inference or any(one is not None for one in bounded)):
+            raise ValueError("audit: sets bounds and is switched off; a bound without an attack holds nothing")
+        if asked.membership_auc is not None and not asked.models:
+            raise ValueError("audit.membership_auc: bounds attacks on models, which audit.models switches off")
+        for column, limit in asked.attribute_inference.items():
+            if column not in self.with_role(Role.SENSITIVE):
+                raise ValueError(f"audit.attribute_inference: {column!r} is no sensitive column")
+            if not 0 <= limit <= 1:
+                raise ValueError(f"audit.attribute_inference.{column}: is a share between 0 and 1")
         if self.frontier is not None:
             one = self.model_copy(update={"frontier": None})
             for setting in self.frontier.settings():

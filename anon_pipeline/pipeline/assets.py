@@ -2,6 +2,7 @@
 
 import base64
 import dataclasses
+import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.learning.cells import folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import name_of, task_of, train
 from anon_pipeline.learning.utility import measure_utility
+from anon_pipeline.pipeline.audit import bound_names, build_audit
 from anon_pipeline.pipeline.checks import RAW_CHECKS, candidate_check_names, require_answers
 from anon_pipeline.pipeline.progress import told
 from anon_pipeline.pipeline.runtime import Runtime, log
@@ -28,16 +30,26 @@ from anon_pipeline.privacy.risk import reidentification_risk
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.privacy.uniqueness import population_uniqueness
 from anon_pipeline.release import manifest
+from anon_pipeline.release.audit import control_people
 from anon_pipeline.release.charts import class_size_chart
-from anon_pipeline.release.publish import CLASSES, DATA, REPORT, publish
+from anon_pipeline.release.publish import CLASSES, CONTROL, DATA, REPORT, publish
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 from anon_pipeline.tables import scale_of
 
-ASSETS = ("raw_data", "trained_model", "predictions", "anonymizer_tree", "anonymized_table", "utility", "release")
+ASSETS = (
+    "raw_data",
+    "trained_model",
+    "predictions",
+    "anonymizer_tree",
+    "anonymized_table",
+    "utility",
+    "attack_audit",
+    "release",
+)
 
 
 def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
-    """The seven assets of a dataset, under a key that starts with its name."""
+    """The assets of a dataset, under a key that starts with its name."""
     common: dict[str, Any] = {
         "key_prefix": spec.dataset,
         "group_name": spec.dataset,
@@ -59,7 +71,11 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             facts: dict[str, Any] = {}
             with runtime.stages(spec).store("raw_data", {}, facts) as folder:
                 stored = runtime.engine(spec).store_source(spec, folder / DATA)
-                facts |= stored.to_json()
+                held_out = 0
+                if spec.audit.enabled and spec.audit.control == "held_out":
+                    everybody, stored = stored, _hold_out(spec, runtime, folder, stored.types())
+                    held_out = everybody.rows - stored.rows
+                facts |= {**stored.to_json(), "held_out": held_out}
                 _refuse_the_impossible(spec, runtime, folder, stored.types())
             noted["people"] = stored.rows
             log.info("%s: %s people, %s columns", spec.dataset, f"{stored.rows:,}", len(stored.columns))
@@ -257,7 +273,11 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
 
     @dg.asset(
         **common,
-        deps=[key("raw_data"), key("predictions"), key("anonymizer_tree"), key("anonymized_table"), key("utility")],
+        deps=[
+            key(name)
+            for name in ASSETS[:-1]
+            if name != "trained_model" and (name != "attack_audit" or spec.audit.enabled)
+        ],
         kinds={"parquet", "mlflow"},
         description="The published release: re-read from the disk, counted once more, entered into the ledger.",
     )
@@ -275,6 +295,11 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                     runtime, spec, "candidate_checks", {"anonymized_table": candidate}, candidate_check_names(spec)
                 ),
             ]
+            attacks = None
+            if spec.audit.enabled:
+                audited = stages.load("attack_audit", {"raw_data": raw, "anonymized_table": candidate})
+                answers += require_answers(runtime, spec, "audit_checks", {"attack_audit": audited}, bound_names(spec))
+                attacks = json.loads((audited.folder / "audit.json").read_text())
             source = SourceFacts.from_json(raw.facts)
             released = engine.classes(candidate.folder / DATA, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
             classes = statistics_of(released)
@@ -287,7 +312,8 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 },
                 "coarsened": cells_stage.facts["coarsened"],
                 "rows": {
-                    "source": source.rows,
+                    "source": source.rows + raw.facts["held_out"],
+                    "held_out": raw.facts["held_out"],
                     "released": candidate.facts["released"],
                     "suppressed": candidate.facts["suppressed"],
                 },
@@ -304,6 +330,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                     },
                 },
                 "utility": measured.facts,
+                "audit": attacks,
                 "checks": answers,
                 "runs": {"dagster": context.run.run_id, "mlflow": noted["mlflow_run"]},
             }
@@ -331,7 +358,21 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             },
         )
 
-    return [raw_data, trained_model, predictions, anonymizer_tree, anonymized_table, utility, release]
+    before = [raw_data, trained_model, predictions, anonymizer_tree, anonymized_table, utility]
+    return [*before, *build_audit(spec), release]
+
+
+def _hold_out(spec: ReleaseSpec, runtime: Runtime, folder: Path, types: dict[str, ColumnType]) -> SourceFacts:
+    """Keep the control people of the audit out of the release: they go into a file of their own."""
+    engine = runtime.engine(spec)
+    batches = engine.batches(folder / DATA, spec, types, ())
+    hashes = np.concatenate([np.repeat(batch.hash, batch.people) for batch in batches])
+    chosen = np.unique(hashes[control_people(hashes, spec)])
+    everybody = folder / "everybody.parquet"
+    (folder / DATA).rename(everybody)
+    engine.hold_out(everybody, spec, chosen, folder / DATA, folder / CONTROL)
+    everybody.unlink()
+    return engine.describe(folder / DATA, spec, types)
 
 
 def _refuse_the_impossible(spec: ReleaseSpec, runtime: Runtime, folder: Path, types: dict[str, ColumnType]) -> None:

@@ -233,7 +233,7 @@ def build_checks(spec: ReleaseSpec) -> list[dg.AssetChecksDefinition]:
             answers = ask(raw_questions(spec, stored))
             keep_answers(runtime, spec, "source_checks", {"raw_data": raw}, answers)
             noted["source_checks_failed"] = sum(not answer.passed for answer in answers)
-        yield from (_result(answer, raw_key) for answer in answers)
+        yield from (result_of(answer, raw_key) for answer in answers)
 
     names = candidate_check_names(spec)
 
@@ -254,12 +254,13 @@ def build_checks(spec: ReleaseSpec) -> list[dg.AssetChecksDefinition]:
             answers = ask(candidate_questions(spec, runtime.engine(spec), stored, raw, candidate))
             keep_answers(runtime, spec, "candidate_checks", {"anonymized_table": candidate}, answers)
             noted["candidate_checks_failed"] = sum(not answer.passed for answer in answers)
-        yield from (_result(answer, candidate_key) for answer in answers)
+        yield from (result_of(answer, candidate_key) for answer in answers)
 
     return [source_checks, candidate_checks]
 
 
-def _result(answer: Answer, asset: dg.AssetKey) -> dg.AssetCheckResult:
+def result_of(answer: Answer, asset: dg.AssetKey) -> dg.AssetCheckResult:
+    """What Dagster shows of an answer."""
     measured = "not measured" if answer.measured is None else answer.measured
     return dg.AssetCheckResult(
         passed=answer.passed,

@@ -16,7 +16,7 @@ def told(step: str, unit: str) -> Callable[[int, int], None]:
     def tell(done: int, total: int) -> None:
         nonlocal said
         now = time.monotonic()
-        if done and now - said >= EVERY:
+        if 0 < done < total and now - said >= EVERY:
             said = now
             left = (now - started) * (total - done) / done
             log.info("%s: %s of %s %s, about %s left", step, f"{done:,}", f"{total:,}", unit, _duration(left))

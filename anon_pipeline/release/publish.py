@@ -17,6 +17,8 @@ from anon_pipeline.release import ledger, manifest, report
 from anon_pipeline.spec import ReleaseSpec, Role
 
 DATA, CLASSES, MANIFEST, REPORT = "data.parquet", "classes.parquet", "manifest.json", "report.html"
+#: In the private zone: the people that the audit keeps out of the release.
+CONTROL = "control.parquet"
 
 
 @dataclass(frozen=True)

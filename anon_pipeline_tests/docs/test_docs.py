@@ -39,7 +39,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"\A# ([\w./]+\.(?:py|yaml))\n")
 EXIT = re.compile(r"\s+# exit (\d)$")
 VERSION = re.compile(r"\b(?=[a-f]*\d)[0-9a-f]{12}\b")
-GUIDE = "guide: {model: decision_tree, folds: 2}\nutility: {folds: 2}\n"
+GUIDE = "guide: {model: decision_tree, folds: 2}\nutility: {folds: 2}\naudit: {people: 400, shadows: 4, targets: 200}\n"
 PEOPLE = 1500
 
 

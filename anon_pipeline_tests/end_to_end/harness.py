@@ -83,6 +83,7 @@ def policy(dataset: str = "people") -> dict[str, Any]:
         },
         "privacy": {"k_anonymity": {"k": 10}},
         "guide": {"model": "decision_tree", "folds": 2},
+        "audit": {"people": 200, "shadows": 4, "targets": 100},
         "utility": {"folds": 2},
     }
 

@@ -1,0 +1,343 @@
+"""Attribute inference: what a release tells of a known person's sensitive value.
+
+Four attacks. Within groups: the most frequent value of the person's candidate groups. Across groups: a model trained on
+the released rows. Similarity and skewness (N. Li, T. Li, S. Venkatasubramanian, ICDE 2007): groups whose values lie
+within a narrow share of the ranks, and groups in which a rare value is frequent. Control people get the same guesses
+from the same release, so what everybody could learn from statistics is told from what a record gives away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_limits
+
+from anon_pipeline.attack.candidates import Candidates, find_candidates
+from anon_pipeline.attack.rates import Finding, Known, Rate, finding, known, measured, quantiles
+from anon_pipeline.attack.released import CategoryBoxes, Domain, FloatArray, IntArray
+from anon_pipeline.attack.targets import Attacked, People, counts
+
+#: A number is guessed right if it falls into the right one of so many equally frequent intervals.
+INTERVALS = 5
+
+#: A group's values are similar if no more than this share of all people have a value between its least and greatest.
+NARROW = 0.1
+
+#: The largest values of an ordered column, this share of it, are its rare ones; of a category, its least frequent.
+RARE = 0.1
+
+#: A category rarer than this is not one that a group could make frequent.
+SCARCE = 0.01
+
+#: Different values that the model learns at most, and iterations of its training.
+LEARNED, ITERATIONS = 20, 40
+
+#: Categories that gradient boosting tells apart; the rarer ones are one.
+MOST_CATEGORIES = 250
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A sensitive column as an attacker guesses it: a label per value, or per interval of numbers.
+
+    Attributes
+    ----------
+    domain : the column
+    label : of each code, shape (m,); -1 for one that no released row has
+    labels : number of labels; the smaller, the more frequent in the release
+    released, members, control : labels of released rows and of people
+    """
+
+    domain: Domain
+    column: int
+    label: IntArray
+    labels: int
+    released: IntArray
+    members: IntArray
+    control: IntArray | None
+
+
+def outcome(attacked: Attacked, column: int, members: People, control: People | None) -> Outcome:
+    """Labels of one kept column; ordered ones with more distinct values than `INTERVALS` are cut at quantiles."""
+    domain, code = attacked.kept[column], attacked.kept_codes[:, column]
+    raw = np.arange(len(domain))
+    present = np.unique(code[code > 0])
+    if domain.ordered and len(present) > INTERVALS:
+        borne = np.sort(code[code > 0])
+        cuts = np.unique(borne[(np.arange(1, INTERVALS) * len(borne)) // INTERVALS])
+        raw = np.where(raw == 0, 0, 1 + np.searchsorted(cuts, raw, "left"))
+    frequency = np.bincount(raw[code], minlength=int(raw.max()) + 1)
+    order = np.argsort(-frequency, kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    label = np.where(frequency[raw] > 0, rank[raw], -1)
+    of_control = None if control is None else label[control.kept[:, column]]
+    return Outcome(
+        domain, column, label, int((frequency > 0).sum()), label[code], label[members.kept[:, column]], of_control
+    )
+
+
+def inference(attacked: Attacked, targets: int) -> list[Finding]:
+    """All four attacks on every sensitive column that the release and the people have."""
+    members = attacked.members.first(targets)
+    control = None if attacked.control is None else attacked.control.first(targets)
+    guessed = find_candidates(attacked.release, members.codes)
+    guessed_control = None if control is None else find_candidates(attacked.release, control.codes)
+    findings = []
+    for column, domain in enumerate(attacked.kept):
+        if domain.name not in attacked.knowledge.sensitive:
+            continue
+        one = outcome(attacked, column, members, control)
+        findings += [
+            within_groups(attacked, one, guessed, guessed_control),
+            across_groups(attacked, one, members, control),
+            skewness(attacked, one, guessed, guessed_control, members, control),
+        ]
+        if domain.ordered:
+            findings.append(similarity(attacked, one, guessed, guessed_control, members, control))
+    return findings
+
+
+def within_groups(
+    attacked: Attacked, one: Outcome, members: Candidates, control: Candidates | None, *, name: str = "inference"
+) -> Finding:
+    """The most frequent label among a person's candidate records; on a tie the one more frequent in the release."""
+    table = counts(members.unit[attacked.release.group], one.released, (len(members.sizes), one.labels))
+    right, certain = _mode_guess(table, members, one.members)
+    of_control = None
+    if control is not None and one.control is not None:
+        of_control = measured(_mode_guess(table, control, one.control)[0])
+    largest = np.asarray(table.max(axis=1).todense()).ravel()
+    alike = largest == members.sizes
+    details = {
+        "in_homogeneous_groups": float(members.sizes[alike].sum() / members.sizes.sum()),
+        "homogeneous_groups": int(alike.sum()),
+        "guess_certain": float(certain.mean()),
+        "right_where_certain": float(right[certain].mean()) if certain.any() else None,
+        "labels": one.labels,
+    }
+    return finding(
+        f"{name}: {one.domain.name}",
+        "inference",
+        Known(tuple(attacked.knowledge.quasi_identifiers)),
+        f"guesses {one.domain.name} right{_how_close(one)} from the group a person fits best",
+        measured(right),
+        of_control,
+        _most_frequent(one, len(right)),
+        details,
+    )
+
+
+def across_groups(attacked: Attacked, one: Outcome, members: People, control: People | None) -> Finding:
+    """A gradient-boosted model learns the column from what the released rows show, and is asked about raw people.
+
+    All rows of a group show the same, so groups are learned, weighted by their rows.
+    """
+    release = attacked.release
+    table = counts(release.group, one.released, (len(release.sizes), min(one.labels, LEARNED))).tocoo()
+    group, label = table.coords[0], table.coords[1]
+    features = _features(attacked, release.shown)[group]
+    telling = np.array([len(np.unique(told[~np.isnan(told)])) > 1 for told in features.T])
+    if len(np.unique(label)) < 2 or not telling.any():
+
+        def guess(people: People) -> IntArray:
+            return np.zeros(len(people), dtype=np.int64)
+    else:
+        categories = np.array([isinstance(boxes, CategoryBoxes) for boxes in release.boxes])
+        model = HistGradientBoostingClassifier(
+            max_iter=ITERATIONS,
+            learning_rate=0.2,
+            categorical_features=categories[telling],
+            early_stopping=False,
+            random_state=attacked.seed,
+        )
+        with threadpool_limits(1):  # several threads would mostly wait for each other over so little
+            model.fit(features[:, telling], label, sample_weight=table.data)
+
+        def guess(people: People) -> IntArray:
+            raw = _features(attacked, _raw(attacked, people))[:, telling]
+            return np.asarray(model.predict(raw), dtype=np.int64)
+
+    with threadpool_limits(1):
+        attack = measured(guess(members) == one.members)
+        of_control = None if control is None else measured(guess(control) == one.control)
+    return finding(
+        f"inference across groups: {one.domain.name}",
+        "inference",
+        Known(tuple(attacked.knowledge.quasi_identifiers)),
+        f"guesses {one.domain.name} right{_how_close(one)} with a model trained on the release",
+        attack,
+        of_control,
+        _most_frequent(one, len(members)),
+    )
+
+
+def skewness(
+    attacked: Attacked,
+    one: Outcome,
+    members: Candidates,
+    control: Candidates | None,
+    people: People,
+    others: People | None,
+) -> Finding:
+    """Of the people who have a rare value, those whom the attacker names.
+
+    As many people are named as have one, those first in whose candidate groups it is most frequent.
+    """
+    rare = rare_codes(one.domain, attacked.kept_codes[:, one.column])
+    of_rows = rare[attacked.kept_codes[:, one.column]]
+    unit = members.unit[attacked.release.group]
+    within = np.bincount(unit, weights=of_rows, minlength=len(members.sizes))
+    scores = [np.asarray(each.best @ within) / each.records() for each in (members, control) if each is not None]
+    truths = [
+        rare[each.kept[: len(score), one.column]]
+        for each, score in zip([one_of for one_of in (people, others) if one_of is not None], scores, strict=True)
+    ]
+    attack, of_control, blind = named_rare(scores, truths, float(of_rows.mean()))
+    gain = within / members.sizes - of_rows.mean()
+    return finding(
+        f"skewness: {one.domain.name}",
+        "inference",
+        Known(tuple(attacked.knowledge.quasi_identifiers)),
+        f"who names those most likely to have a rare {one.domain.name} finds one who has",
+        attack,
+        of_control,
+        blind,
+        {
+            "rare_share": float(of_rows.mean()),
+            "largest_gain": float(gain.max()),
+            "gain": quantiles(gain, members.sizes),
+            "groups_all_rare": int((within == members.sizes).sum()),
+        },
+    )
+
+
+def named_rare(
+    scores: list[FloatArray], truths: list[npt.NDArray[np.bool_]], share: float
+) -> tuple[Rate, Rate | None, Rate]:
+    """Of members (and control people) with a rare value, the share of those named, and of blind naming.
+
+    Among members, and among control people, the `share` with the highest scores is named; those who tie by lot.
+    """
+    rates = []
+    for score, truth in zip(scores, truths, strict=True):
+        wanted = share * len(score)
+        threshold = np.sort(score)[::-1][min(int(wanted), len(score) - 1)]
+        above, at = float((score > threshold).sum()), float((score == threshold).sum())
+        lot = min(max((wanted - above) / at, 0.0), 1.0)
+        named = np.where(score > threshold, 1.0, np.where(score == threshold, lot, 0.0))
+        rates.append(measured(named[truth]))
+    return rates[0], rates[1] if len(rates) > 1 else None, known(share, rates[0].trials)
+
+
+def rare_codes(domain: Domain, released: IntArray) -> npt.NDArray[np.bool_]:
+    """Which codes are rare: the largest values of an ordered column, else the rarest category that is not scarce."""
+    frequency = np.bincount(released, minlength=len(domain)) / max(len(released), 1)
+    rare = np.zeros(len(domain), dtype=bool)
+    if domain.ordered:
+        from_top = np.cumsum(frequency[::-1])[::-1]  # the share with this value or a larger one
+        within = np.flatnonzero((from_top <= RARE) & (from_top > 0) & (np.arange(len(domain)) > 0))
+        present = np.flatnonzero(frequency[1:]) + 1
+        start = within[0] if len(within) else present[-1] if len(present) else len(domain)
+        rare[start:] = True
+    else:
+        enough = np.flatnonzero(frequency >= SCARCE)
+        rare[enough[np.argmin(frequency[enough])] if len(enough) else int(np.argmax(frequency))] = True
+    return rare
+
+
+def similarity(
+    attacked: Attacked,
+    one: Outcome,
+    members: Candidates,
+    control: Candidates | None,
+    people: People,
+    others: People | None,
+) -> Finding:
+    """The attacker says: this person's value lies between the least and greatest of their groups, where that is narrow.
+
+    Success is to say so and to be right; blind, to say it of a random person.
+    """
+    code = attacked.kept_codes[:, one.column]
+    unit = members.unit[attacked.release.group]
+    least = np.full(len(members.sizes), np.iinfo(np.int64).max)
+    most = np.full(len(members.sizes), -1)
+    np.minimum.at(least, unit, code)
+    np.maximum.at(most, unit, code)
+    reached = np.r_[0.0, np.cumsum(np.bincount(code, minlength=len(one.domain)) / len(code))]
+
+    def claims(candidates: Candidates, raw: IntArray) -> tuple[FloatArray, FloatArray]:
+        starts = candidates.best.indptr[:-1]
+        low = np.minimum.reduceat(least[candidates.best.indices], starts)
+        high = np.maximum.reduceat(most[candidates.best.indices], starts)
+        share = reached[high + 1] - reached[low]
+        narrow = share <= NARROW
+        value = raw[: len(candidates), one.column]
+        return (narrow & (value >= low) & (value <= high)).astype(np.float64), np.where(narrow, share, 0.0)
+
+    right, blind = claims(members, people.kept)
+    of_control = None if control is None or others is None else measured(claims(control, others.kept)[0])
+    width = reached[most + 1] - reached[least]
+    return finding(
+        f"similarity: {one.domain.name}",
+        "inference",
+        Known(tuple(attacked.knowledge.quasi_identifiers)),
+        f"learns that {one.domain.name} is within a range that at most {NARROW:.0%} of all people share",
+        measured(right),
+        of_control,
+        known(float(blind.mean()), len(right)),
+        {
+            "in_narrow_groups": float(members.sizes[width <= NARROW].sum() / members.sizes.sum()),
+            "share_of_ranks": quantiles(width, members.sizes),
+        },
+    )
+
+
+def _mode_guess(
+    table: sparse.csr_array, candidates: Candidates, truth: IntArray
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Whether the guess is right, and whether the attacker is sure of it, shape (n,) each."""
+    votes = (candidates.best @ table).tocsr()
+    number = len(candidates)
+    guess, most = np.zeros(number, dtype=np.int64), np.zeros(number)
+    person = np.repeat(np.arange(number), np.diff(votes.indptr))
+    order = np.lexsort((-votes.indices, -votes.data, person))
+    first = order[np.unique(person[order], return_index=True)[1]]
+    guess[person[first]], most[person[first]] = votes.indices[first], votes.data[first]
+    return guess == truth[:number], most == candidates.records()
+
+
+def _most_frequent(one: Outcome, number: int) -> Rate:
+    """Always guessing the release's most frequent label, of the same people."""
+    return known(float((one.members[:number] == 0).mean()), number)
+
+
+def _how_close(one: Outcome) -> str:
+    return f" to one of {one.labels} intervals" if one.domain.ordered and one.labels <= INTERVALS + 1 else ""
+
+
+def _raw(attacked: Attacked, people: People) -> FloatArray:
+    """People's quasi-identifiers as the release would show them."""
+    columns = []
+    for column, domain in enumerate(attacked.release.domains):
+        code = people.codes[:, column]
+        number = np.r_[np.nan, domain.values.astype(np.float64)][code] if domain.ordered else code.astype(np.float64)
+        columns.append(number)
+    return np.stack(columns, axis=1)
+
+
+def _features(attacked: Attacked, shown: FloatArray) -> npt.NDArray[Any]:
+    """Categories by the rank of their frequency, the rarest as one, so that there are few enough for the model."""
+    columns = shown.copy()
+    for column, domain in enumerate(attacked.release.domains):
+        if not domain.ordered:
+            rank = np.empty(len(domain))
+            rank[np.argsort(-domain.shares, kind="stable")] = np.minimum(np.arange(len(domain)), MOST_CATEGORIES)
+            told = ~np.isnan(columns[:, column])
+            columns[told, column] = rank[columns[told, column].astype(np.int64)]
+    return columns

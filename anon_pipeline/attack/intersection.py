@@ -1,0 +1,155 @@
+"""Intersection with earlier releases of overlapping people: what several tables tell that each alone does not.
+
+Composition attacks: S. R. Ganta, S. P. Kasiviswanathan, A. Smith (KDD 2008). The person is in both tables, so only
+those records can be theirs whose kept values stand among the candidates of both. Where none does, the attacker has the
+wrong candidates, and goes on with those of the current release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import sparse
+
+from anon_pipeline.attack import linkage
+from anon_pipeline.attack.candidates import Candidates, find_candidates
+from anon_pipeline.attack.rates import Finding, Known, Rate, finding, measured, quantiles
+from anon_pipeline.attack.released import FloatArray, IntArray, combined, read_release
+from anon_pipeline.attack.targets import Attacked, People, counts
+
+
+@dataclass(frozen=True, eq=False)
+class Earlier:
+    """A release that was published before.
+
+    Attributes
+    ----------
+    released : one row per person
+    classes : what each of its classes stands for, where that was published
+    people : positions in the original table of those who are in this release too, all where absent
+    """
+
+    released: pd.DataFrame
+    classes: pd.DataFrame | None = None
+    people: npt.NDArray[np.int64] | None = None
+
+
+def intersection(
+    attacked: Attacked,
+    earlier: Sequence[Earlier],
+    original: pd.DataFrame,
+    control: pd.DataFrame | None,
+    targets: int,
+) -> list[Finding]:
+    """One finding, over all earlier releases together; none without any."""
+    if not earlier:
+        return []
+    members = attacked.members
+    in_all = np.ones(len(members), dtype=bool)
+    for one in earlier:
+        if one.people is not None:
+            in_all &= np.isin(members.row, one.people)
+    chosen = _taken(members, np.flatnonzero(in_all)[:targets])
+    others = None if attacked.control is None else attacked.control.first(targets)
+    people = [each for each in (chosen, others) if each is not None]
+    if not len(chosen):
+        return []
+    now = [_Table(attacked, each) for each in people]
+    alone_now = now[0].remaining()
+    for one in earlier:
+        release = read_release(
+            one.released, [original] if control is None else [original, control], attacked.knowledge, one.classes
+        )
+        shared = [place for place, domain in enumerate(attacked.kept) if domain.name in one.released.columns]
+        then_kept = [attacked.kept[place].encode(one.released[attacked.kept[place].name]) for place in shared]
+        for table, each in zip(now, people, strict=True):
+            found = find_candidates(release, each.codes)
+            table.narrow(shared, then_kept, release.group, found)
+    left = now[0].remaining()
+    attack = measured(now[0].success())
+    of_control: Rate | None = measured(now[1].success()) if len(now) > 1 else None
+    smallest = int(attacked.release.sizes.min())
+    return [
+        finding(
+            "intersection with earlier releases",
+            "linkability",
+            Known(tuple(attacked.knowledge.quasi_identifiers)),
+            f"who also has {len(earlier)} earlier release{'' if len(earlier) == 1 else 's'} picks the right record",
+            attack,
+            of_control,
+            linkage.blind(attacked, chosen),
+            {
+                "earlier_releases": len(earlier),
+                "smallest_group": smallest,
+                "candidates_alone": quantiles(alone_now),
+                "candidates_together": quantiles(left),
+                "fewer_than_smallest_group": float((left < smallest).mean()),
+                "alone": float((left == 1).mean()),
+                "alone_without_earlier": float((alone_now == 1).mean()),
+                "contradicted": float(now[0].contradicted.mean()),
+            },
+        )
+    ]
+
+
+class _Table:
+    """People's candidate records in the current release, by kept value, as earlier releases narrow them."""
+
+    def __init__(self, attacked: Attacked, people: People) -> None:
+        self.attacked = attacked
+        found = find_candidates(attacked.release, people.codes)
+        self.people = people.first(len(found))
+        unit = found.unit[attacked.release.group]
+        # Rows of the same unit and kept values cannot be told apart: they stand or fall together.
+        self.kind, first = combined([unit, attacked.same_kept])
+        self.kept = attacked.kept_codes[first]
+        self.same_kept = attacked.same_kept[first]
+        self.sizes = np.bincount(self.kind)
+        kinds = counts(unit[first], np.arange(len(first)), (len(found.sizes), len(first)))
+        self.possible: sparse.csr_array = (found.best @ kinds).tocsr()
+        self.contradicted = np.zeros(len(found), dtype=bool)
+
+    def narrow(self, shared: list[int], then_kept: list[IntArray], group: IntArray, found: Candidates) -> None:
+        """Keep what an earlier release allows: in it a candidate has the same values in the `shared` columns."""
+        number = min(len(found), self.possible.shape[0])
+        self.possible, self.people = self.possible[:number], self.people.first(number)
+        self.contradicted = self.contradicted[:number]
+        if not shared:
+            return
+        stacked = [np.r_[self.kept[:, place], codes] for place, codes in zip(shared, then_kept, strict=True)]
+        value = combined(stacked)[0]
+        here, there = value[: len(self.kept)], value[len(self.kept) :]
+        values = int(value.max()) + 1
+        seen = found.best[:number] @ counts(found.unit[group], there, (len(found.sizes), values))
+        mark = counts(here, np.arange(len(here)), (values, len(here)))
+        allowed = (seen.sign() @ mark).tocsr()
+        narrowed = self.possible.multiply(allowed.sign()).tocsr()
+        lost = np.asarray(narrowed.sum(axis=1)).ravel() == 0
+        self.contradicted |= lost
+        self.possible = (narrowed + self.possible.multiply(lost[:, None])).tocsr()
+        self.possible.eliminate_zeros()
+
+    def remaining(self) -> FloatArray:
+        """Records that can still be a person's, shape (n,)."""
+        return np.asarray(self.possible @ self.sizes, dtype=np.float64).ravel()
+
+    def success(self) -> FloatArray:
+        """The probability that one of them, drawn at random, is the right one, see `linkage.success`."""
+        attacked, kinds = self.attacked, len(self.sizes)
+        if attacked.identity is not None:
+            numbers = int(max(attacked.identity.max(), self.people.identity.max())) + 1
+            rows = counts(attacked.identity, self.kind, (numbers, kinds))[self.people.identity]
+            hits = np.asarray(self.possible.multiply(rows).sum(axis=1)).ravel()
+        else:
+            numbers = int(max(self.same_kept.max(), self.people.same_kept.max())) + 1
+            rows = counts(self.same_kept, np.arange(kinds), (numbers, kinds))[self.people.same_kept]
+            hits = np.minimum(np.asarray(self.possible.multiply(rows).sum(axis=1)).ravel(), 1.0)
+        return np.asarray(hits / np.maximum(self.remaining(), 1), dtype=np.float64)
+
+
+def _taken(people: People, places: npt.NDArray[np.intp]) -> People:
+    return People(*(getattr(people, name)[places] for name in people.__dataclass_fields__))

@@ -1,0 +1,207 @@
+"""LiRA: shadow models, and how likely an answer is with and without each person among the trained.
+
+N. Carlini, S. Chien, M. Nasr, S. Song, A. Terzis, F. Tramer: Membership Inference Attacks From First Principles, S&P
+2022. Scores come out; what they amount to is in `membership_inference` and `roc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from anon_pipeline.attack import model_answers
+from anon_pipeline.attack.model_answers import Answer, Model, Train
+from anon_pipeline.attack.roc import FloatArray
+from anon_pipeline.errors import InputError
+
+BoolArray = npt.NDArray[np.bool_]
+
+#: With fewer trainings on either side a variance per person is too noisy, and one pooled over everybody serves better
+#: (Carlini et al. 2022, who pool it below 64 shadow models).
+ENOUGH_FOR_OWN_VARIANCE = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """Who is in the training half of the attacked model and of each shadow model.
+
+    Attributes
+    ----------
+    member : bool of shape (n,), of the attacked model
+    inside : bool of shape (s, n), of the shadow models; every person is in exactly half of them, and each of them is
+        trained on about half of the people
+    seeds : of the s + 1 trainings, the attacked model's first
+    """
+
+    member: BoolArray
+    inside: BoolArray
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """An attacked model and what it and its shadow models say of everybody.
+
+    Attributes
+    ----------
+    model : the attacked model, trained on the people where `halves.member`
+    answer : how to read the confidences (`model_answers.confidence`)
+    target : the attacked model's confidence in each person's truth, shape (n,)
+    shadows : that of the shadow models, shape (s, n)
+    """
+
+    model: Model
+    halves: Halves
+    answer: Answer
+    target: FloatArray
+    shadows: FloatArray
+
+
+def draw_halves(n: int, shadows: int, seed: int) -> Halves:
+    """Random halves of n people; each person is in as many shadow models as not, drawn independently of the others.
+
+    A half and its complement would serve as well for that, but are opposites: what many people share is then as much
+    above the mean in one as below it in the other, and the gap between "with" and "without" is noisier than it seems.
+
+    Raises
+    ------
+    InputError
+        For an odd or too small number of shadow models, or fewer than 20 people.
+    """
+    if shadows < 4 or shadows % 2:
+        raise InputError(f"{shadows} shadow models cannot be had; take an even number, at least 4")
+    if n < 20:
+        raise InputError(f"{n} people are too few to learn a model from half of them; at least 20 are needed")
+    random = np.random.default_rng(np.random.SeedSequence([seed, n, shadows]))
+    member = np.zeros(n, dtype=np.bool_)
+    member[random.permutation(n)[: n // 2]] = True
+    half_of_the_models = np.tile(np.arange(shadows) < shadows // 2, (n, 1))
+    inside: BoolArray = random.permuted(half_of_the_models, axis=1).T
+    seeds = tuple(int(one) for one in random.integers(2**31 - 1, size=shadows + 1))
+    return Halves(member, inside, seeds)
+
+
+def watch(train: Train, people: pd.DataFrame, target: str, features: Sequence[str], halves: Halves) -> Watched:
+    """Train the attacked model and its shadows, and ask all of them about everybody.
+
+    Raises
+    ------
+    InputError
+        For columns that are not there, people without a target, or a training or a model that fails.
+    """
+    asked, truth = model_answers.split(people, target, features)
+
+    def fit(half: BoolArray, seed: int) -> Model:
+        part = people[half].reset_index(drop=True)
+        return model_answers.ask(lambda: train(part, seed), "be trained")
+
+    with model_answers.one_thread():
+        model = fit(halves.member, halves.seeds[0])
+        answer = model_answers.answer_of(model, truth)
+        said = model_answers.confidence(model, asked, truth, answer)
+        shadows = [
+            model_answers.confidence(fit(half, seed), asked, truth, answer)
+            for half, seed in zip(halves.inside, halves.seeds[1:], strict=True)
+        ]
+    return Watched(model, halves, answer, said, np.stack(shadows))
+
+
+def scores(watched: Watched, *, online: bool = True, own_variance: bool | None = None) -> FloatArray:
+    """How much likelier the attacked model's answer is with each person in its training data than without, shape (n,).
+
+    Log-likelihood ratio of two normal distributions fitted to the shadow models with and without the person. Offline,
+    the attacker has only shadow models that never saw the person: the score is how many standard deviations the
+    confidence lies above theirs.
+
+    The confidence is log(p / (1 - p)) where there are probabilities, the margin where there are decisions. For a
+    regression it is minus the size of the error, whose square is far from normal. Where there are only labels, the
+    distributions are Bernoulli. What few shadow models cannot know is pooled over the people: the variances, and part
+    of the gap between the means (`_shrunk`).
+
+    Parameters
+    ----------
+    own_variance : whether each person has a variance of their own; by default where there are
+        `ENOUGH_FOR_OWN_VARIANCE` shadow models on either side
+    """
+    inside = watched.halves.inside
+    if own_variance is None:
+        own_variance = min(inside.sum(axis=0).min(), (~inside).sum(axis=0).min()) >= ENOUGH_FOR_OWN_VARIANCE
+    if watched.answer is Answer.LABEL:
+        return _bernoulli_ratio(watched.target, watched.shadows, inside, online)
+    target, shadows = watched.target, watched.shadows
+    if watched.answer is Answer.PROBABILITY:
+        least = _resolution(shadows)
+        target, shadows = model_answers.log_odds(target, least), model_answers.log_odds(shadows, least)
+    if watched.answer is Answer.NUMBER:
+        target, shadows = -np.abs(target), -np.abs(shadows)
+    # Nobody's answer is known more exactly than this, however alike the few shadow models are.
+    least_deviation = max(1e-3 * float(shadows.std()), 1e-12)
+    out_mean, out_deviation = _fit(shadows, ~inside, own_variance, least_deviation)
+    if not online:
+        offline: FloatArray = (target - out_mean) / out_deviation
+        return offline
+    in_mean, in_deviation = _fit(shadows, inside, own_variance, least_deviation)
+    noise = in_deviation**2 / inside.sum(axis=0) + out_deviation**2 / (~inside).sum(axis=0)
+    half_gap = _shrunk(in_mean - out_mean, noise) / 2
+    middle = (in_mean + out_mean) / 2
+    ratio: FloatArray = _log_normal(target, middle + half_gap, in_deviation)
+    return ratio - _log_normal(target, middle - half_gap, out_deviation)
+
+
+def _fit(
+    shadows: FloatArray, chosen: BoolArray, own_variance: bool, least_deviation: float
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of the chosen shadow models' answers about each person, both of shape (n,)."""
+    count = chosen.sum(axis=0)
+    mean = np.where(chosen, shadows, 0.0).sum(axis=0) / count
+    squares = np.where(chosen, (shadows - mean) ** 2, 0.0).sum(axis=0)
+    pooled = np.full(len(mean), squares.sum() / (count - 1).sum())
+    variance = squares / (count - 1) if own_variance else pooled
+    return mean, np.maximum(np.sqrt(variance), least_deviation)
+
+
+def _shrunk(gap: FloatArray, noise: FloatArray) -> FloatArray:
+    """What a person's presence changes, drawn towards what it changes for everybody, as far as the gap is noise.
+
+    With few shadow models the gap between a person's two means is mostly chance, even in its sign, and the plain ratio
+    is then a weaker attack than the offline one. Empirical Bayes (Efron and Morris, JASA 1973): gaps vary among people
+    around their mean, and `noise` is the variance of each one's error.
+    """
+    common = gap.mean()
+    varying = max(float(((gap - common) ** 2).mean() - noise.mean()), 0.0)
+    shrunk: FloatArray = common + (gap - common) * varying / (varying + noise)
+    return shrunk
+
+
+def _log_normal(values: FloatArray, mean: FloatArray, deviation: FloatArray) -> FloatArray:
+    """Logarithm of the normal density, up to a constant."""
+    log_density: FloatArray = -np.log(deviation) - ((values - mean) / deviation) ** 2 / 2
+    return log_density
+
+
+def _bernoulli_ratio(target: FloatArray, shadows: FloatArray, inside: BoolArray, online: bool) -> FloatArray:
+    """The likelihood ratio where all that is known is whether the model is right (1) or wrong (0)."""
+
+    def right(chosen: BoolArray) -> FloatArray:  # half a count on either side keeps the logarithm finite
+        share: FloatArray = (np.where(chosen, shadows, 0.0).sum(axis=0) + 0.5) / (chosen.sum(axis=0) + 1)
+        return share
+
+    without = right(~inside)
+    if not online:  # as for the normal distribution: the deviation from what is usual
+        return (target - without) / np.sqrt(without * (1 - without))
+    within = right(inside)
+    return np.where(target > 0, np.log(within / without), np.log((1 - within) / (1 - without)))
+
+
+def _resolution(probability: FloatArray) -> float:
+    """Half the smallest step by which the probabilities leave 0 and 1, at most .01.
+
+    A forest of 100 trees has steps of .01, and 0 is then a little less than .01, not infinitely less.
+    """
+    edge = np.minimum(probability, 1 - probability)
+    edge = edge[edge > 1e-12]
+    return float(np.clip(np.quantile(edge, 0.01) / 2, 1e-9, 0.01)) if len(edge) else 0.01

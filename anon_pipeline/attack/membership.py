@@ -1,0 +1,84 @@
+"""Membership of people from a register: who of them is in the release.
+
+The attacker holds a register with the quasi-identifiers of members and of others (delta-presence: M. E. Nergiz,
+M. Atzori, C. Clifton, SIGMOD 2007), puts everyone into the group they fit best, and takes those to be in the release
+who fit, and whose group has many records for the people of the register who fell into it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from anon_pipeline.attack import roc
+from anon_pipeline.attack.candidates import find_candidates, misfit
+from anon_pipeline.attack.rates import Finding, Known, finding, known, measured
+from anon_pipeline.attack.released import FloatArray, combined
+from anon_pipeline.attack.targets import Attacked, People
+
+#: People of the register at most.
+REGISTER = 10_000
+
+
+def membership(attacked: Attacked, targets: int) -> list[Finding]:
+    """One finding; none without control people, since a register of members only gives nothing to guess.
+
+    Half of the people in question are members. The attacker says "in" of the better half of them: attack and control
+    are the shares of members and of control people of whom it is said.
+    """
+    if attacked.control is None:
+        return []
+    control = attacked.control.first(targets)
+    members = attacked.members.first(min(REGISTER, max(targets, REGISTER - len(control))))
+    scores, fit = _scores(attacked, members, control)
+    number = min(len(one) for one in (*scores, members.first(targets)))
+    inside, outside = scores[0][:number], scores[1][:number]
+    attack, of_control = (measured(said) for said in _better_half(inside, outside))
+    curve = roc.auc(inside, outside)
+    details: dict[str, object] = {"auc": curve, "auc_of_fit_alone": roc.auc(fit[0][:number], fit[1][:number])}
+    for rate in roc.JUDGED_AT:
+        point = roc.operating_point(inside, outside, rate)
+        details[f"tpr_at_fpr_{rate:g}"] = None if point is None else point.true_positive_rate
+    return [
+        finding(
+            "membership in a register",
+            "membership",
+            Known(tuple(attacked.knowledge.quasi_identifiers)),
+            "says of a person in the release that they are in it",
+            attack,
+            of_control,
+            known(0.5, attack.trials),
+            details,
+        )
+    ]
+
+
+def _scores(
+    attacked: Attacked, members: People, control: People
+) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+    """Ranks of members and control people, larger for "in", and how well they fit alone."""
+    found = [find_candidates(attacked.release, people.codes) for people in (members, control)]
+    fits = [
+        -misfit(attacked.release, people.codes[: len(one)], one)
+        for people, one in zip((members, control), found, strict=True)
+    ]
+    spread = [one.best / np.diff(one.best.indptr)[:, None] for one in found]
+    crowd = sum((np.asarray(one.sum(axis=0)).ravel() for one in spread), np.zeros(len(found[0].sizes)))
+    shares = []
+    for one, own in zip(found, spread, strict=True):
+        # The person in question is left out of the crowd, members and others alike, so nobody tips their own scale.
+        present = np.asarray(own @ (found[0].sizes / (crowd + 1.0))).ravel()
+        shares.append(np.round(present, 9)[: len(one)])
+    fit = np.asarray(np.round(np.concatenate(fits), 9), dtype=np.float64)
+    both = combined([np.unique(fit, return_inverse=True)[1], np.unique(np.concatenate(shares), return_inverse=True)[1]])
+    rank = both[0].astype(np.float64)
+    cut = len(found[0])
+    return (rank[:cut], rank[cut:]), (fit[:cut], fit[cut:])
+
+
+def _better_half(inside: FloatArray, outside: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The probability that each is said to be in; those at the threshold by lot."""
+    every = np.concatenate([inside, outside])
+    threshold = np.sort(every)[::-1][len(every) // 2]
+    lot = (len(every) / 2 - (every > threshold).sum()) / (every == threshold).sum()
+    said = np.where(every > threshold, 1.0, np.where(every == threshold, lot, 0.0))
+    return said[: len(inside)], said[len(inside) :]

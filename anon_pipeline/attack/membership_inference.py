@@ -1,0 +1,222 @@
+"""Membership inference: does a model's answer about a person tell whether they were among those it was trained on?
+
+Two attacks. The loss threshold (Yeom, Giacomelli, Fredrikson, Jha: Privacy Risk in Machine Learning, CSF 2018) asks one
+fitted model and costs nothing. LiRA (Carlini, Chien, Nasr, Song, Terzis, Tramer: Membership Inference Attacks From
+First Principles, S&P 2022) trains shadow models to learn how the answer about each person is distributed with and
+without them, and takes the likelihood ratio.
+
+The attacker of LiRA is the strongest one: they draw from the same people, know how the model was trained (and how the
+table was anonymized before that) and know every feature and the target of whoever they ask about. What the figures mean
+is in `roc`; the before and after of a release is in `models_audit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from anon_pipeline.attack import lira, model_answers, roc
+from anon_pipeline.attack.lira import BoolArray, Watched
+from anon_pipeline.attack.model_answers import Answer, Model, Train
+from anon_pipeline.attack.rates import percent
+from anon_pipeline.attack.roc import FloatArray, OperatingPoint
+
+
+@dataclass(frozen=True)
+class MembershipFinding:
+    """What one attack on one model tells about who was in its training data.
+
+    Attributes
+    ----------
+    model : which model, in words that go into a sentence
+    attack : "loss_threshold", "lira" or "lira_offline"
+    answer : what of the model's answers was used (`model_answers.Answer`)
+    members, non_members : number of people asked about (the targets)
+    shadows : number of shadow models; 0 for the loss threshold
+    auc, auc_low, auc_high : chance to tell a member from a non-member, with its 95 % interval; .5 is guessing
+    at_1_percent, at_0_1_percent : share of the members found at 1 % and .1 % false accusations; None where there are
+        too few non-members (100 and 1,000) for that rate to mean something
+    epsilon : an attacker's measured lower bound (`roc.epsilon_witnessed`), None where nothing is witnessed
+    """
+
+    model: str
+    attack: str
+    answer: str
+    members: int
+    non_members: int
+    shadows: int
+    auc: float
+    auc_low: float
+    auc_high: float
+    at_1_percent: OperatingPoint | None
+    at_0_1_percent: OperatingPoint | None
+    epsilon: float | None
+
+    @property
+    def leaks(self) -> bool:
+        """Whether the attack is better than guessing beyond its 95 % interval, or witnesses an epsilon."""
+        return self.auc_low > 0.5 or self.epsilon is not None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {**asdict(self), "leaks": self.leaks, "sentence": self.sentence()}
+
+    def sentence(self) -> str:
+        """The finding in plain words."""
+        text = (
+            f"{self.model}: asked about {self.members:,} people it was trained on and {self.non_members:,} it was not, "
+            f"an attacker ({ATTACKS[self.attack]}) tells one from the other in {percent(self.auc)} of "
+            f"the pairs ({percent(self.auc_low)} to {percent(self.auc_high)}; guessing: 50 %)"
+        )
+        for rate, point in (("1 %", self.at_1_percent), ("0.1 %", self.at_0_1_percent)):
+            if point is None:
+                text += f"; too few people to say anything at {rate} false accusations"
+            else:
+                found = point.true_positive_rate
+                text += f"; at {rate} false accusations they find {percent(found.rate)} of the members "
+                text += f"({percent(found.low)} to {percent(found.high)})"
+        if self.epsilon is not None:
+            text += f"; this attacker's measured lower bound of epsilon is {self.epsilon:.2f}, which guarantees nothing"
+        return text + "."
+
+
+#: How an attacker goes about it, by the name of the attack.
+ATTACKS = {
+    "loss_threshold": "by the size of its error",
+    "lira": "with shadow models",
+    "lira_offline": "with shadow models that never saw the person",
+}
+
+
+# ---------------------------------------------------------------------------------------------------- whole attacks
+
+
+def trained_by(build: Callable[[int], Any], target: str, features: Sequence[str]) -> Train:
+    """The training function of an estimator fitted on the raw part itself, `build` giving one unfitted by its seed."""
+
+    def train(part: pd.DataFrame, seed: int) -> Model:
+        return build(seed).fit(part[list(features)], part[target])
+
+    return train
+
+
+def attack_by_loss(
+    model: Model,
+    members: pd.DataFrame,
+    non_members: pd.DataFrame,
+    target: str,
+    features: Sequence[str],
+    *,
+    name: str = "the model",
+    delta: float = roc.DELTA,
+) -> MembershipFinding:
+    """The cheap attack on a model that is already fitted.
+
+    Parameters
+    ----------
+    members, non_members : people with features and target; the model was trained on the former (or on a release of
+        them), and on nobody of the latter, who must come from the same population
+
+    Raises
+    ------
+    InputError
+        For columns that are not there, people without a target, an empty group or a model that fails to answer.
+    """
+    groups = [model_answers.split(one, target, features) for one in (members, non_members)]
+    asked = pd.concat([one for one, _ in groups], ignore_index=True)
+    truth = pd.concat([one for _, one in groups], ignore_index=True)
+    member = np.arange(len(asked)) < len(members)
+    answer = model_answers.answer_of(model, truth)
+    with model_answers.one_thread():
+        said = model_answers.confidence(model, asked, truth, answer)
+    return finding(loss_scores(said, answer), member, name, "loss_threshold", answer, delta=delta)
+
+
+def attack_by_shadows(
+    train: Train,
+    people: pd.DataFrame,
+    target: str,
+    features: Sequence[str],
+    *,
+    shadows: int = 16,
+    seed: int = 0,
+    name: str = "the model",
+    delta: float = roc.DELTA,
+) -> list[MembershipFinding]:
+    """LiRA, its offline variant, and the loss threshold, on a model trained on a random half of the people.
+
+    Costs `shadows` + 1 calls of `train`, each on half of the people.
+
+    Parameters
+    ----------
+    train : called as `train(part, seed)` with some rows of `people`; where the model is trained on a release, it
+        anonymizes its part first
+    people : some thousand rows, in an order of their own (the same rows in another order are other halves)
+    shadows : an even number, at least 4
+    """
+    watched = lira.watch(train, people, target, features, lira.draw_halves(len(people), shadows, seed))
+    return findings(watched, name, delta=delta)
+
+
+def findings(watched: Watched, name: str, *, delta: float = roc.DELTA) -> list[MembershipFinding]:
+    """All attacks on a watched model: "lira", "lira_offline", "loss_threshold"."""
+    member, answer = watched.halves.member, watched.answer
+    return [
+        finding(scored, member, name, attack, answer, shadows=_shadows_used(attack, watched), delta=delta)
+        for attack, scored in scores(watched).items()
+    ]
+
+
+def _shadows_used(attack: str, watched: Watched) -> int:
+    return 0 if attack == "loss_threshold" else len(watched.shadows)
+
+
+def finding(
+    scored: FloatArray,
+    member: BoolArray,
+    name: str,
+    attack: str,
+    answer: Answer,
+    *,
+    shadows: int = 0,
+    delta: float = roc.DELTA,
+) -> MembershipFinding:
+    """The figures of an attack from its scores of shape (n,), larger for those who look like members."""
+    members, non_members = roc.check_scores(scored, member)
+    area = roc.auc(members, non_members)
+    points = [roc.operating_point(members, non_members, rate, delta=delta) for rate in roc.JUDGED_AT]
+    return MembershipFinding(
+        model=name,
+        attack=attack,
+        answer=str(answer),
+        members=len(members),
+        non_members=len(non_members),
+        shadows=shadows,
+        auc=area.value,
+        auc_low=area.low,
+        auc_high=area.high,
+        at_1_percent=points[0],
+        at_0_1_percent=points[1],
+        epsilon=roc.best_epsilon(points),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- scores
+
+
+def scores(watched: Watched) -> dict[str, FloatArray]:
+    """By attack, how much each person looks like a member to it, shape (n,)."""
+    return {
+        "lira": lira.scores(watched),
+        "lira_offline": lira.scores(watched, online=False),
+        "loss_threshold": loss_scores(watched.target, watched.answer),
+    }
+
+
+def loss_scores(said: FloatArray, answer: Answer) -> FloatArray:
+    """Minus the loss of each person, on any monotone scale: who is fitted well is taken for a member."""
+    return -np.abs(said) if answer is Answer.NUMBER else said

@@ -1,0 +1,91 @@
+"""The minimality attack: do the shapes of the groups tell where a rare value made the anonymizer act?
+
+R. C.-W. Wong, A. W.-C. Fu, K. Wang, J. Pei (VLDB 2007): an algorithm that changes no more than it must betrays, by what
+it changed, which people made it necessary. Here a model learns from half of the groups how their rare share depends on
+their shape alone (how many rows, how wide in each column, how many columns are withheld), without any sensitive value,
+and ranks the people of the other half by it. Large, wide groups may have more rare values for a good statistical
+reason; people who were not in the table and fall into the same groups are subject to that too, but not to what the
+anonymizer did for the members. So only what is learned of members beyond control people is the algorithm's doing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import threadpool_limits
+
+from anon_pipeline.attack.candidates import Candidates, find_candidates
+from anon_pipeline.attack.inference import named_rare, rare_codes
+from anon_pipeline.attack.rates import Finding, Known, finding
+from anon_pipeline.attack.released import FloatArray, Released
+from anon_pipeline.attack.targets import Attacked
+
+#: Fewer groups than this teach nothing.
+FEWEST = 40
+
+
+def minimality(attacked: Attacked, targets: int) -> list[Finding]:
+    """One finding per sensitive column; none where there are too few groups or every row is a group."""
+    release = attacked.release
+    if len(release.sizes) < FEWEST or np.median(release.sizes) < 2:
+        return []
+    members = attacked.members.first(targets)
+    control = None if attacked.control is None else attacked.control.first(targets)
+    people = [one for one in (members, control) if one is not None]
+    found = [find_candidates(release, one.codes) for one in people]
+    shapes = _shapes(release)
+    findings = []
+    for column, domain in enumerate(attacked.kept):
+        if domain.name not in attacked.knowledge.sensitive:
+            continue
+        rare = rare_codes(domain, attacked.kept_codes[:, column])
+        of_rows = rare[attacked.kept_codes[:, column]]
+        predicted = _cross_predicted(
+            shapes, np.bincount(release.group, weights=of_rows) / release.sizes, release, attacked.seed
+        )
+        scores = [_of_people(predicted, one, release) for one in found]
+        truths = [rare[one.kept[: len(score), column]] for one, score in zip(people, scores, strict=True)]
+        attack, of_control, blind = named_rare(scores, truths, float(of_rows.mean()))
+        findings.append(
+            finding(
+                f"minimality: {domain.name}",
+                "inference",
+                Known(tuple(attacked.knowledge.quasi_identifiers)),
+                f"who ranks people by the shape of their group finds one with a rare {domain.name}",
+                attack,
+                of_control,
+                blind,
+                {"rare_share": float(of_rows.mean()), "groups": len(release.sizes)},
+            )
+        )
+    return findings
+
+
+def _shapes(release: Released) -> FloatArray:
+    """Size, widths, and the number of columns with an untold value, of each group, shape (J, p + 2)."""
+    widths = [boxes.widths()[release.box[:, column]] for column, boxes in enumerate(release.boxes)]
+    untold = np.isnan(release.shown).sum(axis=1)
+    return np.column_stack([release.sizes, untold, *widths]).astype(np.float64)
+
+
+def _cross_predicted(shapes: FloatArray, shares: FloatArray, release: Released, seed: int) -> FloatArray:
+    """The rare share of each group, as a model says that has learned from the other half, shape (J,)."""
+    half = np.random.default_rng([seed, 7]).permutation(len(shares)) % 2
+    predicted = np.empty(len(shares))
+    for side in (0, 1):
+        model = HistGradientBoostingRegressor(max_iter=30, min_samples_leaf=10, early_stopping=False, random_state=seed)
+        learned = half != side
+        telling = np.ptp(shapes[learned], axis=0) > 0
+        if not telling.any():
+            predicted[~learned] = np.average(shares[learned], weights=release.sizes[learned])
+            continue
+        with threadpool_limits(1):
+            model.fit(shapes[learned][:, telling], shares[learned], sample_weight=release.sizes[learned])
+            predicted[~learned] = model.predict(shapes[~learned][:, telling])
+    return np.round(predicted, 9)
+
+
+def _of_people(predicted: FloatArray, candidates: Candidates, release: Released) -> FloatArray:
+    """The prediction for each person, averaged over the records of their candidate groups."""
+    summed = np.bincount(candidates.unit, weights=predicted * release.sizes, minlength=len(candidates.sizes))
+    return np.asarray(np.round((candidates.best @ summed) / candidates.records(), 9), dtype=np.float64)

@@ -1,0 +1,303 @@
+"""What a model tells about the features of a person: attribute inference, and model inversion.
+
+Both look for the feature values that best explain the target, weighted by how frequent they are (Fredrikson, Lantz,
+Jha, Lin, Page, Ristenpart: Privacy in Pharmacogenetics, USENIX Security 2014). How often that is right for people the
+model was trained on, beside people it was not, separates what it remembers from what it has learnt (Yeom, Giacomelli,
+Fredrikson, Jha, CSF 2018). Whether a person was in the training data at all is `membership_inference`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from anon_pipeline.attack import model_answers, rates, roc
+from anon_pipeline.attack.model_answers import Answer, Model
+from anon_pipeline.attack.rates import Finding, Known, percent
+from anon_pipeline.attack.roc import FloatArray
+from anon_pipeline.errors import InputError
+
+BoolArray = npt.NDArray[np.bool_]
+CodeArray = npt.NDArray[np.int64]
+#: How well the truths fit the rows of a frame: features (r, f) and truths (r,) in, log-likelihoods (r,) out.
+LogFit = Callable[[pd.DataFrame, pd.Series], FloatArray]
+
+#: Texts that an attacker tries, the most frequent ones. Whoever has another one is safe from this attack.
+MOST_TEXTS = 30
+#: Numbers with more different values than this are tried as so many quantile groups.
+MOST_GROUPS = 10
+#: Labels that are inverted, the most frequent ones; and rounds of coordinate ascent, which nearly always ends earlier.
+MOST_LABELS = 10
+MOST_ROUNDS = 10
+#: No probability is taken to be less: a model's 0 is not certainty.
+LEAST_PROBABILITY = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The values of a column that are tried, the most frequent first.
+
+    Attributes
+    ----------
+    values : one value per candidate, of the column's own type, shape (m,); of a group of numbers its median
+    log_prior : logarithm of each one's share of the people, shape (m,)
+    code : the candidate that each person's value belongs to, shape (n,); -1 where it is none of them
+    """
+
+    values: pd.Series
+    log_prior: FloatArray
+    code: CodeArray
+
+
+def attribute_inference(
+    model: Model,
+    people: pd.DataFrame,
+    member: BoolArray,
+    target: str,
+    features: Sequence[str],
+    *,
+    attributes: Sequence[str] | None = None,
+    name: str = "the model",
+) -> list[Finding]:
+    """Guess one feature of a person who is otherwise known, the target included, with the help of a model.
+
+    The guess is the candidate with the largest share of the people times likelihood of the true target. The likelihood
+    is the model's probability; of its label, the share of people with the true target among those given that label;
+    of its number, a normal density with the model's own error. The baseline guesses the most frequent candidate.
+
+    Parameters
+    ----------
+    people : the targets of the attack, and the attacker's knowledge of marginals and of the model's errors
+    member : bool of shape (n,), who of them the model was trained on
+    attributes : the features to guess, one at a time; all of them by default
+    name : which model, in words that go into a sentence
+
+    Returns
+    -------
+    One finding per attribute, in order.
+
+    Raises
+    ------
+    InputError
+        For columns that are not there, people without a target or a model that fails to answer.
+    """
+    asked, truth = model_answers.split(people, target, features)
+    guessed = list(features if attributes is None else attributes)
+    unknown = [one for one in guessed if one not in features]
+    if unknown:
+        raise InputError(f"{unknown[0]} is no feature of the model, so the model cannot be asked to guess it")
+    with model_answers.one_thread():
+        fit = log_fit(model, asked, truth)
+
+    def attack(attribute: str) -> Finding:
+        tried = candidates(asked[attribute])
+        score = np.stack(
+            [
+                log_prior + fit(_with(asked, attribute, tried.values, number), truth)
+                for number, log_prior in enumerate(tried.log_prior)
+            ]
+        )
+        right, blind = tried.code == score.argmax(axis=0), tried.code == 0
+        known = Known((*(one for one in features if one != attribute), target))
+        details = {"model": name, "attribute": attribute, "candidates": len(tried.values)}
+        return _finding("model_attribute_inference", known, right, blind, member, details, f"guess {attribute}")
+
+    with model_answers.one_thread():
+        return [attack(one) for one in guessed]
+
+
+def model_inversion(
+    model: Model,
+    people: pd.DataFrame,
+    member: BoolArray,
+    target: str,
+    features: Sequence[str],
+    *,
+    name: str = "the model",
+) -> Finding:
+    """Reconstruct, for each label, the likeliest person, and compare them with the people of that label.
+
+    The reconstruction maximises shares of the feature values times likelihood of the label, by coordinate ascent from
+    the most frequent values. Of a number the labels are the medians of five equal groups. Success is the share of a
+    person's features that agree with the reconstruction of their label; the baseline is a person made of the most
+    frequent values. In the details, "nearness" is the chance that the reconstruction agrees better with a random member
+    than with a random non-member, with its interval (.5: it resembles both alike).
+
+    Parameters and errors are those of `attribute_inference`.
+    """
+    asked, truth = model_answers.split(people, target, features)
+    tried = {feature: candidates(asked[feature]) for feature in features}
+    labels, label_of = _labels(truth, model_answers.answer_of(model, truth))
+    with model_answers.one_thread():
+        found = _reconstruct(tried, labels, log_fit(model, asked, truth))
+    code = np.stack([one.code for one in tried.values()])  # (f, n)
+    agreement = (code == found[:, np.maximum(label_of, 0)]).mean(axis=0)
+    blind = (code == 0).mean(axis=0)
+    known = label_of >= 0
+    inside, outside = agreement[known & member], agreement[known & ~member]
+    near = roc.auc(inside, outside) if len(inside) and len(outside) else None
+    details = {
+        "model": name,
+        "labels": len(labels),
+        "nearness": None if near is None else {"auc": near.value, "low": near.low, "high": near.high},
+    }
+    success = "reconstruct a feature"
+    return _finding(
+        "model_inversion", Known((target,)), agreement[known], blind[known], member[known], details, success
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- what is tried
+
+
+def candidates(column: pd.Series) -> Candidates:
+    """The values of a column that an attacker tries; a missing value is one of them."""
+    code, shown = _groups(column) if _ordered(column) else _texts(column)
+    count = np.bincount(code, minlength=len(shown))
+    order = np.argsort(-count, kind="stable")[:MOST_TEXTS]
+    place = np.full(len(shown), -1, dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return Candidates(column.iloc[shown[order]], np.log(count[order] / len(column)), place[code])
+
+
+def _ordered(column: pd.Series) -> bool:
+    types = pd.api.types
+    number = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
+    return (number or types.is_datetime64_any_dtype(column)) and column.nunique() > MOST_GROUPS
+
+
+def _texts(column: pd.Series) -> tuple[CodeArray, CodeArray]:
+    """The number of each person's value, and for each value the place of someone who has it."""
+    code = pd.factorize(column, use_na_sentinel=False)[0].astype(np.int64)
+    return code, np.unique(code, return_index=True)[1].astype(np.int64)
+
+
+def _groups(column: pd.Series) -> tuple[CodeArray, CodeArray]:
+    """Quantile groups of numbers or dates, and for each the place of its lower median; the missing are a group."""
+    present = np.flatnonzero(column.notna())
+    rank = column.iloc[present].rank(method="dense").to_numpy(np.int64)
+    ends = np.unique(np.quantile(rank, np.arange(1, MOST_GROUPS + 1) / MOST_GROUPS, method="inverted_cdf"))
+    code = np.full(len(column), len(ends), dtype=np.int64)
+    code[present] = np.searchsorted(ends, rank)
+    shown = []
+    for number in range(len(ends)):
+        group = np.flatnonzero(code[present] == number)
+        by_rank = group[np.argsort(rank[group], kind="stable")]
+        shown.append(present[by_rank[(len(by_rank) - 1) // 2]])
+    if len(present) < len(column):
+        shown.append(np.flatnonzero(code == len(ends))[0])
+    return code, np.array(shown, dtype=np.int64)
+
+
+def _labels(truth: pd.Series, answer: Answer) -> tuple[pd.Series, CodeArray]:
+    """The labels to invert, and the one of each person (-1: none of them)."""
+    if answer is Answer.NUMBER:
+        group = pd.qcut(truth.rank(method="first"), min(5, len(truth)), labels=False).to_numpy(np.int64)
+        return truth.groupby(group).median().reset_index(drop=True), group
+    tried = candidates(truth.astype(object))
+    labels = tried.values.iloc[:MOST_LABELS].reset_index(drop=True)
+    return labels, np.where(tried.code < len(labels), tried.code, -1)
+
+
+# ---------------------------------------------------------------------------------------------------- what fits
+
+
+def log_fit(model: Model, asked: pd.DataFrame, truth: pd.Series) -> LogFit:
+    """The likelihood of a truth given the model's answer; how often the model errs is known from these people."""
+    answer = model_answers.answer_of(model, truth)
+    if answer is Answer.PROBABILITY:
+        return lambda rows, truths: np.log(
+            np.maximum(model_answers.confidence(model, rows, truths, answer), LEAST_PROBABILITY)
+        )
+    if answer is Answer.NUMBER:
+        error = max(float(model_answers.confidence(model, asked, truth, answer).std()), 1e-12)
+        return lambda rows, truths: -((model_answers.confidence(model, rows, truths, answer) / error) ** 2) / 2
+    said = _predicted(model, asked)
+    labels = pd.Index(pd.unique(pd.concat([pd.Series(said), truth.astype(object)])))
+    table = np.ones((len(labels), len(labels)))  # one imagined person each, so that nothing is impossible
+    np.add.at(table, (labels.get_indexer(said), labels.get_indexer(truth.astype(object))), 1.0)
+    log_share = np.log(table / table.sum(axis=1, keepdims=True))
+
+    def by_label(rows: pd.DataFrame, truths: pd.Series) -> FloatArray:
+        found: FloatArray = log_share[
+            labels.get_indexer(_predicted(model, rows)), labels.get_indexer(truths.astype(object))
+        ]
+        return found
+
+    return by_label
+
+
+def _predicted(model: Model, rows: pd.DataFrame) -> npt.NDArray[np.object_]:
+    return model_answers.ask(lambda: np.asarray(model.predict(rows)).reshape(len(rows)).astype(object))
+
+
+def _reconstruct(tried: dict[str, Candidates], labels: pd.Series, fit: LogFit) -> CodeArray:
+    """The candidate of each feature in the likeliest person of each label, shape (f, labels)."""
+    chosen = np.zeros((len(tried), len(labels)), dtype=np.int64)  # the most frequent values
+    at = np.arange(len(labels))
+    for _ in range(MOST_ROUNDS):
+        before = chosen.copy()
+        for row, one in enumerate(tried.values()):
+            m = len(one.values)
+            # Every label with every candidate of this feature, in one question to the model.
+            grid = np.repeat(chosen[:, :, None], m, axis=2)
+            grid[row] = np.arange(m)
+            frame = pd.DataFrame(
+                {
+                    feature: _taken(other.values, grid[place].ravel())
+                    for place, (feature, other) in enumerate(tried.items())
+                }
+            )
+            score = fit(frame, _taken(labels, np.repeat(at, m))).reshape(len(labels), m) + one.log_prior
+            best = score.argmax(axis=1)
+            # A tie is left as it is, so that rounds end.
+            chosen[row] = np.where(score[at, best] > score[at, chosen[row]] + 1e-12, best, chosen[row])
+        if (chosen == before).all():
+            break
+    return chosen
+
+
+def _taken(values: pd.Series, places: CodeArray) -> pd.Series:
+    """The values at these places, with their type and a plain index."""
+    return values.iloc[places].reset_index(drop=True)
+
+
+def _with(asked: pd.DataFrame, attribute: str, values: pd.Series, number: int) -> pd.DataFrame:
+    """Everybody with the same value of one feature."""
+    changed = asked.copy()
+    changed[attribute] = _taken(values, np.full(len(asked), number, dtype=np.int64))
+    return changed
+
+
+# ---------------------------------------------------------------------------------------------------- what it shows
+
+
+def _finding(
+    attack_name: str,
+    known: Known,
+    right: BoolArray | FloatArray,
+    blind: BoolArray | FloatArray,
+    member: BoolArray,
+    details: dict[str, object],
+    success: str,
+) -> Finding:
+    attack, control = rates.measured(right[member]), rates.measured(right[~member])
+    control_group = control if control.trials else None
+    made = rates.finding(
+        attack_name, "inference", known, success, attack, control_group, rates.measured(blind[member]), details
+    )
+    text = f"{details['model']}: asking it, an attacker can {success} in {percent(attack.rate)} of the cases "
+    text += f"({percent(attack.low)} to {percent(attack.high)}) for people it was trained on"
+    if control_group is not None:
+        text += f" and in {percent(control.rate)} ({percent(control.low)} to {percent(control.high)}) for others"
+    text += f"; the most frequent value is right in {percent(made.baseline.rate)}. "
+    text += {
+        rates.LEAK: "It remembers people it was trained on.",
+        rates.NO_LEAK: "No more than it has learnt about everybody.",
+        rates.TOO_WEAK: "That is no better than guessing, so it shows neither a leak nor its absence.",
+    }.get(made.verdict, f"{made.verdict[0].upper()}{made.verdict[1:]}.")
+    return replace(made, sentence=text)

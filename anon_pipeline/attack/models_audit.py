@@ -1,0 +1,227 @@
+"""All attacks on models together: a model trained on the raw table beside one trained on its release.
+
+Training and anonymizing are the caller's; the attacks are in `membership_inference` and `model_inference`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from anon_pipeline.attack import lira, membership_inference, model_inference, roc
+from anon_pipeline.attack.lira import Watched
+from anon_pipeline.attack.membership_inference import MembershipFinding
+from anon_pipeline.attack.model_answers import Model, Train
+from anon_pipeline.attack.rates import Finding, percent
+from anon_pipeline.errors import InputError
+
+RAW = "The model trained on the raw table"
+RELEASE = "The model trained on the release"
+FITTED = "The given model"
+
+
+@dataclass(frozen=True)
+class Bought:
+    """What anonymization took from one membership attack, measured on the same people.
+
+    Attributes
+    ----------
+    attack : as in `MembershipFinding`
+    before, after : AUC against the model trained on the raw table and on the release
+    change, low, high : after less before, with its 95 % interval (paired, DeLong)
+    """
+
+    attack: str
+    before: float
+    after: float
+    change: float
+    low: float
+    high: float
+
+    def sentence(self) -> str:
+        """The same in plain words."""
+        end = "less" if self.high < 0 else "more" if self.low > 0 else None
+        verdict = f"The release-trained model tells {end} about who it was trained on" if end else "No difference shows"
+        text = f"{verdict}: {membership_inference.ATTACKS[self.attack]}, an attacker tells members from others in "
+        text += f"{percent(self.before)} of the pairs before and {percent(self.after)} after "
+        return text + f"(change {self.change * 100:+.1f} points, {self.low * 100:+.1f} to {self.high * 100:+.1f})."
+
+
+@dataclass(frozen=True)
+class ModelsAudit:
+    """What the attacks on one or two models found; every figure is an aggregate.
+
+    Attributes
+    ----------
+    members, non_members : people asked about, each half of the sample
+    membership : per model, the membership attacks
+    bought : per membership attack, the change from raw to release; empty for a single model
+    inference : per model, attribute inference for each attribute and then model inversion
+    """
+
+    members: int
+    non_members: int
+    membership: tuple[MembershipFinding, ...]
+    inference: tuple[Finding, ...]
+    bought: tuple[Bought, ...] = field(default=())
+
+    def strongest(self, model: str) -> MembershipFinding:
+        """The membership attack with the largest AUC against a model (`RAW`, `RELEASE` or `FITTED`)."""
+        against = [one for one in self.membership if one.model == model]
+        if not against:
+            raise InputError("no such model was attacked")
+        return max(against, key=lambda one: one.auc)
+
+    def sentences(self) -> list[str]:
+        """Everything in plain words, one sentence a result."""
+        found: list[MembershipFinding | Bought] = [*self.membership, *self.bought]
+        return [one.sentence() for one in found] + [one.sentence for one in self.inference]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "members": self.members,
+            "non_members": self.non_members,
+            "membership": [one.to_json() for one in self.membership],
+            "bought": [{**asdict(one), "sentence": one.sentence()} for one in self.bought],
+            "inference": [one.to_json() for one in self.inference],
+        }
+
+
+def audit_models(
+    people: pd.DataFrame,
+    target: str,
+    train_raw: Train,
+    train_release: Train,
+    features: Sequence[str],
+    *,
+    attributes: Sequence[str] | None = None,
+    sample: int = 4000,
+    shadows: int = 16,
+    asked: int = 1000,
+    seed: int = 0,
+    delta: float = roc.DELTA,
+) -> ModelsAudit:
+    """Attack a model trained on raw people and one trained on a release of the same people.
+
+    Both are trained on the same random half of a sample, 2 (shadows + 1) trainings in all, every one of them on
+    sample / 2 people. Models of so few people remember each of them better than one of the whole table does, and a
+    release of them has larger boxes: the figures are about this way to train and to anonymize, not about one file.
+
+    Parameters
+    ----------
+    people : the table, in canonical row order, so that the same people give the same sample; whoever has no target
+        is left out
+    train_raw, train_release : `(part, seed) -> fitted model`, where `part` has all columns of `people`; the second
+        anonymizes the part, then trains on that. Both models are asked about raw rows
+    features : the columns that models are asked with
+    attributes : the features to infer; all of them by default
+    sample : people in the game; 2,000 or more let .1 % FPR be judged
+    shadows : an even number, at least 4
+    asked : most members, and most non-members, that attribute inference and inversion are tried on
+
+    Raises
+    ------
+    InputError
+        For columns that are not there, too few people, or a training or a model that fails.
+    """
+    pool = _drawn(people, target, sample, seed)
+    halves = lira.draw_halves(len(pool), shadows, seed)
+    watched = {
+        name: lira.watch(train, pool, target, features, halves)
+        for name, train in ((RAW, train_raw), (RELEASE, train_release))
+    }
+    membership = [one for name, by in watched.items() for one in membership_inference.findings(by, name, delta=delta)]
+    groups = [np.flatnonzero(one) for one in (halves.member, ~halves.member)]
+    rows = np.sort(np.concatenate([one[_some(len(one), asked, seed)] for one in groups]))
+    inference = [
+        one
+        for name, by in watched.items()
+        for one in _inference(by.model, pool.iloc[rows], halves.member[rows], target, features, attributes, name)
+    ]
+    return ModelsAudit(
+        members=int(halves.member.sum()),
+        non_members=int((~halves.member).sum()),
+        membership=tuple(membership),
+        inference=tuple(inference),
+        bought=tuple(_bought(watched[RAW], watched[RELEASE])),
+    )
+
+
+def audit_fitted(
+    model: Model,
+    members: pd.DataFrame,
+    non_members: pd.DataFrame,
+    target: str,
+    features: Sequence[str],
+    *,
+    attributes: Sequence[str] | None = None,
+    sample: int = 4000,
+    asked: int = 1000,
+    seed: int = 0,
+    name: str = FITTED,
+    delta: float = roc.DELTA,
+) -> ModelsAudit:
+    """Attack a fitted model, such as the one that guides the grouping, without training another one.
+
+    Parameters
+    ----------
+    members, non_members : people the model was and was not trained on, of the same population, in canonical row order
+    sample : most people asked about, half of them members
+
+    Raises
+    ------
+    InputError
+        For columns that are not there, an empty group, or a model that fails to answer.
+    """
+    inside, outside = _drawn(members, target, sample // 2, seed), _drawn(non_members, target, sample // 2, seed)
+    membership = membership_inference.attack_by_loss(model, inside, outside, target, features, name=name, delta=delta)
+    fewer = _drawn(inside, target, asked, seed), _drawn(outside, target, asked, seed)
+    people = pd.concat(fewer, ignore_index=True)
+    member = np.arange(len(people)) < len(fewer[0])
+    inference = _inference(model, people, member, target, features, attributes, name)
+    return ModelsAudit(len(inside), len(outside), (membership,), tuple(inference))
+
+
+def _inference(
+    model: Model,
+    people: pd.DataFrame,
+    member: model_inference.BoolArray,
+    target: str,
+    features: Sequence[str],
+    attributes: Sequence[str] | None,
+    name: str,
+) -> list[Finding]:
+    found = model_inference.attribute_inference(
+        model, people, member, target, features, attributes=attributes, name=name
+    )
+    return [*found, model_inference.model_inversion(model, people, member, target, features, name=name)]
+
+
+def _bought(raw: Watched, release: Watched) -> list[Bought]:
+    """The change of AUC of each attack, of which both models were asked about the same people."""
+    result = []
+    before, after = membership_inference.scores(raw), membership_inference.scores(release)
+    for attack in before:
+        first = roc.check_scores(after[attack], release.halves.member)
+        second = roc.check_scores(before[attack], raw.halves.member)
+        change, low, high = roc.auc_difference(first, second)
+        result.append(Bought(attack, roc.auc(*second).value, roc.auc(*first).value, change, low, high))
+    return result
+
+
+def _drawn(people: pd.DataFrame, target: str, sample: int, seed: int) -> pd.DataFrame:
+    """A random sample of the people who have a target, in the order of the table."""
+    if target in people:  # where it is not, the attacks say so
+        people = people[people[target].notna()]
+    return people.iloc[_some(len(people), sample, seed)].reset_index(drop=True)
+
+
+def _some(n: int, sample: int, seed: int) -> npt.NDArray[np.int64]:
+    """Places of a random sample among n, ascending; all of them where there are no more."""
+    return np.sort(np.random.default_rng(np.random.SeedSequence([seed, n, sample])).permutation(n)[:sample])

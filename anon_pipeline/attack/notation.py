@@ -1,0 +1,212 @@
+"""How tools write a generalized value as text, and how a value of a person is read beside it.
+
+Ours are "[25, 37]", "{a, b}", "37 or missing" and "*"; others write "[20, 30[", "(20,30]", "20-30", ">=50", "50+" or
+"130**". Text is read for what it allows at most: what cannot be read allows everything.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Set
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+#: Stands for something that is not told.
+ANYTHING = "*"
+
+_MISSING = ("missing", "nan", "none", "null", "na", "n/a", "<na>", "nat", "?", "")
+_DATE = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?"
+_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
+_END = rf"{_DATE}|{_NUMBER}|[-+]?(?:inf|Inf|∞)"
+_BRACKETS = re.compile(rf"([\[\](])\s*({_END})?\s*[,;]\s*({_END})?\s*([\[\])])")
+_DASH = re.compile(rf"({_DATE}|{_NUMBER})\s*(?:-|\u2013|\u2014|\.\.|\bto\b)\s*({_DATE}|{_NUMBER})")
+_COMPARED = re.compile(rf"(>=|<=|≥|≤|>|<)\s*({_DATE}|{_NUMBER})")
+_PLUS = re.compile(rf"({_NUMBER})\s*\+")
+_PREFIX = re.compile(r"(\d+)(\*+)")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Numbers from `low` to `high`, both included, and whether a missing value is possible; empty if low > high."""
+
+    low: float
+    high: float
+    missing: bool = False
+
+
+UNKNOWN = Interval(-math.inf, math.inf, True)
+ABSENT = Interval(math.inf, -math.inf, True)
+
+
+def read_interval(text: str) -> Interval | None:
+    """What a text allows of a number or date (in days since 1970); None where it cannot be read."""
+    text = text.strip()
+    if text == ANYTHING:
+        return UNKNOWN
+    if text.lower() in _MISSING:
+        return ABSENT
+    first, _, rest = text.partition(" or ")
+    if rest in ("missing", ANYTHING):  # a single missing value is written "*"
+        shown = read_interval(first)
+        return None if shown is None else Interval(shown.low, shown.high, True)
+    if (point := read_point(text)) is not None:
+        return Interval(point, point)
+    if match := _BRACKETS.fullmatch(text):
+        low = -math.inf if match[2] is None else _end(match[2])
+        high = math.inf if match[3] is None else _end(match[3])
+        if match[1] != "[":
+            low = np.nextafter(low, math.inf)
+        if match[4] != "]":
+            high = np.nextafter(high, -math.inf)
+        return Interval(float(low), float(high))
+    if match := _COMPARED.fullmatch(text):
+        end = _end(match[2])
+        return {
+            ">=": Interval(end, math.inf),
+            "≥": Interval(end, math.inf),
+            "<=": Interval(-math.inf, end),
+            "≤": Interval(-math.inf, end),
+            ">": Interval(float(np.nextafter(end, math.inf)), math.inf),
+            "<": Interval(-math.inf, float(np.nextafter(end, -math.inf))),
+        }[match[1]]
+    if match := _PLUS.fullmatch(text):
+        return Interval(_end(match[1]), math.inf)
+    if match := _PREFIX.fullmatch(text):
+        unit = 10.0 ** len(match[2])
+        return Interval(int(match[1]) * unit, float(np.nextafter((int(match[1]) + 1) * unit, -math.inf)))
+    if match := _DASH.fullmatch(text):
+        return Interval(_end(match[1]), _end(match[2]))
+    if text.startswith("{") and text.endswith("}"):
+        parts = [read_interval(part) for part in text[1:-1].split(",")]
+        told = [part for part in parts if part is not None]
+        if told and len(told) == len(parts):
+            return Interval(
+                min(part.low for part in told), max(part.high for part in told), any(part.missing for part in told)
+            )
+    return None
+
+
+def read_point(text: str) -> float | None:
+    """A single number, or a date as days since 1970."""
+    text = text.strip()
+    if re.fullmatch(_NUMBER, text) or re.fullmatch(_DATE, text):
+        return _end(text)
+    return None
+
+
+def _end(text: str) -> float:
+    if re.fullmatch(_DATE, text):
+        try:
+            return float(_days(np.array([np.datetime64(text.replace(" ", "T"), "us")]))[0])
+        except ValueError:
+            return math.nan
+    return float(text.replace("∞", "inf"))
+
+
+def _days(moments: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    whole = moments.astype("datetime64[us]").astype(np.int64) / 86_400_000_000
+    return np.where(np.isnat(moments), np.nan, whole)
+
+
+def read_set(text: str, vocabulary: Set[str]) -> frozenset[str | None]:
+    """The categories a text tells, None among them for a missing value, "*" for any that it does not tell.
+
+    A category people bear is read as itself, even if it looks like a set. A text that nobody bears and that is
+    neither a set nor a prefix may be any category: a hierarchy of which we know no more.
+    """
+    if text in vocabulary and text != ANYTHING:
+        return frozenset([text, None]) if text == "missing" else frozenset([text])
+    stripped = text.strip()
+    if stripped.lower() in _MISSING:
+        return frozenset([None])
+    if stripped.startswith("{") and stripped.endswith("}"):
+        return _members(stripped[1:-1], vocabulary)
+    if match := re.fullmatch(r"([^*]+)(\*+)", stripped):
+        alike = [one for one in vocabulary if one.startswith(match[1])]
+        return frozenset([one for one in alike if len(one) == len(stripped)] or alike)
+    return frozenset([ANYTHING])
+
+
+def _members(inside: str, vocabulary: Set[str]) -> frozenset[str | None]:
+    """The members of a set; parts that only together are a category, as in "{Smith, John, *}", are put together."""
+    parts = inside.split(",")
+    told: set[str | None] = set()
+    at = 0
+    while at < len(parts):
+        for end in range(len(parts), at, -1):
+            joined = ",".join(parts[at:end])
+            spellings = [category(one) for one in (joined, joined.removeprefix(" "), joined.strip())]
+            found = next((one for one in spellings if one in vocabulary and one != ANYTHING), None)
+            if found is not None:
+                told |= {found, None} if found == "missing" else {found}
+                break
+        else:
+            end, one = at + 1, parts[at].strip()
+            told |= {ANYTHING} if one == ANYTHING else {None} if one.lower() in _MISSING else set()
+        at = end
+    return frozenset(told)
+
+
+def numbers(column: pd.Series) -> npt.NDArray[np.float64]:
+    """A column of plain values as floats, dates as days since 1970, missing or unreadable ones as NaN, shape (n,)."""
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        column = column.astype(dtype.categories.dtype)
+        dtype = column.dtype
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+    if pd.api.types.is_datetime64_any_dtype(dtype):
+        return _days(column.to_numpy(dtype="datetime64[us]"))
+    if pd.api.types.is_timedelta64_dtype(dtype):
+        return np.asarray(column.dt.total_seconds() / 86_400, dtype=np.float64)
+    if pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype):
+        return _without_dust(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    codes, values = pd.factorize(column)
+    told = np.array([_number(value) for value in values] + [math.nan])
+    return told[codes]
+
+
+def _without_dust(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Fractions to 15 digits, so that 3 * 0.1 lies in a range that a tool writes as "[0.1, 0.3]"."""
+    dusty = np.isfinite(values) & (values != np.rint(values))
+    some = values[dusty]
+    scale = 10.0 ** np.clip(14 - np.floor(np.log10(np.abs(some))), -300, 300)
+    clean = values.copy()
+    clean[dusty] = np.rint(some * scale) / scale
+    return clean
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str):
+        point = read_point(value)
+        return math.nan if point is None else point
+    if hasattr(value, "isoformat"):
+        moment = pd.Timestamp(value)
+        return float(_days(np.array([(moment if moment.tz is None else moment.tz_convert(None)).to_datetime64()]))[0])
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def texts(column: pd.Series) -> npt.NDArray[np.object_]:
+    """A column of categories as text, None where missing, so that 1, 1.0 and "1", True and "true" are one, shape (n,).
+
+    Columns whose types differ between the source and its release can so be compared.
+    """
+    codes, values = pd.factorize(column)
+    told = np.array([*[category(value) for value in values], None], dtype=object)
+    return told[codes]
+
+
+def category(value: Any) -> str:
+    """One spelling for a category, however its table stores it."""
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    text = str(value)
+    return text.lower() if text in ("True", "False") else text

@@ -1,0 +1,463 @@
+"""A released table as its reader sees it: groups of rows that look alike, and what each group may stand for.
+
+What people's cells cost against these groups is here; which groups fit a person best belongs in `candidates`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import sparse
+
+from anon_pipeline.attack import notation
+from anon_pipeline.errors import InputError
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+CostArray = npt.NDArray[np.int32]
+
+#: Costs are logarithms of likelihood ratios in thousandths, so that sums are exact and ties are ties.
+UNIT = 1000
+
+#: Of a cell that does not fit, where the attacker trusts every cell: more than all that fit can outweigh.
+IMPOSSIBLE = 60.0
+
+#: Of a value unlike the one shown, where values stand for others near to them.
+UNLIKE = 6.0
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What is public about a release.
+
+    Attributes
+    ----------
+    quasi_identifiers : the columns an attacker may know of a person
+    sensitive : the columns worth inferring
+    other : further columns that the release keeps as they are
+    numeric : those of all these columns that are ordered, numbers or dates
+    """
+
+    quasi_identifiers: Sequence[str]
+    sensitive: Sequence[str] = ()
+    other: Sequence[str] = ()
+    numeric: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        named = [*self.quasi_identifiers, *self.sensitive, *self.other]
+        if not self.quasi_identifiers:
+            raise InputError("an attacker needs at least one quasi-identifier")
+        if len(self.quasi_identifiers) > 65:
+            raise InputError("attacks know at most 65 quasi-identifiers")
+        if len(set(named)) < len(named):
+            raise InputError("a column has one role: quasi-identifier, sensitive or other")
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The columns that are released as they are."""
+        return (*self.sensitive, *self.other)
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """The values that people bear in one column, in ascending order; code 0 is a missing value, others follow."""
+
+    name: str
+    ordered: bool
+    values: npt.NDArray[np.float64] | npt.NDArray[np.object_]
+    shares: FloatArray
+
+    @classmethod
+    def learn(cls, name: str, ordered: bool, columns: Sequence[pd.Series]) -> Domain:
+        """The values of some columns together, and the share of the people who bear each, by code."""
+        read = [notation.numbers(column) if ordered else notation.texts(column) for column in columns]
+        codes, found = pd.factorize(np.concatenate(read), sort=True)
+        counts = np.bincount(codes + 1, minlength=len(found) + 1)
+        values = np.asarray(found, dtype=np.float64 if ordered else object)
+        return cls(name, ordered, values, counts / max(counts.sum(), 1))
+
+    def encode(self, column: pd.Series) -> IntArray:
+        """The code of each cell, -1 for a value that nobody bears, shape (n,)."""
+        if self.ordered:
+            cells = notation.numbers(column)
+            if not len(self.values):
+                return np.where(np.isnan(cells), 0, -1)
+            place = np.minimum(np.searchsorted(self.values, cells), len(self.values) - 1)
+            code = np.where(self.values[place] == cells, place + 1, -1)
+            return np.where(np.isnan(cells), 0, code).astype(np.int64)
+        codes, found = pd.factorize(pd.Series(notation.texts(column)))
+        index = {value: code for code, value in enumerate(self.values, 1)}
+        known = np.array([*[index.get(value, -1) for value in found], 0], dtype=np.int64)
+        return known[codes]
+
+    def __len__(self) -> int:
+        return len(self.values) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class OrderedBoxes:
+    """What the distinct boxes of an ordered column allow.
+
+    Attributes
+    ----------
+    domain : the column as people bear it
+    low, high, missing : the numbers of each box, and whether it may hold a missing value, shape (B,)
+    shown : the number that stands for each box, NaN for none, shape (B,)
+    nearest : whether the column shows single values that others may be near to, instead of intervals
+    """
+
+    domain: Domain
+    low: FloatArray
+    high: FloatArray
+    missing: npt.NDArray[np.bool_]
+    shown: FloatArray
+    nearest: bool
+
+    def fits(self, codes: IntArray) -> npt.NDArray[np.bool_]:
+        """Whether people of these codes may be in each box, shape (len(codes), B)."""
+        value = self._values(codes)
+        return np.where((codes == 0)[:, None], self.missing, (value >= self.low) & (value <= self.high))
+
+    def costs(self, codes: IntArray, wrong: float) -> CostArray:
+        """How much less likely these codes are in each box than in the likeliest, shape (len(codes), B).
+
+        Within a box people are taken to be distributed as they are in the whole table, but half of them on either
+        side of the number shown, which tools choose as a median or mean.
+        """
+        if self.nearest:
+            spread = 2 * float(np.std(self.domain.values) if len(self.domain.values) else 1.0) or 1.0
+            with np.errstate(invalid="ignore"):
+                apart = np.nan_to_num(np.abs(self._values(codes) - self.low) / spread, nan=1.0)
+            apart = np.where((codes == 0)[:, None] & self.missing, 0, np.minimum(apart, 1))
+            return np.ceil(UNLIKE * UNIT * apart).astype(np.int32)  # only what is equal costs nothing
+        below, above = self._mass(self.low, self.shown), self._mass(self.shown, self.high)
+        absent = np.where(self.missing, self.domain.shares[0], 0.0)
+        whole = self._mass(self.low, self.high) + absent
+        told = ~np.isnan(self.shown) & (below > 0) & (above > 0)
+        left, right = np.where(told, 2 * below, whole), np.where(told, 2 * above, whole)
+        value = self._values(codes)
+        middle = np.where(told, np.minimum(left, right), whole)
+        mass = np.where(value < self.shown, left, np.where(value > self.shown, right, middle))
+        mass = np.where((codes == 0)[:, None], whole, mass)
+        return _costs(self.fits(codes) / np.maximum(mass, 1e-12), wrong)
+
+    def points(self) -> IntArray | None:
+        """The code that each box shows, -1 for one that nobody bears; None where boxes are more than values."""
+        return self.domain.encode(pd.Series(np.where(self.missing, math.nan, self.low))) if self.nearest else None
+
+    def widths(self) -> FloatArray:
+        """The share of the people whom each box would hold by this column alone, shape (B,)."""
+        return self._mass(self.low, self.high) + np.where(self.missing, self.domain.shares[0], 0.0)
+
+    def _values(self, codes: IntArray) -> FloatArray:
+        values: FloatArray = np.r_[math.nan, self.domain.values.astype(np.float64)]
+        return values[codes][:, None]
+
+    def _mass(self, low: FloatArray, high: FloatArray) -> FloatArray:
+        """The share of the people with a value from `low` to `high`."""
+        reached = np.r_[0.0, np.cumsum(self.domain.shares[1:])]
+        first = np.searchsorted(self.domain.values, low, "left")
+        last = np.searchsorted(self.domain.values, high, "right")
+        mass: FloatArray = np.maximum(reached[last] - reached[first], 0.0)
+        return mass
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryBoxes:
+    """What the distinct boxes of a category allow.
+
+    Attributes
+    ----------
+    domain : the column as people bear it
+    told : boxes by code, sparse, shape (B, m)
+    others : boxes that may hold what they do not tell, shape (B,)
+    shown : the code that stands for each box, -1 for none, shape (B,)
+    rest : the share of a box's people who are among its untold values
+    nearest : whether the column shows single values that stand for others too, instead of sets
+    """
+
+    domain: Domain
+    told: sparse.csc_array
+    others: npt.NDArray[np.bool_]
+    shown: IntArray
+    rest: float
+    nearest: bool
+
+    def fits(self, codes: IntArray) -> npt.NDArray[np.bool_]:
+        """Whether people of these codes may be in each box, shape (len(codes), B)."""
+        return np.asarray(self.told[:, codes].toarray().T | self.others)
+
+    def costs(self, codes: IntArray, wrong: float) -> CostArray:
+        """How much less likely these codes are in each box than in the likeliest, shape (len(codes), B).
+
+        Among the categories told people are taken to be distributed as in the whole table, but half of them bear the
+        one shown, which is the most common; few are among those not told.
+        """
+        inside = self.told[:, codes].toarray().T
+        if self.nearest:
+            cost = np.where(inside, 0.0, np.where(self.others, UNLIKE / 2, UNLIKE))
+            return (UNIT * cost).astype(np.int32)
+        shares = self.domain.shares
+        number = np.asarray(self.told.sum(axis=1)).ravel()
+        mass = np.asarray(self.told @ shares).ravel()
+        # One that stands for several is borne by half; one that stands for itself by all.
+        half = np.where((self.shown >= 0) & (number > 1), 0.5, 0.0)
+        ratio = (1 - half) * inside / np.maximum(mass, 1e-12)
+        ratio += np.where(codes[:, None] == self.shown, half / np.maximum(shares[self.shown], 1e-12), 0.0)
+        rest = np.where(number == 0, 1.0, self.rest)
+        ratio = np.where(
+            self.others, np.where(inside, (1 - rest) * ratio, rest / np.maximum(1 - mass, 1e-3)), ratio * inside
+        )
+        return _costs(ratio, wrong)
+
+    def points(self) -> IntArray | None:
+        """The code that each box shows, -1 for one that nobody bears; None where boxes are more than values."""
+        rows = self.told.tocsr()
+        number = np.diff(rows.indptr)
+        if self.others.any() or (number > 1).any():
+            return None
+        points = np.full(len(number), -1, dtype=np.int64)
+        points[number == 1] = rows.indices
+        return points
+
+    def widths(self) -> FloatArray:
+        """The share of the people whom each box would hold by this column alone, shape (B,)."""
+        return np.where(self.others, 1.0, np.asarray(self.told @ self.domain.shares).ravel())
+
+
+def _costs(ratio: FloatArray, wrong: float) -> CostArray:
+    """Costs from how much likelier a code is in each box than in the whole table, shape (u, B).
+
+    A cell that is wrong is a draw from the whole table: its ratio is 1.
+    """
+    likely = np.log((1 - wrong) * ratio + max(wrong, math.exp(-IMPOSSIBLE)))
+    costs: CostArray = np.rint(UNIT * (likely.max(axis=1, keepdims=True) - likely)).astype(np.int32)
+    return costs
+
+
+Boxes = OrderedBoxes | CategoryBoxes
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """The groups of a released table, in ascending order of what they show, so that no row order is left.
+
+    Attributes
+    ----------
+    knowledge : the columns and their roles
+    domains : the quasi-identifiers as people bear them
+    boxes : per quasi-identifier its distinct boxes
+    box : the box of each group, shape (J, p)
+    group : the group of each released row, shape (N,)
+    sizes : released rows per group, shape (J,)
+    shown : one plain value per group and quasi-identifier: code or number, NaN for none, shape (J, p)
+    """
+
+    knowledge: Knowledge
+    domains: tuple[Domain, ...]
+    boxes: tuple[Boxes, ...]
+    box: IntArray
+    group: IntArray
+    sizes: IntArray
+    shown: FloatArray
+
+    @property
+    def rows(self) -> int:
+        return len(self.group)
+
+
+def read_release(
+    released: pd.DataFrame, people: Sequence[pd.DataFrame], knowledge: Knowledge, classes: pd.DataFrame | None = None
+) -> Released:
+    """Read any tool's release.
+
+    Parameters
+    ----------
+    released : one row per released person; quasi-identifiers as plain values, or as ranges and sets in text
+    people : raw tables that hold the quasi-identifiers, from which the columns' vocabularies are learned
+    classes : what each class of our own releases stands for, one row per class
+    """
+    for table in (released, *people):
+        absent = [name for name in knowledge.quasi_identifiers if name not in table.columns]
+        if absent:
+            raise InputError(f"the table lacks the columns {', '.join(absent)}")
+    if not len(released):
+        raise InputError("the released table has no rows")
+    domains = tuple(
+        Domain.learn(name, name in knowledge.numeric, [table[name] for table in people])
+        for name in knowledge.quasi_identifiers
+    )
+    labels, texts = [], []
+    for domain in domains:
+        label, told = _labels(released[domain.name], domain.ordered)
+        labels.append(label)
+        texts.append(told)
+    group, first = combined(labels)
+    told_by = [[told[label] for label in one[first]] for one, told in zip(labels, texts, strict=True)]
+    group_of_class = _group_of_class(classes, domains, told_by)
+    boxes, box, shown = [], [], []
+    rest = 1 / float(np.median(np.bincount(group)))
+    for domain, told in zip(domains, told_by, strict=True):
+        of_column: Boxes
+        if domain.ordered:
+            of_column, of_group, plain = _ordered_column(domain, told, classes, group_of_class)
+        else:
+            of_column, of_group, plain = _category_column(domain, told, classes, group_of_class, rest)
+        boxes.append(of_column)
+        box.append(of_group)
+        shown.append(plain)
+    if any(not one.nearest for one in boxes):  # then a lone category is a set of one
+        boxes = [replace(one, nearest=False) if isinstance(one, CategoryBoxes) else one for one in boxes]
+    return Released(
+        knowledge=knowledge,
+        domains=domains,
+        boxes=tuple(boxes),
+        box=np.stack(box, axis=1),
+        group=group,
+        sizes=np.bincount(group),
+        shown=np.stack(shown, axis=1),
+    )
+
+
+def encode(domains: Sequence[Domain], people: pd.DataFrame) -> IntArray:
+    """The people's codes, shape (n, p)."""
+    return np.stack([domain.encode(people[domain.name]) for domain in domains], axis=1)
+
+
+def combined(columns: Sequence[npt.NDArray[np.integer]]) -> tuple[IntArray, IntArray]:
+    """A number for each distinct tuple, in ascending order, shape (n,), and the first row that has it."""
+    key = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        place = np.unique(column, return_inverse=True)[1]
+        key = np.unique(key * (int(place.max(initial=0)) + 1) + place, return_inverse=True)[1]
+    return key.astype(np.int64), np.unique(key, return_index=True)[1].astype(np.int64)
+
+
+Cell = float | str | None
+
+
+def _labels(column: pd.Series, ordered: bool) -> tuple[IntArray, list[Cell]]:
+    """The distinct cells of a released column in ascending order: floats, texts that are no number, None."""
+    if ordered:
+        cells = notation.numbers(column)
+        unread = np.isnan(cells) & column.notna().to_numpy()
+        values: list[Cell] = [None, *np.unique(cells[~np.isnan(cells)]).tolist()]
+        label = np.where(np.isnan(cells), 0, np.searchsorted(np.array(values[1:], dtype=float), cells) + 1)
+        if unread.any():
+            codes, found = pd.factorize(pd.Series(notation.texts(column[unread])), sort=True)
+            label[unread] = len(values) + codes
+            values += found.tolist()
+        return label.astype(np.int64), values
+    codes, found = pd.factorize(pd.Series(notation.texts(column)), sort=True)
+    return (codes + 1).astype(np.int64), [None, *found.tolist()]
+
+
+def _group_of_class(classes: pd.DataFrame | None, domains: Sequence[Domain], told: list[list[Cell]]) -> IntArray:
+    """The group that shows what a row of `classes` shows, -1 where there is none, shape (C,).
+
+    Classes that show the same are one group to the release's reader, who can only put their boxes together.
+    """
+    if classes is None:
+        return np.array([], dtype=np.int64)
+    if any(domain.name not in classes.columns for domain in domains):
+        return np.full(len(classes), -1)
+    keys = []
+    for domain in domains:
+        label, values = _labels(classes[domain.name], domain.ordered)
+        keys.append([values[one] for one in label])
+    group = {key: place for place, key in enumerate(zip(*told, strict=True))}
+    # What is withheld is "*" in the table of classes; in the release a column that is not text shows a missing value.
+    found = [
+        group.get(key, group.get(tuple(None if one == notation.ANYTHING else one for one in key), -1))
+        for key in zip(*keys, strict=True)
+    ]
+    return np.array(found, dtype=np.int64)
+
+
+def _ordered_column(
+    domain: Domain, told: list[Cell], classes: pd.DataFrame | None, group: IntArray
+) -> tuple[OrderedBoxes, IntArray, FloatArray]:
+    """The distinct boxes of a column, each group's box, and a plain value per group."""
+    read = [_interval(cell) for cell in told]
+    low, high = np.array([one.low for one in read]), np.array([one.high for one in read])
+    missing = np.array([one.missing for one in read])
+    value = np.array([cell if isinstance(cell, float) else math.nan for cell in told])
+    plain = not any(isinstance(cell, str) for cell in told)
+    if classes is not None and f"{domain.name}_low" in classes.columns and (group >= 0).any():
+        plain, published, of = False, group >= 0, group[group >= 0]
+        least, most = (notation.numbers(classes[f"{domain.name}_{end}"])[published] for end in ("low", "high"))
+        told_range = ~np.isnan(least)
+        low[of], high[of], missing[of] = math.inf, -math.inf, False
+        np.minimum.at(low, of, np.where(told_range, least, -math.inf))
+        np.maximum.at(high, of, np.where(told_range, most, math.inf))
+        # Neither "some lack a value" nor "one of them might" rules a missing value out; only False does.
+        lacking = f"{domain.name}_missing"
+        full = notation.numbers(classes[lacking])[published] == 0 if lacking in classes.columns else ~told_range
+        np.logical_or.at(missing, of, ~full)
+    shown = value if plain else np.where(np.isnan(value), _middle(low, high), value)
+    box, first = combined([_ranks(low), _ranks(high), missing.astype(np.int64), _ranks(value)])
+    return OrderedBoxes(domain, low[first], high[first], missing[first], value[first], plain), box, shown
+
+
+def _middle(low: FloatArray, high: FloatArray) -> FloatArray:
+    """The middle of an interval, its one end where the other is open, NaN where both are."""
+    low, high = np.where(np.isfinite(low), low, high), np.where(np.isfinite(high), high, low)
+    told = np.isfinite(low)
+    return np.where(told, (np.where(told, low, 0) + np.where(told, high, 0)) / 2, math.nan)
+
+
+def _interval(cell: Cell) -> notation.Interval:
+    if cell is None:
+        return notation.ABSENT
+    if isinstance(cell, float):
+        return notation.Interval(cell, cell)
+    read = notation.read_interval(cell)
+    return notation.UNKNOWN if read is None else read
+
+
+def _ranks(values: FloatArray) -> IntArray:
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
+
+
+def _category_column(
+    domain: Domain, told: list[Cell], classes: pd.DataFrame | None, group: IntArray, rest: float
+) -> tuple[CategoryBoxes, IntArray, FloatArray]:
+    """The distinct boxes of a column, each group's box, and a plain value per group."""
+    code_of: Mapping[str | None, int] = {None: 0, **{value: code for code, value in enumerate(domain.values, 1)}}
+    vocabulary = frozenset(domain.values.tolist())
+    published: dict[int, frozenset[str | None]] = {}
+    if classes is not None and f"{domain.name}_values" in classes.columns:
+        for place, values in zip(group.tolist(), classes[f"{domain.name}_values"], strict=True):
+            published[place] = published.get(place, frozenset()) | _listed(values)
+    read: dict[str | None, frozenset[str | None]] = {None: frozenset([None])}
+    number: dict[tuple[tuple[int, ...], bool, int], int] = {}
+    box, plain = np.empty(len(told), dtype=np.int64), np.full(len(told), math.nan)
+    for place, cell in enumerate(told):
+        text = None if cell is None else str(cell)
+        if text not in read:
+            read[text] = notation.read_set(str(text), vocabulary)
+        members = published.get(place, read[text])
+        codes = tuple(sorted(code_of[one] for one in members if one in code_of and one != notation.ANYTHING))
+        shown = code_of.get(text, -1)
+        plain[place] = shown if shown >= 0 else codes[0] if codes else math.nan
+        key = (codes, notation.ANYTHING in members, shown if shown in codes else -1)
+        box[place] = number.setdefault(key, len(number))
+    pairs = [(one, code) for one, (codes, _, _) in enumerate(number) for code in codes]
+    rows, columns = (np.array(pairs, dtype=np.int64).reshape(-1, 2)).T
+    sets = sparse.csc_array((np.ones(len(rows), dtype=bool), (rows, columns)), shape=(len(number), len(domain)))
+    others = np.array([anything for _, anything, _ in number])
+    nearest = not any(place >= 0 for place in published)
+    nearest = nearest and all(len(codes) + anything <= 1 for codes, anything, _ in number)
+    return CategoryBoxes(domain, sets, others, np.array([code for *_, code in number]), rest, nearest), box, plain
+
+
+def _listed(values: object) -> frozenset[str | None]:
+    """The published list of a class's categories; without one it may hold anything."""
+    if not isinstance(values, list | tuple | np.ndarray):
+        return frozenset([notation.ANYTHING])
+    return frozenset(None if one is None or one != one else notation.category(one) for one in values)

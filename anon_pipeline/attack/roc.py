@@ -1,0 +1,177 @@
+"""How well scores tell members from non-members: TPR at a low FPR, AUC, and the epsilon they witness.
+
+Scores come in, figures go out; where the scores come from belongs to the attacks. All of it is rank-based, so any
+monotone scale of a score gives the same figures.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from anon_pipeline.attack.rates import Rate, clopper_pearson
+from anon_pipeline.errors import InputError
+
+FloatArray = npt.NDArray[np.float64]
+
+#: Two-sided 95 % quantile of the normal distribution.
+Z = 1.959963984540054
+#: The false positive rates at which an attack is judged: rarely wrong, as an accusation must be.
+JUDGED_AT = (0.01, 0.001)
+#: The delta of (epsilon, delta) that a bound allows for, unless told.
+DELTA = 1e-5
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """An attack tuned to be wrong about at most so many non-members.
+
+    Attributes
+    ----------
+    false_positive_rate : the rate allowed among non-members
+    allowed : number of non-members that may be called members, floor of rate times non-members
+    true_positive_rate : share of the members found, with its 95 % Clopper-Pearson interval
+    false_positive_rate_high : upper 95 % Clopper-Pearson limit of the rate at `allowed`
+    epsilon : see `epsilon_witnessed`; None where nothing is witnessed
+    """
+
+    false_positive_rate: float
+    allowed: int
+    true_positive_rate: Rate
+    false_positive_rate_high: float
+    epsilon: float | None
+
+
+@dataclass(frozen=True)
+class Auc:
+    """Probability that a random member scores above a random non-member, ties counting half; with a 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def operating_point(
+    members: FloatArray, non_members: FloatArray, rate: float, *, delta: float = DELTA, judged: int = len(JUDGED_AT)
+) -> OperatingPoint | None:
+    """The share of members found where at most `rate` of the non-members are called members.
+
+    Whoever scores strictly above the (allowed + 1)-th largest score of a non-member is called a member. Ties are thus
+    never broken in the attacker's favour, and no rate between two thresholds is interpolated.
+
+    Parameters
+    ----------
+    members, non_members : the scores, shapes (m,) and (n,); larger means more like a member
+    judged : number of operating points among which the largest epsilon will be chosen
+
+    Returns
+    -------
+    None where there are fewer than 1 / rate non-members: then not one of them may be called a member, and the rate
+    cannot be told from a smaller one.
+    """
+    if len(non_members) * rate < 1 - 1e-9 or len(members) == 0:
+        return None
+    allowed = math.floor(len(non_members) * rate + 1e-9)
+    threshold = np.sort(non_members)[len(non_members) - 1 - allowed]
+    found = int((members > threshold).sum())
+    # The threshold is an order statistic of the non-members, so the rate beyond it is distributed as
+    # Beta(allowed + 1, n - allowed), or below where there are ties: of that, this limit is the exact quantile.
+    most = clopper_pearson(allowed, len(non_members)).high
+    epsilon = epsilon_witnessed(found, len(members), allowed, len(non_members), delta=delta, judged=judged)
+    return OperatingPoint(rate, allowed, clopper_pearson(found, len(members)), most, epsilon)
+
+
+def epsilon_witnessed(
+    found: int, members: int, allowed: int, non_members: int, *, delta: float = DELTA, judged: int = len(JUDGED_AT)
+) -> float | None:
+    """ln((TPR_low - delta) / FPR_high), where positive: an attacker's measured lower bound, no guarantee of anything.
+
+    A mechanism that is (epsilon, delta)-differentially private keeps TPR <= exp(epsilon) FPR + delta for every attack
+    (Kairouz, Oh, Viswanath, ICML 2015; as an audit: Jagielski, Ullman, Oprea, NeurIPS 2020). With 95 % confidence no
+    smaller epsilon is possible. The confidence is shared (Bonferroni) by the two limits and the `judged` operating
+    points of which the best one is reported. The targets of one training are treated as independent.
+    """
+    confidence = 1 - 0.05 / judged
+    least = clopper_pearson(found, members, confidence).low
+    most = clopper_pearson(allowed, non_members, confidence).high
+    if least - delta <= most:
+        return None
+    return math.log((least - delta) / most)
+
+
+def auc(members: FloatArray, non_members: FloatArray) -> Auc:
+    """The area under the ROC curve with the interval of DeLong, DeLong and Clarke-Pearson (Biometrics 1988).
+
+    That interval is empty where every member scores above every non-member (or below). Then the least of an exact one
+    is taken: of min(m, n) disjoint, independent pairs the attack has won all (or none).
+    """
+    of_members, of_non_members = _placements(members, non_members)
+    value = float(of_members.mean())
+    if value in (0.0, 1.0):
+        pairs = min(len(members), len(non_members))
+        exact = clopper_pearson(round(value * pairs), pairs)
+        return Auc(value, exact.low, exact.high)
+    half = Z * _standard_error(of_members, of_non_members)
+    return Auc(value, max(value - half, 0.0), min(value + half, 1.0))
+
+
+def auc_difference(
+    first: tuple[FloatArray, FloatArray], second: tuple[FloatArray, FloatArray]
+) -> tuple[float, float, float]:
+    """AUC of the first scores less that of the second, with its 95 % interval: (difference, low, high).
+
+    Each is (members, non_members), of the same people in the same order, so the two AUCs go up and down together and
+    their difference is known better than either (DeLong et al. 1988).
+    """
+    if len(first[0]) != len(second[0]) or len(first[1]) != len(second[1]):
+        raise InputError("two attacks can be compared only where both have scored the same people")
+    (a, b), (c, d) = _placements(*first), _placements(*second)
+    value = float(a.mean() - c.mean())
+    half = Z * _standard_error(a - c, b - d)
+    return value, max(value - half, -1.0), min(value + half, 1.0)
+
+
+def check_scores(scores: FloatArray, member: npt.NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+    """The scores of members and of non-members, in their order.
+
+    Raises
+    ------
+    InputError
+        If either group is empty, the lengths differ or a score is not a number.
+    """
+    if scores.ndim != 1 or scores.shape != member.shape:
+        raise InputError("there must be one score for each person")
+    if np.isnan(scores).any():
+        raise InputError("some scores are not numbers; the model must answer every person with a number")
+    if member.all() or not member.any():
+        raise InputError("there must be members and non-members to tell apart")
+    return scores[member], scores[~member]
+
+
+def best_epsilon(points: Sequence[OperatingPoint | None]) -> float | None:
+    """The largest epsilon among operating points that were judged together."""
+    return max((one.epsilon for one in points if one is not None and one.epsilon is not None), default=None)
+
+
+def _placements(members: FloatArray, non_members: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """For each member the share of non-members below, ties half; for each non-member the share of members above."""
+    if len(members) == 0 or len(non_members) == 0:
+        raise InputError("there must be members and non-members to tell apart")
+    return _below(members, non_members), 1 - _below(non_members, members)
+
+
+def _below(scores: FloatArray, others: FloatArray) -> FloatArray:
+    """Share of `others` below each score, ties counting half, shape of `scores`."""
+    ranked = np.sort(others)
+    left, right = np.searchsorted(ranked, scores, "left"), np.searchsorted(ranked, scores, "right")
+    share: FloatArray = (left + right) / (2 * len(others))
+    return share
+
+
+def _standard_error(of_members: FloatArray, of_non_members: FloatArray) -> float:
+    """Of the mean placement: both groups are samples."""
+    return math.sqrt(sum(float(one.var(ddof=1)) / len(one) for one in (of_members, of_non_members) if len(one) > 1))

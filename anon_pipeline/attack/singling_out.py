@@ -1,0 +1,189 @@
+"""Singling out: conditions, built from the release alone, that exactly one person of the original table meets.
+
+After A. Cohen and K. Nissim (Towards formalizing the GDPR's notion of singling out, PNAS 117, 2020). A condition that
+is met with probability w singles out someone among n people by luck with n w (1 - w)^(n - 1), at most 37 %. So success
+counts only beside that luck, which is measured on control people.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize, stats
+
+from anon_pipeline.attack.rates import Finding, Known, Rate, clopper_pearson, finding, known, measured, quantiles
+from anon_pipeline.attack.released import FloatArray, IntArray, combined
+from anon_pipeline.attack.targets import Attacked, People
+
+#: Conditions of each kind that are tried at most.
+CONDITIONS = 400
+
+#: Numbers of control people who meet a condition are told apart up to this.
+MOST_MET = 6
+
+#: Expected numbers of people who meet a condition, as the luck of all conditions is made up from.
+GRID = 80
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """A conjunction: by column the codes that meet it, as a mask over the column's codes.
+
+    `columns` counts quasi-identifiers first, then the kept columns.
+    """
+
+    columns: tuple[int, ...]
+    masks: tuple[npt.NDArray[np.bool_], ...]
+
+    def weight(self, shares: list[FloatArray]) -> float:
+        """The probability that a person meets it, if the columns were independent."""
+        return math.prod(
+            float(shares[column][mask].sum()) for column, mask in zip(self.columns, self.masks, strict=True)
+        )
+
+
+def singling_out(attacked: Attacked) -> list[Finding]:
+    """One finding for conditions on a single column, one for conjunctions of a group's box and kept values."""
+    kinds = (("one column", univariate(attacked)), ("all columns", multivariate(attacked)))
+    return [_finding(attacked, f"singling out, {kind}", conditions) for kind, conditions in kinds]
+
+
+def univariate(attacked: Attacked) -> list[Condition]:
+    """Values that stand once in the release, and being beyond all others in a column."""
+    release = attacked.release
+    conditions = []
+    for column, boxes in enumerate(release.boxes):
+        points = boxes.points()
+        if points is not None:
+            conditions += _on_column(
+                column, points[release.box[release.group, column]], len(boxes.domain), boxes.domain.ordered
+            )
+    for place, domain in enumerate(attacked.kept):
+        column = len(release.boxes) + place
+        conditions += _on_column(column, attacked.kept_codes[:, place], len(domain), domain.ordered)
+    generator = np.random.default_rng([attacked.seed, 5])
+    chosen = np.sort(generator.permutation(len(conditions))[:CONDITIONS])
+    return [conditions[place] for place in chosen]
+
+
+def _on_column(column: int, codes: IntArray, number: int, ordered: bool) -> list[Condition]:
+    count = np.bincount(codes[codes >= 0], minlength=number)
+    masks = [np.arange(number) == code for code in np.flatnonzero(count[1:] == 1) + 1]
+    present = np.flatnonzero(count[1:]) + 1
+    if ordered and len(present):
+        masks += [np.arange(number) >= present[-1]] if count[present[-1]] == 1 else []
+        masks += [(np.arange(number) <= present[0]) & (np.arange(number) > 0)] if count[present[0]] == 1 else []
+    return [Condition((column,), (mask,)) for mask in masks]
+
+
+def multivariate(attacked: Attacked) -> list[Condition]:
+    """For records that are alone with their group and kept values: to lie in the group's box and have those values."""
+    release = attacked.release
+    key, first = combined([release.group, *attacked.kept_codes.T])
+    alone = first[np.bincount(key) == 1]
+    generator = np.random.default_rng([attacked.seed, 6])
+    chosen = alone[np.sort(generator.permutation(len(alone))[:CONDITIONS])]
+    quasi = len(release.boxes)
+    fits = [
+        boxes.fits(np.arange(len(boxes.domain)))[:, release.box[release.group[chosen], column]] if len(chosen) else None
+        for column, boxes in enumerate(release.boxes)
+    ]
+    conditions = []
+    for place, row in enumerate(chosen):
+        of_kept = [
+            np.arange(len(domain)) == code for domain, code in zip(attacked.kept, attacked.kept_codes[row], strict=True)
+        ]
+        masks = (*of_kept, *(mask[:, place] for mask in fits if mask is not None))
+        columns = (*range(quasi, quasi + len(of_kept)), *range(quasi))
+        conditions.append(Condition(columns, masks))
+    return conditions
+
+
+def matches(conditions: list[Condition], people: People) -> IntArray:
+    """How many people meet each condition, shape (len(conditions),)."""
+    codes = [*np.asfortranarray(people.codes).T, *np.asfortranarray(people.kept).T]
+    found = []
+    for condition in conditions:
+        among = np.flatnonzero(condition.masks[0][codes[condition.columns[0]]])
+        for column, mask in zip(condition.columns[1:], condition.masks[1:], strict=True):
+            among = among[mask[codes[column][among]]]
+        found.append(len(among))
+    return np.array(found, dtype=np.int64)
+
+
+def by_luck(found: IntArray, control: int, people: int) -> Rate:
+    """How often such conditions single out one of `people`, from how many of fewer control people meet each.
+
+    A condition that people meet with probability w is met by a number of control people that is Poisson distributed
+    with mean w * control, and singles out one of `people` with probability w * people * exp(-w * people). How w varies
+    among conditions is unknown. The interval spans all distributions of w that fit how many conditions none, one, two,
+    ... control people meet, within the sampling errors of these shares; its ends are linear programs. The estimate
+    takes w to be gamma distributed, with the mean and variance that fit.
+    """
+    if not len(found):
+        return known(0.0)
+    scale, bins = control / people, MOST_MET + 2
+    met = np.bincount(np.minimum(found, bins - 1), minlength=bins)
+    # Means among all people from far below one to what no condition of the last bin could have.
+    means = np.r_[0.0, 1.0, np.geomspace(1e-3, max(50.0, 4 * bins / scale), GRID)]  # 1 is luckiest
+    likely = stats.poisson.pmf(np.arange(bins - 1)[:, None], means * scale)
+    likely = np.vstack([likely, 1 - likely.sum(axis=0)])
+    shares = [clopper_pearson(int(one), len(found), 1 - 0.05 / bins) for one in met]
+    limits = np.r_[[one.high for one in shares], [-one.low for one in shares]]
+    one_person = means * np.exp(-means)
+    ends = []
+    for sign in (1, -1):
+        solved = optimize.linprog(
+            sign * one_person, np.vstack([likely, -likely]), limits, np.ones((1, len(means))), [1.0], method="highs"
+        )
+        # Counts that no mixture of Poisson distributions explains leave everything possible.
+        ends.append(float(sign * solved.fun) if solved.success else (0.0 if sign == 1 else math.exp(-1)))
+    low, high = max(round(ends[0], 9), 0.0), min(round(ends[1], 9), 1.0)
+    rate = min(max(_gamma_estimate(found[found <= MOST_MET], len(found), scale), low), high)
+    return Rate(rate * len(found), len(found), rate, low, high)
+
+
+def _gamma_estimate(found: IntArray, conditions: int, scale: float) -> float:
+    """P(exactly one person) where w is gamma distributed; conditions that too many meet count as never."""
+    if not len(found) or not found.any():
+        return 0.0
+    mean, excess = float(found.mean()) / scale, (float(found.var()) - float(found.mean())) / scale**2
+    if excess <= 0:
+        single = mean * math.exp(-mean)
+    else:
+        shape = mean**2 / excess
+        single = mean * math.exp(-(shape + 1) * math.log1p(mean / shape))
+    return single * len(found) / conditions
+
+
+def _finding(attacked: Attacked, name: str, conditions: list[Condition]) -> Finding:
+    members, control = attacked.members, attacked.control
+    found = matches(conditions, members)
+    shares = [domain.shares for domain in (*attacked.release.domains, *attacked.kept)]
+    weights = np.array([condition.weight(shares) for condition in conditions])
+    blind = len(members) * weights * (1 - weights) ** (len(members) - 1)
+    of_control = None
+    if control is not None:
+        if len(control) >= len(members):
+            of_control = measured(matches(conditions, control.first(len(members))) == 1)
+        else:
+            of_control = by_luck(matches(conditions, control), len(control), len(members))
+    knowledge = attacked.knowledge
+    return finding(
+        name,
+        "singling_out",
+        Known((*knowledge.quasi_identifiers, *(domain.name for domain in attacked.kept))),
+        "states a condition that exactly one person of the original meets",
+        measured(found == 1),
+        of_control,
+        known(float(blind.mean()) if len(blind) else 0.0, len(blind)),
+        {
+            "conditions": len(conditions),
+            "people_meeting_one": quantiles(found),
+            "nobody_meets": int((found == 0).sum()),
+        },
+        others="as many people not in it",
+    )

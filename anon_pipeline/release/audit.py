@@ -1,0 +1,273 @@
+"""What a release tells an adversary: a twin of it is attacked, on people who are in it and on people who are not.
+
+The twin is made like the release, by the same spec and seed and with a model of its own, from everybody but the
+control people. So the published release loses nobody, and what the attacks find on the twin beyond what they find on
+the control people is what being in such a release gives away. The attacks themselves are in `anon_pipeline.attack`,
+which shares no code with what anonymizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.policy import anonymize_part, protected_columns, tree_of
+from anon_pipeline.attack.models_audit import RELEASE, audit_fitted, audit_models
+from anon_pipeline.attack.table_audit import Earlier, Knowledge, audit_table
+from anon_pipeline.engine.base import Batch
+from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.learning.cells import folds_of_sample
+from anon_pipeline.learning.guide import LoadLogged, TrainedGuide, build_model, fit_model, name_of, task_of, train
+from anon_pipeline.release.manifest import class_sizes
+from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
+from anon_pipeline.tables import IntArray
+
+#: Fewer people than this are not enough to tell a leak from chance, whoever is held out.
+FEWEST = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Twin:
+    """A release made from some of the people, and the people it was made from and without.
+
+    Attributes
+    ----------
+    released : what the twin shows of its m members, in the order of the values shown, as a release is written
+    origin : the position in `members` of each released row, shape (m,)
+    members : their raw rows, shape (m, c)
+    control : the raw rows of the people who were kept out
+    classes : the twin's table of classes
+    guide : the model that guided it
+    """
+
+    released: pd.DataFrame
+    origin: IntArray
+    members: pd.DataFrame
+    control: pd.DataFrame
+    classes: pd.DataFrame
+    guide: TrainedGuide
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A demand of the spec on an attack.
+
+    Attributes
+    ----------
+    name : for example "attribute_inference_income"
+    demand : in words
+    measured : the upper end of the 95 % interval; None where nothing could be measured, which never holds
+    limit : what it may be at most
+    """
+
+    name: str
+    demand: str
+    measured: float | None
+    limit: float
+
+    @property
+    def holds(self) -> bool:
+        return self.measured is not None and self.measured <= self.limit
+
+
+def control_people(hashes: IntArray, spec: ReleaseSpec) -> npt.NDArray[np.bool_]:
+    """Who is kept out: a share chosen by content, so that the same people are chosen in every run, shape (n,).
+
+    At least 500 and at most 5,000 people, but never more than a third; equal people stay together.
+    """
+    size = min(max(500, round(spec.audit.share * len(hashes))), 5_000, len(hashes) // 3)
+    # Other bits than those that pick training samples and folds.
+    mixed = (hashes.astype(np.uint64) ^ np.uint64(0x94D049BB133111EB)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(31)
+    chosen: npt.NDArray[np.bool_] = mixed <= np.sort(mixed)[size - 1] if size else np.zeros(len(hashes), dtype=bool)
+    return chosen
+
+
+def make_twin(
+    spec: ReleaseSpec,
+    people: Batch,
+    control: npt.NDArray[np.bool_],
+    types: dict[str, ColumnType],
+    load_logged: LoadLogged | None = None,
+) -> Twin:
+    """The release that the spec makes of everybody but the control people; demands on a population are left out."""
+    frame = pd.concat([people.features, people.target], axis=1)
+    members = frame[~control].reset_index(drop=True)
+    folds, guide = folds_of_sample(people.hash[~control], spec.guide)
+    features = {name: types[name] for name in spec.features}
+    trained = train(
+        members[spec.features], members[spec.target], guide, task_of(types[spec.target]), features, spec.seed, folds,
+        load_logged,
+    )  # fmt: skip
+    tree = tree_of(spec, in_folds=True).set_params(form=spec.recode.form)
+    protected = protected_columns(spec)
+    quasi_identifiers = members[spec.quasi_identifiers]
+    tree.fit(quasi_identifiers, trained.guidance(members, folds), members[protected] if protected else None)
+    return _twin(spec, tree, trained, members, frame[control].reset_index(drop=True))
+
+
+def _twin(
+    spec: ReleaseSpec, tree: AnonymizerTree, trained: TrainedGuide, members: pd.DataFrame, control: pd.DataFrame
+) -> Twin:
+    inside = members[tree.apply(members[spec.quasi_identifiers]) >= 0].reset_index(drop=True)
+    shown = inside.assign(**tree.transform(inside[spec.quasi_identifiers]))[spec.released]
+    # Rows that look the same have no order in a release, so theirs is drawn.
+    shuffled = shown.sample(frac=1, random_state=spec.seed)
+    order = shuffled.assign(**{name: shuffled[name].astype(str) for name in spec.released}).sort_values(
+        spec.released, kind="stable"
+    )
+    origin = order.index.to_numpy(np.int64)
+    return Twin(shown.iloc[origin].reset_index(drop=True), origin, inside, control, tree.classes_, trained)
+
+
+def audit(
+    spec: ReleaseSpec,
+    people: Batch,
+    types: dict[str, ColumnType],
+    load_logged: LoadLogged | None = None,
+    earlier: Sequence[Earlier] = (),
+    held_out: Batch | None = None,
+) -> dict[str, Any]:
+    """Attack a twin of the release, and models trained on people and on releases of them.
+
+    Parameters
+    ----------
+    people : the people, or a sample of them by content hash, as `Engine.sample` gives it
+    earlier : former releases, as their readers have them
+    held_out : the control people, where they were kept out of the release itself
+
+    Returns
+    -------
+    Plain data for the manifest: who was attacked, `findings`, `models` and `guide`, aggregates all of it.
+    """
+    n = len(people.hash)
+    content: dict[str, Any] = {"people": n, "control_kind": spec.audit.control, "findings": []}
+    if n < max(FEWEST, 4 * spec.k):
+        return {**content, "skipped": f"{n} people are too few to attack a release of them and tell a leak from chance"}
+    control = np.zeros(n, dtype=bool) if held_out is not None else control_people(people.hash, spec)
+    try:
+        twin = make_twin(spec, people, control, types, load_logged)
+        if held_out is not None:
+            twin = replace(twin, control=pd.concat([held_out.features, held_out.target], axis=1))
+    except (InputError, Refused) as error:
+        return {**content, "skipped": f"no twin could be made without the control people: {error}"}
+    content |= {
+        "members": len(twin.members),
+        "control": len(twin.control),
+        "class_sizes": class_sizes(np.sort(twin.classes["class_size"].to_numpy(np.int64))),
+        "earlier_releases": len(earlier),
+    }
+    if not len(twin.members):
+        return {**content, "skipped": "the twin released nobody"}
+    findings = audit_table(
+        twin.released,
+        twin.origin,
+        twin.members,
+        twin.control,
+        knowledge_of(spec, types),
+        twin.classes,
+        earlier,
+        spec.audit.targets,
+        spec.seed,
+    )
+    content["findings"] = [finding.to_json() for finding in findings]
+    if spec.audit.models:
+        content |= _attack_models(spec, twin, types, load_logged)
+    return content
+
+
+def knowledge_of(spec: ReleaseSpec, types: dict[str, ColumnType]) -> Knowledge:
+    """What an attacker knows, from the roles of the spec: nobody has to pick columns by hand."""
+    return Knowledge(
+        quasi_identifiers=tuple(spec.quasi_identifiers),
+        sensitive=tuple(spec.with_role(Role.SENSITIVE)),
+        other=tuple(spec.with_role(Role.INSENSITIVE)),
+        numeric=tuple(name for name in spec.released if types[name] is not ColumnType.CATEGORICAL),
+    )
+
+
+def _attack_models(
+    spec: ReleaseSpec, twin: Twin, types: dict[str, ColumnType], load_logged: LoadLogged | None
+) -> dict[str, Any]:
+    """Membership and attribute inference on models: raw against released people, and the guiding model itself."""
+    features = {name: types[name] for name in spec.features}
+    task = task_of(types[spec.target])
+    kind = object if types[spec.target] is ColumnType.CATEGORICAL else np.float64
+
+    def train_raw(part: pd.DataFrame, seed: int) -> Any:
+        prototype = build_model(spec.guide.model, task, features, seed, load_logged)
+        learnt = part[spec.target].to_numpy(dtype=kind)
+        return fit_model(name_of(spec.guide.model), prototype, part, learnt, task, tuple(features), None).estimator
+
+    def train_release(part: pd.DataFrame, seed: int) -> Any:
+        # Two folds are enough to guide a grouping of so few; the release itself has `guide.folds`.
+        guide = spec.guide.model_copy(update={"folds": 2})
+        folds = np.arange(len(part)) % 2
+        trained = train(part[spec.features], part[spec.target], guide, task, features, seed, folds, load_logged)
+        return train_raw(anonymize_part(spec, part, trained.guidance(part, folds)), seed)
+
+    try:
+        models = audit_models(
+            twin.members,
+            spec.target,
+            train_raw,
+            train_release,
+            spec.features,
+            attributes=[name for name in spec.with_role(Role.SENSITIVE) if name != spec.target],
+            sample=spec.audit.people,
+            shadows=spec.audit.shadows,
+            seed=spec.seed,
+        ).to_json()
+    except (InputError, Refused) as error:
+        models = {"skipped": str(error)}
+    try:
+        guide = audit_fitted(
+            twin.guide.full.estimator, twin.members, twin.control, spec.target, spec.features, attributes=[],
+            seed=spec.seed,
+        ).to_json()  # fmt: skip
+    except InputError as error:
+        guide = {"skipped": str(error)}
+    return {"models": models, "guide": guide}
+
+
+def bounds(spec: ReleaseSpec, content: dict[str, Any]) -> list[Bound]:
+    """The demands of the spec on the attacks, held against the upper ends of their 95 % intervals.
+
+    An attack that was not made, or could not be measured, holds no bound.
+    """
+    asked = spec.audit
+    found: list[Bound] = []
+    if asked.linkage is not None:
+        found.append(_bound(content, "linkage", "linkability", None, asked.linkage, "the right record is picked"))
+    if asked.singling_out is not None:
+        found.append(
+            _bound(content, "singling_out", "singling_out", None, asked.singling_out, "one person is isolated")
+        )
+    for column, limit in asked.attribute_inference.items():
+        name = f"attribute_inference_{column}"
+        found.append(_bound(content, name, "inference", column, limit, f"{column} is inferred"))
+    if asked.membership_auc is not None:
+        aucs = [one["auc_high"] for one in content.get("models", {}).get("membership", []) if one["model"] == RELEASE]
+        demand = (
+            f"models trained on the release tell members from others with an AUC of at most {asked.membership_auc:g}"
+        )
+        found.append(Bound("membership_auc", demand, max(aucs, default=None), asked.membership_auc))
+    return found
+
+
+def _bound(content: dict[str, Any], name: str, criterion: str, column: str | None, limit: float, what: str) -> Bound:
+    """A bound on the leak of the strongest attack of one criterion, or of the guesses at one column."""
+    guesses = (f"inference: {column}", f"inference across groups: {column}")
+    leaks = [
+        one["leak"]["high"]
+        for one in content["findings"]
+        if one["criterion"] == criterion and one["leak"] is not None and (column is None or one["name"] in guesses)
+    ]
+    demand = f"what being in the release adds to how often {what} is at most {limit:.2%}"
+    return Bound(name, demand, max(leaks, default=None), limit)

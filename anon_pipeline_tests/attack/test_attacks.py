@@ -1,0 +1,226 @@
+"""Singling out, inference, membership, minimality and intersection: what each counts, on tables small enough to see."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from anon_pipeline.attack import inference, minimality, singling_out
+from anon_pipeline.attack.candidates import find_candidates
+from anon_pipeline.attack.intersection import Earlier, intersection
+from anon_pipeline.attack.membership import membership
+from anon_pipeline.attack.rates import LEAK
+from anon_pipeline.attack.released import Domain, Knowledge
+from anon_pipeline.attack.targets import read_attacked
+from anon_pipeline_tests.attack.tables import KNOWLEDGE, anonymized, people
+
+
+def boxed(sizes: list[int], values: list[list]) -> tuple[pd.DataFrame, pd.DataFrame, Knowledge]:
+    """People 0, 1, ... in consecutive boxes of these sizes, and their sensitive values."""
+    x = np.arange(sum(sizes))
+    box = np.repeat(np.arange(len(sizes)), sizes)
+    ends = np.r_[0, np.cumsum(sizes)]
+    sensitive = [value for group in values for value in group]
+    table = pd.DataFrame({"x": x, "s": sensitive})
+    released = pd.DataFrame({"x": [f"[{ends[b]}, {ends[b + 1] - 1}]" for b in box], "s": sensitive})
+    ordered = not isinstance(sensitive[0], str)
+    return table, released, Knowledge(["x"], ["s"], numeric=["x", "s"] if ordered else ["x"])
+
+
+# --- inference
+
+
+def test_the_guess_is_the_most_frequent_value_of_the_group():
+    table, released, knowledge = boxed([3, 3, 2], [list("aab"), list("bbb"), list("ac")])
+    control = pd.DataFrame({"x": [0, 4, 7], "s": ["a", "a", "a"]})
+    within = inference.inference(read_attacked(released, None, table, control, knowledge), 10)[0]
+    # Right are 2 of 3, 3 of 3, and 1 of 2: on a tie the value more frequent in the release, a (3 times) before c.
+    assert within.attack.rate == pytest.approx(6 / 8)
+    assert within.control.rate == pytest.approx(2 / 3)
+    assert within.baseline.rate == pytest.approx(4 / 8)  # b, the most frequent
+    assert within.details["in_homogeneous_groups"] == pytest.approx(3 / 8)
+    assert within.details["guess_certain"] == pytest.approx(3 / 8)
+    assert within.details["right_where_certain"] == 1
+
+
+def test_numbers_are_guessed_within_equally_frequent_intervals():
+    values = list(range(100))
+    table, released, knowledge = boxed([10] * 10, [values[i : i + 10] for i in range(0, 100, 10)])
+    within, *_ = inference.inference(read_attacked(released, None, table, None, knowledge), 100)
+    assert within.details["labels"] == 5
+    assert within.attack.rate == pytest.approx(0.96, abs=0.05)
+    assert within.baseline.rate == pytest.approx(0.2, abs=0.02)
+
+
+def test_similar_values_are_claimed_only_where_the_range_is_narrow():
+    values = [list(range(10)), list(range(100, 110)), [0, *range(200, 280)]]
+    table, released, knowledge = boxed([10, 10, 81], values)
+    attacked = read_attacked(released, None, table, pd.DataFrame({"x": [5, 15, 30], "s": [5, 7, 250]}), knowledge)
+    similar = next(one for one in inference.inference(attacked, 200) if one.name == "similarity: s")
+    assert similar.attack.rate == pytest.approx(10 / 101)  # of the first group 11 of 101 have such a value: too many
+    assert similar.control.rate == 0
+    assert similar.details["in_narrow_groups"] == pytest.approx(10 / 101)
+
+
+def test_zeros_that_most_people_have_are_not_similar_values():
+    table, released, knowledge = boxed([50, 50], [[0] * 50, [0] * 40 + list(range(1, 11))])
+    similar = next(
+        one
+        for one in inference.inference(read_attacked(released, None, table, None, knowledge), 100)
+        if one.name == "similarity: s"
+    )
+    assert similar.attack.rate == 0
+
+
+def test_people_with_a_rare_value_are_named_by_their_groups():
+    table, released, knowledge = boxed([50, 50, 50], [["y"] * 15 + ["n"] * 35, ["n"] * 50, ["n"] * 50])
+    skew = next(
+        one
+        for one in inference.inference(read_attacked(released, None, table, None, knowledge), 150)
+        if one.name == "skewness: s"
+    )
+    # 15 people are named, by lot among the 50 of the first group.
+    assert skew.attack.rate == pytest.approx(15 / 50)
+    assert skew.baseline.rate == pytest.approx(0.1)
+    assert skew.details["largest_gain"] == pytest.approx(0.3 - 0.1)
+
+
+def test_rare_are_the_largest_tenth_of_numbers_and_the_rarest_category_that_is_not_scarce():
+    numbers = Domain.learn("n", True, [pd.Series(range(100))])
+    assert np.flatnonzero(inference.rare_codes(numbers, np.arange(1, 101))).tolist() == list(range(91, 101))
+    zeros = np.r_[np.zeros(95, int) + 1, 2, 3, 4, 5, 6]
+    assert np.flatnonzero(inference.rare_codes(numbers, zeros))[0] == 2
+    category = Domain.learn("c", False, [pd.Series(["a", "b", "c"])])
+    codes = np.r_[np.full(1000, 1), np.full(100, 2), 3]
+    assert np.flatnonzero(inference.rare_codes(category, codes)).tolist() == [2]
+
+
+def test_a_model_learns_across_groups_what_statistics_tell():
+    table, control = people(1500, 1), people(800, 2)
+    for frame in (table, control):
+        frame["ill"] = np.where(frame.age > 60, "yes", "no")
+    released, classes, origin = anonymized(table)
+    found = inference.inference(read_attacked(released, origin, table, control, KNOWLEDGE, classes), 800)
+    across = next(one for one in found if one.name == "inference across groups: ill")
+    assert across.control.rate > 0.9 > across.baseline.rate
+    assert across.leak.low <= 0
+
+
+# --- singling out
+
+
+def test_a_condition_singles_out_whom_it_should():
+    table, released, knowledge = boxed([3, 3], [list("aab"), list("bbc")])
+    attacked = read_attacked(released, None, table, None, knowledge)
+    conditions = singling_out.multivariate(attacked)
+    # Alone with their group and value: b in the first, c in the second.
+    assert singling_out.matches(conditions, attacked.members).tolist() == [1, 1]
+    one_column = singling_out.univariate(attacked)
+    assert len(one_column) == 1  # c; ranges are no values
+    assert singling_out.matches(one_column, attacked.members).tolist() == [1]
+    wider = pd.concat([table, pd.DataFrame({"x": [1], "s": ["b"]})], ignore_index=True)
+    attacked = read_attacked(released, None, wider, None, knowledge)
+    assert sorted(singling_out.matches(singling_out.multivariate(attacked), attacked.members)) == [1, 2]
+
+
+def test_the_extremes_of_a_column_are_conditions():
+    table = pd.DataFrame({"x": [1, 1, 5, 5, 9], "s": [1, 1, 1, 1, 1]})
+    attacked = read_attacked(table, None, table, None, Knowledge(["x"], ["s"], numeric=["x", "s"]))
+    conditions = singling_out.univariate(attacked)
+    assert len(conditions) == 2  # the only 9, and from 9 on
+    assert singling_out.matches(conditions, attacked.members).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0, 2.0])
+@pytest.mark.parametrize("control", [100, 500, 1000])
+def test_luck_is_foretold_for_a_larger_population(spread, control):
+    draw = np.random.default_rng(control)
+    covered = []
+    for _ in range(60):
+        weights = np.exp(spread * draw.normal(size=300)) / 1000
+        truth = (1000 * weights * np.exp(-1000 * weights)).mean()
+        luck = singling_out.by_luck(draw.poisson(control * weights), control, 1000)
+        covered.append(luck.low <= truth <= luck.high + 1e-6)
+    assert np.mean(covered) >= 0.9  # of 60 samples, where 95 % are promised
+
+
+def test_luck_is_small_where_no_control_person_meets_a_condition():
+    luck = singling_out.by_luck(np.zeros(400, dtype=np.int64), 500, 5000)
+    assert luck.rate == 0
+    assert luck.high < 0.2
+
+
+# --- membership
+
+
+def test_raw_rows_tell_who_is_in_and_ranges_of_everyone_do_not():
+    table, control = people(800, 1), people(400, 2)
+    raw = membership(read_attacked(table, None, table, control, KNOWLEDGE), 400)[0]
+    assert raw.attack.rate > 0.95
+    assert raw.control.rate < 0.05
+    assert raw.details["auc"].value > 0.97
+    assert raw.verdict == LEAK
+    released, classes, _ = anonymized(table, k=200)
+    hidden = membership(read_attacked(released, None, table, control, KNOWLEDGE, classes), 400)[0]
+    assert hidden.verdict != LEAK
+    assert 0.4 < hidden.details["auc"].value < 0.6
+
+
+def test_a_group_with_fewer_records_than_people_in_the_register_is_less_likely_theirs():
+    table = pd.DataFrame({"x": np.arange(200) % 100})
+    control = pd.DataFrame({"x": np.repeat(np.arange(50, 100), 4)})
+    released = pd.DataFrame({"x": [f"[{v // 50 * 50}, {v // 50 * 50 + 49}]" for v in table.x]})
+    found = membership(read_attacked(released, None, table, control, Knowledge(["x"], numeric=["x"])), 200)[0]
+    assert found.details["auc"].value == pytest.approx(0.75, abs=0.02)
+    assert found.details["auc_of_fit_alone"].value == pytest.approx(0.5)
+
+
+# --- minimality
+
+
+def test_a_shape_that_betrays_a_rare_value_is_found():
+    draw = np.random.default_rng(0)
+    sizes = draw.choice([10, 20], 150, p=[0.8, 0.2]).tolist()
+    # The anonymizer doubles a group where somebody in it has the rare value.
+    values = [["y"] * 8 + ["n"] * 12 if size == 20 else ["n"] * 10 for size in sizes]
+    table, released, knowledge = boxed(sizes, values)
+    control = table.sample(frac=1, random_state=0).assign(s=draw.permutation(table.s))
+    attacked = read_attacked(released, None, table, control, knowledge)
+    found = minimality.minimality(attacked, 2000)[0]
+    assert found.verdict == LEAK
+    assert found.attack.rate > 1.3 * found.baseline.rate
+    values = [draw.choice(["y", "n"], size, p=[0.13, 0.87]).tolist() for size in sizes]
+    table, released, knowledge = boxed(sizes, values)
+    control = table.assign(s=draw.permutation(table.s))
+    assert minimality.minimality(read_attacked(released, None, table, control, knowledge), 2000)[0].verdict != LEAK
+
+
+# --- intersection
+
+
+def test_two_groupings_of_the_same_people_leave_fewer_candidates():
+    n = 60
+    draw = np.random.default_rng(0)
+    table = pd.DataFrame({"x": draw.permutation(n), "y": draw.permutation(n), "s": [f"v{i}" for i in range(n)]})
+    by_x = pd.DataFrame({"x": [f"[{v // 6 * 6}, {v // 6 * 6 + 5}]" for v in table.x], "y": "*", "s": table.s})
+    by_y = pd.DataFrame({"x": "*", "y": [f"[{v // 6 * 6}, {v // 6 * 6 + 5}]" for v in table.y], "s": table.s})
+    knowledge = Knowledge(["x", "y"], ["s"], numeric=["x", "y"])
+    attacked = read_attacked(by_x, np.arange(n), table, None, knowledge)
+    assert (find_candidates(attacked.release, attacked.members.codes).records() == 6).all()
+    found = intersection(attacked, [Earlier(by_y)], table, None, n)[0]
+    both = [((table.x // 6 == x // 6) & (table.y // 6 == y // 6)).sum() for x, y in zip(table.x, table.y, strict=True)]
+    assert found.attack.rate == pytest.approx(np.mean(1 / np.array(both)))
+    assert found.details["alone"] == pytest.approx(np.mean(np.array(both) == 1))
+    assert found.details["alone_without_earlier"] == 0
+    assert found.details["fewer_than_smallest_group"] == pytest.approx(np.mean(np.array(both) < 6))
+    some = intersection(attacked, [Earlier(by_y[:20], people=np.arange(20))], table, None, n)[0]
+    assert some.attack.trials == 20
+    assert intersection(attacked, [], table, None, n) == []
+
+
+def test_an_earlier_release_without_kept_columns_narrows_nothing():
+    table, released, knowledge = boxed([5, 5], [list("abcde"), list("abcde")])
+    attacked = read_attacked(released, np.arange(10), table, None, knowledge)
+    found = intersection(attacked, [Earlier(released.drop(columns="s"))], table, None, 10)[0]
+    assert found.attack.rate == pytest.approx(1 / 5)

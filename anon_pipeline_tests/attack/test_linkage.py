@@ -1,0 +1,138 @@
+"""The expected number of correct links is the analytic one, and draws, wrong cells and control people bear it out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from anon_pipeline.attack import linkage
+from anon_pipeline.attack.candidates import find_candidates
+from anon_pipeline.attack.released import Knowledge
+from anon_pipeline.attack.targets import read_attacked, with_wrong_cells
+from anon_pipeline_tests.attack.tables import KNOWLEDGE, QUASI, anonymized, people
+
+GRID = Knowledge(["x", "y"], sensitive=["s"], numeric=["x", "y", "s"])
+
+
+def grid(n: int = 600, seed: int = 0):
+    """People in disjoint boxes of different sizes, nobody equal to anyone."""
+    draw = np.random.default_rng(seed)
+    table = pd.DataFrame({"x": draw.permutation(n) + 0.5, "y": draw.permutation(n) * 1.0, "s": draw.permutation(n)})
+    edges = np.r_[0, np.sort(draw.choice(np.arange(5, n), 40, replace=False)), n]
+    box = np.searchsorted(edges, table.x, "right") - 1
+    released = pd.DataFrame({"x": [f"[{edges[b]}, {edges[b + 1]}[" for b in box], "y": [f"[0, {n}]"] * n, "s": table.s})
+    return table, released, len(np.unique(box))
+
+
+def test_with_disjoint_boxes_the_expected_links_are_the_marketer_risk():
+    table, released, groups = grid()
+    attacked = read_attacked(released, np.arange(600), table, None, GRID)
+    complete = linkage.linkage(attacked, 600)[0]
+    assert complete.attack.rate == pytest.approx(groups / 600)
+    assert complete.details["own_record"] == pytest.approx(groups / 600)
+    assert complete.details["marketer_risk"] == pytest.approx(groups / 600)
+    assert complete.details["expected_links"] == pytest.approx(groups)
+    assert complete.details["own_group_is_best"] == 1
+    assert complete.control is None
+
+
+def test_without_knowing_who_is_behind_a_row_the_expectation_is_the_same_where_kept_values_are_anyones():
+    table, released, groups = grid()
+    attacked = read_attacked(released, None, table, None, GRID)
+    assert linkage.linkage(attacked, 600)[0].attack.rate == pytest.approx(groups / 600)
+
+
+def test_links_that_are_drawn_agree_with_those_expected():
+    table = people(1500, 1)
+    released, classes, origin = anonymized(table)
+    found = linkage.linkage(read_attacked(released, origin, table, None, KNOWLEDGE, classes), 1500)
+    for one in found:
+        expected, drawn = one.details["expected_links_of_targets"], one.details["drawn_links_of_targets"]
+        assert abs(drawn - expected) < 4 * np.sqrt(expected)
+
+
+def test_an_anonymized_person_is_found_about_as_often_as_groups_per_person():
+    table = people(2000, 1)
+    released, classes, origin = anonymized(table)
+    attacked = read_attacked(released, origin, table, people(500, 2), KNOWLEDGE, classes)
+    complete = next(one for one in linkage.linkage(attacked, 2000) if "own_record" in one.details)
+    risk = len(released.drop_duplicates([*QUASI])) / 2000
+    assert 0.6 * risk < complete.details["own_record"] <= risk * 1.01
+    assert complete.details["alone"] == 0
+    assert complete.control.rate < 0.002
+
+
+def test_raw_people_are_linked_and_control_people_are_not():
+    table = people(2000, 1)
+    origin = np.random.default_rng(0).permutation(2000)
+    attacked = read_attacked(table.iloc[origin], origin, table, people(500, 2), KNOWLEDGE)
+    found = {one.name: one for one in linkage.linkage(attacked, 400)}
+    assert found["linkage, all quasi-identifiers"].attack.rate > 0.98
+    assert found["linkage, all quasi-identifiers"].leak.low > 0.97
+    assert found["linkage, all quasi-identifiers"].control.rate < 0.01
+    two, wrong = found["linkage, 2 quasi-identifiers"], found["linkage, all quasi-identifiers, 10% wrong"]
+    assert 0.5 < two.attack.rate < 0.97
+    assert 0.5 < wrong.attack.rate < 0.97
+    assert found["linkage, all quasi-identifiers, 5% wrong"].attack.rate > wrong.attack.rate
+
+
+def test_a_double_counts_as_the_person_for_members_and_control_people_alike():
+    table = pd.DataFrame({"x": [1, 1, 1, 2], "s": ["a", "a", "b", "c"]})
+    knowledge = Knowledge(["x"], ["s"], numeric=["x"])
+    control = pd.DataFrame({"x": [1, 2, 3], "s": ["a", "b", "c"]})
+    attacked = read_attacked(table, np.arange(4), table, control, knowledge)
+    links = linkage.linkage(attacked, 10)[0]
+    assert links.attack.rate == pytest.approx((2 / 3 + 2 / 3 + 1 / 3 + 1) / 4)
+    assert links.control.rate == pytest.approx((2 / 3 + 0 + 0) / 3)
+    assert links.baseline.rate == pytest.approx((2 + 2 + 1 + 1) / 16)
+
+
+def test_cells_are_wrong_as_often_as_they_should_be():
+    table = people(3000, 1)
+    attacked = read_attacked(table, None, table, None, KNOWLEDGE)
+    believed = with_wrong_cells(attacked.members, attacked.release.domains, 0.1, 0)
+    distinct = [domain.shares for domain in attacked.release.domains]
+    expected = [0.1 * (1 - (shares**2).sum()) for shares in distinct]  # a draw may be right by chance
+    np.testing.assert_allclose((believed != attacked.members.codes).mean(axis=0), expected, atol=0.015)
+
+
+def test_the_most_identifying_columns_come_first():
+    codes = np.stack([np.zeros(100), np.arange(100) % 2, np.arange(100) // 2, np.arange(100) // 10], axis=1)
+    assert linkage.most_identifying(codes.astype(np.int64)) == [2, 1, 0, 3]
+
+
+def test_the_source_order_is_found_even_where_people_were_left_out():
+    table = people(400, 1)
+    kept = np.flatnonzero(np.random.default_rng(1).random(400) < 0.9)
+    released = anonymized(table)[0].sort_index()
+    shuffled, _, origin = anonymized(table)
+    in_order = shuffled.iloc[np.argsort(origin)].reset_index(drop=True).iloc[kept]
+    whole, within = linkage.row_order(read_attacked(in_order, kept, table, None, KNOWLEDGE))
+    assert (whole.attack.rate, whole.verdict, whole.details["neighbours_in_source_order"]) == (1, "leak", 1)
+    assert (within.attack.rate, within.verdict) == (1, "leak")
+    for one in linkage.row_order(read_attacked(released, origin, table, None, KNOWLEDGE)):
+        assert one.verdict != "leak"
+        assert one.leak.low <= 0 <= one.leak.high
+
+
+def test_the_order_within_groups_is_found_where_groups_are_sorted():
+    table = people(400, 1)
+    shuffled, _, origin = anonymized(table)
+    order = np.lexsort((origin, *[shuffled[name].astype(str) for name in QUASI]))
+    by_group = read_attacked(shuffled.iloc[order], origin[order], table, None, KNOWLEDGE)
+    whole, within = linkage.row_order(by_group)
+    assert whole.attack.rate < 0.1
+    assert within.attack.rate == 1
+    assert within.verdict == "leak"
+
+
+def test_what_is_looked_up_and_what_is_compared_agree():
+    table = people(300, 1).drop(columns=["joined"])
+    knowledge = Knowledge(["age", "city", "sex", "member"], ["ill"], numeric=["age"])
+    attacked = read_attacked(table, None, table, None, knowledge)
+    looked_up = find_candidates(attacked.release, attacked.members.codes)
+    as_ranges = table.astype({"age": str})
+    as_ranges["age"] = "[" + as_ranges["age"] + ", " + as_ranges["age"] + "]"
+    compared = read_attacked(as_ranges, None, table, None, knowledge)
+    assert (find_candidates(compared.release, compared.members.codes).records() == looked_up.records()).all()

@@ -1,0 +1,257 @@
+"""A model that remembers gives features away, one that has only learnt does not; known answers on small tables."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from anon_pipeline.attack import model_inference as attacks
+from anon_pipeline.attack import rates
+from anon_pipeline.errors import InputError
+
+FEATURES = ["age", "city", "street", "illness"]
+
+
+def some_people(n: int, seed: int = 0) -> pd.DataFrame:
+    """Nothing tells anything about anything, so that only memory can."""
+    random = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": random.integers(20, 80, n),
+            "city": random.choice(["Ulm", "Bonn", "Rome"], n, p=[0.5, 0.3, 0.2]),
+            "street": random.integers(0, 30, n),
+            "illness": random.choice(["none", "flu", "mumps", "measles"], n, p=[0.4, 0.2, 0.2, 0.2]),
+            "paid": random.choice(["yes", "no"], n),
+            "sum": random.normal(size=n) * 100,
+        }
+    )
+
+
+def encoded(estimator: Any) -> Any:
+    return make_pipeline(OneHotEncoder(handle_unknown="ignore", sparse_output=False), estimator)
+
+
+def attacked(model: Any, target: str, n: int = 1200, **more: Any) -> tuple[Any, pd.DataFrame, Any]:
+    people = some_people(n)
+    member = np.arange(n) < n // 2
+    model.fit(people.loc[member, FEATURES], people.loc[member, target])
+    return model, people, member
+
+
+# ---------------------------------------------------------------------------------------------- attribute inference
+
+
+class LabelsOnly(DecisionTreeClassifier):  # type: ignore[misc]
+    @property
+    def predict_proba(self) -> Any:
+        raise AttributeError("labels only")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "target"),
+    [
+        (DecisionTreeClassifier(random_state=0), "paid"),
+        (LabelsOnly(random_state=0), "paid"),
+        (DecisionTreeRegressor(random_state=0), "sum"),
+    ],
+)
+def test_a_model_that_knows_its_people_by_heart_gives_an_illness_away(estimator: Any, target: str) -> None:
+    model, people, member = attacked(encoded(estimator), target)
+    (found,) = attacks.attribute_inference(model, people, member, target, FEATURES, attributes=["illness"])
+    assert found.verdict == rates.LEAK
+    assert found.leak is not None and found.leak.low > 0.03
+    assert found.control is not None and found.attack.low > found.control.high
+    assert found.knowledge.columns == ("age", "city", "street", target)
+    assert "It remembers people it was trained on." in found.sentence
+
+
+def test_a_model_that_has_learnt_nothing_gives_nothing_away() -> None:
+    for estimator, target in (
+        (DecisionTreeClassifier(max_depth=1), "paid"),
+        (HistGradientBoostingRegressor(max_iter=2), "sum"),
+    ):
+        model, people, member = attacked(encoded(estimator), target)
+        for found in attacks.attribute_inference(model, people, member, target, FEATURES):
+            assert found.verdict != rates.LEAK
+            assert found.leak is not None and found.leak.low <= 0 <= found.leak.high
+
+
+def test_what_is_true_of_everybody_is_no_leak() -> None:
+    leaks = 0
+    for seed in range(8):
+        people = some_people(1200, seed)
+        people["paid"] = np.where(people["illness"] == "none", "no", "yes")
+        member = np.arange(1200) < 600
+        model = encoded(DecisionTreeClassifier(max_depth=3))
+        model.fit(people.loc[member, FEATURES], people.loc[member, "paid"])
+        (found,) = attacks.attribute_inference(model, people, member, "paid", FEATURES, attributes=["illness"])
+        assert found.attack.rate > found.baseline.rate + 0.1
+        leaks += found.verdict != rates.NO_LEAK
+    assert leaks <= 1
+
+
+class ByIllness:
+    """Answers from a table: P(yes) by illness."""
+
+    def __init__(self, yes: dict[str, float]) -> None:
+        self.classes_, self.yes = np.array(["no", "yes"]), yes
+
+    def predict_proba(self, rows: pd.DataFrame) -> Any:
+        p = rows["illness"].map(self.yes).to_numpy()
+        return np.column_stack([1 - p, p])
+
+
+def test_a_guess_is_the_prior_times_the_fit() -> None:
+    people = pd.DataFrame({"illness": ["none"] * 6 + ["flu"] * 3 + ["mumps"], "paid": ["yes"] * 5 + ["no"] * 5})
+    member = np.array([True, False] * 5)
+    # yes: .6 * .2 = .12 for none, .3 * .5 = .15 for flu, .1 * .9 = .09 for mumps; no: .48 for none.
+    model = ByIllness({"none": 0.2, "flu": 0.5, "mumps": 0.9})
+    (found,) = attacks.attribute_inference(model, people, member, "paid", ["illness"])
+    assert found.attack == rates.measured([0, 0, 0, 0, 0])  # yes, yes, yes with none; no with flu, no with flu
+    assert found.control == rates.measured([0, 0, 1, 0, 0])  # the sixth has none, and no
+    assert found.baseline == rates.measured([1, 1, 1, 0, 0])
+
+
+def test_equal_scores_are_decided_for_the_frequent() -> None:
+    people = pd.DataFrame({"illness": ["flu", "none", "none", "flu", "none"], "paid": ["yes"] * 5})
+    model = ByIllness({"none": 0.5, "flu": 0.75})  # .6 * .5 = .4 * .75
+    (found,) = attacks.attribute_inference(model, people, np.array([1, 1, 1, 0, 0], bool), "paid", ["illness"])
+    assert found.attack.rate == found.baseline.rate == pytest.approx(2 / 3)
+
+
+# ------------------------------------------------------------------------------------------------------- candidates
+
+
+def test_texts_are_tried_by_frequency_and_a_missing_one_is_a_text() -> None:
+    found = attacks.candidates(pd.Series(["b", "a", None, "a", None, "a"]))
+    assert found.values.tolist() == ["a", None, "b"]
+    assert np.exp(found.log_prior).tolist() == pytest.approx([3 / 6, 2 / 6, 1 / 6])
+    assert found.code.tolist() == [2, 0, 1, 0, 1, 0]
+
+
+def test_rare_texts_are_not_tried() -> None:
+    found = attacks.candidates(pd.Series([f"t{i:02}" for i in range(35)] + ["t34"]))
+    assert len(found.values) == attacks.MOST_TEXTS
+    assert found.values.iloc[0] == "t34"
+    assert (found.code == -1).sum() == 5
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float64", "Int64", "datetime64[ns]"])
+def test_numbers_are_tried_by_quantile_group_with_their_type(dtype: str) -> None:
+    column = pd.Series(np.arange(100)).sample(frac=1, random_state=1).astype(dtype)  # type: ignore[call-overload]
+    found = attacks.candidates(column)
+    assert len(found.values) == attacks.MOST_GROUPS
+    assert found.values.dtype == column.dtype
+    assert (np.bincount(found.code) == 10).all()
+    lowest = found.values.sort_values().iloc[0]
+    assert lowest == column.sort_values().iloc[4]  # the lower median of ten
+
+
+def test_a_value_that_most_people_have_is_a_group_of_its_own() -> None:
+    found = attacks.candidates(pd.Series([0.0] * 92 + list(range(1, 8)) + [np.nan]))
+    assert found.values.iloc[0] == 0
+    assert (found.code[:92] == 0).all()
+    assert found.code[-1] not in found.code[:-1]
+    assert np.isnan(found.values.iloc[found.code[-1]])
+
+
+def test_categories_and_flags_keep_their_type() -> None:
+    for column in (pd.Series(["a", "b", "a"], dtype="category"), pd.Series([True, False, True])):
+        found = attacks.candidates(column)
+        assert found.values.dtype == column.dtype
+        assert found.code.tolist() == [0, 1, 0]
+
+
+# -------------------------------------------------------------------------------------------------------- inversion
+
+
+def test_a_label_that_stands_for_few_people_is_inverted() -> None:
+    # Each label is a person of whom the model has seen other pictures than the control group shows.
+    random = np.random.default_rng(0)
+    features = [f"pixel{i}" for i in range(8)]
+    faces = random.integers(0, 2, (2, 10, 8))
+    who, member = random.permutation(np.tile(np.arange(10), 120)), np.arange(1200) < 600
+    shown = np.where(random.random((1200, 8)) < 0.05, 1, 0) ^ faces[np.where(member, 0, 1), who]
+    people = pd.DataFrame(shown, columns=features).assign(who=[f"person{one}" for one in who])
+    model = DecisionTreeClassifier(random_state=0, min_samples_leaf=10).fit(
+        people.loc[member, features], people.loc[member, "who"]
+    )
+    found = attacks.model_inversion(model, people, member, "who", features)
+    assert found.verdict == rates.LEAK
+    assert found.control is not None and found.attack.rate > found.control.rate + 0.1
+    near = found.details["nearness"]
+    assert near["low"] > 0.6
+    assert found.details["labels"] == 10
+
+
+def test_labels_that_stand_for_everybody_are_not_inverted() -> None:
+    for target in ("paid", "sum"):
+        estimator = DecisionTreeClassifier(max_depth=2) if target == "paid" else DecisionTreeRegressor(max_depth=2)
+        model, people, member = attacked(encoded(estimator), target)
+        found = attacks.model_inversion(model, people, member, target, FEATURES)
+        near = found.details["nearness"]
+        assert found.verdict != rates.LEAK
+        assert near["low"] <= 0.5 <= near["high"]
+        assert found.details["labels"] == (2 if target == "paid" else 5)
+
+
+def test_a_reconstruction_is_the_likeliest_person_of_its_label() -> None:
+    people = pd.DataFrame({"illness": ["none"] * 6 + ["flu"] * 3 + ["mumps"], "paid": ["yes"] * 5 + ["no"] * 5})
+    tried = {"illness": attacks.candidates(people["illness"])}
+    model = ByIllness({"none": 0.2, "flu": 0.5, "mumps": 0.9})
+    fit = attacks.log_fit(model, people[["illness"]], people["paid"])
+    found = attacks._reconstruct(tried, pd.Series(["yes", "no"]), fit)
+    assert tried["illness"].values.iloc[found[0]].tolist() == ["flu", "none"]
+
+
+# ------------------------------------------------------------------------------------------------ habits of the house
+
+
+def test_findings_are_plain_data_without_people() -> None:
+    model, people, member = attacked(encoded(DecisionTreeClassifier(random_state=0)), "paid", n=200)
+    found = [
+        *attacks.attribute_inference(model, people, member, "paid", FEATURES, name="the tree"),
+        attacks.model_inversion(model, people, member, "paid", FEATURES, name="the tree"),
+    ]
+    assert len(found) == 5
+    for one in found:
+        text = json.dumps(one.to_json(), allow_nan=False)
+        assert one.sentence.startswith("the tree: asking it, an attacker can ")
+        assert not any(value in text for value in ("Ulm", "Bonn", "Rome", "flu", "mumps", "measles"))
+
+
+def test_the_same_question_gets_the_same_answer_and_nothing_is_changed() -> None:
+    model, people, member = attacked(encoded(DecisionTreeClassifier(random_state=0)), "paid", n=200)
+    before = people.copy()
+    first, again = (attacks.attribute_inference(model, people, member, "paid", FEATURES) for _ in range(2))
+    assert first == again
+    pd.testing.assert_frame_equal(people, before)
+
+
+def test_each_attribute_is_guessed_with_all_the_others_known() -> None:
+    model, people, member = attacked(encoded(DecisionTreeClassifier(random_state=0)), "paid", n=400)
+    together = attacks.attribute_inference(model, people, member, "paid", FEATURES)
+    for attribute, found in zip(FEATURES, together, strict=True):
+        assert attacks.attribute_inference(model, people, member, "paid", FEATURES, attributes=[attribute]) == [found]
+
+
+def test_an_attribute_that_is_not_there_is_told() -> None:
+    model, people, member = attacked(encoded(DecisionTreeClassifier(random_state=0)), "paid", n=200)
+    for attribute in ("shoe", "sum", "paid"):
+        with pytest.raises(InputError, match=f"{attribute} is no feature"):
+            attacks.attribute_inference(model, people, member, "paid", FEATURES, attributes=[attribute])
+
+
+def test_without_control_people_nothing_is_claimed() -> None:
+    model, people, _ = attacked(encoded(DecisionTreeClassifier(random_state=0)), "paid", n=200)
+    found = attacks.attribute_inference(model, people, np.ones(200, bool), "paid", FEATURES, attributes=["illness"])
+    assert found[0].control is None and found[0].leak is None
+    assert found[0].verdict in (rates.NO_CONTROL, rates.TOO_WEAK)

@@ -1,0 +1,148 @@
+"""Intervals against published values, and what a leak may look like."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anon_pipeline.attack.rates import (
+    LEAK,
+    NO_CONTROL,
+    NO_LEAK,
+    NOTHING,
+    TOO_WEAK,
+    Known,
+    Rate,
+    clopper_pearson,
+    difference,
+    finding,
+    known,
+    leak_of,
+    measured,
+    percent,
+    quantiles,
+    wilson,
+)
+from anon_pipeline.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("interval", "successes", "trials", "low", "high"),
+    [  # R. G. Newcombe, Statistics in Medicine 17 (1998), 857-872, table I: methods 3 and 5
+        (wilson, 81, 263, 0.2553, 0.3662),
+        (wilson, 15, 148, 0.0624, 0.1605),
+        (wilson, 0, 20, 0.0, 0.1611),
+        (wilson, 1, 29, 0.0061, 0.1718),
+        (clopper_pearson, 81, 263, 0.2527, 0.3676),
+        (clopper_pearson, 15, 148, 0.0578, 0.1617),
+        (clopper_pearson, 0, 20, 0.0, 0.1684),
+        (clopper_pearson, 1, 29, 0.0009, 0.1776),
+    ],
+)
+def test_intervals_are_the_published_ones(interval, successes, trials, low, high):
+    found = interval(successes, trials)
+    assert found.rate == successes / trials
+    assert found.low == pytest.approx(low, abs=5e-5)
+    assert found.high == pytest.approx(high, abs=5e-5)
+
+
+def test_the_difference_of_two_rates_is_newcombes_method_10():
+    # 56/70 - 48/80, R. G. Newcombe, Statistics in Medicine 17 (1998), 873-890, table II
+    gap, low, high = difference(wilson(56, 70), wilson(48, 80))
+    assert (round(gap, 4), round(low, 4), round(high, 4)) == (0.2, 0.0524, 0.3339)
+
+
+def test_a_rate_of_nothing_is_unknown():
+    assert wilson(0, 0) == clopper_pearson(0, 0) == measured([]) == Rate(0.0, 0, 0.0, 0.0, 1.0)
+    with pytest.raises(InputError, match="successes"):
+        wilson(3, 2)
+
+
+rates = st.integers(1, 5000).flatmap(lambda n: st.integers(0, n).map(lambda s: wilson(s, n)))
+
+
+@given(rates, rates)
+def test_a_leak_lies_in_its_interval_and_is_the_share_of_what_was_left(attack, control):
+    leak = leak_of(attack, control)
+    if control.rate == 1:
+        assert leak is None
+        return
+    assert leak is not None
+    assert -1 <= leak.low <= leak.leak <= leak.high <= 1
+    assert leak.leak == pytest.approx(max(-1, (attack.rate - control.rate) / (1 - control.rate)))
+
+
+@given(rates, rates)
+def test_more_success_is_never_less_leak(attack, control):
+    if attack.successes < attack.trials and control.rate < 1:
+        more = leak_of(wilson(attack.successes + 1, attack.trials), control)
+        less = leak_of(attack, control)
+        assert less is not None
+        assert more is not None
+        assert less.low <= more.low + 1e-9
+        assert less.high <= more.high + 1e-9
+
+
+@pytest.mark.parametrize(("attack", "control"), [(0.1, 0.1), (0.3, 0.1), (0.9, 0.8), (0.5, 0.02), (0.99, 0.3)])
+def test_the_leaks_interval_covers_the_truth_in_95_of_100_samples(attack, control):
+    draw = np.random.default_rng(0)
+    pairs = zip(draw.binomial(400, attack, 1500), draw.binomial(400, control, 1500), strict=True)
+    truth = (attack - control) / (1 - control)
+    covered = []
+    for hits, others in pairs:
+        leak = leak_of(wilson(hits, 400), wilson(others, 400))
+        assert leak is not None
+        covered.append(leak.low <= truth <= leak.high)
+    assert 0.93 <= np.mean(covered) <= 0.985
+
+
+def test_only_an_attack_that_beats_the_blind_guess_tells_anything():
+    def verdict(attack, control, baseline):
+        return finding("x", "inference", Known(("age",)), "guesses it", attack, control, baseline).verdict
+
+    assert verdict(wilson(90, 100), wilson(50, 100), known(0.4)) == LEAK
+    assert verdict(wilson(90, 100), wilson(88, 100), known(0.4)) == NO_LEAK
+    assert verdict(wilson(45, 100), wilson(10, 100), known(0.4)) == TOO_WEAK
+    assert verdict(wilson(90, 100), None, known(0.4)) == NO_CONTROL
+    assert verdict(wilson(45, 100), None, known(0.4)) == TOO_WEAK
+    assert verdict(wilson(0, 0), wilson(50, 100), known(0.4)) == NOTHING
+
+
+def test_a_finding_says_it_in_words_and_json():
+    known_columns = Known(("age", "city"), 0.05)
+    details = {
+        "nan": math.nan,
+        "array": np.array([1, 2]),
+        "one": np.float64(2),
+        "rate": wilson(1, 2),
+        "inf": [math.inf],
+    }
+    one = finding("x", "linkability", known_columns, "hits", wilson(90, 100), wilson(5, 10), known(0.1), details)
+    assert one.sentence == (
+        "Knowing age, city (5 % of it wrong), an attacker hits in 90 % of the cases (82.6 % to 94.5 %), against 50 % "
+        "(23.7 % to 76.3 %) for people not in it; blind guessing gives 10 %. The release itself gives away 80 % "
+        "(49.5 % to 90.3 %)."
+    )
+    told = json.loads(json.dumps(one.to_json(), allow_nan=False))
+    assert told["details"]["nan"] is None
+    assert told["details"]["array"] == [1, 2]
+    assert told["details"]["inf"] == [None]
+    assert told["details"]["rate"]["trials"] == 2
+    assert told["knowledge"] == {"columns": ["age", "city"], "wrong": 0.05}
+
+
+def test_shares_are_written_with_the_digits_they_need():
+    assert [percent(x) for x in (0, 1, 0.5, 0.123, 0.0421, 0.00123, -0.2)] == [
+        "0 %", "100 %", "50 %", "12.3 %", "4.21 %", "0.123 %", "-20 %",
+    ]  # fmt: skip
+
+
+def test_quantiles_can_be_weighted():
+    assert quantiles([1, 2, 3, 4, 100], [0, 0, 1, 1, 0])["median"] == 3
+    assert quantiles([1, 2, 3])["max"] == 3
+    assert quantiles([]) is None
