@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help release test lint types fast ui bench bench-large bench-attacks lock clean
+.PHONY: help release test lint types fast ui spark bench bench-large bench-attacks lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -41,11 +41,15 @@ bench-large: .venv/dev ## 1, 10 and 100 million people, and Spark at 10 million 
 bench-attacks: .venv/runtime ## What attacks find in several releases of Adult
 	$(BIN)/python -m benchmarks.attacks
 
+spark: .venv/spark ## Install with the Spark engine (needs a Java 17 runtime)
+
 lock: ## Pin the requirements anew (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--no-strip-extras -q --extra build pyproject.toml -o requirements/runtime.txt
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
-		--no-strip-extras -q --extra build --extra dev -c requirements/runtime.txt pyproject.toml -o requirements/dev.txt
+		--no-strip-extras -q --extra build --extra spark -c requirements/runtime.txt pyproject.toml -o requirements/spark.txt
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+		--no-strip-extras -q --extra build --extra dev -c requirements/spark.txt pyproject.toml -o requirements/dev.txt
 
 clean: ## Remove the virtual environment and caches (releases and the private zone stay)
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
@@ -59,7 +63,12 @@ clean: ## Remove the virtual environment and caches (releases and the private zo
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
 	@touch $@
 
+.venv/spark: .venv/bin/python requirements/spark.txt pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/spark.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch $@ .venv/runtime
+
 .venv/dev: .venv/bin/python requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
-	@touch $@ .venv/runtime
+	@touch $@ .venv/runtime .venv/spark

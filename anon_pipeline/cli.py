@@ -120,6 +120,49 @@ def verify(
 
 
 @app.command()
+def attack(
+    table: Annotated[Path, typer.Argument(help="Any CSV or Parquet table, anonymized by any tool.")],
+    original: Annotated[Path, typer.Option(help="The raw people who are in it.")],
+    control: Annotated[
+        Path | None, typer.Option(help="Raw people like them who are not in it; without them no leak can be told.")
+    ] = None,
+    spec: Annotated[Path | None, typer.Option(help="Take the columns' roles from this spec.")] = None,
+    quasi_identifiers: Annotated[
+        str | None, typer.Option(help="Or name the columns an attacker may know: a,b,c.")
+    ] = None,
+    sensitive: Annotated[str | None, typer.Option(help="And those worth inferring: x,y.")] = None,
+    targets: Annotated[int, typer.Option(min=1, help="People of either kind who are attacked at most.")] = 2_000,
+    seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Attack a table: who in it is linked, singled out, inferred or recognised (exit 0, whatever is found)."""
+    from anon_pipeline.release import audit_report
+    from anon_pipeline.release.attack_table import Roles, attack_table
+
+    if (spec is None) == (quasi_identifiers is None) or (spec is not None and sensitive is not None):
+        raise InputError("name either --spec, or --quasi-identifiers and, where there are any, --sensitive")
+    roles = Roles(_names(quasi_identifiers), _names(sensitive)) if spec is None else Roles.of(ReleaseSpec.load(spec))
+    with tempfile.TemporaryDirectory() as scratch:
+        attacked = attack_table(table, original, control, roles, Path(scratch), targets, seed)
+    content = attacked.to_json()
+    if as_json:
+        _print_json(content)
+        return
+    shown = Table(title=f"{table.name}: {attacked.rows:,} rows", title_justify="left", box=None, pad_edge=False)
+    for heading in ("attack", "people in it", "others", "blind guess", "leak", "verdict"):
+        shown.add_column(heading, no_wrap=True)
+    for row in audit_report.table(content["findings"]):
+        shown.add_row(
+            *(Text(cell) for cell in (row.name, row.attack, row.control, row.baseline, row.leak, row.verdict))
+        )
+    Console(width=max(out.width, 200)).print(shown)  # a line per attack, however narrow the window
+    for finding in attacked.findings:
+        out.print(f"\n{finding.name}: {finding.sentence}", markup=False, highlight=False, soft_wrap=True)
+    for note in attacked.notes:
+        out.print(f"\n{note}", markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command()
 def profile(
     table: Annotated[Path, typer.Argument(help="Any CSV or Parquet table.")],
     out_file: Annotated[Path | None, typer.Option("--out", help="Write the proposed spec to this file.")] = None,

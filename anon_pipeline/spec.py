@@ -16,7 +16,16 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    ValidationError,
+    field_serializer,
+    field_validator,
+    model_validator,
+)
 
 from anon_pipeline.errors import InputError
 
@@ -61,13 +70,66 @@ class ColumnType(StrEnum):
     DATE = "date"
 
 
+#: Reads a masking step; imported when a spec has one.
+READ_STEP = "anon_pipeline.masking.catalog:read_step"
+
+
+class MaskingStep(Strict):
+    """One masking technique with its parameters; `anon_pipeline.masking` holds what they mean."""
+
+    technique: str
+
+
+def read_steps(value: Any) -> tuple[MaskingStep, ...]:
+    """The steps of a list as a spec writes it.
+
+    Raises
+    ------
+    ValueError
+        With one sentence per step that is none.
+    """
+    if not isinstance(value, list | tuple):
+        raise ValueError("is a list of steps, for example [{technique: round, to: 10}]")
+    module, _, attribute = READ_STEP.partition(":")
+    read = getattr(importlib.import_module(module), attribute) if value else Strict.model_validate
+    steps, problems = [], []
+    for number, one in enumerate(value):
+        try:
+            steps.append(read(one))
+        except ValidationError as error:
+            problems += _sentences(error, f"{number}")
+        except ValueError as error:
+            problems.append(f"{number}: {error}")
+    if problems:
+        raise ValueError("; ".join(problems))
+    return tuple(steps)
+
+
+class KeyPlace(Strict):
+    """Where a key lies: an environment variable, or a file of mode 0600 named relative to the spec."""
+
+    environment: str | None = None
+    file: str | None = None
+
+
 class Column(Strict):
-    """One column of the source."""
+    """One column of the source, or one that a masking step makes."""
 
     role: Role
     type: ColumnType | None = None  # taken from the source where absent
     grid: float | None = Field(default=None, gt=0, le=1e15)  # the step of shown numbers; from the data where absent
     why: str | None = None  # the reason for the role, for the report
+    steps: tuple[MaskingStep, ...] = ()  # masking, in order, before people are grouped
+    made: bool = False  # by a step; the source has no such column
+
+    @field_validator("steps", mode="plain")
+    @classmethod
+    def _read_steps(cls, value: Any) -> tuple[MaskingStep, ...]:
+        return read_steps(value)
+
+    @field_serializer("steps")
+    def _write_steps(self, steps: tuple[MaskingStep, ...]) -> list[dict[str, Any]]:
+        return [step.model_dump(mode="json", by_alias=True, exclude_none=True) for step in steps]
 
 
 class Source(Strict):
@@ -244,6 +306,8 @@ class ReleaseSpec(Strict):
     target: str
     columns: dict[str, Column]
     privacy: tuple[SerializeAsAny[Demand], ...]
+    steps: tuple[MaskingStep, ...] = ()  # masking of several columns together, after the columns' own
+    draws: KeyPlace | None = None  # the key that random masking draws under; from the seed alone where absent
     suppression: Suppression = Suppression()
     guide: Guide = Guide()
     grouping: Grouping = Grouping()
@@ -257,6 +321,15 @@ class ReleaseSpec(Strict):
     seed: int = Field(default=0, ge=0, lt=2**32)
 
     _folder: Path = Path(".")
+
+    @field_validator("steps", mode="plain")
+    @classmethod
+    def _read_steps(cls, value: Any) -> tuple[MaskingStep, ...]:
+        return read_steps(value)
+
+    @field_serializer("steps")
+    def _write_steps(self, steps: tuple[MaskingStep, ...]) -> list[dict[str, Any]]:
+        return [step.model_dump(mode="json", by_alias=True, exclude_none=True) for step in steps]
 
     @field_validator("privacy", mode="plain")
     @classmethod
@@ -302,6 +375,12 @@ class ReleaseSpec(Strict):
                     f"privacy.{demand.name}.column: {column!r} is no sensitive column; "
                     f"those are {', '.join(self.with_role(Role.SENSITIVE)) or 'none'}"
                 )
+        if self.columns[self.target].made:
+            raise ValueError("target: is made by a step; the target is a column of the source")
+        if self.masks and self.audit.control == "held_out":
+            raise ValueError("audit.control: held_out does not go with masking steps; leave it at twin")
+        if any(column.made for column in self.columns.values()) and not self.steps:
+            raise ValueError("columns: a column is said to be made, and there are no steps; list them under steps")
         asked = self.audit
         bounded = (asked.linkage, asked.singling_out, asked.membership_auc)
         if not asked.enabled and (asked.attribute_inference or any(one is not None for one in bounded)):
@@ -387,6 +466,27 @@ class ReleaseSpec(Strict):
     def with_role(self, *roles: Role) -> list[str]:
         """The columns of these roles, in the order of the spec."""
         return [name for name, column in self.columns.items() if column.role in roles]
+
+    @property
+    def masks(self) -> bool:
+        """Whether anything is done to the columns before people are grouped."""
+        return bool(self.steps) or any(column.steps for column in self.columns.values())
+
+    @property
+    def stored(self) -> list[str]:
+        """The columns that are read from the source: all but the excluded, unless a step needs one, and the made."""
+        used = {name for step in self.steps for name in getattr(step, "used", ())}
+        used |= {name for name, column in self.columns.items() if column.steps}
+        return [
+            name
+            for name, column in self.columns.items()
+            if not column.made and (column.role is not Role.EXCLUDE or name in used)
+        ]
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the spec, which files are named relative to."""
+        return self._folder
 
     @property
     def quasi_identifiers(self) -> list[str]:

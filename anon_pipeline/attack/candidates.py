@@ -64,7 +64,7 @@ def find_candidates(
 
     Parameters
     ----------
-    codes : the people's quasi-identifiers, shape (n, p)
+    codes : the people's quasi-identifiers, not negative, shape (n, p)
     columns : positions of the known quasi-identifiers, all if absent
     wrong : the share of known cells that the attacker takes to be wrong
     rule : "likeliest", or "fitting" for all units that agree with as many cells as any does
@@ -130,9 +130,7 @@ def _looked_up(release: Released, known: Sequence[int], boxes: IntArray, codes: 
         points = release.boxes[column].points()
         if points is None:
             return np.full(len(codes), -1)
-        # What nobody bears (-1) on both sides is not the same; no person has -2.
-        shown = points[boxes[:, place]]
-        columns.append(np.r_[np.where(shown < 0, -2, shown), codes[:, column]])
+        columns.append(np.r_[points[boxes[:, place]], codes[:, column]])
     key, _ = combined(columns)
     unit = np.full(int(key.max()) + 1, -1)
     unit[key[: len(boxes)]] = np.arange(len(boxes))

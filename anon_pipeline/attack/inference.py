@@ -306,7 +306,7 @@ def _mode_guess(
     number = len(candidates)
     guess, most = np.zeros(number, dtype=np.int64), np.zeros(number)
     person = np.repeat(np.arange(number), np.diff(votes.indptr))
-    order = np.lexsort((-votes.indices, -votes.data, person))
+    order = np.lexsort((votes.indices, -votes.data, person))
     first = order[np.unique(person[order], return_index=True)[1]]
     guess[person[first]], most[person[first]] = votes.indices[first], votes.data[first]
     return guess == truth[:number], most == candidates.records()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -133,6 +133,24 @@ class Engine(Protocol):
 
     def sample(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], size: int) -> Batch:
         """The `size` people of the smallest content hash, a row each, in the order of their hash; without a key."""
+
+    def frame(self, table: Path, types: Mapping[str, ColumnType]) -> pd.DataFrame:
+        """A table small enough for memory, a row per person, values coded as in a batch; ranges stay texts."""
+
+    def everybody(self, table: Path, most: int | None = None) -> pa.Table:
+        """A stored table in memory, a row per person; of a larger one the `most` first people, in no order."""
+
+    def rewrite(
+        self, table: Path, columns: Sequence[str], query: Callable[[dict[str, str], str], str], destination: Path
+    ) -> None:
+        """Write `columns` of a query over a stored table, equal people counted together.
+
+        `query` is given the table's columns with their types, the count of people among them, and the relation; it
+        keeps the count.
+        """
+
+    def hold_out(self, table: Path, spec: ReleaseSpec, hashes: IntArray, kept: Path, held_out: Path) -> None:
+        """Part a stored table in two: the people of these content hashes (ascending), and everybody else."""
 
     def batches(
         self,

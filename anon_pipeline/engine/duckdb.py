@@ -60,6 +60,9 @@ class DuckDBSession:
     def write(self, query: str, destination: Path) -> None:
         self.connection.execute(f"COPY ({query}) TO {literal(str(destination))} (FORMAT parquet, COMPRESSION snappy)")
 
+    def parsed(self, text: str, target: str) -> str:
+        return f"TRY_CAST({text} AS {target})"
+
     def coded_text(self, position: int, domain: Domain, value: str) -> tuple[str, str]:
         """By the ENUM that holds the domain's texts in their order: no join, and the fastest way there is."""
         if not len(domain.values):

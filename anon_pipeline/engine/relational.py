@@ -10,7 +10,7 @@ distinct). All that follows runs over these few rows; only reading the source an
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from decimal import Decimal
 from pathlib import Path
@@ -19,6 +19,8 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from anon_pipeline.engine import typed
 from anon_pipeline.engine.base import Batch, ClassCounts, ColumnFacts, SourceFacts
@@ -173,6 +175,59 @@ class SqlEngine(ABC):
         best = _smallest(parts, size)
         alone = _chosen(best, np.repeat(np.arange(len(best.hash)), best.people)[:size])
         return Batch(alone.features, alone.target, alone.hash, alone.key, np.ones(len(alone.hash), dtype=np.int64))
+
+    def frame(self, table: Path, types: Mapping[str, ColumnType]) -> pd.DataFrame:
+        with self._session() as session:
+            relation = session.parquet(table)
+            storage = session.storage(relation)
+            kinds = {name: ColumnType.CATEGORICAL if storage[name] == "VARCHAR" else types[name] for name in types}
+            names = [name for name in types if name in storage]
+            select = ", ".join(f"{typed.coded(name, kinds[name], storage[name])} AS {quoted(name)}" for name in names)
+            rows = session.arrow(f"SELECT {select} FROM {relation}")
+        columns = {name: rows.column(name).combine_chunks() for name in names}
+        return pd.DataFrame(
+            {
+                name: _texts(column) if kinds[name] is ColumnType.CATEGORICAL else _numbers(column)
+                for name, column in columns.items()
+            }
+        )
+
+    def everybody(self, table: Path, most: int | None = None) -> pa.Table:
+        with self._session() as session:
+            relation = session.parquet(table)
+            people = session.arrow(f"SELECT * FROM {relation}" + ("" if most is None else f" LIMIT {most}"))
+        if PEOPLE not in people.column_names:
+            return people
+        place = np.repeat(np.arange(len(people)), people.column(PEOPLE).to_numpy())
+        return people.drop_columns([PEOPLE]).take(pa.array(place if most is None else place[:most]))
+
+    def rewrite(
+        self, table: Path, columns: Sequence[str], query: Callable[[dict[str, str], str], str], destination: Path
+    ) -> None:
+        with self._session() as session:
+            relation = session.parquet(table)
+            storage = session.storage(relation)
+            if PEOPLE not in storage:
+                relation = f"(SELECT *, CAST(1 AS BIGINT) AS {quoted(PEOPLE)} FROM {relation}) AS people"
+            made = query({**storage, PEOPLE: "BIGINT"}, relation)
+            names = ", ".join(quoted(name) for name in columns)
+            session.write(
+                f"SELECT {names}, CAST(sum({quoted(PEOPLE)}) AS BIGINT) AS {quoted(PEOPLE)} FROM ({made}) AS made "
+                f"GROUP BY {names}",
+                destination,
+            )
+
+    def hold_out(self, table: Path, spec: ReleaseSpec, hashes: IntArray, kept: Path, held_out: Path) -> None:
+        with self._session() as session:
+            relation = session.parquet(table)
+            query = f"SELECT {', '.join(quoted(name) for name in session.storage(relation))} FROM {relation}"
+            schema = session.schema(query)
+            with pq.ParquetWriter(kept, schema) as inside, pq.ParquetWriter(held_out, schema) as outside:
+                for rows in session.stream(query):
+                    columns = [rows.column(name) for name in spec.released]
+                    chosen = pa.array(np.isin(sample_hash(row_hashes(columns, spec.released)), hashes))
+                    inside.write_batch(rows.filter(pc.invert(chosen)))
+                    outside.write_batch(rows.filter(chosen))
 
     def cells(self, domains: tuple[Domain, ...], key: IntArray, counts: IntArray, guidance: IntArray) -> Cells:
         # Packed as they are, keys in ascending order are codes in ascending order.

@@ -42,13 +42,13 @@ def opened(connection: duckdb.DuckDBPyConnection, spec: ReleaseSpec, scratch: Pa
             connection.execute(f"ATTACH {literal(str(path))} AS source_database (READ_ONLY)")
             connection.execute("USE source_database")
             query = str(spec.source.query).strip().rstrip(";")
-            _check_names(label, [row[0] for row in connection.execute(f"DESCRIBE ({query}\n)").fetchall()])
+            check_names(label, [row[0] for row in connection.execute(f"DESCRIBE ({query}\n)").fetchall()])
             yield OpenSource(f"({query}\n)", label)
         elif kind == "sqlite":
             converted = scratch / "sqlite.parquet"
             try:
                 _convert_sqlite(path, str(spec.source.query), converted, label)
-                yield OpenSource(f"read_parquet({literal(str(converted))})", label)
+                yield OpenSource(f"read_parquet({literal(str(converted))})", label, (converted,))
             finally:
                 converted.unlink(missing_ok=True)
         elif kind == "csv":
@@ -58,15 +58,15 @@ def opened(connection: duckdb.DuckDBPyConnection, spec: ReleaseSpec, scratch: Pa
             ).fetchall()
             if not head:
                 raise InputError(f"{label}: is empty; it has not even a header line")
-            _check_names(label, [str(name) for name in head[0] if name is not None])
+            check_names(label, [str(name) for name in head[0] if name is not None])
             yield OpenSource(f"read_csv({literal(str(path))}, header=true, {options})", label)
         else:
             files = sorted(path.rglob("*.parquet")) if kind == "folder" else [path]
             if not files:
                 raise InputError(f"{label}: the folder holds no .parquet file")
-            _check_names(label, pq.read_schema(files[0]).names)
+            check_names(label, pq.read_schema(files[0]).names)
             listed = ", ".join(literal(str(file)) for file in files)
-            yield OpenSource(f"read_parquet([{listed}], union_by_name=true)", label)
+            yield OpenSource(f"read_parquet([{listed}], union_by_name=true)", label, tuple(files))
     except duckdb.OutOfMemoryException:
         raise
     except (duckdb.Error, pa.ArrowException, sqlite3.Error, UnicodeDecodeError) as error:
@@ -96,7 +96,7 @@ def _csv_options(spec: ReleaseSpec) -> str:
     return ", ".join(options)
 
 
-def _check_names(label: str, names: list[str]) -> None:
+def check_names(label: str, names: list[str]) -> None:
     plain = [name.casefold() for name in names]
     twice = sorted({name for name in names if plain.count(name.casefold()) > 1})
     if twice:
@@ -111,7 +111,7 @@ def _convert_sqlite(path: Path, query: str, destination: Path, label: str) -> No
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
         cursor = database.execute(query)
         names = [column[0] for column in cursor.description or []]
-        _check_names(label, names)
+        check_names(label, names)
         schema = pa.schema([(name, pa.string()) for name in names])
         with pq.ParquetWriter(destination, schema) as writer:
             while rows := cursor.fetchmany(50_000):
@@ -164,14 +164,14 @@ def import_table(
         raise InputError(f"{path}: there is no such file")
     try:
         if path.is_file() and _kind_of_file(path) == "parquet":
-            _check_names(path.name, pq.read_schema(path).names)
+            check_names(path.name, pq.read_schema(path).names)
             return path
         if not path.is_file() or _kind_of_file(path) != "csv":
             raise InputError(f"{path}: is no CSV or Parquet file")
         head = connection.execute(f"FROM read_csv({literal(str(path))}, header=false, {EVERY_LINE}) LIMIT 1").fetchall()
         if not head:
             raise InputError(f"{path}: is empty; it has not even a header line")
-        _check_names(path.name, [str(name) for name in head[0] if name is not None])
+        check_names(path.name, [str(name) for name in head[0] if name is not None])
         source = OpenSource(f"read_csv({literal(str(path))}, header=true, {EVERY_LINE})", path.name)
         columns = [row[0] for row in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall()]
         select = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from anon_pipeline.engine.sql import literal, quoted
@@ -15,6 +16,8 @@ FLOATING = {"FLOAT", "DOUBLE", "UBIGINT", "HUGEINT", "UHUGEINT"}
 MOMENTS = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"}
 #: A number beyond this is no measurement of a person, and would overflow on the way.
 LARGEST = "1e18"
+#: A float holds every decimal of so many digits.
+EXACT_DIGITS = 15
 
 PLAIN = {"VARCHAR", "BOOLEAN", "UUID", "TIME", *WHOLE, *FLOATING, *MOMENTS}
 
@@ -28,13 +31,20 @@ class Reader(Protocol):
     def storage(self, relation: str) -> dict[str, str]:
         """The columns of a relation and their types, in DuckDB's words."""
 
+    def parsed(self, text: str, target: str) -> str:
+        """A text as a DOUBLE or a TIMESTAMP, missing where it is none; DuckDB's rules say what is one."""
+
 
 @dataclass(frozen=True)
 class OpenSource:
-    """A source as an engine sees it: a relation to select from, and the file to name in a sentence."""
+    """A source as an engine sees it: a relation to select from, and the file to name in a sentence.
+
+    `files` are the Parquet files that the relation reads, where it reads such.
+    """
 
     relation: str
     label: str
+    files: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,6 +74,8 @@ def coded(name: str, kind: ColumnType, storage: str, alias: str = "") -> str:
         if storage == "DATE":
             return f"CAST(({column} - DATE '1970-01-01') AS BIGINT)"
         return f"epoch_us(CAST({column} AS TIMESTAMP))"
+    if storage.startswith("DECIMAL") and int(storage.split("(")[1].split(",")[0]) > EXACT_DIGITS:
+        column = f"CAST({column} AS VARCHAR)"  # engines agree on the nearest float of a text, not of a long decimal
     return f"CAST({column} AS {'BIGINT' if is_whole(storage) else 'DOUBLE'})"
 
 
@@ -93,13 +105,17 @@ def typed_columns(reader: Reader, source: OpenSource, spec: ReleaseSpec) -> list
             f"columns: {source.label} has columns without a role: {', '.join(unnamed)}; "
             "give each a role (exclude leaves it out)"
         )
-    absent = [name for name in spec.columns if name not in storage]
+    absent = [name for name, column in spec.columns.items() if name not in storage and not column.made]
+    made = [name for name, column in spec.columns.items() if name in storage and column.made]
+    if made:
+        raise InputError(
+            f"columns: {source.label} has {', '.join(made)}, which a step is said to make; rename what the step makes"
+        )
     if absent:
         raise InputError(f"columns: {source.label} has no column {', '.join(absent)}; correct the name or remove it")
     typed = []
-    for name, column in spec.columns.items():
-        if column.role is Role.EXCLUDE:
-            continue
+    for name in spec.stored:
+        column = spec.columns[name]
         if storage[name] not in PLAIN and not storage[name].startswith(("DECIMAL", "ENUM")):
             raise InputError(f"columns.{name}: holds {storage[name].split('(')[0]} values; flatten or exclude it")
         typed.append(_typed(reader, source, name, storage[name], column, spec.source.missing))
@@ -189,23 +205,21 @@ def natural_type(storage: str) -> ColumnType:
 
 def detected(reader: Reader, source: OpenSource, value: str) -> ColumnType:
     """Text that is all numbers is numeric, unless a leading zero or the sheer length shows that it is a code."""
-    code = f"(TRY_CAST({value} AS DOUBLE) IS NULL OR regexp_matches(trim({value}), '^[+-]?(0[0-9]|[0-9]{{19}})'))"
+    code = f"({reader.parsed(value, 'DOUBLE')} IS NULL OR regexp_matches(trim({value}), '^[+-]?(0[0-9]|[0-9]{{19}})'))"
     query = f"SELECT count(*) FILTER (WHERE {value} IS NOT NULL AND {code}), count({value}) FROM {source.relation}"
     codes, known = reader.rows(query)[0]
     return ColumnType.NUMERIC if known and not codes else ColumnType.CATEGORICAL
 
 
 def _parsed(reader: Reader, source: OpenSource, name: str, value: str, target: str, plural: str) -> str:
-    bad = _count(
-        reader,
-        f"SELECT count(*) FROM {source.relation} WHERE {value} IS NOT NULL AND TRY_CAST({value} AS {target}) IS NULL",
-    )
+    parsed = reader.parsed(value, target)
+    bad = _count(reader, f"SELECT count(*) FROM {source.relation} WHERE {value} IS NOT NULL AND {parsed} IS NULL")
     if bad:
         raise InputError(
             f"columns.{name}: {bad} values are no {plural}; declare the column categorical, list its missing markers "
             "under source.missing, or correct them"
         )
-    return f"TRY_CAST({value} AS {target})"
+    return parsed
 
 
 def _check_people(reader: Reader, source: OpenSource, spec: ReleaseSpec, typed: list[TypedColumn]) -> None:

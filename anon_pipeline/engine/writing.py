@@ -22,7 +22,7 @@ def write_repeated(batches: Iterable[pa.RecordBatch], schema: pa.Schema, people:
     coded = pa.schema([pa.field(field.name, _coded(field.type)) for field in kept])
     # Without Arrow's own schema the file says "text", not "dictionary of text".
     with pq.ParquetWriter(destination, coded, compression="zstd", store_schema=False) as writer:
-        for batch in _in_groups(batches):
+        for batch in in_groups(batches):
             columns = [_dictionary(batch.column(field.name), field.type) for field in kept]
             counts = batch.column(people).to_numpy()
             ends = np.cumsum(counts)
@@ -36,7 +36,7 @@ def write_repeated(batches: Iterable[pa.RecordBatch], schema: pa.Schema, people:
                 writer.write_table(pa.table([column.take(place) for column in columns], schema=coded))
 
 
-def _in_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def in_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Batches joined until they stand for a row group or so; a file of many small groups is slow to read."""
     waiting: list[pa.RecordBatch] = []
     rows = 0

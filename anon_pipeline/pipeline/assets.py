@@ -21,6 +21,7 @@ from anon_pipeline.learning.guide import name_of, task_of, train
 from anon_pipeline.learning.utility import measure_utility
 from anon_pipeline.pipeline.audit import bound_names, build_audit
 from anon_pipeline.pipeline.checks import RAW_CHECKS, candidate_check_names, require_answers
+from anon_pipeline.pipeline.masking import build_masking, people_of, secrets_of
 from anon_pipeline.pipeline.progress import told
 from anon_pipeline.pipeline.runtime import Runtime, log
 from anon_pipeline.privacy.census import PEOPLE
@@ -58,6 +59,8 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
         "pool": spec.dataset,  # steps of one dataset go one after the other, whoever starts them
     }
 
+    ungrouped = people_of(spec)
+
     def key(name: str) -> dg.AssetKey:
         return dg.AssetKey([spec.dataset, name])
 
@@ -69,6 +72,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
     def raw_data(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "raw_data") as noted:
             facts: dict[str, Any] = {}
+            secrets_of(spec)  # a key that is missing is told before anything is read
             with runtime.stages(spec).store("raw_data", {}, facts) as folder:
                 stored = runtime.engine(spec).store_source(spec, folder / DATA)
                 held_out = 0
@@ -76,7 +80,8 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                     everybody, stored = stored, _hold_out(spec, runtime, folder, stored.types())
                     held_out = everybody.rows - stored.rows
                 facts |= {**stored.to_json(), "held_out": held_out}
-                _refuse_the_impossible(spec, runtime, folder, stored.types())
+                if not spec.masks:
+                    _refuse_the_impossible(spec, runtime, folder, stored.types())
             noted["people"] = stored.rows
             log.info("%s: %s people, %s columns", spec.dataset, f"{stored.rows:,}", len(stored.columns))
         return dg.MaterializeResult(
@@ -93,14 +98,14 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
 
     @dg.asset(
         **common,
-        deps=[key("raw_data")],
+        deps=[key(ungrouped)],
         kinds={"scikitlearn"},
         description="The model M that guides the grouping, fitted on the raw data (and once per fold). Private.",
     )
     def trained_model(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "trained_model") as noted:
             stages = runtime.stages(spec)
-            raw = stages.load("raw_data")
+            raw = stages.load(ungrouped)
             types = SourceFacts.from_json(raw.facts).types()
             people = runtime.engine(spec).sample(raw.folder / DATA, spec, types, spec.guide.sample)
             folds, guide = folds_of_sample(people.hash, spec.guide)
@@ -128,14 +133,14 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
 
     @dg.asset(
         **common,
-        deps=[key("raw_data"), key("trained_model")],
+        deps=[key(ungrouped), key("trained_model")],
         kinds={"scikitlearn", "duckdb"},
         description="What the model says of everyone, summed per distinct quasi-identifier tuple (cell). Private.",
     )
     def predictions(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "predictions") as noted:
             stages = runtime.stages(spec)
-            raw = stages.load("raw_data")
+            raw = stages.load(ungrouped)
             model = stages.load("trained_model", {"raw_data": raw})
             types = SourceFacts.from_json(raw.facts).types()
             trained = pickle.loads((model.folder / "model.pickle").read_bytes())  # our own file, in our own zone
@@ -163,7 +168,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
 
     @dg.asset(
         **common,
-        deps=[key("raw_data"), key("predictions")],
+        deps=[key(ungrouped), key("predictions")],
         kinds={"scikitlearn"},
         description="The decision tree that puts at least k people who look alike, also to the model, into a class. "
         "Private.",
@@ -171,7 +176,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
     def anonymizer_tree(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "anonymizer_tree") as noted:
             stages = runtime.stages(spec)
-            raw = stages.load("raw_data")
+            raw = stages.load(ungrouped)
             cells_stage = stages.load("predictions", {"raw_data": raw})
             cells = load_cells(cells_stage.folder)
             protected = protected_columns(spec)
@@ -194,14 +199,14 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
 
     @dg.asset(
         **common,
-        deps=[key("raw_data"), key("predictions"), key("anonymizer_tree")],
+        deps=[key(ungrouped), key("predictions"), key("anonymizer_tree")],
         kinds={"duckdb", "parquet"},
         description="The candidate: everyone as their class shows itself. Nobody reads it before its checks pass.",
     )
     def anonymized_table(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "anonymized_table") as noted:
             stages = runtime.stages(spec)
-            raw = stages.load("raw_data")
+            raw = stages.load(ungrouped)
             cells_stage = stages.load("predictions", {"raw_data": raw})
             tree_stage = stages.load("anonymizer_tree", {"predictions": cells_stage})
             tree, cells = AnonymizerTree.load(tree_stage.folder / "tree.json"), load_cells(cells_stage.folder)
@@ -228,7 +233,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             metadata={
                 "dagster/row_count": facts["released"],
                 "dagster/column_schema": _schema(spec, columns),
-                "dagster/column_lineage": _lineage(spec, key("raw_data")),
+                "dagster/column_lineage": _lineage(spec, key(ungrouped)),
                 "suppressed": suppressed,
                 **_size_metadata(manifest.class_sizes(tree.sizes_)),
             }
@@ -236,7 +241,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
 
     @dg.asset(
         **common,
-        deps=[key("raw_data"), key("anonymized_table")],
+        deps=[key(ungrouped), key("anonymized_table")],
         kinds={"scikitlearn", "mlflow"},
         description="Accuracy before and after, cross-validated: everything is fitted on training parts, and both "
         "models are scored on the same untouched raw rows.",
@@ -244,7 +249,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
     def utility(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "utility") as noted:
             stages = runtime.stages(spec)
-            raw = stages.load("raw_data")
+            raw = stages.load(ungrouped)
             types = SourceFacts.from_json(raw.facts).types()
             people = runtime.engine(spec).sample(raw.folder / DATA, spec, types, spec.utility.sample)
             frame = pd.concat([people.features, people.target], axis=1)
@@ -275,7 +280,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
         **common,
         deps=[
             key(name)
-            for name in ASSETS[:-1]
+            for name in (*dict.fromkeys(["raw_data", ungrouped]), *ASSETS[1:-1])
             if name != "trained_model" and (name != "attack_audit" or spec.audit.enabled)
         ],
         kinds={"parquet", "mlflow"},
@@ -284,13 +289,16 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
     def release(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "release") as noted:
             stages, engine = runtime.stages(spec), runtime.engine(spec)
-            raw = stages.load("raw_data")
+            raw = stages.load(ungrouped)
             cells_stage = stages.load("predictions", {"raw_data": raw})
             tree_stage = stages.load("anonymizer_tree", {"predictions": cells_stage})
             candidate = stages.load("anonymized_table", {"raw_data": raw, "anonymizer_tree": tree_stage})
             measured = stages.load("utility", {"raw_data": raw})
+            unmasked = stages.load("raw_data")
+            if spec.masks:
+                stages.load(ungrouped, {"raw_data": unmasked})
             answers = [
-                *require_answers(runtime, spec, "source_checks", {"raw_data": raw}, list(RAW_CHECKS)),
+                *require_answers(runtime, spec, "source_checks", {"raw_data": unmasked}, list(RAW_CHECKS)),
                 *require_answers(
                     runtime, spec, "candidate_checks", {"anonymized_table": candidate}, candidate_check_names(spec)
                 ),
@@ -300,7 +308,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 audited = stages.load("attack_audit", {"raw_data": raw, "anonymized_table": candidate})
                 answers += require_answers(runtime, spec, "audit_checks", {"attack_audit": audited}, bound_names(spec))
                 attacks = json.loads((audited.folder / "audit.json").read_text())
-            source = SourceFacts.from_json(raw.facts)
+            source = SourceFacts.from_json(unmasked.facts)
             released = engine.classes(candidate.folder / DATA, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
             classes = statistics_of(released)
             people_before = ClassStatistics(sizes=load_cells(cells_stage.folder).counts)
@@ -313,6 +321,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 "coarsened": cells_stage.facts["coarsened"],
                 "rows": {
                     "source": source.rows + raw.facts["held_out"],
+                    "sampled_out": source.rows - SourceFacts.from_json(raw.facts).rows,
                     "held_out": raw.facts["held_out"],
                     "released": candidate.facts["released"],
                     "suppressed": candidate.facts["suppressed"],
@@ -331,6 +340,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 },
                 "utility": measured.facts,
                 "audit": attacks,
+                "masking": raw.facts.get("masking"),
                 "checks": answers,
                 "runs": {"dagster": context.run.run_id, "mlflow": noted["mlflow_run"]},
             }
@@ -358,8 +368,8 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             },
         )
 
-    before = [raw_data, trained_model, predictions, anonymizer_tree, anonymized_table, utility]
-    return [*before, *build_audit(spec), release]
+    before = [raw_data, *build_masking(spec, common), trained_model, predictions, anonymizer_tree, anonymized_table]
+    return [*before, utility, *build_audit(spec), release]
 
 
 def _hold_out(spec: ReleaseSpec, runtime: Runtime, folder: Path, types: dict[str, ColumnType]) -> SourceFacts:

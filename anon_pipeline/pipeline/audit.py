@@ -14,6 +14,7 @@ from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.home import write_file
 from anon_pipeline.pipeline.checks import keep_answers, result_of
 from anon_pipeline.pipeline.expectations import Question, ask
+from anon_pipeline.pipeline.masking import people_of
 from anon_pipeline.pipeline.runtime import Runtime, log
 from anon_pipeline.release import ledger, manifest
 from anon_pipeline.release.audit import Bound, audit, bounds
@@ -41,7 +42,7 @@ def build_audit(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
         owners=[spec.owner or "team:data-stewards"],
         code_version=manifest.code_hash()[:12],
         pool=spec.dataset,
-        deps=[dg.AssetKey([spec.dataset, "raw_data"]), dg.AssetKey([spec.dataset, "anonymized_table"])],
+        deps=[dg.AssetKey([spec.dataset, people_of(spec)]), dg.AssetKey([spec.dataset, "anonymized_table"])],
         kinds={"scikitlearn", "mlflow"},
         check_specs=[
             dg.AssetCheckSpec(
@@ -55,7 +56,7 @@ def build_audit(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
     def attack_audit(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "attack_audit") as noted:
             stages, engine = runtime.stages(spec), runtime.engine(spec)
-            raw = stages.load("raw_data")
+            raw = stages.load(people_of(spec))
             candidate = stages.load("anonymized_table", {"raw_data": raw})
             types = SourceFacts.from_json(raw.facts).types()
             people = engine.sample(raw.folder / DATA, spec, types, spec.audit.sample)

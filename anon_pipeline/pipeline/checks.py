@@ -11,6 +11,7 @@ from anon_pipeline.engine.base import Engine, SourceFacts
 from anon_pipeline.errors import Refused
 from anon_pipeline.home import write_file
 from anon_pipeline.pipeline.expectations import Answer, Question, ask
+from anon_pipeline.pipeline.masking import people_of
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.privacy.judge import judge_release, name_of
@@ -42,7 +43,7 @@ def candidate_check_names(spec: ReleaseSpec) -> list[str]:
 def raw_questions(spec: ReleaseSpec, stored: SourceFacts) -> list[Question]:
     """What must hold of the stored source; `stored` was counted from its file."""
     named = pd.DataFrame([{"name": one.name, "type": one.type.value} for one in stored.columns])
-    expected = [name for name in spec.columns if spec.columns[name].role is not Role.EXCLUDE]
+    expected = spec.stored
     declared = {name: one.type.value for name, one in spec.columns.items() if one.type is not None}
     wrong = [one.name for one in stored.columns if declared.get(one.name, one.type.value) != one.type.value]
     target = next((one for one in stored.columns if one.name == spec.target), None)
@@ -248,7 +249,7 @@ def build_checks(spec: ReleaseSpec) -> list[dg.AssetChecksDefinition]:
     def candidate_checks(context: dg.AssetCheckExecutionContext, runtime: Runtime):
         with runtime.step(context, spec, "candidate_checks") as noted:
             stages = runtime.stages(spec)
-            raw = stages.load("raw_data")
+            raw = stages.load(people_of(spec))
             candidate = stages.load("anonymized_table", {"raw_data": raw})
             stored = SourceFacts.from_json(raw.facts)
             answers = ask(candidate_questions(spec, runtime.engine(spec), stored, raw, candidate))

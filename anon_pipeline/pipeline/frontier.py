@@ -14,6 +14,7 @@ import dagster as dg
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.home import remove_leftovers
 from anon_pipeline.learning.frontier import Price, Settings, price_list
+from anon_pipeline.pipeline.masking import people_of
 from anon_pipeline.pipeline.runtime import Runtime, log
 from anon_pipeline.release import manifest
 from anon_pipeline.release import price_list as shown
@@ -45,16 +46,16 @@ def build_frontier(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
         owners=[spec.owner or "team:data-stewards"],
         code_version=manifest.code_hash()[:12],
         pool=spec.dataset,
-        deps=[dg.AssetKey([spec.dataset, "raw_data"])],
+        deps=[dg.AssetKey([spec.dataset, people_of(spec)])],
         kinds={"scikitlearn"},
         description="The price list: what each setting under `frontier:` in the spec would cost and protect. "
-        f"{spec.dataset}_release does not make it: materialize it by its own button, after raw_data, or with "
+        f"{spec.dataset}_release does not make it: materialize it by its own button, after {people_of(spec)}, or with "
         f"`anon-pipeline sweep`.",
     )
     def frontier(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "frontier") as noted:
             stages = runtime.stages(spec)
-            raw = stages.load("raw_data")
+            raw = stages.load(people_of(spec))
             types = SourceFacts.from_json(raw.facts).types()
             prices = _measured(spec, runtime, raw.folder / DATA, types, settings, True)
             facts = {"settings": len(prices), "refused": sum(price.refused is not None for price in prices)}

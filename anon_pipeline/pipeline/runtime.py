@@ -11,6 +11,7 @@ import dagster as dg
 
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.engine.spark import SparkEngine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, out_of_space, write_file
 from anon_pipeline.pipeline.stages import Stages
@@ -18,6 +19,11 @@ from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import ReleaseSpec
 
 BAD_INPUT, REFUSED, INTERNAL = 2, 3, 1
+
+ENGINES: dict[str, type[DuckDBEngine] | type[SparkEngine]] = {
+    DuckDBEngine.name: DuckDBEngine,
+    SparkEngine.name: SparkEngine,
+}
 
 log = logging.getLogger("anon_pipeline")
 
@@ -33,10 +39,13 @@ class Runtime(dg.ConfigurableResource):
     def place(self) -> Home:
         return Home(Path(self.home)).prepare()
 
-    def engine(self) -> Engine:
-        if self.engine_name != "duckdb":
-            raise InputError(f"engine: {self.engine_name!r} is not available; use duckdb")
-        return DuckDBEngine(self.place().private_folder("spill"), self.memory_limit, self.threads)
+    def engine(self, spec: ReleaseSpec) -> Engine:
+        """The engine, with what the command line says, else the spec, of the machine's memory and threads."""
+        memory_limit = self.memory_limit or spec.engine.memory_limit
+        threads = self.threads or spec.engine.threads
+        if self.engine_name not in ENGINES:
+            raise InputError(f"engine: {self.engine_name!r} is not available; use {' or '.join(ENGINES)}")
+        return ENGINES[self.engine_name](self.place().private_folder("spill"), memory_limit, threads)
 
     def stages(self, spec: ReleaseSpec) -> Stages:
         return Stages(self.place(), spec)

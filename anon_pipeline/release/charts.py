@@ -42,13 +42,13 @@ def class_size_chart(groups: Sequence[Mapping[str, Any]], title: str = "People b
     for number, (label, people, _) in enumerate(rows):
         middle = number * pitch + pitch // 2
         share = f" · {percent(people / everybody)}" if people else ""
-        body.append(_text(label, "0", middle + 4))
+        body.append(text(label, "0", middle + 4))
         body.append(_bar(people, longest, middle - thickness // 2, thickness, "after", AFTER))
-        body.append(_text(f"{count(people)}{share}", _behind(people, longest), middle + 4))
+        body.append(text(f"{count(people)}{share}", _behind(people, longest), middle + 4))
     described = [
         f"classes of {label}: {count(people)} people in {count(classes)} classes" for label, people, classes in rows
     ]
-    return _svg(title, described, len(rows) * pitch, [_axis(0, len(rows) * pitch), *body])
+    return svg(title, described, len(rows) * pitch, [_axis(0, len(rows) * pitch), *body])
 
 
 def share_chart(shares: Mapping[str, float | None], title: str = "Share by column") -> str:
@@ -57,12 +57,12 @@ def share_chart(shares: Mapping[str, float | None], title: str = "Share by colum
     body = []
     for number, (label, share) in enumerate(shares.items()):
         y = number * pitch
-        body.append(_text(_short(label, 34), "0", y + top))
-        body.append(_text(percent(share), "100%", y + top, anchor="end"))
-        body.append(_rect("track", TRACK, "0", "100%", y + top + 8, thickness))
+        body.append(text(short(label, 34), "0", y + top))
+        body.append(text(percent(share), "100%", y + top, anchor="end"))
+        body.append(rect("track", TRACK, "0", "100%", y + top + 8, thickness))
         if known(share) and share:
-            body.append(_rect("after", AFTER, "0", f"{100 * min(max(share, 0.0), 1.0):.2f}%", y + top + 8, thickness))
-    return _svg(title, [f"{label}: {percent(share)}" for label, share in shares.items()], len(shares) * pitch, body)
+            body.append(rect("after", AFTER, "0", f"{100 * min(max(share, 0.0), 1.0):.2f}%", y + top + 8, thickness))
+    return svg(title, [f"{label}: {percent(share)}" for label, share in shares.items()], len(shares) * pitch, body)
 
 
 def before_after_chart(
@@ -76,22 +76,22 @@ def before_after_chart(
     longest = max((value for _, *pair in rows for value in pair if known(value)), default=0)
     head, pitch, thickness = 32, 44, 14
     body = [
-        _rect("before", BEFORE, f"{LABELS:g}%", "12", 4, 12),
-        _text("before", f"{LABELS + 5:g}%", 15),
-        _rect("after", AFTER, f"{LABELS + 25:g}%", "12", 4, 12),
-        _text("after", f"{LABELS + 30:g}%", 15),
+        rect("before", BEFORE, f"{LABELS:g}%", "12", 4, 12),
+        text("before", f"{LABELS + 5:g}%", 15),
+        rect("after", AFTER, f"{LABELS + 25:g}%", "12", 4, 12),
+        text("after", f"{LABELS + 30:g}%", 15),
     ]
     for number, (label, *pair) in enumerate(rows):
         middle = head + number * pitch + pitch // 2
-        body.append(_text(_short(size_label(label), 14), "0", middle + 4))
+        body.append(text(short(size_label(label), 14), "0", middle + 4))
         for value, kind, fill, y in zip(
             pair, ("before", "after"), (BEFORE, AFTER), (middle - 15, middle + 1), strict=True
         ):
             body.append(_bar(value, longest, y, thickness, kind, fill))
-            body.append(_text(count(value), _behind(value, longest), y + thickness - 3))
+            body.append(text(count(value), _behind(value, longest), y + thickness - 3))
     described = [f"{size_label(label)}: {count(first)} before, {count(then)} after" for label, first, then in rows]
     height = head + len(rows) * pitch
-    return _svg(title, described, height, [_axis(head, height), *body])
+    return svg(title, described, height, [_axis(head, height), *body])
 
 
 @dataclass(frozen=True)
@@ -130,27 +130,27 @@ def price_list_chart(
     head, pitch, thickness = 48, 56, 8
     body = []
     for number, panel in enumerate(panels):
-        body.append(_text(_short(panel.title, int(letters / len(panels))), f"{number * column:.2f}%", 15))
-        body.append(_text(_short(panel.note, int(letters / len(panels))), f"{number * column:.2f}%", 32))
+        body.append(text(short(panel.title, int(letters / len(panels))), f"{number * column:.2f}%", 15))
+        body.append(text(short(panel.note, int(letters / len(panels))), f"{number * column:.2f}%", 32))
     described = []
     for row, (label, refusal) in enumerate(zip(labels, refused, strict=True)):
         y = head + row * pitch
         body.append(_rule(y))
-        body.append(_text(_short(label, letters), "0", y + 17))
+        body.append(text(short(label, letters), "0", y + 17))
         if refusal is not None:
-            body.append(_text(_short(f"refused: {refusal}", letters), "0", y + 37))
+            body.append(text(short(f"refused: {refusal}", letters), "0", y + 37))
             described.append(f"{label}: refused, {refusal}")
             continue
         for number, panel in enumerate(panels):
             value, left = panel.values[row], number * column
             longest = max((one for one in panel.values if known(one)), default=0)
-            body.append(_text(panel.words[row], f"{left:.2f}%", y + 35))
+            body.append(text(panel.words[row], f"{left:.2f}%", y + 35))
             if known(value) and value > 0:
                 reach = BAR_OF_PANEL * column * value / longest
-                body.append(_rect("after", AFTER, f"{left:.2f}%", f"{reach:.2f}%", y + 41, thickness))
+                body.append(rect("after", AFTER, f"{left:.2f}%", f"{reach:.2f}%", y + 41, thickness))
         told = ", ".join(f"{panel.title} {panel.note} {panel.words[row]}".replace("  ", " ") for panel in panels)
         described.append(f"{label}: {told}")
-    return _svg(title, described, head + len(labels) * pitch, body, width)
+    return svg(title, described, head + len(labels) * pitch, body, width)
 
 
 def inline(picture: str) -> str:
@@ -207,18 +207,20 @@ def _reach(value: Any, longest: float) -> float:
 
 def _bar(value: Any, longest: float, y: int, thickness: int, kind: str, fill: str) -> str:
     reach = _reach(value, longest)
-    return _rect(kind, fill, f"{LABELS:g}%", f"{reach:.2f}%", y, thickness) if reach else ""
+    return rect(kind, fill, f"{LABELS:g}%", f"{reach:.2f}%", y, thickness) if reach else ""
 
 
 def _behind(value: Any, longest: float) -> str:
     return f"{LABELS + _reach(value, longest) + GAP:.2f}%"
 
 
-def _rect(kind: str, fill: str, x: str, width: str, y: int, height: int) -> str:
+def rect(kind: str, fill: str, x: str, width: str, y: int, height: int) -> str:
+    """A bar: `kind` is its class inside a page, `fill` its colour alone."""
     return f'<rect class="{kind}" fill="{fill}" x="{x}" y="{y}" width="{width}" height="{height}" rx="2"/>'
 
 
-def _text(words: str, x: str, y: int, anchor: str = "start") -> str:
+def text(words: str, x: str, y: int, anchor: str = "start") -> str:
+    """A line of words; y is its baseline."""
     none = ' class="none"' if words in ("0", NOT_MEASURED) else ""
     return f'<text{none} fill="{TEXT}" x="{x}" y="{y}" text-anchor="{anchor}">{_escape(words)}</text>'
 
@@ -234,7 +236,8 @@ def _rule(y: int) -> str:
     return f'<line class="axis" stroke="{TEXT}" stroke-opacity="0.5" x1="0" x2="100%" y1="{y}" y2="{y}"/>'
 
 
-def _svg(title: str, described: Iterable[str], height: int, body: Iterable[str], width: int = WIDTH) -> str:
+def svg(title: str, described: Iterable[str], height: int, body: Iterable[str], width: int = WIDTH) -> str:
+    """The whole picture; `described` is what it shows, in words, for whoever does not see it."""
     return (
         f'<svg{NAMESPACE} class="chart" role="img" width="{width}" height="{height}" '
         f'font-family="system-ui, sans-serif" font-size="13">'
@@ -242,7 +245,8 @@ def _svg(title: str, described: Iterable[str], height: int, body: Iterable[str],
     )
 
 
-def _short(label: str, length: int) -> str:
+def short(label: str, length: int) -> str:
+    """A label of at most so many letters."""
     return label if len(label) <= length else f"{label[: length - 1]}\u2026"
 
 

@@ -19,7 +19,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from anon_pipeline.release import charts
+from anon_pipeline.release import audit_report, charts
+from anon_pipeline.release.audit_report import AuditWords
 from anon_pipeline.release.charts import NOT_MEASURED, count, known, minus, percent
 
 #: What a promise means to the people it protects.
@@ -163,6 +164,8 @@ class Page:
     kept: list[str]
     risks: list[Risk]
     sensitive: Sensitive | None
+    attacks: AuditWords | None
+    attack_chart: Markup | None
     checks: list[Check]
     commands: list[tuple[str, str]]
     citation: str
@@ -190,6 +193,7 @@ def _template() -> Template:
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["breakable"] = _breakable
+    environment.filters["capitalized"] = _sentence
     return environment.get_template("report.html")
 
 
@@ -203,6 +207,8 @@ def describe(content: Mapping[str, Any]) -> Page:
     checks = _checks(content)
     broken = [f"{one.demand}: {one.measured}" for one in promises if not one.holds]
     broken += [one.sentence for one in checks if not one.passed]
+    attacks = audit_report.in_words(_part(content, "audit"), _part(spec, "audit"), _part(content, "source").get("rows"))
+    broken += attacks.broken if attacks is not None else []
     if not promises:
         broken.append("No count of the published file bears out any promise.")
     measured = _part(content, "measured")
@@ -239,6 +245,8 @@ def describe(content: Mapping[str, Any]) -> Page:
         kept=kept,
         risks=_risks(_part(risk, "before"), _part(risk, "after")),
         sensitive=_sensitive(_part(measured, "sensitive"), spec),
+        attacks=attacks,
+        attack_chart=_picture(attacks.picture) if attacks is not None and attacks.picture else None,
         checks=checks,
         commands=_commands(spec, quasi),
         citation=_citation(content, day),

@@ -127,6 +127,23 @@ def test_the_order_within_groups_is_found_where_groups_are_sorted():
     assert within.verdict == "leak"
 
 
+def test_equal_people_who_stand_side_by_side_in_both_orders_are_no_order_that_was_kept():
+    """Adult at k = 10 was once said to give away its order: it is sorted by value, its source by a hash."""
+    distinct = people(60, 1)[["age", "city", "sex", "ill"]].assign(age=30, city="Ulm", sex="f")
+    distinct["ill"] = np.arange(60).astype(str)
+    knowledge = Knowledge(["age", "city", "sex"], ["ill"])
+    found = []
+    for seed in range(60):
+        draw = np.random.default_rng(seed)
+        table = distinct.loc[np.repeat(draw.permutation(60), draw.permutation(60) % 6 + 1)].reset_index(drop=True)
+        origin = np.lexsort((draw.random(len(table)), table["ill"]))
+        _, within = linkage.row_order(read_attacked(table.iloc[origin], origin, table, None, knowledge))
+        assert within.details["distinct_people"] == 60
+        found.append(within.attack.rate)
+    chance = 1 / 60
+    assert np.mean(found) == pytest.approx(chance, abs=4 * np.sqrt(chance / 60 / 60))
+
+
 def test_what_is_looked_up_and_what_is_compared_agree():
     table = people(300, 1).drop(columns=["joined"])
     knowledge = Knowledge(["age", "city", "sex", "member"], ["ill"], numeric=["age"])

@@ -1,0 +1,108 @@
+"""The table technique that releases counts and means per group instead of people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pydantic import Field, model_validator
+from typing_extensions import override
+
+from anon_pipeline.masking.base import ANY, NUMERIC, Applied, Columns, Context, Fact, Guarantee, TableTechnique
+from anon_pipeline.masking.grouping import groups_of
+from anon_pipeline.masking.numbers import to_floats
+from anon_pipeline.masking.order import FloatArray
+from anon_pipeline.spec import ColumnType, Strict
+from anon_pipeline.tables import IntArray
+
+#: The column of counts, and what stands before the name of a column whose mean is shown.
+PEOPLE, MEAN = "people", "mean_"
+
+
+class Dominance(Strict):
+    """A mean is hidden where the n largest contributions make up more than a share of the total."""
+
+    n: int = Field(default=1, ge=1, le=100)
+    share: float = Field(default=0.85, gt=0, lt=1)
+
+
+class Aggregate(TableTechnique):
+    """The table becomes one of groups: how many people each has, and the means of some columns.
+
+    Threshold and (n, k)-dominance rules (A. Hundepool et al.: Statistical Disclosure Control, Wiley 2012, section 4.2).
+    A group of fewer people than the threshold is left out; where only one is, so is the next smallest, or its count
+    could be had as a difference from the number of all. A mean is shown only of at least `threshold` known values of
+    which the n largest (in size) do not make up more than the stated share. No totals over groups are shown, so that
+    nothing hidden can be had as a difference; a second table of the same people with other groups would change that.
+    """
+
+    technique: Literal["aggregate"] = "aggregate"
+    means: tuple[str, ...] = Field(default=(), description="the columns whose means are shown")
+    threshold: int = Field(default=10, ge=2, le=2**31, description="groups of fewer people are left out")
+    dominance: Dominance = Field(default=Dominance(), description="when a mean is hidden: n, and their share")
+
+    meaning: ClassVar[str] = "releases counts and means per group instead of people"
+    guarantee: ClassVar[Guarantee] = "k"
+    use_when: ClassVar[str] = "readers need figures and not people"
+    accepts: ClassVar = ANY
+
+    @model_validator(mode="after")
+    def _has_free_names(self) -> Self:
+        taken = {PEOPLE, *(MEAN + name for name in self.means)} & set(self.columns)
+        if taken:
+            raise ValueError(f"columns: {min(taken)} is a name of the table that is made; rename that column")
+        return self
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        return (*self.columns, *self.means)
+
+    def accepted(self, column: str) -> frozenset[ColumnType]:
+        return NUMERIC if column in self.means else ANY
+
+    def columns_after(self, kinds: Mapping[str, ColumnType]) -> dict[str, ColumnType]:
+        made = dict.fromkeys([PEOPLE, *(MEAN + name for name in self.means)], ColumnType.NUMERIC)
+        return {name: kinds[name] for name in self.columns} | made
+
+    @override
+    def apply(self, columns: Columns, context: Context) -> Applied:
+        groups = groups_of([columns[name] for name in self.columns])
+        counts = np.bincount(groups)
+        small = counts < self.threshold
+        if small.sum() == 1 and not small.all():
+            small[np.flatnonzero(~small)[counts[~small].argmin()]] = True
+        first = np.full(len(counts), len(groups))
+        np.minimum.at(first, groups, np.arange(len(groups)))
+        kept = np.flatnonzero(~small)
+        made: Columns = {name: columns[name].take(pa.array(first[kept])) for name in self.columns}
+        made[PEOPLE] = pa.array(counts[kept])
+        hidden = 0
+        for name in self.means:
+            means, unsafe = self._means(to_floats(columns[name]), groups, len(counts))
+            made[MEAN + name] = pa.array(means[kept], mask=unsafe[kept])
+            hidden += int(unsafe[kept].sum())
+        order = pa.table(made).sort_by([(name, "ascending") for name in self.columns])
+        shown = {name: order.column(name).combine_chunks() for name in order.column_names}
+        facts: dict[str, Fact] = {
+            "groups": len(kept),
+            "groups_left_out": int(small.sum()),
+            "people_left_out": int(counts[small].sum()),
+            "means_hidden": hidden,
+        }
+        return Applied(shown, replaces_table=True, facts=facts)
+
+    def _means(self, values: FloatArray, groups: IntArray, n: int) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+        """The mean per group, and which must not be shown, each of shape (n,)."""
+        known = ~np.isnan(values)
+        values, groups = values[known], groups[known]
+        sizes = np.bincount(groups, minlength=n)
+        order = np.lexsort((-np.abs(values), groups))
+        rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        largest = order[rank < self.dominance.n]
+        total = np.bincount(groups, np.abs(values), minlength=n)
+        dominant = np.bincount(groups[largest], np.abs(values[largest]), minlength=n)
+        means: FloatArray = np.bincount(groups, values, minlength=n) / np.maximum(sizes, 1)
+        return means, (sizes < self.threshold) | (dominant > self.dominance.share * total)

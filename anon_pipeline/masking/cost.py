@@ -1,0 +1,203 @@
+"""What a masking step cost a column: cells changed, distribution, correlations; and whether people can be linked again.
+
+All of it is measured on at most `SAMPLE` rows, the first in canonical order, which is that of a hash: a random sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy.stats import wasserstein_distance
+
+from anon_pipeline.masking.grouping import codes_of
+from anon_pipeline.masking.numbers import to_floats
+from anon_pipeline.masking.order import FloatArray
+from anon_pipeline.masking.texts import as_texts
+from anon_pipeline.spec import ColumnType
+from anon_pipeline.tables import IntArray
+
+SAMPLE = 100_000
+#: People who are looked for, and among whom.
+LINKED, POOL = 500, 10_000
+#: A column of more categories than this is a name and not a class; its correlations say nothing.
+MOST_CATEGORIES = 200
+
+
+@dataclass(frozen=True)
+class ColumnCost:
+    """What one step cost one column.
+
+    Attributes
+    ----------
+    changed : share of cells whose value is another, or that are missing now
+    distance : how far the distribution moved: for numbers and dates the earth mover's distance over the old range, for
+        categories the total variation distance (missing is a category). From 0; None where numbers became texts
+    measure : which of the two it is
+    correlation : the largest change of a correlation with another column, from 0 to 2; None where there is none to
+        compare. Pearson's r between numbers, Cramér's V between categories, the correlation ratio in between
+    """
+
+    changed: float
+    distance: float | None
+    measure: str | None
+    correlation: float | None
+
+
+@dataclass(frozen=True)
+class Linkage:
+    """Whether masked rows can be linked to their originals.
+
+    Attributes
+    ----------
+    rate : share of masked rows whose nearest original is their own; where several are equally near, its part of them
+    rows : masked rows that were looked at
+    pool : originals that they were looked for among; in a larger pool fewer are found
+    """
+
+    rate: float
+    rows: int
+    pool: int
+
+
+def column_cost(
+    name: str,
+    before: Mapping[str, pa.Array],
+    after: Mapping[str, pa.Array],
+    kinds_before: Mapping[str, ColumnType],
+    kinds_after: Mapping[str, ColumnType],
+) -> ColumnCost:
+    """What happened to the column `name` between two states of the same rows, row for row."""
+    old, new = before[name], after[name]
+    if not len(old):
+        return ColumnCost(0.0, None, None, None)
+    changed = float(np.mean(_differs(old, new)))
+    distance, measure = _distance(old, new, kinds_before[name], kinds_after[name])
+    return ColumnCost(changed, distance, measure, _correlation_change(name, before, after, kinds_before, kinds_after))
+
+
+def linkage(
+    before: Mapping[str, pa.Array],
+    after: Mapping[str, pa.Array],
+    kinds: Mapping[str, ColumnType],
+    columns: Sequence[str],
+) -> Linkage | None:
+    """How many of the masked rows an intruder links who knows the originals of `columns`; None of an empty table.
+
+    The distance is the sum over columns of |a - b| / standard deviation for numbers and of 0 or 1 for categories
+    (Gower's, up to scale); a missing value is at distance 1 from every other.
+    """
+    pool = min(POOL, len(next(iter(before.values()))))
+    rows = min(LINKED, pool)
+    if not rows:
+        return None
+    total = np.zeros((rows, pool))
+    for name in columns:
+        old, new = before[name].slice(0, pool), after[name].slice(0, rows)
+        if kinds[name] is ColumnType.CATEGORICAL:
+            codes = codes_of(pa.concat_arrays([as_texts(old), as_texts(new)]))[0]
+            total += codes[pool:, None] != codes[None, :pool]
+            continue
+        known, masked = to_floats(old), to_floats(new)
+        scale = float(np.nanstd(known)) if (~np.isnan(known)).any() else 0.0
+        apart = np.abs(masked[:, None] - known[None, :]) / (scale or 1.0)
+        gaps = np.isnan(masked)[:, None].astype(float) + np.isnan(known)[None, :]
+        total += np.where(gaps > 0, gaps == 1, apart)
+    own = total[np.arange(rows), np.arange(rows)]
+    nearest = total.min(axis=1)
+    is_nearest = own <= nearest * (1 + 1e-12)
+    equally = (total <= nearest[:, None] * (1 + 1e-12)).sum(axis=1)
+    return Linkage(float((is_nearest / equally).mean()), rows, pool)
+
+
+def _differs(old: pa.Array, new: pa.Array) -> npt.NDArray[np.bool_]:
+    if old.type != new.type:
+        old, new = as_texts(old), as_texts(new)
+    same = pc.fill_null(pc.equal(old, new), False)
+    both_missing = pc.and_(pc.is_null(old), pc.is_null(new))
+    return ~np.asarray(pc.or_(same, both_missing))
+
+
+def _distance(old: pa.Array, new: pa.Array, before: ColumnType, after: ColumnType) -> tuple[float | None, str | None]:
+    if before is not ColumnType.CATEGORICAL and after is not ColumnType.CATEGORICAL:
+        first, second = (values[~np.isnan(values)] for values in (to_floats(old), to_floats(new)))
+        if not len(first) or not len(second):
+            return None, None
+        low, high = float(first.min()), float(first.max())
+        scale = (high - low) or 1.0
+        moved = wasserstein_distance((first - low) / scale, (second - low) / scale)
+        return float(moved), "earth mover's distance / range"
+    if before is ColumnType.CATEGORICAL:
+        codes = codes_of(pa.concat_arrays([as_texts(old), as_texts(new)]))[0]
+        size = int(codes.max(initial=0)) + 1
+        first, second = (np.bincount(part, minlength=size) / len(part) for part in np.split(codes, [len(old)]))
+        return float(np.abs(first - second).sum() / 2), "total variation distance"
+    return None, None
+
+
+def _correlation_change(
+    name: str,
+    before: Mapping[str, pa.Array],
+    after: Mapping[str, pa.Array],
+    kinds_before: Mapping[str, ColumnType],
+    kinds_after: Mapping[str, ColumnType],
+) -> float | None:
+    changes = []
+    for other in before:
+        if other == name or other not in after:
+            continue
+        old = association(before[name], before[other], kinds_before[name], kinds_before[other])
+        new = association(after[name], after[other], kinds_after[name], kinds_after[other])
+        if old is not None and new is not None:
+            comparable = kinds_before[name] is kinds_after[name] and kinds_before[other] is kinds_after[other]
+            changes.append(abs(old - new) if comparable else abs(abs(old) - abs(new)))
+    return max(changes) if changes else None
+
+
+def association(one: pa.Array, other: pa.Array, kind: ColumnType, other_kind: ColumnType) -> float | None:
+    """Pearson's r, Cramér's V or the correlation ratio, by type; 0 where one is constant, None where unsuitable."""
+    if kind is ColumnType.CATEGORICAL and other_kind is not ColumnType.CATEGORICAL:
+        return association(other, one, other_kind, kind)
+    if kind is ColumnType.CATEGORICAL:
+        return _cramers_v(codes_of(one)[0], codes_of(other)[0])
+    values = to_floats(one)
+    if other_kind is ColumnType.CATEGORICAL:
+        known = ~np.isnan(values)
+        return _correlation_ratio(codes_of(other)[0][known], values[known])
+    others = to_floats(other)
+    known = ~np.isnan(values) & ~np.isnan(others)
+    first, second = values[known], others[known]
+    if len(first) < 2:
+        return None
+    first, second = first - first.mean(), second - second.mean()
+    scale = float(np.sqrt((first**2).sum()) * np.sqrt((second**2).sum()))
+    return float((first * second).sum()) / scale if scale > 0 else 0.0
+
+
+def _cramers_v(one: IntArray, other: IntArray) -> float | None:
+    a, b = (np.unique(codes, return_inverse=True)[1] for codes in (one, other))
+    rows, columns = int(a.max(initial=0)) + 1, int(b.max(initial=0)) + 1
+    if max(rows, columns) > MOST_CATEGORIES:
+        return None
+    if min(rows, columns) < 2:
+        return 0.0
+    table = np.bincount(a * columns + b, minlength=rows * columns).reshape(rows, columns) / len(a)
+    expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True)
+    return float(np.sqrt(((table - expected) ** 2 / expected).sum() / (min(rows, columns) - 1)))
+
+
+def _correlation_ratio(codes: IntArray, values: FloatArray) -> float | None:
+    if len(values) < 2:
+        return None
+    groups = np.unique(codes, return_inverse=True)[1]
+    counts = np.bincount(groups)
+    if len(counts) > MOST_CATEGORIES:
+        return None
+    values = values - values.mean()
+    total = float((values**2).sum())
+    means = np.bincount(groups, values) / counts
+    return float(np.sqrt((counts * means**2).sum() / total)) if total > 0 else 0.0

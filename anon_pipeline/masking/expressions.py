@@ -1,0 +1,59 @@
+"""SQL fragments that several row techniques share: values as text or number, numbers as literals."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+
+from anon_pipeline.engine.sql import literal
+from anon_pipeline.engine.typed import is_whole
+
+TEXT, WHOLE, FLOAT = "VARCHAR", "BIGINT", "DOUBLE"
+
+
+def text(value: str, storage: str) -> str:
+    """A value as text."""
+    return value if storage == TEXT else f"CAST({value} AS VARCHAR)"
+
+
+def number(value: str, storage: str) -> str:
+    """A number as a DOUBLE."""
+    return value if storage == FLOAT else f"CAST({value} AS DOUBLE)"
+
+
+def whole(value: str, storage: str) -> str:
+    """A whole number as a BIGINT."""
+    return value if storage == WHOLE else f"CAST({value} AS BIGINT)"
+
+
+def moment(value: str, storage: str) -> str:
+    """A date or moment as a TIMESTAMP (in UTC, which every session is set to)."""
+    return value if storage == "TIMESTAMP" else f"CAST({value} AS TIMESTAMP)"
+
+
+def number_literal(stated: float) -> str:
+    """A number as SQL reads it: whole ones as they are, others as a DOUBLE and not as a decimal."""
+    return str(stated) if isinstance(stated, int) else f"CAST({literal(repr(float(stated)))} AS DOUBLE)"
+
+
+def date_literal(stated: date | datetime) -> str:
+    """A date or moment as a TIMESTAMP."""
+    written = stated.isoformat(sep=" ") if isinstance(stated, datetime) else stated.isoformat()
+    return f"CAST({literal(written)} AS TIMESTAMP)"
+
+
+def plain(stated: float) -> str:
+    """A number as people read it: no exponent, no needless zeros."""
+    if isinstance(stated, int) or float(stated).is_integer():
+        return str(int(stated))
+    return f"{stated:f}".rstrip("0") if abs(stated) >= 1e-4 else repr(stated)
+
+
+def decimals(stated: float) -> int:
+    """How many decimals a number has as it is written."""
+    written = f"{stated:.12f}".rstrip("0")
+    return len(written) - written.index(".") - 1
+
+
+def is_integral(stated: float, storage: str) -> bool:
+    """Whether arithmetic with this number stays among whole numbers in a column of this type."""
+    return is_whole(storage) and float(stated).is_integer()

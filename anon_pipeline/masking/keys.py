@@ -1,0 +1,128 @@
+"""Keys of masking: where they come from, what may be said of them (their id), and what is derived from them.
+
+A key is at least 256 bits, written as hexadecimal digits, in an environment variable or in a file that only its owner
+may read. It is never in a spec, a report, a message or a repr.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import Field, model_validator
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec import Strict
+
+#: The environment variable of the key where a spec names none.
+DEFAULT_VARIABLE = "ANON_PIPELINE_KEY"
+HOW = "make one with `openssl rand -hex 32`"
+
+
+class KeySource(Strict):
+    """Where a key lies: `{environment: NAME}` or `{file: path}`, the path relative to the spec."""
+
+    environment: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    file: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _names_one_place(self) -> KeySource:
+        if (self.environment is None) == (self.file is None):
+            raise ValueError("names one place: {environment: NAME} or {file: path}")
+        return self
+
+
+DEFAULT_KEY = KeySource(environment=DEFAULT_VARIABLE)
+
+
+@dataclass(frozen=True)
+class Key:
+    """A secret of at least 256 bits."""
+
+    material: bytes = field(repr=False)
+
+    @property
+    def id(self) -> str:
+        """The first 8 hexadecimal digits of the key's SHA-256, to tell keys apart."""
+        return hashlib.sha256(self.material).hexdigest()[:8]
+
+    def derived(self, purpose: str, domain: str, size: int = 32) -> bytes:
+        """A key for one purpose and one domain (NIST SP 800-108, counter mode over HMAC-SHA256), `size` bytes.
+
+        What leaks of one domain then says nothing of another, and no value has the same pseudonym in two.
+        """
+        label = b"anon_pipeline\0" + purpose.encode() + b"\0" + domain.encode()
+        blocks = [
+            hmac.digest(self.material, number.to_bytes(4, "big") + label + (8 * size).to_bytes(4, "big"), "sha256")
+            for number in range(1, -(-size // 32) + 1)
+        ]
+        return b"".join(blocks)[:size]
+
+
+class Secrets:
+    """Finds keys by where a spec says they lie, each read once."""
+
+    def __init__(
+        self,
+        environment: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+        draws: KeySource | None = None,
+    ) -> None:
+        """
+        Parameters
+        ----------
+        environment : by default this process's own
+        folder : what files are relative to; by default the current folder
+        draws : the key that random numbers are drawn under. Without one they follow from the spec's seed, and who knows
+            the seed can draw them again
+        """
+        self._environment = os.environ if environment is None else environment
+        self._folder = folder or Path()
+        self._found: dict[KeySource, Key] = {}
+        self.draws = draws
+
+    def key(self, source: KeySource) -> Key:
+        """The key at this place.
+
+        Raises
+        ------
+        InputError
+            Where there is none, others may read it, or it is too short.
+        """
+        if source not in self._found:
+            place, text = self._from_environment(source.environment) if source.environment else self._from_file(source)
+            if not re.fullmatch(r"(?:[0-9a-fA-F]{2}){32,}", text.strip()):
+                raise InputError(f"{place}: is no key: at least 64 hexadecimal digits (256 bits); {HOW}")
+            self._found[source] = Key(bytes.fromhex(text.strip()))
+        return self._found[source]
+
+    def draws_key(self) -> Key | None:
+        """The key that random numbers are drawn under, if any."""
+        return None if self.draws is None else self.key(self.draws)
+
+    def _from_environment(self, name: str) -> tuple[str, str]:
+        place = f"key: the environment variable {name}"
+        if not self._environment.get(name):
+            raise InputError(f"{place} is not set; {HOW} and keep it")
+        return place, self._environment[name]
+
+    def _from_file(self, source: KeySource) -> tuple[str, str]:
+        path = self._folder / str(source.file)
+        try:
+            with path.open(encoding="ascii", errors="replace") as file:
+                status = os.fstat(file.fileno())  # of the file that is read, whatever its name means a moment later
+                if not stat.S_ISREG(status.st_mode):
+                    raise InputError(f"key: {path} is no file")
+                if stat.S_IMODE(status.st_mode) & 0o077:
+                    raise InputError(f"key: {path} can be read by others; run `chmod 600` on it, or make a new key")
+                if status.st_uid not in (os.geteuid(), 0):
+                    raise InputError(f"key: {path} belongs to another user; keep the key in a file of your own")
+                return f"key: {path}", file.read()
+        except OSError as error:
+            raise InputError(f"key: {path} cannot be read ({error.strerror})") from None

@@ -1,0 +1,171 @@
+"""Techniques that add random numbers: additive and proportional noise, and noise that keeps the covariance."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, model_validator
+
+from anon_pipeline.masking.base import (
+    NUMERIC,
+    ORDERED,
+    Applied,
+    Columns,
+    ColumnTechnique,
+    Context,
+    Fact,
+    TableTechnique,
+)
+from anon_pipeline.masking.numbers import from_floats, to_floats
+from anon_pipeline.masking.order import Draws, FloatArray
+from anon_pipeline.spec import ColumnType
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+LARGEST_SHARE = 100.0
+#: A column of which so little variance is left, given those before it, follows from them.
+SINGULAR = 1e-12
+
+
+def _drawn(draws: Draws, distribution: str, n: int) -> FloatArray:
+    """Noise of standard deviation 1, shape (n,)."""
+    return draws.normal(n) if distribution == "gaussian" else draws.laplace(n) / np.sqrt(2)
+
+
+class Noise(ColumnTechnique):
+    """Independent noise is added to every number or date.
+
+    R. Brand: Microdata protection through noise addition, in: Inference Control in Statistical Databases, LNCS 2316,
+    2002. With Laplace noise of a stated scale and stated bounds, to which values are clamped first, it is the Laplace
+    mechanism on one person's value (C. Dwork et al., TCC 2006), locally differentially private with epsilon = (high -
+    low) / b, where b = standard deviation / sqrt 2; in floating point only up to the attack of I. Mironov (CCS 2012).
+    """
+
+    technique: Literal["noise"] = "noise"
+    distribution: Literal["gaussian", "laplace"] = Field(default="gaussian", description="the shape of the noise")
+    deviation: Finite | None = Field(
+        default=None, gt=0, description="the noise's standard deviation, in units of the column (dates: days)"
+    )
+    share: Finite | None = Field(
+        default=None, gt=0, le=LARGEST_SHARE, description="the same as a part of the column's standard deviation"
+    )
+    bounds: tuple[Finite, Finite] | None = Field(default=None, description="values are clamped to these first")
+
+    meaning: ClassVar[str] = "adds independent noise to every value"
+    use_when: ClassVar[str] = "means and totals matter, single values must be uncertain; epsilon only with bounds"
+    accepts: ClassVar = ORDERED
+    random: ClassVar[bool] = True
+
+    @model_validator(mode="after")
+    def _has_one_scale(self) -> Noise:
+        if (self.deviation is None) == (self.share is None):
+            raise ValueError(
+                "deviation: give either the deviation, in units of the column, or the share of the column's"
+            )
+        if self.bounds is not None and not self.bounds[0] < self.bounds[1]:
+            raise ValueError("bounds: the first must lie below the second")
+        return self
+
+    def objection(self, kind: ColumnType) -> str | None:
+        return "bounds are numbers, and the column holds dates" if self.bounds and kind is ColumnType.DATE else None
+
+    def apply(self, columns: Columns, context: Context) -> Applied:
+        ((name, column),) = columns.items()
+        values = to_floats(column)
+        deviation = self.deviation if self.deviation is not None else (self.share or 0.0) * _deviation(values)
+        if self.bounds is not None:
+            values = np.clip(values, *self.bounds)
+        noisy = from_floats(values + deviation * _drawn(context.draws, self.distribution, len(values)), column.type)
+        facts: dict[str, Fact] = {"deviation": deviation}
+        if self.bounds is None or self.deviation is None or self.distribution != "laplace":
+            return Applied({name: noisy}, facts=facts)
+        facts["epsilon"] = (self.bounds[1] - self.bounds[0]) / (self.deviation / float(np.sqrt(2)))
+        notes = ("that a value is missing is shown as it is, and epsilon says nothing of it",)
+        return Applied({name: noisy}, facts=facts, notes=notes if column.null_count else (), guarantee="local DP")
+
+
+class ProportionalNoise(ColumnTechnique):
+    """Every number is multiplied by a random factor around 1, so that large values get more noise.
+
+    J. Kim, W. Winkler: Multiplicative noise for masking continuous data, US Census Bureau, Statistics 2003-01. The
+    factor is normal with mean 1 and a standard deviation of `share`, and kept between 0 and 2: no value changes its
+    sign.
+    """
+
+    technique: Literal["proportional_noise"] = "proportional_noise"
+    share: Finite = Field(gt=0, le=0.5, description="the standard deviation of the factor: 0.1 for some ten percent")
+
+    meaning: ClassVar[str] = "multiplies every number by a random factor around 1"
+    use_when: ClassVar[str] = "numbers span orders of magnitude (turnover, wealth), and large ones need more noise"
+    accepts: ClassVar = NUMERIC
+    random: ClassVar[bool] = True
+
+    def apply(self, columns: Columns, context: Context) -> Applied:
+        ((name, column),) = columns.items()
+        values = to_floats(column)
+        factor = np.clip(1 + self.share * context.draws.normal(len(values)), 0, 2)
+        return Applied({name: from_floats(values * factor, column.type)}, facts={"share": self.share})
+
+
+class CorrelatedNoise(TableTechnique):
+    """Noise with the columns' own covariance is added to several columns, and the sums shrunk to the old covariance.
+
+    J. Kim: A method for limiting disclosure in microdata based on random noise and transformation, ASA 1986: with x the
+    values, m their means, e normal noise of covariance share^2 Cov(x), the release is m + (x - m + e) / sqrt(1 +
+    share^2). Means and covariance are kept in expectation. The covariance is that of the rows that lack no value.
+    """
+
+    technique: Literal["correlated_noise"] = "correlated_noise"
+    share: Finite = Field(gt=0, le=LARGEST_SHARE, description="noise as a part of each column's standard deviation")
+
+    meaning: ClassVar[str] = "adds noise to several numbers together and keeps their means and covariance"
+    use_when: ClassVar[str] = "regressions on the masked numbers must still come out right"
+    accepts: ClassVar = ORDERED
+    random: ClassVar[bool] = True
+
+    def apply(self, columns: Columns, context: Context) -> Applied:
+        values = np.column_stack([to_floats(columns[name]) for name in self.columns])
+        complete = values[~np.isnan(values).any(axis=1)]
+        root = _root(complete)
+        drawn = np.column_stack([context.draws.normal(len(values)) for _ in self.columns])
+        noise = self.share * sum(drawn[:, [i]] * root[[i], :] for i in range(len(root)))
+        with np.errstate(invalid="ignore"):
+            means = np.nan_to_num(np.array([_mean(column) for column in values.T]))
+        masked = means + (values - means + noise) / np.sqrt(1 + self.share**2)
+        changed = {name: from_floats(masked[:, place], columns[name].type) for place, name in enumerate(self.columns)}
+        return Applied(changed, facts={"share": self.share, "complete_rows": len(complete)})
+
+
+def _mean(values: FloatArray) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else 0.0
+
+
+def _deviation(values: FloatArray) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.std()) if len(known) else 0.0
+
+
+def _root(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """A matrix A of shape (p, p) with A'A the covariance of `values`, shape (n, p); also where that is singular.
+
+    Cholesky's, of columns scaled to variance 1, so that units of measure decide nothing about precision. It is written
+    out because BLAS adds in an order that depends on the machine, and the release would with it.
+    """
+    n, p = values.shape
+    if n < 2:
+        return np.zeros((p, p))
+    centred = values - values.mean(axis=0)
+    scale = centred.std(axis=0)
+    scaled = centred / np.where(scale > 0, scale, 1)
+    lower = np.zeros((p, p))
+    for j in range(p):
+        for i in range(j, p):
+            rest = float((scaled[:, i] * scaled[:, j]).mean()) - float((lower[i, :j] * lower[j, :j]).sum())
+            if i == j:
+                lower[j, j] = np.sqrt(rest) if rest > SINGULAR else 0.0
+            elif lower[j, j] > 0:
+                lower[i, j] = rest / lower[j, j]
+    root: npt.NDArray[np.float64] = lower.T * scale[None, :]
+    return root

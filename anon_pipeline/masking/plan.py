@@ -1,0 +1,221 @@
+"""What is to be done to a table, in order, and whether that makes sense: nothing here touches data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.masking.base import OneColumnTechnique, RowTechnique, TableTechnique, Technique
+from anon_pipeline.masking.keys import Secrets
+from anon_pipeline.spec import ColumnType
+
+
+@dataclass(frozen=True)
+class Step:
+    """One technique at its place.
+
+    Attributes
+    ----------
+    place : where it stands in the spec, `columns.age.steps.0` or `steps.1`
+    technique : with all that it names in files read
+    columns : the columns it looks at
+    before : how their values compare when it begins
+    number : how many steps of the same technique on the same columns come before it
+    """
+
+    place: str
+    technique: Technique
+    columns: tuple[str, ...]
+    before: dict[str, ColumnType]
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All steps in the order in which they are taken: those of each column, then those of the table.
+
+    Attributes
+    ----------
+    types : the columns at the beginning
+    columns : the steps of each column that has any
+    table : the steps of the table
+    types_after : the columns at the end; where it is released as a table of groups, those of that table
+    """
+
+    types: dict[str, ColumnType]
+    columns: dict[str, tuple[Step, ...]]
+    table: tuple[Step, ...]
+    types_after: dict[str, ColumnType]
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return (*(step for steps in self.columns.values() for step in steps), *self.table)
+
+    @property
+    def is_row_wise(self) -> bool:
+        """Whether an engine can do all of it, row by row, as one query (`execution.sql_select`)."""
+        return all(isinstance(step.technique, RowTechnique) for step in self.steps)
+
+    @property
+    def is_random(self) -> bool:
+        return any(step.technique.random for step in self.steps)
+
+    @property
+    def ends_as_groups(self) -> bool:
+        """Whether no people are left at the end, but groups."""
+        return any(step.technique.technique == "aggregate" for step in self.table)
+
+    def check_keys(self, secrets: Secrets) -> None:
+        """Find every key that a step needs.
+
+        Raises
+        ------
+        InputError
+            Naming the steps whose key is absent, open to others or too short.
+        """
+        problems = []
+        for step in self.steps:
+            if step.technique.key_source is not None:
+                try:
+                    secrets.key(step.technique.key_source)
+                except InputError as error:
+                    problems.append(f"{step.place}.{error}")
+        if self.is_random:
+            secrets.draws_key()
+        if problems:
+            raise InputError("; ".join(problems))
+
+
+def plan_steps(
+    types: Mapping[str, ColumnType],
+    column_steps: Mapping[str, Sequence[Technique]],
+    table_steps: Sequence[Technique] = (),
+    folder: Path | None = None,
+) -> Plan:
+    """Check a list of steps and put them in order.
+
+    Parameters
+    ----------
+    types : how the values of each column of the table compare
+    column_steps : the steps of each column, in their order
+    table_steps : the steps on several columns, in their order; they come after all steps of columns
+    folder : what files in the steps are relative to; by default the current folder
+
+    Raises
+    ------
+    InputError
+        With one sentence per problem, each naming the place in the spec.
+    """
+    problems: list[str] = []
+    kinds = dict(types)
+    numbers: dict[tuple[str, tuple[str, ...]], int] = {}
+    ended: dict[str, str] = {}
+    planned: dict[str, tuple[Step, ...]] = {}
+    for column, steps in column_steps.items():
+        if column not in kinds:
+            problems.append(f"columns.{column}.steps: the table has no column {column}")
+            continue
+        done: list[Step] = []
+        for position, technique in enumerate(steps):
+            place = f"columns.{column}.steps.{position}"
+            problem = _column_problem(technique, column, kinds[column], done)
+            if problem is not None:
+                problems.append(f"{place}: {problem}")
+                break  # what follows would be judged by a type that never comes to be
+            done.append(_step(place, technique, (column,), kinds, numbers, folder or Path(), problems))
+            kinds[column] = technique.kind_after(kinds[column])
+            if technique.ends:
+                ended[column] = technique.technique
+        if done:
+            planned[column] = tuple(done)
+    table: list[Step] = []
+    if not problems:
+        kinds = _plan_table(table, table_steps, kinds, ended, numbers, folder or Path(), problems)
+    if problems:
+        raise InputError("; ".join(problems))
+    return Plan(dict(types), planned, tuple(table), kinds)
+
+
+def _plan_table(
+    table: list[Step],
+    techniques: Sequence[Technique],
+    kinds: dict[str, ColumnType],
+    ended: Mapping[str, str],
+    numbers: dict[tuple[str, tuple[str, ...]], int],
+    folder: Path,
+    problems: list[str],
+) -> dict[str, ColumnType]:
+    for position, technique in enumerate(techniques):
+        place = f"steps.{position}"
+        if not isinstance(technique, TableTechnique):
+            problems.append(f"{place}: {technique.technique} works on one column; state it under columns.<name>.steps")
+            break
+        if table and table[-1].technique.technique == "aggregate":
+            problems.append(f"{place}: nobody is left after aggregate (steps.{position - 1}); put aggregate last")
+            break
+        wrong = _table_problems(technique, kinds, ended)
+        if wrong:
+            problems += [f"{place}.{one}" for one in wrong]
+            break
+        table.append(_step(place, technique, technique.used, kinds, numbers, folder, problems))
+        kinds = technique.columns_after(kinds)
+    return kinds
+
+
+def _column_problem(technique: Technique, column: str, kind: ColumnType, done: Sequence[Step]) -> str | None:
+    name = technique.technique
+    if not isinstance(technique, OneColumnTechnique):
+        return f"{name} works on several columns together; state it in the table's steps, with columns: [{column}, ...]"
+    if done and done[-1].technique.ends:
+        return (
+            f"{name} cannot follow {done[-1].technique.technique} (step {len(done) - 1}), which leaves nothing of the "
+            "value to work on; put it before, or remove one of the two"
+        )
+    if kind not in technique.accepts:
+        for number, step in enumerate(done):
+            if step.before[column] in technique.accepts:
+                made = step.technique.technique
+                return f"{name} needs {_words(technique)}, and {made} (step {number}) makes texts; put {name} before it"
+        return f"{name} needs {_words(technique)}, and the column is {kind.value}; change its type or the technique"
+    return technique.objection(kind)
+
+
+def _table_problems(technique: TableTechnique, kinds: Mapping[str, ColumnType], ended: Mapping[str, str]) -> list[str]:
+    name, problems = technique.technique, []
+    for column in technique.used:
+        if column not in kinds:
+            problems.append(f"columns: the table has no column {column}, or no longer")
+        elif column in ended:
+            problems.append(f"columns: {column} has been through {ended[column]}, which leaves nothing to work on")
+        elif kinds[column] not in technique.accepted(column):
+            needed = " or ".join(sorted(kind.value for kind in technique.accepted(column)))
+            problems.append(f"columns: {name} needs {needed} columns, and {column} is {kinds[column].value} here")
+    if not problems:
+        objection = technique.objection(kinds)
+        problems += [objection] if objection is not None else []
+    return problems
+
+
+def _step(
+    place: str,
+    technique: Technique,
+    columns: tuple[str, ...],
+    kinds: Mapping[str, ColumnType],
+    numbers: dict[tuple[str, tuple[str, ...]], int],
+    folder: Path,
+    problems: list[str],
+) -> Step:
+    number = numbers.get((technique.technique, columns), 0)
+    numbers[technique.technique, columns] = number + 1
+    try:
+        technique = technique.resolved(folder)
+    except InputError as error:
+        problems.append(f"{place}: {error}")
+    return Step(place, technique, columns, {name: kinds[name] for name in columns}, number)
+
+
+def _words(technique: Technique) -> str:
+    words = {ColumnType.NUMERIC: "numbers", ColumnType.CATEGORICAL: "texts", ColumnType.DATE: "dates"}
+    return " or ".join(words[kind] for kind in sorted(technique.accepts))

@@ -1,0 +1,109 @@
+"""What all techniques on a pair of latitude and longitude share: reading the pair, refusing what is no place."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field, model_validator
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.masking.base import NUMERIC, Applied, Columns, Context, Fact, TableTechnique
+from anon_pipeline.masking.numbers import from_floats, to_floats
+from anon_pipeline.masking.order import FloatArray
+from anon_pipeline.masking.sphere import distances
+from anon_pipeline.tables import IntArray
+
+
+class PositionTechnique(TableTechnique):
+    """A technique on two columns, latitude first, in degrees (WGS 84 is taken for a sphere)."""
+
+    accepts: ClassVar = NUMERIC
+
+    @model_validator(mode="after")
+    def _names_a_pair(self) -> Self:
+        if len(self.columns) != 2:
+            raise ValueError("columns: are two, the latitude and the longitude")
+        return self
+
+    def read(self, columns: Columns, context: Context) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Latitude and longitude of the rows that have both, and which rows those are.
+
+        Raises
+        ------
+        InputError
+            Where one lies outside of -90 to 90 or -180 to 180 degrees.
+        """
+        latitude, longitude = (to_floats(columns[name]) for name in self.columns)
+        for name, values, limit in zip(self.columns, (latitude, longitude), (90, 180), strict=True):
+            outside = int((np.abs(values) > limit).sum())
+            if outside:
+                raise InputError(
+                    f"{context.place}.columns: {outside} values of {name} lie beyond {limit} degrees; name the "
+                    "latitude first, then the longitude, both in degrees"
+                )
+        known = np.flatnonzero(~np.isnan(latitude) & ~np.isnan(longitude))
+        return latitude[known], longitude[known], known
+
+    def written(
+        self, columns: Columns, known: IntArray, latitude: FloatArray, longitude: FloatArray, digits: int
+    ) -> Columns:
+        """The pair with new values in the known rows; where one half is missing the other goes too."""
+        made = {}
+        for name, values in zip(self.columns, (latitude, longitude), strict=True):
+            column = np.full(len(columns[name]), np.nan)
+            column[known] = np.round(values, digits)
+            made[name] = from_floats(column, columns[name].type)
+        return made
+
+
+class MovingTechnique(PositionTechnique):
+    """A technique that moves every position by a random distance in a random direction."""
+
+    digits: int = Field(default=6, ge=0, le=12, description="decimals of a degree that are shown; 5 are about a metre")
+    one_move_per: Literal["place", "row"] = Field(
+        default="place", description="whether equal positions move together; moved apart, their mean gives them away"
+    )
+    random: ClassVar[bool] = True
+
+    @abstractmethod
+    def distance(
+        self, latitude: FloatArray, longitude: FloatArray, people: IntArray, context: Context
+    ) -> tuple[FloatArray, dict[str, Fact]]:
+        """How far to move each of m positions that `people` share, in metres, shape (m,); and what to report."""
+
+    def apply(self, columns: Columns, context: Context) -> Applied:
+        from anon_pipeline.masking.sphere import moved
+
+        latitude, longitude, known = self.read(columns, context)
+        if self.one_move_per == "place":
+            places, of_row, people = _places(latitude, longitude)
+        else:
+            places, of_row = np.arange(len(known)), np.arange(len(known))
+            people = np.ones(len(known), dtype=np.int64)
+        here, there = latitude[places], longitude[places]
+        if not len(places):
+            return Applied(self.written(columns, known, latitude, longitude, self.digits), facts={"places": 0})
+        metres, facts = self.distance(here, there, people, context)
+        new = moved(here, there, metres, 2 * np.pi * context.draws.uniform(len(places)))
+        latitude_after, longitude_after = (np.round(half[of_row], self.digits) for half in new)
+        far = distances(latitude, longitude, latitude_after, longitude_after)
+        facts = {
+            "places": len(places),
+            "mean_metres": float(far.mean()),
+            "median_metres": float(np.median(far)),
+            **facts,
+        }
+        return Applied(self.written(columns, known, latitude_after, longitude_after, self.digits), facts=facts)
+
+
+def _places(latitude: FloatArray, longitude: FloatArray) -> tuple[IntArray, IntArray, npt.NDArray[np.int64]]:
+    """One row of each distinct position, which of them each row has, and how many rows have it."""
+    order = np.lexsort((longitude, latitude))
+    changes = (np.diff(latitude[order]) != 0) | (np.diff(longitude[order]) != 0)
+    first = np.r_[True, changes] if len(order) else np.zeros(0, dtype=bool)
+    of_row = np.empty(len(order), dtype=np.int64)
+    of_row[order] = np.cumsum(first) - 1
+    return order[first], of_row, np.bincount(of_row, minlength=int(first.sum()))

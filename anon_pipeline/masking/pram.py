@@ -1,0 +1,157 @@
+"""The column technique that changes categories at random by a known matrix (PRAM)."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pydantic import Field, model_validator
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.masking.base import CATEGORICAL, Applied, Columns, ColumnTechnique, Context, Fact, Guarantee
+from anon_pipeline.masking.grouping import codes_of
+from anon_pipeline.masking.order import FloatArray
+from anon_pipeline.masking.texts import as_texts
+
+#: The matrix has the square of so many entries.
+MOST_CATEGORIES = 2000
+
+
+class Pram(ColumnTechnique):
+    """Each category stays or becomes another one, with stated probabilities.
+
+    P. Kooiman, L. Willenborg, J. Gouweleeuw: PRAM: a method for disclosure limitation of microdata, Statistics
+    Netherlands 1997. The matrix P (a row per true category) is stated, or made from a probability of retention p: p on
+    the diagonal, the rest shared evenly, which is k-ary randomized response (P. Kairouz, S. Oh, P. Viswanath, JMLR
+    2016). `invariant` follows it by the matrix that goes back, weighted by the column's own frequencies t, as J.
+    Gouweleeuw et al. (Journal of Official Statistics 14(4), 1998) do: t R = t, so frequencies are kept in expectation.
+
+    It is locally differentially private with epsilon = max ln(p_ij / p_kj), which is reported. That a value is missing
+    stays to be seen, and is not covered; nor, where the matrix is invariant or its categories are those of the column,
+    is what they tell of the column.
+    """
+
+    technique: Literal["pram"] = "pram"
+    retention: float | None = Field(default=None, gt=0, lt=1, description="the probability that a value stays")
+    matrix: dict[str, dict[str, float]] | None = Field(
+        default=None, min_length=1, description="the probabilities, by true and by shown category"
+    )
+    categories: tuple[str, ...] | None = Field(
+        default=None, min_length=2, description="all categories there are, with retention; by default the column's own"
+    )
+    invariant: bool = Field(default=False, description="whether the column's frequencies are kept in expectation")
+
+    meaning: ClassVar[str] = "changes categories at random, with stated probabilities"
+    guarantee: ClassVar[Guarantee] = "local DP"
+    use_when: ClassVar[str] = "a sensitive category must be deniable for each person, and frequencies be estimated"
+    accepts: ClassVar = CATEGORICAL
+    random: ClassVar[bool] = True
+
+    @model_validator(mode="after")
+    def _has_one_matrix(self) -> Pram:
+        if (self.retention is None) == (self.matrix is None):
+            raise ValueError("retention: give either the probability that a value stays or the whole matrix")
+        if self.categories is not None and self.matrix is not None:
+            raise ValueError("categories: the matrix names them already; remove them")
+        if len(set(self.categories or ())) < len(self.categories or ()):
+            raise ValueError("categories: one stands twice; name each once")
+        for true, row in (self.matrix or {}).items():
+            if set(row) - set(self.matrix or {}):
+                raise ValueError(f"matrix.{true}: names a category that has no row of its own")
+            if any(not 0 <= share <= 1 for share in row.values()) or abs(sum(row.values()) - 1) > 1e-9:
+                raise ValueError(f"matrix.{true}: must be probabilities whose sum is 1")
+        return self
+
+    def apply(self, columns: Columns, context: Context) -> Applied:
+        ((name, column),) = columns.items()
+        texts = as_texts(column)
+        codes, found = codes_of(texts)
+        stated = self.categories or (tuple(self.matrix) if self.matrix else None)
+        names = sorted(found.to_pylist()) if stated is None else list(stated)
+        place = {category: number for number, category in enumerate(names)}
+        if len(names) > MOST_CATEGORIES:
+            raise InputError(
+                f"{context.place}: the column has {len(names)} categories, more than {MOST_CATEGORIES}; group them "
+                "first, or take pseudonymize"
+            )
+        unknown = [category not in place for category in found.to_pylist()]
+        if any(unknown):
+            raise InputError(
+                f"{context.place}: the column has {sum(unknown)} categories that are not stated; add or suppress them"
+            )
+        known = np.flatnonzero(codes)
+        positions = np.array([place[category] for category in found.to_pylist()], dtype=np.int64)
+        true = positions[codes[known] - 1] if len(known) else np.zeros(0, dtype=np.int64)
+        matrix = self._matrix(names)
+        if self.invariant and len(true):
+            matrix = invariant_of(matrix, np.bincount(true, minlength=len(names)) / len(true))
+        drawn, shown = context.draws.uniform(len(known)), np.empty(len(known), dtype=np.int64)
+        for category in np.unique(true):
+            rows = true == category
+            shown[rows] = np.searchsorted(np.cumsum(matrix[category])[:-1], drawn[rows], side="right")
+        indices = np.zeros(len(column), dtype=np.int64)
+        indices[known] = shown
+        gaps = np.ones(len(column), dtype=bool)
+        gaps[known] = False
+        released = pa.DictionaryArray.from_arrays(pa.array(indices, mask=gaps), pa.array(names, pa.string()))
+        epsilon = epsilon_of(matrix)
+        facts: dict[str, Fact] = {
+            "epsilon": epsilon if np.isfinite(epsilon) else "infinite",
+            "categories": len(names),
+            "least_retention": float(np.diag(matrix).min()) if len(names) else 1.0,
+        }
+        notes = (
+            []
+            if len(known) == len(column)
+            else ["that a value is missing is shown as it is, and epsilon says nothing of it"]
+        )
+        if self.invariant or stated is None:
+            notes.append("the matrix was made from the column itself; epsilon holds for one who knows it already")
+        if not np.isfinite(epsilon):
+            notes.append("some category can come from some but not from all others, so epsilon is infinite")
+        return Applied(
+            {name: released.cast(pa.string()).cast(column.type)},
+            facts=facts,
+            notes=tuple(notes),
+            guarantee="local DP" if np.isfinite(epsilon) else "none",
+        )
+
+    def _matrix(self, names: list[str]) -> FloatArray:
+        if self.matrix is not None:
+            return np.array([[self.matrix[true].get(shown, 0.0) for shown in names] for true in names])
+        m, retention = len(names), self.retention or 0.0
+        if m < 2:
+            return np.ones((m, m))
+        matrix: FloatArray = np.full((m, m), (1 - retention) / (m - 1))
+        np.fill_diagonal(matrix, retention)
+        return matrix
+
+
+def invariant_of(matrix: FloatArray, frequencies: FloatArray) -> npt.NDArray[np.float64]:
+    """R = P Q with t R = t, where q_jk = t_k p_kj / sum_m t_m p_mj, shape of `matrix`.
+
+    Parameters
+    ----------
+    matrix : P, shape (m, m), rows sum to 1
+    frequencies : t, the categories' shares, shape (m,)
+    """
+    joint = frequencies[:, None] * matrix  # t_k p_kj
+    shown = joint.sum(axis=0)  # how often j comes out
+    back = np.divide(joint, shown, out=np.zeros_like(joint), where=shown > 0).T
+    empty = shown == 0
+    back[empty, empty] = 1.0  # j never comes out, so whatever is said of it is never used
+    result: npt.NDArray[np.float64] = matrix @ back
+    return result
+
+
+def epsilon_of(matrix: FloatArray) -> float:
+    """max over i, k, j of ln(p_ij / p_kj): how much one shown category can tell of a true one."""
+    if len(matrix) < 2:
+        return 0.0
+    most, least = matrix.max(axis=0), matrix.min(axis=0)
+    possible = most > 0
+    if (least[possible] == 0).any():
+        return float("inf")
+    return float(np.log(most[possible] / least[possible]).max())

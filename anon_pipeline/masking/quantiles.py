@@ -1,0 +1,128 @@
+"""Column techniques on numbers and dates whose limits come from the column itself: quantile bins, quantile coding.
+
+Limits are rounded before they are shown, since an exact quantile is one person's value.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pydantic import Field, model_validator
+from typing_extensions import override
+
+from anon_pipeline.masking.base import ORDERED, Applied, Columns, ColumnTechnique, Context
+from anon_pipeline.masking.expressions import plain
+from anon_pipeline.masking.numbers import from_floats, to_floats
+from anon_pipeline.masking.order import FloatArray
+from anon_pipeline.spec import ColumnType
+
+#: Significant digits of a limit that is shown.
+DIGITS = 3
+
+
+class QuantileBin(ColumnTechnique):
+    """Numbers and dates become one of n intervals that about equally many people lie in.
+
+    A. Hundepool et al.: Statistical Disclosure Control, Wiley 2012, section 3.2.3 (global recoding). Edges are
+    quantiles (linear interpolation), rounded to three significant digits, or to days; equal edges are one, so there can
+    be fewer.
+    """
+
+    technique: Literal["quantile_bin"] = "quantile_bin"
+    bins: int = Field(ge=2, le=1000, description="how many intervals")
+
+    meaning: ClassVar[str] = "shows one of n intervals of about equally many people"
+    use_when: ClassVar[str] = "a skewed number needs classes, none of them nearly empty"
+    accepts: ClassVar = ORDERED
+
+    @override
+    def kind_after(self, kind: ColumnType) -> ColumnType:
+        return ColumnType.CATEGORICAL
+
+    def apply(self, columns: Columns, context: Context) -> Applied:
+        ((name, column),) = columns.items()
+        values, is_date = to_floats(column), context.kinds[name] is ColumnType.DATE
+        known = values[~np.isnan(values)]
+        if not len(known):
+            return Applied({name: pa.nulls(len(column), pa.string())}, facts={"bins": 0})
+        edges = rounded(np.quantile(known, np.arange(1, self.bins) / self.bins), is_date)
+        edges = edges[(edges > known.min()) & (edges <= known.max())]
+        written = [_written(edge, is_date) for edge in edges.tolist()]
+        labels = ["all"] if not written else [f"< {written[0]}"]
+        labels += [f"[{low}, {high})" for low, high in pairwise(written)]
+        labels += [f">= {written[-1]}"] if written else []
+        shown = pa.array(np.searchsorted(edges, values, side="right"), mask=np.isnan(values), type=pa.int64())
+        texts = pa.DictionaryArray.from_arrays(shown, pa.array(labels)).cast(pa.string())
+        return Applied({name: texts}, facts={"bins": len(labels)})
+
+
+class QuantileCode(ColumnTechnique):
+    """Numbers and dates beyond a quantile become a limit near it, or the mean of those beyond it.
+
+    A. Hundepool et al.: Statistical Disclosure Control, Wiley 2012, section 3.2.4 (top and bottom coding). The limit is
+    the quantile, rounded inwards to three significant digits, or to days. A mean is shown only of three people or more,
+    else the limit.
+    """
+
+    technique: Literal["quantile_code"] = "quantile_code"
+    bottom: float | None = Field(default=None, gt=0, lt=1, description="the share of people to code at the bottom")
+    top: float | None = Field(default=None, gt=0, lt=1, description="the share of people to code at the top")
+    show: Literal["limit", "mean"] = Field(default="limit", description="what stands for values beyond the limit")
+
+    meaning: ClassVar[str] = "shows a limit, or their mean, for the largest or smallest share of the values"
+    use_when: ClassVar[str] = "the extremes single people out and no customary limit exists (incomes)"
+    accepts: ClassVar = ORDERED
+
+    @model_validator(mode="after")
+    def _has_shares(self) -> QuantileCode:
+        if self.bottom is None and self.top is None:
+            raise ValueError("top: is missing, and so is bottom; give the share of people to code, 0.01 for one in 100")
+        if (self.bottom or 0) + (self.top or 0) >= 1:
+            raise ValueError("top: together with bottom it must leave some people as they are")
+        return self
+
+    def apply(self, columns: Columns, context: Context) -> Applied:
+        ((name, column),) = columns.items()
+        values, is_date = to_floats(column), context.kinds[name] is ColumnType.DATE
+        known = values[~np.isnan(values)]
+        if not len(known):
+            return Applied({name: column}, facts={"rows_coded": 0})
+        low, high = -np.inf, np.inf
+        if self.bottom is not None:
+            low = float(rounded(np.quantile(known, [self.bottom]), is_date, "up")[0])
+        if self.top is not None:
+            high = float(rounded(np.quantile(known, [1 - self.top]), is_date, "down")[0])
+        low, high = min(low, high), max(low, high)
+        changed = values.copy()
+        for beyond, limit in ((values < low, low), (values > high, high)):
+            is_mean = self.show == "mean" and int(beyond.sum()) >= 3
+            changed[beyond] = values[beyond].mean() if is_mean else limit
+        coded = (values < low) | (values > high)
+        shown = from_floats(changed, column.type)
+        # Whole numbers beyond 2^53 and fine decimals stay exactly as they were where nothing was coded.
+        shown = pa.compute.if_else(pa.array(coded), shown, column)
+        return Applied({name: shown}, facts={"rows_coded": int(coded.sum())})
+
+
+def rounded(limits: FloatArray, is_date: bool, how: Literal["nearest", "up", "down"] = "nearest") -> FloatArray:
+    """Limits with three significant digits, or whole days; ascending and distinct."""
+    function = {"nearest": np.rint, "up": np.ceil, "down": np.floor}[how]
+    if is_date:
+        return np.unique(function(limits))
+    # 1, 10, 100, ... below each limit in size; zero stays zero.
+    size: npt.NDArray[np.float64] = np.floor(np.log10(np.abs(limits), where=limits != 0, out=np.zeros(len(limits))))
+    exponent = (DIGITS - 1 - size).astype(int)
+    scaled = np.where(
+        exponent >= 0, limits * 10.0 ** np.maximum(exponent, 0), limits / 10.0 ** np.maximum(-exponent, 0)
+    )
+    whole = function(np.round(scaled, 9))
+    back = np.where(exponent >= 0, whole / 10.0 ** np.maximum(exponent, 0), whole * 10.0 ** np.maximum(-exponent, 0))
+    return np.unique(back + 0.0)
+
+
+def _written(edge: float, is_date: bool) -> str:
+    return str(np.datetime64(int(edge), "D")) if is_date else plain(edge)

@@ -1,0 +1,40 @@
+"""The text that stands for a value: for keys, for the names of categories, for comparing columns of different types."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+#: Whole floats up to here are written like integers: a column of numbers with a gap is often stored as floats.
+EXACT = 2.0**53
+
+
+def as_texts(array: pa.Array) -> pa.Array:
+    """Each value as one text, equal for equal values of different width; missing stays missing.
+
+    A number that is whole is written without a point (42 for 42.0), other floats as the shortest text that gives them
+    back, dates as ISO 8601, moments in UTC if they have a time zone, truths as true and false.
+    """
+    type_ = array.type
+    if pa.types.is_dictionary(type_):
+        return as_texts(array.cast(type_.value_type))
+    if pa.types.is_string(type_):
+        return array
+    if pa.types.is_floating(type_):
+        return _float_texts(array)
+    if pa.types.is_timestamp(type_):
+        return pc.strftime(array.cast(pa.timestamp("us"), safe=False), "%Y-%m-%dT%H:%M:%S")
+    return array.cast(pa.string())
+
+
+def _float_texts(array: pa.Array) -> pa.Array:
+    coded = array.dictionary_encode()
+    texts: list[str | None] = []
+    for value in coded.dictionary.to_pylist():
+        if value is None:
+            texts.append(None)
+        elif value == int(value) if abs(value) <= EXACT else False:
+            texts.append(str(int(value)))
+        else:
+            texts.append(repr(value))
+    return pa.DictionaryArray.from_arrays(coded.indices, pa.array(texts, pa.string())).cast(pa.string())

@@ -1,0 +1,178 @@
+"""The asset that masks columns before people are grouped, where a spec has masking steps."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any, cast
+
+import dagster as dg
+import pyarrow.parquet as pq
+
+from anon_pipeline.engine.base import Engine, SourceFacts
+from anon_pipeline.engine.relational import PEOPLE
+from anon_pipeline.errors import InputError
+from anon_pipeline.masking.base import Technique
+from anon_pipeline.masking.execution import SqlColumn, StepReport, apply_steps, sql_select
+from anon_pipeline.masking.keys import KeySource, Secrets
+from anon_pipeline.masking.plan import Plan, plan_steps
+from anon_pipeline.pipeline.runtime import Runtime
+from anon_pipeline.release import manifest
+from anon_pipeline.release.publish import DATA
+from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
+
+#: Above so many people, steps that go row by row run in the engine; what they cost is then told from as many people.
+IN_MEMORY = 1_000_000
+
+RAW, MASKED = "raw_data", "masked_data"
+
+
+def people_of(spec: ReleaseSpec) -> str:
+    """The asset that holds the people who are grouped: as the source has them, or masked."""
+    return MASKED if spec.masks else RAW
+
+
+def build_masking(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.AssetsDefinition]:
+    """The asset `masked_data`, where the spec has steps."""
+    if not spec.masks:
+        return []
+
+    @dg.asset(
+        **common,
+        name=MASKED,
+        deps=[dg.AssetKey([spec.dataset, RAW])],
+        kinds={"duckdb", "parquet"},
+        description="The people after masking, column by column, as the steps of the spec say. Private: they are not "
+        "grouped yet.",
+    )
+    def masked_data(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
+        with runtime.step(context, spec, MASKED) as noted:
+            stages, engine = runtime.stages(spec), runtime.engine(spec)
+            raw = stages.load(RAW)
+            types = SourceFacts.from_json(raw.facts).types()
+            plan, secrets = planned(spec, types)
+            facts: dict[str, Any] = {}
+            with stages.store(MASKED, {RAW: raw}, facts) as folder:
+                reports = mask(spec, engine, plan, secrets, raw.folder / DATA, folder / DATA)
+                after = {name: kind for name, kind in plan.types_after.items() if name in _kept(spec, plan)}
+                stored = engine.describe(folder / DATA, spec, after)
+                if stored.rows < spec.k:
+                    raise InputError(f"steps: {stored.rows} people are left, fewer than k = {spec.k}")
+                facts |= {
+                    **stored.to_json(),
+                    "held_out": raw.facts["held_out"],
+                    "source_rows": raw.facts["rows"],
+                    "masking": [manifest.finite(dataclasses.asdict(report)) for report in reports],
+                }
+            for report in reports:
+                for column, cost in report.costs.items():
+                    noted[f"masked_{report.place}_{column}_changed".replace(".", "_")] = cost.changed
+        return dg.MaterializeResult(
+            data_version=dg.DataVersion(stored.content_hash),
+            metadata={
+                "dagster/row_count": stored.rows,
+                "dagster/column_lineage": lineage(spec, plan),
+                "steps": dg.MetadataValue.md(_table(reports)),
+            },
+        )
+
+    return [masked_data]
+
+
+def planned(spec: ReleaseSpec, types: dict[str, ColumnType]) -> tuple[Plan, Secrets]:
+    """The plan of a spec's steps, checked, with all keys found, before anything is done.
+
+    Raises
+    ------
+    InputError
+        For steps that make no sense together, a key that is absent, or columns that the steps leave without a role.
+    """
+    steps = {name: cast(tuple[Technique, ...], column.steps) for name, column in spec.columns.items() if column.steps}
+    secrets = secrets_of(spec)
+    plan = plan_steps(types, steps, cast(tuple[Technique, ...], spec.steps), spec.folder)
+    plan.check_keys(secrets)
+    if plan.ends_as_groups:
+        raise InputError(
+            "steps: aggregate leaves groups and no people to release; take it out of this spec and make the table of "
+            "groups with `anon-pipeline mask`"
+        )
+    unnamed = [name for name in plan.types_after if name not in spec.columns]
+    absent = [name for name in spec.released if name not in plan.types_after]
+    if unnamed:
+        raise InputError(f"columns: the steps make {', '.join(unnamed)}; give each a role, with made: true")
+    if absent:
+        raise InputError(f"columns: no step makes, or the steps remove, {', '.join(absent)}; exclude them")
+    return plan, secrets
+
+
+def secrets_of(spec: ReleaseSpec) -> Secrets:
+    """Where the keys of a spec lie; every key that a step names is found at once.
+
+    Raises
+    ------
+    InputError
+        For a key that is absent, open to others or too short.
+    """
+    draws = None if spec.draws is None else KeySource.model_validate(spec.draws.model_dump())
+    secrets = Secrets(folder=spec.folder, draws=draws)
+    for steps in (*(column.steps for column in spec.columns.values()), spec.steps):
+        for step in cast(tuple[Technique, ...], steps):
+            if step.key_source is not None:
+                secrets.key(step.key_source)
+    secrets.draws_key()
+    return secrets
+
+
+def mask(
+    spec: ReleaseSpec, engine: Engine, plan: Plan, secrets: Secrets, table: Path, destination: Path
+) -> list[StepReport]:
+    """Carry out a plan on a stored table: in the engine where all steps go row by row and the table is large."""
+    steps = {name: [step.technique for step in of_column] for name, of_column in plan.columns.items()}
+    together = [step.technique for step in plan.table]
+    kept = _kept(spec, plan)
+    large = engine.rows(table) > IN_MEMORY and plan.is_row_wise
+    people = engine.everybody(table, IN_MEMORY if large else None)
+    made, reports = apply_steps(people, plan.types, steps, together, spec.seed, secrets, spec.folder)
+    if not large:
+        unsorted = destination.with_suffix(".rows")
+        pq.write_table(made, unsorted)
+        engine.rewrite(unsorted, kept, lambda _, relation: f"SELECT * FROM {relation}", destination)
+        unsorted.unlink()
+        return reports
+
+    def query(storage: dict[str, str], relation: str) -> str:
+        columns = [SqlColumn(name, kind, storage[name]) for name, kind in plan.types.items()]
+        return sql_select([*columns, SqlColumn(PEOPLE, ColumnType.NUMERIC, "BIGINT")], plan, relation)
+
+    engine.rewrite(table, kept, query, destination)
+    return reports
+
+
+def lineage(spec: ReleaseSpec, plan: Plan) -> dg.TableColumnLineage:
+    """Which columns of the source each masked column comes from."""
+    sources = {name: {name} for name in plan.types}
+    for step in plan.table:
+        used = set().union(*(sources.get(name, set()) for name in step.columns))
+        for name in plan.types_after:
+            if name in step.columns or name not in sources:
+                sources[name] = used
+    raw = dg.AssetKey([spec.dataset, RAW])
+    return dg.TableColumnLineage(
+        {
+            name: [dg.TableColumnDep(asset_key=raw, column_name=one) for one in sorted(sources[name])]
+            for name in _kept(spec, plan)
+        }
+    )
+
+
+def _kept(spec: ReleaseSpec, plan: Plan) -> list[str]:
+    """The columns that are needed after the steps, in the order of the spec."""
+    return [
+        name for name, column in spec.columns.items() if name in plan.types_after and column.role is not Role.EXCLUDE
+    ]
+
+
+def _table(reports: list[StepReport]) -> str:
+    rows = ["| step | columns | guarantee | cells changed |", "|---|---|---|---|"]
+    for report in reports:
+        changed = ", ".join(f"{cost.changed:.1%}" for cost in report.costs.values()) or "-"
+        rows.append(f"| {report.technique} | {', '.join(report.columns)} | {report.guarantee} | {changed} |")
+    return "\n".join(rows)

@@ -1,0 +1,490 @@
+"""Spark and DuckDB give one and the same release: every number and hash that an engine hands on is compared."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.policy import tree_of
+from anon_pipeline.anonymize.recode import shown_table
+from anon_pipeline.engine.base import ClassCounts, Engine
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.engine.spark import INSTALL, SparkEngine, _megabytes
+from anon_pipeline.errors import InputError
+from anon_pipeline.learning.cells import folds_of_sample, guided_cells
+from anon_pipeline.learning.guide import task_of, train
+from anon_pipeline.privacy.judge import statistics_of
+from anon_pipeline.spec import ColumnType, ReleaseSpec
+from anon_pipeline.tables import Domain
+from anon_pipeline_tests.end_to_end import harness
+from anon_pipeline_tests.engine.test_duckdb import ODD_NAMES
+from anon_pipeline_tests.engine.test_sources import BAD_CSV, SECRET
+from anon_pipeline_tests.people import COLUMNS, random_frame, write_spec
+
+QI = "quasi_identifier"
+CATEGORY = {"role": QI, "type": "categorical"}
+ADULT = Path(__file__).parents[2] / "data/adult"
+
+#: A JVM for short tests: less to compile, fewer partitions, no second look at a plan.
+DEFAULTS = """
+spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+spark.sql.adaptive.enabled    false
+spark.sql.shuffle.partitions  2
+"""
+
+
+def require_spark() -> None:
+    """Without Spark a test is skipped, or fails where CI=true."""
+    modules = all(importlib.util.find_spec(name) for name in ("pyspark", "sqlglot"))
+    if modules and shutil.which("java"):
+        return
+    if os.environ.get("CI") == "true":
+        pytest.fail(INSTALL)
+    pytest.skip(INSTALL)
+
+
+@pytest.fixture(scope="session")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder of Spark's defaults for short tests, named in the environment."""
+    require_spark()
+    folder = tmp_path_factory.mktemp("spark-conf")
+    (folder / "spark-defaults.conf").write_text(DEFAULTS)
+    before = os.environ.get("SPARK_CONF_DIR")
+    os.environ["SPARK_CONF_DIR"] = str(folder)
+    yield folder
+    os.environ.pop("SPARK_CONF_DIR") if before is None else os.environ.update(SPARK_CONF_DIR=before)
+
+
+@pytest.fixture
+def spark(quick: Path, tmp_path: Path) -> SparkEngine:
+    """Spark on two threads of this machine; the first test starts it, all others find it running."""
+    return SparkEngine(tmp_path / "spill", threads=2)
+
+
+# ------------------------------------------------------------------ the same release
+
+
+def way(engine: Engine, spec: ReleaseSpec, folder: Path, **more: Any) -> dict[str, Any]:
+    """The whole way of a source through an engine, and all that it hands on."""
+    folder.mkdir()
+    table, release = folder / "stored.parquet", folder / "data.parquet"
+    facts = engine.store_source(spec, table)
+    types = facts.types()
+    said: dict[str, Any] = {"facts": [vars(one) | {"storage": None} for one in facts.columns]}
+    said |= {"rows": facts.rows, "content": facts.content_hash, "duplicates": facts.duplicate_persons}
+    sample = engine.sample(table, spec, types, spec.guide.sample)
+    said |= {"sample": sample.hash, "features": sample.features, "target": sample.target}
+    folds, guide = folds_of_sample(sample.hash, spec.guide)
+    features = {name: types[name] for name in spec.features}
+    trained = train(sample.features, sample.target, guide, task_of(types[spec.target]), features, spec.seed, folds)
+    cells = guided_cells(engine, table, spec, types, trained, sample.hash, 1.0)
+    said |= {"domains": cells.domains, "cells": engine.count_cells(table, cells.domains)}
+    said |= {"codes": cells.codes, "counts": cells.counts, "guidance": cells.guidance}
+    said["protected"] = engine.sensitive_of_cells(table, cells.domains, cells, ["t"] if spec.target == "t" else [])
+    people = (
+        statistics_of(engine.sensitive_of_cells(table, cells.domains, cells, ["income"]))
+        if more.pop("adult", 0)
+        else None
+    )
+    tree = (tree_of(spec) if people else AnonymizerTree(k=spec.k, **more)).fit_cells(cells, people)
+    shown = shown_table(tree.summaries_, more.get("form", "value"))
+    class_of_cell = tree.partition_.apply(cells.codes)
+    engine.write_release(table, cells.domains, cells, class_of_cell, shown, spec.released, release)
+    tree.classes_.to_parquet(folder / "classes.parquet", index=False)
+    said["hashes"] = [engine.content_hash(file) for file in (release, folder / "classes.parquet")]
+    said["classes"] = engine.classes(release, spec.quasi_identifiers, [spec.target])
+    kept = [name for name in spec.released if name not in spec.quasi_identifiers]
+    said["foreign"] = engine.foreign_values(release, table, kept)
+    ordered = [one.name for one in cells.domains if one.ordered and one.storage in ("INTEGER", "BIGINT", "DOUBLE")]
+    said["outside"] = None if more else engine.out_of_bounds(release, {name: [0, 40] for name in ordered})
+    said["released"] = pq.read_table(release)
+    return said
+
+
+def plain(value: Any) -> Any:
+    """A value that `==` compares as a whole."""
+    if isinstance(value, Domain):
+        ranges = (None if one is None else one.tolist() for one in (value.lows, value.highs))
+        return value.name, value.type, value.values.tolist(), value.values.dtype.kind, value.counts.tolist(), *ranges
+    if isinstance(value, ClassCounts):
+        order = np.lexsort([value.sizes])  # classes as a set: their numbers are the engine's affair
+        histograms = {name: plain(one) for name, one in value.sensitive.items()}
+        return plain(value.classes), value.sizes[order].tolist(), histograms, value.ordered
+    if isinstance(value, pd.DataFrame | pd.Series):
+        return value.astype(object).where(value.notna(), None).reset_index(drop=True).to_dict()
+    if isinstance(value, pa.Table):
+        return value.to_pylist()
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind, value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return value
+
+
+def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    return [name for name in one if plain(one[name]) != plain(other[name])]
+
+
+def same_on_both(spark: SparkEngine, folder: Path, spec: ReleaseSpec, **more: Any) -> dict[str, Any]:
+    found = way(spark, spec, folder / "spark", **more)
+    expected = way(DuckDBEngine(folder / "spill", threads=2), spec, folder / "duckdb", **more)
+    assert differences(found, expected) == []
+    return found
+
+
+def repeated(values: list[Any], kind: pa.DataType | None, n: int, seed: int) -> pa.Array:
+    """The values, missing ones among them, in a random order."""
+    place = np.random.default_rng(seed).integers(0, len(values), n)
+    return pa.array([values[one] for one in place], kind)
+
+
+TEXTS = ["Ulm", "Łódź", "東京", "\U0001d518lm", "\ue000", "é", "e\u0301", "a\\b", "it's", "${x}", "*", " ", "a\nb", None, ""]
+MOMENTS = [datetime(2020, 2, 29, 12, 30, 0, 500), datetime(1969, 7, 20), datetime(1000, 1, 1, 23, 59, 59, 999999), None]
+N = 240
+
+ODD_VALUES: dict[str, tuple[Any, list[Any], pa.DataType]] = {
+    "flag": (QI, [True, False, None], pa.bool_()),
+    "tiny": (QI, [-128, 127, 0, None], pa.int8()),
+    "unsigned": (QI, [0, 2**32 - 1, 7], pa.uint32()),
+    "byte": ("insensitive", [0, 255, None], pa.uint8()),
+    "day": (QI, [date(2020, 2, 29), date(1, 1, 1), date(9999, 12, 31), None], pa.date32()),
+    "day as text": ({**CATEGORY}, [date(2020, 2, 29), date(1, 1, 1), date(9999, 12, 31), None], pa.date32()),
+    "moment": (QI, MOMENTS, pa.timestamp("us")),
+    "moment as text": ({**CATEGORY}, MOMENTS, pa.timestamp("us")),
+    "zoned": (QI, MOMENTS, pa.timestamp("us", "America/New_York")),
+    "nanoseconds": (QI, MOMENTS[:2], pa.timestamp("ns")),
+    "seconds": ("insensitive", [datetime(2020, 2, 29, 1)], pa.timestamp("s")),
+    "price": (QI, [Decimal("0.10"), Decimal("-1234.55"), None], pa.decimal128(12, 2)),
+    "price as text": ({**CATEGORY}, [Decimal("0.000001"), Decimal("-0.050000"), None], pa.decimal128(12, 6)),
+    "long price": (QI, [Decimal("12345.67"), Decimal("0.3"), Decimal("-1e-18")], pa.decimal128(38, 18)),
+    "kept price": ("sensitive", [Decimal("12345678901234567890.12"), Decimal("0.01")], pa.decimal128(30, 2)),
+    "single": (QI, [0.1, -0.0, 0.0, float("nan"), 2.5, None], pa.float32()),
+    "fraction": (QI, [0.1, -0.0, 0.0, float("nan"), 1e-300, 0.1 + 0.2, 123456789.12345679, None], pa.float64()),
+    "kept fraction": ("sensitive", [-0.0, 0.0, float("nan"), 1e300, None], pa.float64()),
+    "whole": (QI, [-(10**17), 10**17, 0, None], pa.int64()),
+    "whole as text": ({**CATEGORY}, [-(2**63), 2**63 - 1, 7], pa.int64()),
+    "text": (QI, TEXTS, pa.string()),
+    "coded": ("insensitive", TEXTS, pa.dictionary(pa.int32(), pa.string())),
+    "never known": ({**CATEGORY}, [None], pa.string()),
+    "left out": ("exclude", [[1]], pa.list_(pa.int64())),
+    "time left out": ("exclude", [None], pa.time64("ns")),
+    "number left out": ("exclude", [2**64 - 1], pa.uint64()),
+}
+
+
+def odd_table() -> tuple[pa.Table, dict[str, Any]]:
+    columns = {
+        name: repeated(values, kind, N, seed) for seed, (name, (_, values, kind)) in enumerate(ODD_VALUES.items())
+    }
+    roles = {name: role for name, (role, _, _) in ODD_VALUES.items()} | {"t": "sensitive"}
+    return pa.table({**columns, "t": ["a", "b", "a"] * (N // 3)}), roles
+
+
+@pytest.mark.parametrize("form", ["value", "range"])
+def test_odd_values_give_one_release(spark: SparkEngine, tmp_path: Path, form: str) -> None:
+    table, roles = odd_table()
+    pq.write_table(table, tmp_path / "people.parquet")
+    spec = write_spec(
+        tmp_path, roles, "people.parquet", k=5, guide={"model": "decision_tree"}, source={"missing": ["*"]}
+    )
+    found = same_on_both(spark, tmp_path, spec, form=form)
+    assert found["released"].num_rows == N
+    if form == "value":  # the types are those of the source, where Spark has them
+        types = {field.name: field.type for field in found["released"].schema}
+        for name in ("flag", "tiny", "day", "moment", "price", "long price", "kept price", "single", "whole", "text"):
+            assert types[name] == ODD_VALUES[name][2], name
+
+
+def test_odd_names_wide_keys_and_bins_give_one_release(spark: SparkEngine, tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    names = [*ODD_NAMES[:12], "a.b", "a`b", '"', "${spark.master}", "x\\y", "#"]
+    columns: dict[str, Any] = {name: generator.integers(0, 3, N).astype(str) for name in names}
+    columns |= {f"x{one}": generator.choice(generator.integers(-(2**30), 2**30, 9), N) for one in range(3)}
+    columns["far apart"] = generator.choice([-(10**17), 0, 10**17], N)
+    columns["near unique"] = generator.normal(1e6, 1e3, N)
+    columns["kept"] = generator.choice([0.1, 0.2], N)
+    pd.DataFrame(columns).assign(t=["a", "b"] * (N // 2)).to_parquet(tmp_path / "p?ople {1}.parquet", index=False)
+    roles = dict.fromkeys(columns, QI) | {"kept": "insensitive", "t": "sensitive"}
+    roles |= {name: {**CATEGORY} for name in names}
+    spec = write_spec(tmp_path, roles, "p?ople {1}.parquet", k=5, guide={"model": "decision_tree"})
+    found = same_on_both(spark, tmp_path, spec)
+    assert list(found["classes"].classes) == spec.quasi_identifiers
+    table, types = tmp_path / "duckdb/stored.parquet", {"near unique": ColumnType.NUMERIC, "x0": ColumnType.NUMERIC}
+    bins = {"near unique": 7}
+    coarse = [one.domains(table, types, bins) for one in (spark, DuckDBEngine(tmp_path / "spill", threads=2))]
+    assert plain(coarse[0]) == plain(coarse[1])
+    assert spark.count_cells(table, coarse[0]) == DuckDBEngine(tmp_path / "spill").count_cells(table, coarse[1])
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_tables_at_random_give_one_release(spark: SparkEngine, tmp_path: Path, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    frame = random_frame(generator, 150, {name: name for name in COLUMNS}, 4, 0.1)
+    chosen = set(generator.choice(list(COLUMNS), 8, replace=False).tolist())
+    frame["unknown"] = frame["unknown"].astype(float)
+    frame.assign(t=["a", "b"] * 75).to_parquet(tmp_path / "people.parquet", index=False)
+    roles = {name: QI if name in chosen else "insensitive" for name in frame} | {"t": "sensitive"}
+    spec = write_spec(tmp_path, roles, "people.parquet", k=7, guide={"model": "decision_tree"})
+    same_on_both(spark, tmp_path, spec)
+
+
+def test_a_csv_with_names_and_a_population_give_one_release(spark: SparkEngine, tmp_path: Path) -> None:
+    lines = ["name;age;born;seen;income;city;t"]
+    generator = random.Random(1)
+    for number in range(N):
+        born = generator.choice(["2020-01-31", "2019-2-3", "2019/12/01", ""])
+        seen = generator.choice(["2020-01-31 10:30", "2020-01-31T10:30:00.1234567Z", "2020-01-31", "?"])
+        income = generator.choice([" 1e3", "+-5", "1_000.5", "nan", "?", ".5"])
+        city = generator.choice(["Łódź", '"a;b"', '"q""q"', '"a\nb"', "007"])
+        lines.append(f"P{number % 200};{generator.randrange(20, 30)};{born};{seen};{income};{city};{'ab'[number % 2]}")
+    (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
+    dated = {"role": QI, "type": "date"}
+    roles = {"name": "identifier", "age": QI, "born": dated, "seen": dated, "income": QI, "city": QI, "t": "sensitive"}
+    source = {"missing": ["?"], "delimiter": ";"}
+    spec = write_spec(tmp_path, roles, "people.csv", k=5, guide={"model": "decision_tree"}, source=source)
+    found = same_on_both(spark, tmp_path, spec)
+    assert found["duplicates"] == 80
+    assert [one["type"] for one in found["facts"]][1:5] == ["numeric", "date", "date", "numeric"]
+    types = {one["name"]: one["type"] for one in found["facts"]}
+    census = [one.census(spec, types, "people.csv") for one in (spark, DuckDBEngine(tmp_path / "spill"))]
+    pd.testing.assert_frame_equal(*census)
+    assert not list(tmp_path.rglob("source.parquet"))  # the converted source is gone, and all that passed by
+    assert not list((tmp_path / "spill").glob("spark-*/*.parquet"))
+
+
+def test_adult_gives_one_release_on_every_engine_for_every_order(spark: SparkEngine, tmp_path: Path) -> None:
+    text = (ADULT / "release.yaml").read_text().replace("gradient_boosting", "decision_tree")
+    ways = []
+    people = pd.read_parquet(ADULT / "adult.parquet")
+    for name, engine in (
+        ("spark", spark),
+        ("one", DuckDBEngine(tmp_path / "spill", threads=1)),
+        ("four", DuckDBEngine(tmp_path / "spill", threads=4)),
+    ):
+        folder = tmp_path / f"adult {name}"
+        folder.mkdir()
+        (folder / "release.yaml").write_text(text)
+        shuffled = people if name == "one" else people.sample(frac=1, random_state=len(ways))
+        shuffled.to_parquet(folder / "adult.parquet", index=False)
+        ways.append(way(engine, ReleaseSpec.load(folder), tmp_path / name, adult=1))
+    assert differences(ways[0], ways[1]) == []
+    assert differences(ways[1], ways[2]) == []
+    assert ways[0]["hashes"][0][0] == 48_842
+
+
+def test_a_folder_of_files_that_lack_columns_gives_one_table(spark: SparkEngine, tmp_path: Path) -> None:
+    place = tmp_path / "parts" / "deep %20"
+    place.mkdir(parents=True)
+    pq.write_table(pa.table({"x": [1, 2], "y": ["a", None], "t": ["a", "b"]}), tmp_path / "parts/1.parquet")
+    pq.write_table(pa.table({"t": ["a"] * 2, "x": [1, 3], "z": [1.5, 2.5]}), place / "2.parquet")
+    spec = write_spec(tmp_path, {"x": QI, "y": QI, "z": "insensitive", "t": "sensitive"}, "parts")
+    facts = [one.store_source(spec, tmp_path / "s.parquet") for one in (spark, DuckDBEngine(tmp_path / "spill"))]
+    assert facts[0] == facts[1]
+    assert facts[0].rows == 4
+
+
+# ------------------------------------------------------------------ what a text means
+
+PIECES = {
+    "DOUBLE": [*"0199_.eE+- \t\n", "inf", "nan", "INFINITY", "(1)", "d", "\u00a0", "12", "9007199254740993", "1e400"],
+    "TIMESTAMP": ["2020", "-", "/", "01", "31", "1", " ", "T", "10", ":", "30", "59.5", ".1234567", "Z", "+02", "UTC"],
+}
+
+
+@pytest.mark.parametrize("target", PIECES)
+def test_a_text_is_the_same_number_or_date_or_none(spark: SparkEngine, tmp_path: Path, target: str) -> None:
+    generator = random.Random(target)
+    texts = {"".join(generator.choices(PIECES[target], k=generator.randint(1, 7))) for _ in range(20_000)}
+    for _ in range(5_000):
+        day = "-".join(
+            [f"{generator.randint(1, 9999):04}", str(generator.randint(1, 13)), str(generator.randint(1, 31))]
+        )
+        clock = ":".join(f"{generator.randint(0, 60):02}" for _ in range(generator.randint(2, 3)))
+        texts |= {day, f"{day} {clock}", f"{day}T{clock}.{generator.randint(0, 10**8)}Z"}
+        texts |= {repr(generator.uniform(-1, 1) * 10 ** generator.randint(-320, 308))}
+    table = pa.table({"text": sorted(texts)})
+    read: list[dict[str, Any]] = []
+    for engine in (DuckDBEngine(tmp_path / "spill"), spark):
+        with engine._session() as session:
+            session.register("texts", table)
+            value = session.parsed('"text"', target)
+            value = f"CASE WHEN NOT isnan({value}) THEN {value} END" if target == "DOUBLE" else value
+            rows = session.arrow(f'SELECT "text" AS x, {value} AS y FROM texts')
+            values = rows.column("y").cast(pa.int64()) if target == "TIMESTAMP" else rows.column("y")
+            read.append(dict(zip(rows.column("x").to_pylist(), values.to_pylist(), strict=True)))
+    expected, found = read
+    taken = {text: value for text, value in found.items() if value is not None}
+    assert len(taken) > 2_000
+    assert {text: expected[text] for text in taken} == taken
+    refused = {text for text, value in expected.items() if value is not None} - set(taken)
+    if target == "DOUBLE":
+        assert all("_" in text and len(text) > 19 for text in refused)
+    else:  # dates that say more, or less, than a date and a time
+        assert len(refused) < len(taken) / 10
+
+
+# ------------------------------------------------------------------ refusals
+
+
+def refusal(engine: Engine, spec: ReleaseSpec, folder: Path) -> str:
+    with pytest.raises(InputError) as error:
+        engine.store_source(spec, folder / "stored.parquet")
+    message = str(error.value)
+    assert SECRET not in message
+    assert "\n" not in message
+    assert not (folder / "stored.parquet").exists()
+    return message
+
+
+SAME = ["text among numbers", "text among dates", "infinity", "an infinite date", "columns without a role"]
+SAME += ["an unknown column", "duplicate names", "no people", "a missing target", "a line too long"]
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_a_bad_table_is_refused_in_the_same_words(spark: SparkEngine, tmp_path: Path, case: str) -> None:
+    text, columns, sentence = BAD_CSV[case]
+    (tmp_path / "people.csv").write_text(text)
+    spec = write_spec(tmp_path, {**columns, "t": "sensitive"}, "people.csv")
+    message = refusal(spark, spec, tmp_path)
+    assert sentence in message
+    assert message == refusal(DuckDBEngine(tmp_path / "spill"), spec, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("values", "said", "sentence"),
+    [
+        (pa.array([1, 2**64 - 1], pa.uint64()), QI, "columns.x: holds UBIGINT values, which Spark has not"),
+        (pa.array([1, 2], pa.time64("us")), QI, "columns.x: holds TIME values, which Spark has not"),
+        (pa.array([0.1, 2.0]), CATEGORY, "columns.x.type: is categorical, but the source holds DOUBLE values"),
+        (pa.array([0.1, 2.0], pa.float32()), CATEGORY, "columns.x.type: is categorical, but the source holds FLOAT"),
+        (
+            pa.array([0, 1], pa.timestamp("us", "UTC")),
+            CATEGORY,
+            "columns.x.type: is categorical, but the source holds TIMESTAMP WITH",
+        ),
+        (pa.array([1, 1000], pa.timestamp("ns")), QI, "columns.x: 1 moments are finer than a microsecond"),
+        (pa.array([2932897, 0], pa.date32()), CATEGORY, "columns.x: 1 dates lie outside of the years 1 to 9999"),
+        (pa.array([2932897, 0], pa.date32()), QI, "columns.x: 1 dates are infinite"),
+        (pa.array([[1], [2]]), QI, "columns.x: holds BIGINT[] values; flatten or exclude it"),
+        (pa.array([b"a", b"b"]), QI, "columns.x: holds BLOB values; flatten or exclude it"),
+        (pa.array([1.0, np.inf]), QI, "columns.x: 1 values are infinite"),
+    ],
+)
+def test_a_column_that_spark_would_change_is_refused(
+    spark: SparkEngine, tmp_path: Path, values: pa.Array, said: Any, sentence: str
+) -> None:
+    pq.write_table(pa.table({"x": values, "t": ["a", "b"]}), tmp_path / "people.parquet")
+    assert sentence in refusal(spark, write_spec(tmp_path, {"x": said, "t": "sensitive"}, "people.parquet"), tmp_path)
+
+
+def test_files_that_spark_would_change_or_leave_out_are_refused(spark: SparkEngine, tmp_path: Path) -> None:
+    people = pa.table({"x": [1, 2], "t": ["a", "b"]})
+    columns = {"x": QI, "t": "sensitive"}
+    (tmp_path / "parts").mkdir()
+    pq.write_table(people, tmp_path / "parts/a.parquet")
+    pq.write_table(people.cast(pa.schema({"x": pa.int32(), "t": pa.string()})), tmp_path / "parts/b.parquet")
+    spec = write_spec(tmp_path, columns, "parts")
+    assert "columns.x: is BIGINT in one file of parts and INTEGER in another" in refusal(spark, spec, tmp_path)
+    pq.write_table(people, tmp_path / "parts/b.parquet")
+    shutil.copy(tmp_path / "parts/b.parquet", tmp_path / "parts/_c.parquet")
+    assert "parts: Spark would leave out _c.parquet" in refusal(spark, spec, tmp_path)
+    with duckdb.connect(tmp_path / "people.db") as connection:
+        connection.execute(f"CREATE TABLE people AS SELECT '{SECRET}' AS x, 'a' AS t")
+    spec = write_spec(tmp_path, columns, "people.db", source={"query": "SELECT * FROM people"})
+    assert "people.db is a DuckDB database, which only --engine duckdb reads" in refusal(spark, spec, tmp_path)
+    assert "there is no such file" in refusal(spark, write_spec(tmp_path, columns, "absent.parquet"), tmp_path)
+
+
+def test_sparks_own_words_leave_the_engine(
+    spark: SparkEngine, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "people.parquet"
+    pq.write_table(pa.table({"x": [SECRET] * 50_000, "t": ["a", "b"] * 25_000}), place, use_dictionary=False)
+    with pytest.raises(InputError, match="the table could not be processed: the library reported") as told:
+        spark.domains(place, {"x": ColumnType.NUMERIC})
+    assert SECRET not in str(told.value)
+    content = bytearray(place.read_bytes())
+    content[20:220] = bytes(200)
+    place.write_bytes(content)
+    message = refusal(spark, write_spec(tmp_path, {"x": QI, "t": "sensitive"}, "people.parquet"), tmp_path)
+    assert message.startswith("people.parquet: cannot be read")
+    with pytest.raises(InputError, match=r"absent.parquet: a file could not be read"):
+        spark.columns(tmp_path / "absent.parquet")
+    assert capfd.readouterr() == ("", "")
+
+
+# ------------------------------------------------------------------ Spark itself
+
+
+def test_what_is_missing_is_named(spark: SparkEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark import SparkContext
+
+    spark.rows(_a_table(tmp_path))
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(InputError, match="Java 17"):
+        spark.rows(_a_table(tmp_path))
+    java = tmp_path / "bin/java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\nexit 1\n")
+    java.chmod(0o700)
+    with pytest.raises(InputError, match=r"engine: spark could not be started \(PySparkRuntimeError\)"):
+        spark.rows(_a_table(tmp_path))
+    monkeypatch.setitem(sys.modules, "pyspark.errors", None)
+    with pytest.raises(InputError, match=r"anon-pipeline\[spark\]"):
+        spark.rows(_a_table(tmp_path))
+
+
+def _a_table(folder: Path) -> Path:
+    pq.write_table(pa.table({"x": [1]}), folder / "x.parquet")
+    return folder / "x.parquet"
+
+
+def test_the_package_imports_without_spark(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules.update(pyspark=None, sqlglot=None, py4j=None); import anon_pipeline.pipeline.runtime"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(("limit", "megabytes"), [("4GB", 3814), ("4GiB", 4096), ("512 MB", 488), ("1.5TiB", 1572864)])
+def test_memory_is_counted_as_duckdb_does(limit: str, megabytes: int) -> None:
+    assert _megabytes(limit) == megabytes
+    assert 0 < _megabytes("50%") < _megabytes("100%")
+    with pytest.raises(InputError, match="memory: lots is no amount"):
+        _megabytes("lots")
+
+
+def test_a_run_on_spark_stands_already(quick: Path) -> None:
+    place = harness.released()[0]
+    folder = harness.scratch()
+    copy = place.copy(folder)
+    prepare = functools.partial(os.environ.update, SPARK_CONF_DIR=str(quick))
+    ended = copy.run("--engine", "spark", "--threads", "2", "--memory", "1GB", "--json", sabotage=prepare)
+    assert ended.exit_code == 0, ended.said
+    said = json.loads(ended.stdout)
+    assert (said["released"], said["new"], said["folder"]) == (True, False, str(copy.release))
+    assert "WARN" not in ended.stderr
+    assert "ERROR" not in ended.stderr
+    assert not list((copy.home.private / "spill").glob("spark-*"))
+    shutil.rmtree(folder)
