@@ -187,17 +187,19 @@ class Utility(Strict):
 class Audit(Strict):
     """How a release is attacked before it leaves, and what an attack may achieve at most.
 
-    A bound is held against the upper end of the attack's 95 % interval: too few people to tell is not "safe".
+    A bound is held against the upper end of the attack's 95 % interval: too few people to tell is not "safe". Who would
+    rather hold it against the estimate says `bounds_on: estimate`; an attack no better than guessing then counts as 0.
     """
 
     enabled: bool = True
     control: Literal["twin", "held_out"] = "twin"  # who is kept out: of a twin of the release, or of the release
     share: float = Field(default=0.1, gt=0, le=0.5)  # of the people; at least 500 and at most 5,000 of them
     sample: int = Field(default=60_000, ge=1_000)  # the twin is made of at most so many people
-    targets: int = Field(default=2_000, ge=100)  # people in the release, and control people, attacked at most
+    targets: int = Field(default=5_000, ge=100)  # people in the release, and control people, attacked at most
     models: bool = True  # whether models are attacked, too
     people: int = Field(default=4_000, ge=200)  # in the membership game on models
     shadows: int = Field(default=16, ge=4, multiple_of=2)
+    bounds_on: Literal["upper_end", "estimate"] = "upper_end"
     linkage: float | None = Field(default=None, ge=0, le=1)  # bounds: leak of the strongest attack of this kind
     singling_out: float | None = Field(default=None, ge=0, le=1)
     attribute_inference: dict[str, float] = {}  # leak by sensitive column

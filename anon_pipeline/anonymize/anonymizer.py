@@ -198,12 +198,13 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
     def _settle(self, cells: Cells, partition: classes.Partition) -> Self:
         class_of_cell = partition.apply(cells.codes)
         people = classes.sizes(cells, class_of_cell, partition.classes)
+        summaries = recode.summarize(cells, class_of_cell, partition.classes, self.k, self.grids or {})
         return self._set(
             domains_=cells.domains,
             partition_=partition,
-            summaries_=recode.summarize(cells, class_of_cell, partition.classes, self.k, self.grids or {}),
+            summaries_=summaries,
             sizes_=people,
-            information_loss_=classes.information_loss(cells, class_of_cell, partition.classes),
+            information_loss_=classes.information_loss(cells, class_of_cell, partition.classes, summaries),
         )
 
     def _set(self, **fitted: Any) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from anon_pipeline.anonymize.recode import OrderedSummary, Summary
+from anon_pipeline.anonymize.recode import CategorySummary, OrderedSummary, Summary
 from anon_pipeline.anonymize.tree import SplitTree
 from anon_pipeline.privacy.statistics import histogram
 from anon_pipeline.tables import Cells, IntArray
@@ -51,16 +52,19 @@ def sizes(cells: Cells, class_of_cell: IntArray, classes: int) -> IntArray:
     return np.bincount(class_of_cell[kept], weights=cells.counts[kept], minlength=classes).astype(np.int64)
 
 
-def information_loss(cells: Cells, class_of_cell: IntArray, classes: int) -> dict[str, float]:
+def information_loss(
+    cells: Cells, class_of_cell: IntArray, classes: int, summaries: Sequence[Summary] = ()
+) -> dict[str, float]:
     """Share of each quasi-identifier's variance that lies within classes, 0 (nothing lost) to 1 (all).
 
     Numbers and dates: within-class sum of squares over total. Categories: within-class Gini impurity over total,
-    a missing value being a category. A constant column has nothing to lose. Suppressed people (class -1) have lost
+    a missing value being a category; `summaries` have them counted. A constant column has nothing to lose. Suppressed people (class -1) have lost
     all: each counts as far from the column's centre as the average person.
     """
     kept = class_of_cell >= 0
     suppressed = 1.0 - cells.counts[kept].sum() / cells.n
     lost: dict[str, float] = {}
+    counted = {summary.domain.name: summary.members for summary in summaries if isinstance(summary, CategorySummary)}
     for column, domain in enumerate(cells.domains):
         code = cells.codes[:, column].astype(np.int64)
         group, count = class_of_cell[kept], cells.counts[kept]
@@ -80,7 +84,9 @@ def information_loss(cells: Cells, class_of_cell: IntArray, classes: int) -> dic
         else:
             share = np.bincount(code, weights=cells.counts, minlength=len(domain)) / cells.n
             total = cells.n * (1.0 - float((share**2).sum()))
-            members = histogram(group, code[kept], count, (classes, len(domain)))
+            members = counted.get(domain.name)
+            if members is None:
+                members = histogram(group, code[kept], count, (classes, len(domain)))
             people = np.asarray(members.sum(axis=1)).ravel()
             alike = np.bincount(
                 np.repeat(np.arange(classes), np.diff(members.indptr)),

@@ -48,8 +48,10 @@ def row_hashes(columns: Sequence[pa.Array], names: Sequence[str]) -> Lanes:
     rows = len(columns[0]) if columns else 0
     lanes = np.zeros((2, rows), dtype=np.uint64)
     for name, column in sorted(zip(names, columns, strict=True), key=lambda pair: pair[0]):
-        for lane, (salt, values) in enumerate(zip(_text_lanes([name])[:, 0], _values(column), strict=True)):
-            lanes[lane] = _mixed(lanes[lane] * np.uint64(0xD6E8FEB86659FD93) + (values ^ salt))
+        lanes *= np.uint64(0xD6E8FEB86659FD93)
+        for lane, salt, values in zip(lanes, _text_lanes([name])[:, 0], _values(column), strict=True):
+            lane += values ^ salt
+        _mix(lanes)
     return lanes
 
 
@@ -59,20 +61,24 @@ def sample_hash(lanes: Lanes) -> IntArray:
     return chosen
 
 
-def _values(column: pa.Array) -> Lanes:
-    """64 bits per value and lane, shape (2, n)."""
+def _values(column: pa.Array) -> list[Lanes]:
+    """64 bits per value and lane, two arrays of shape (n,)."""
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     kind = kind_of(column.type)
     missing = np.asarray(column.is_null(nan_is_null=pa.types.is_floating(column.type)))
     if kind in ("boolean", "whole", "single", "real", "day", "moment"):
         bits = _bits(column, kind)
-        lanes = np.stack([_mixed(bits), _mixed(bits ^ np.uint64(0xA5A5A5A5A5A5A5A5))])
+        lanes = [bits.copy(), bits ^ np.uint64(0xA5A5A5A5A5A5A5A5)]
+        for lane in lanes:
+            _mix(lane)
     else:
         coded = column if pa.types.is_dictionary(column.type) else _as_text(column).dictionary_encode()
         texts = _text_lanes(_as_text(coded.dictionary).to_pylist())
-        code = np.asarray(coded.indices.fill_null(0)).astype(np.int64)
-        lanes = texts[:, code] if texts.size else np.zeros((2, len(column)), dtype=np.uint64)
-    lanes[:, missing] = MISSING
+        code = np.asarray(coded.indices.fill_null(0))
+        lanes = [lane[code] if lane.size else np.zeros(len(column), dtype=np.uint64) for lane in texts]
+    if missing.any():
+        for lane in lanes:
+            lane[missing] = MISSING
     return lanes
 
 
@@ -102,12 +108,11 @@ def _text_lanes(texts: Sequence[str | None]) -> Lanes:
     return np.ascontiguousarray(np.frombuffer(digests, dtype="<u8").astype(np.uint64).reshape(-1, 2).T)
 
 
-def _mixed(bits: Lanes) -> Lanes:
-    """The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): every bit of the input moves every other."""
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: Lanes = bits ^ (bits >> np.uint64(31))
-    return mixed
+def _mix(bits: Lanes) -> None:
+    """The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), in place: every bit moves every other."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        bits ^= bits >> np.uint64(shift)
+        bits *= np.uint64(factor)
 
 
 @dataclass

@@ -54,6 +54,9 @@ class DuckDBSession:
     def register(self, name: str, table: pa.Table) -> None:
         self.connection.register(name, table)
 
+    def keep(self, name: str, query: str) -> None:
+        self.connection.execute(f"CREATE TEMP TABLE {name} AS {query}")
+
     def parquet(self, table: Path) -> str:
         return f"read_parquet({literal(str(table))})"
 

@@ -58,6 +58,9 @@ class Session(Protocol):
     def register(self, name: str, table: pa.Table) -> None:
         """Make a table of our own known under a name."""
 
+    def keep(self, name: str, query: str) -> None:
+        """Make a result of any size known under a name, so that it is computed once."""
+
     def parquet(self, table: Path) -> str:
         """A relation that reads a Parquet file."""
 
@@ -331,28 +334,29 @@ class SqlEngine(ABC):
         with self._session() as session:
             relation = session.parquet(table)
             storage = session.storage(relation)
-            people = _people(storage)
+            people = f"CAST({_people(storage)} AS BIGINT) AS {quoted(PEOPLE)}"
+            listed = ", ".join(quoted(one) for one in dict.fromkeys([*quasi_identifiers, *sensitive]))
+            # Everything else is counted from the few different rows.
+            grouped = f"SELECT {listed}, {people} FROM {relation} GROUP BY {listed}" if listed else None
+            session.keep("alike", grouped or f"SELECT {people} FROM {relation}")
+            together = f"CAST(sum({quoted(PEOPLE)}) AS BIGINT) AS {quoted(PEOPLE)}"
             names = ", ".join(quoted(name) for name in quasi_identifiers)
             if quasi_identifiers:
-                found = session.arrow(
-                    f"SELECT {names}, CAST({people} AS BIGINT) AS {quoted(PEOPLE)} FROM {relation} "
-                    f"GROUP BY {names} ORDER BY {names}"
-                )
+                found = session.arrow(f"SELECT {names}, {together} FROM alike GROUP BY {names} ORDER BY {names}")
             else:  # then everybody is one class
-                found = session.arrow(f"SELECT CAST({people} AS BIGINT) AS {quoted(PEOPLE)} FROM {relation}")
-            numbered = found.append_column(CLASS, pa.array(np.arange(len(found))))
-            session.register("classes", numbered)
+                found = session.arrow(f"SELECT {together} FROM alike")
+            session.register("classes", found.append_column(CLASS, pa.array(np.arange(len(found)))))
             same = [f"classes.{quoted(name)} IS NOT DISTINCT FROM alike.{quoted(name)}" for name in quasi_identifiers]
-            histograms = {}
-            for name in sensitive:
-                grouped = ", ".join(quoted(one) for one in dict.fromkeys([*quasi_identifiers, name]))
-                histograms[name] = self._histogram(
+            histograms = {
+                name: self._histogram(
                     session,
                     f"SELECT classes.{quoted(CLASS)} AS class, alike.{quoted(name)} AS value, "
-                    f"alike.{quoted(PEOPLE)} AS count FROM (SELECT {grouped}, CAST({people} AS BIGINT) AS "
-                    f"{quoted(PEOPLE)} FROM {relation} GROUP BY {grouped}) AS alike "
-                    f"JOIN classes ON {' AND '.join(same) or 'TRUE'}",
+                    f"CAST(sum(alike.{quoted(PEOPLE)}) AS BIGINT) AS count FROM alike "
+                    f"JOIN classes ON {' AND '.join(same) or 'TRUE'} "
+                    f"GROUP BY classes.{quoted(CLASS)}, alike.{quoted(name)}",
                 )
+                for name in sensitive
+            }
         frame = found.to_pandas()
         return ClassCounts(
             classes=frame[list(quasi_identifiers)],

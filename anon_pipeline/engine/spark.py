@@ -9,6 +9,7 @@ must see under the same path. PySpark and sqlglot are imported where they are us
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import re
@@ -16,7 +17,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -62,7 +63,7 @@ SETTINGS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.variable.substitute": "false",  # a column may be called ${x}
+    "spark.sql.variable.substitute": "false",  # a missing marker may be ${x}
 }
 
 #: Tables of ours up to this size are sent to every worker instead of sorting the people for a join.
@@ -159,6 +160,11 @@ class SparkSqlSession:
         pq.write_table(table, file)
         self.view(name, [file], _columns_of(file), broadcast=table.nbytes <= BROADCAST_BYTES)
 
+    def keep(self, name: str, query: str) -> None:
+        file = self._folder / f"{name}.parquet"
+        self.write(query, file)
+        self.view(name, [file], _columns_of(file))
+
     def parquet(self, table: Path) -> str:
         try:
             columns = _columns_of(table)
@@ -176,11 +182,17 @@ class SparkSqlSession:
         from pyspark.sql import functions
         from pyspark.sql.types import StructType
 
-        schema = ", ".join(f"{_backticks(column)} {read.spark}" for column, read in columns.items() if read.spark)
-        reader = self._spark.read.format("parquet").schema(schema or StructType()).option("__globPaths__", "false")
-        frame = reader.load([_uri(file) for file in files]).selectExpr(
-            *(f"{read.expression(column)} AS {_backticks(column)}" for column, read in columns.items())
+        kept = [column for column, read in columns.items() if read.spark is not None]
+        types = StructType.fromDDL(
+            ", ".join(f"c{number} {columns[column].spark}" for number, column in enumerate(kept))
         )
+        schema = StructType()
+        for column, type_ in zip(kept, types, strict=True):
+            schema = schema.add(column, type_.dataType)
+        reader = self._spark.read.format("parquet").schema(schema).option("__globPaths__", "false")
+        reader.load([_uri(file) for file in files]).createOrReplaceTempView(f"{name}_read")
+        select = ", ".join(f"{read.expression(column)} AS {_backticks(column)}" for column, read in columns.items())
+        frame = self._spark.sql(f"SELECT {select} FROM {name}_read")
         (functions.broadcast(frame) if broadcast else frame).createOrReplaceTempView(name)
         self._columns[name] = columns
         return name
@@ -246,7 +258,7 @@ class SparkEngine(SqlEngine):
             spark = _running(self._scratch, self._memory_limit, self._threads).newSession()
             for setting, value in SETTINGS.items():
                 spark.conf.set(setting, value)
-            folder = Path(tempfile.mkdtemp(prefix="spark-", dir=self._scratch))
+            folder = Path(tempfile.mkdtemp(prefix="session-", dir=self._scratch))
             try:
                 yield SparkSqlSession(spark, folder)
             finally:
@@ -431,6 +443,11 @@ def _columns_of_all(files: Sequence[Path], label: str, kept: set[str]) -> dict[s
         for name, column in _columns_of(file).items():
             if name not in kept:
                 column = _Column(column.storage, None)
+            elif "${" in name:
+                raise InputError(
+                    f"columns.{name}: Spark takes ${{ in a name for a variable, and would find no value; rename it, "
+                    "or use --engine duckdb"
+                )
             elif columns.get(name, column) != column:
                 raise InputError(
                     f"columns.{name}: is {columns[name].storage} in one file of {label} and {column.storage} in "
@@ -527,12 +544,23 @@ def _start(scratch: Path, memory_limit: str | None, threads: int | None) -> None
         settings.set("spark.ui.showConsoleProgress", "false")
         if settings.get("spark.master").startswith("local"):
             _stay_at_home(settings, scratch, threads)
-        SparkContext(conf=settings)
+        context = SparkContext(conf=settings)
+        if SparkContext._gateway.proc is not None:
+            atexit.register(_stop, context)
     except Exception as error:
         raise InputError(
             f"engine: spark could not be started ({type(error).__name__}); it needs a Java 17 runtime, a master that "
             "answers, and a --memory of at least 512MB"
         ) from None
+
+
+def _stop(context: Any) -> None:
+    """Wait until the JVM that we started has ended and removed what it spilled."""
+    with suppress(Exception):
+        context.stop()
+        context._gateway.shutdown()
+        context._gateway.proc.stdin.close()
+        context._gateway.proc.wait(30)
 
 
 def _stay_at_home(settings: Any, scratch: Path, threads: int | None) -> None:

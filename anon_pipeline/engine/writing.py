@@ -20,8 +20,12 @@ def write_repeated(batches: Iterable[pa.RecordBatch], schema: pa.Schema, people:
     """
     kept = [field for field in schema if field.name != people]
     coded = pa.schema([pa.field(field.name, _coded(field.type)) for field in kept])
-    # Without Arrow's own schema the file says "text", not "dictionary of text".
-    with pq.ParquetWriter(destination, coded, compression="zstd", store_schema=False) as writer:
+    measured = [field.name for field in kept if not pa.types.is_string(field.type)]
+    # Without Arrow's own schema the file says "text", not "dictionary of text". Smallest and largest texts help no
+    # reader and cost as much as all the rest.
+    with pq.ParquetWriter(
+        destination, coded, compression="zstd", store_schema=False, write_statistics=measured
+    ) as writer:
         for batch in in_groups(batches):
             columns = [_dictionary(batch.column(field.name), field.type) for field in kept]
             counts = batch.column(people).to_numpy()

@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 from scipy.stats import wasserstein_distance
 
 from anon_pipeline.masking.grouping import codes_of
-from anon_pipeline.masking.numbers import to_floats
+from anon_pipeline.masking.numbers import deviation, to_floats
 from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.masking.texts import as_texts
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import IntArray
+from anon_pipeline.tables import IntArray, scale_of
 
 SAMPLE = 100_000
 #: People who are looked for, and among whom.
@@ -103,8 +103,8 @@ def linkage(
             total += codes[pool:, None] != codes[None, :pool]
             continue
         known, masked = to_floats(old), to_floats(new)
-        scale = float(np.nanstd(known)) if (~np.isnan(known)).any() else 0.0
-        apart = np.abs(masked[:, None] - known[None, :]) / (scale or 1.0)
+        scale = deviation(known) or 1.0
+        apart = np.abs(masked[:, None] / scale - known[None, :] / scale)
         gaps = np.isnan(masked)[:, None].astype(float) + np.isnan(known)[None, :]
         total += np.where(gaps > 0, gaps == 1, apart)
     own = total[np.arange(rows), np.arange(rows)]
@@ -127,6 +127,8 @@ def _distance(old: pa.Array, new: pa.Array, before: ColumnType, after: ColumnTyp
         first, second = (values[~np.isnan(values)] for values in (to_floats(old), to_floats(new)))
         if not len(first) or not len(second):
             return None, None
+        unit = scale_of(first)
+        first, second = first / unit, second / unit
         low, high = float(first.min()), float(first.max())
         scale = (high - low) or 1.0
         moved = wasserstein_distance((first - low) / scale, (second - low) / scale)
@@ -173,6 +175,7 @@ def association(one: pa.Array, other: pa.Array, kind: ColumnType, other_kind: Co
     first, second = values[known], others[known]
     if len(first) < 2:
         return None
+    first, second = first / scale_of(first), second / scale_of(second)
     first, second = first - first.mean(), second - second.mean()
     scale = float(np.sqrt((first**2).sum()) * np.sqrt((second**2).sum()))
     return float((first * second).sum()) / scale if scale > 0 else 0.0
@@ -197,6 +200,7 @@ def _correlation_ratio(codes: IntArray, values: FloatArray) -> float | None:
     counts = np.bincount(groups)
     if len(counts) > MOST_CATEGORIES:
         return None
+    values = values / scale_of(values)
     values = values - values.mean()
     total = float((values**2).sum())
     means = np.bincount(groups, values) / counts

@@ -295,11 +295,13 @@ def _selected(
     values = coded.dictionary
     if column.null_count:  # some techniques show missing values as something
         values = pa.concat_arrays([values, pa.nulls(1, values.type)])
-    connection.register("masked_values", pa.table({"value": values}))
+    connection.register("masked_values", pa.table({"value": values, "code": pa.array(np.arange(len(values)))}))
     try:
         storage = connection.execute("DESCRIBE masked_values").fetchall()[0][1]
-        query = _stacked([SqlColumn("value", kind, storage)], {"value": techniques}, "masked_values")
-        shown = _plain(connection.sql(query).to_arrow_table().column(0))
+        described = [SqlColumn("value", kind, storage), SqlColumn("code", ColumnType.NUMERIC, "BIGINT")]
+        query = _stacked(described, {"value": techniques}, "masked_values")
+        # A technique may join, and then rows come in any order.
+        shown = _plain(connection.sql(f"SELECT value FROM ({query}) AS shown ORDER BY code").to_arrow_table().column(0))
     except duckdb.Error:  # whose message may quote a value
         raise InputError("the values could not be converted; check that they fit the column's type") from None
     finally:
@@ -310,7 +312,6 @@ def _selected(
 def _session() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:")
     connection.execute("SET TimeZone = 'UTC'")
-    connection.execute("SET preserve_insertion_order = true")
     return connection
 
 

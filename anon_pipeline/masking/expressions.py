@@ -43,9 +43,9 @@ def date_literal(stated: date | datetime) -> str:
 
 def plain(stated: float) -> str:
     """A number as people read it: no exponent, no needless zeros."""
-    if isinstance(stated, int) or float(stated).is_integer():
+    if isinstance(stated, int) or (float(stated).is_integer() and abs(stated) < 1e16):
         return str(int(stated))
-    return f"{stated:f}".rstrip("0") if abs(stated) >= 1e-4 else repr(stated)
+    return f"{stated:f}".rstrip("0") if 1e-4 <= abs(stated) < 1e16 else repr(stated)
 
 
 def decimals(stated: float) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import ClassVar, Literal
 
+import duckdb
 from pydantic import Field, field_validator, model_validator
 from typing_extensions import override
 
@@ -14,8 +14,6 @@ from anon_pipeline.masking.expressions import TEXT, text
 from anon_pipeline.spec import ColumnType
 
 LONGEST = 10_000
-#: What RE2, the engine behind DuckDB, has not: looking around, going back, and atomic or possessive parts.
-BEYOND_RE2 = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9]|\(\?P=|[*+?}]\+|\(\?\(")
 #: What is neither a digit, nor a space, nor ASCII punctuation; RE2 and Java read it alike.
 NO_FORMAT = r"[^0-9 !-/:-@\[-`{-~]"
 
@@ -128,14 +126,14 @@ class Replace(TextTechnique):
     @field_validator("pattern")
     @classmethod
     def _is_portable(cls, pattern: str) -> str:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise ValueError(f"is no regular expression: {error.msg}") from None
-        if BEYOND_RE2.search(pattern):
-            raise ValueError(
-                "looks around, goes back or is possessive, which DuckDB's expressions cannot; say it plainly"
-            )
+        with duckdb.connect() as connection:
+            try:
+                connection.execute("SELECT regexp_matches('', ?)", [pattern])
+            except duckdb.Error:
+                raise ValueError(
+                    "is no regular expression of RE2, which can neither look around nor go back; check it at "
+                    "https://github.com/google/re2/wiki/Syntax"
+                ) from None
         return pattern
 
     @field_validator("by")

@@ -13,7 +13,7 @@ from anon_pipeline.masking.base import ORDERED, Applied, Columns, Context, Guara
 from anon_pipeline.masking.microaggregation import centres
 from anon_pipeline.masking.numbers import from_floats, to_floats
 from anon_pipeline.masking.order import FloatArray
-from anon_pipeline.tables import IntArray
+from anon_pipeline.tables import IntArray, scale_of
 
 #: Up to so many rows MDAV looks at all of them together.
 WHOLE = 30_000
@@ -154,9 +154,10 @@ def _blocks(points: FloatArray, most: int) -> list[IntArray]:
 
 def _scaled(values: FloatArray) -> FloatArray:
     """Columns of mean 0 and variance 1; constant ones become 0."""
+    values = values / np.array([scale_of(column) for column in values.T])
     centred = values - values.mean(axis=0)
-    deviation = centred.std(axis=0)
-    scaled: FloatArray = centred / np.where(deviation > 0, deviation, 1)
+    spread = centred.std(axis=0)
+    scaled: FloatArray = centred / np.where(spread > 0, spread, 1)
     return scaled
 
 

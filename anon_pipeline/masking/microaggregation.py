@@ -12,7 +12,7 @@ from typing_extensions import override
 from anon_pipeline.masking.base import ORDERED, Applied, Columns, ColumnTechnique, Context, Guarantee
 from anon_pipeline.masking.numbers import from_floats, to_floats
 from anon_pipeline.masking.order import FloatArray
-from anon_pipeline.tables import IntArray
+from anon_pipeline.tables import IntArray, scale_of
 
 #: Above so many values the sorted column is cut into blocks, each grouped at the optimum, all at once.
 BLOCK = 20_000
@@ -93,6 +93,7 @@ def _shortest_paths(table: FloatArray, k: int) -> list[IntArray]:
     cost[i] is the least error of the first i values, and from_[i] where the last of their groups starts.
     """
     b, n = table.shape
+    table = table / scale_of(table)
     scale = np.maximum(np.abs(table[:, [0]] - table[:, [-1]]), np.finfo(float).tiny)
     centred = (table - table.mean(axis=1, keepdims=True)) / scale  # so that sums of squares keep their digits
     sums = np.concatenate([np.zeros((b, 1)), np.cumsum(centred, axis=1)], axis=1)

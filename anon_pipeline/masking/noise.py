@@ -18,9 +18,10 @@ from anon_pipeline.masking.base import (
     Fact,
     TableTechnique,
 )
-from anon_pipeline.masking.numbers import from_floats, to_floats
+from anon_pipeline.masking.numbers import deviation, from_floats, to_floats
 from anon_pipeline.masking.order import Draws, FloatArray
 from anon_pipeline.spec import ColumnType
+from anon_pipeline.tables import scale_of
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 LARGEST_SHARE = 100.0
@@ -73,11 +74,11 @@ class Noise(ColumnTechnique):
     def apply(self, columns: Columns, context: Context) -> Applied:
         ((name, column),) = columns.items()
         values = to_floats(column)
-        deviation = self.deviation if self.deviation is not None else (self.share or 0.0) * _deviation(values)
+        scale = self.deviation if self.deviation is not None else (self.share or 0.0) * deviation(values)
         if self.bounds is not None:
             values = np.clip(values, *self.bounds)
-        noisy = from_floats(values + deviation * _drawn(context.draws, self.distribution, len(values)), column.type)
-        facts: dict[str, Fact] = {"deviation": deviation}
+        noisy = from_floats(values + scale * _drawn(context.draws, self.distribution, len(values)), column.type)
+        facts: dict[str, Fact] = {"deviation": scale}
         if self.bounds is None or self.deviation is None or self.distribution != "laplace":
             return Applied({name: noisy}, facts=facts)
         facts["epsilon"] = (self.bounds[1] - self.bounds[0]) / (self.deviation / float(np.sqrt(2)))
@@ -142,11 +143,6 @@ def _mean(values: FloatArray) -> float:
     return float(known.mean()) if len(known) else 0.0
 
 
-def _deviation(values: FloatArray) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.std()) if len(known) else 0.0
-
-
 def _root(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """A matrix A of shape (p, p) with A'A the covariance of `values`, shape (n, p); also where that is singular.
 
@@ -156,7 +152,8 @@ def _root(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     n, p = values.shape
     if n < 2:
         return np.zeros((p, p))
-    centred = values - values.mean(axis=0)
+    units = np.array([scale_of(column) for column in values.T])
+    centred = values / units - (values / units).mean(axis=0)
     scale = centred.std(axis=0)
     scaled = centred / np.where(scale > 0, scale, 1)
     lower = np.zeros((p, p))
@@ -167,5 +164,5 @@ def _root(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
                 lower[j, j] = np.sqrt(rest) if rest > SINGULAR else 0.0
             elif lower[j, j] > 0:
                 lower[i, j] = rest / lower[j, j]
-    root: npt.NDArray[np.float64] = lower.T * scale[None, :]
+    root: npt.NDArray[np.float64] = lower.T * (scale * units)[None, :]
     return root

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anon_pipeline.masking.order import FloatArray
+from anon_pipeline.tables import scale_of
 
 MICROSECONDS_PER_DAY = 86_400_000_000
 
@@ -41,12 +42,20 @@ def from_floats(values: FloatArray, type_: pa.DataType) -> pa.Array:
         return pa.array(_clipped(np.rint(known), type_), mask=missing, type=type_)
     if pa.types.is_decimal(type_):
         return _decimals(known, missing, type_)
-    return pa.array(known, mask=missing).cast(type_, safe=False)
+    end = float(np.finfo(type_.to_pandas_dtype()).max)
+    return pa.array(np.clip(known, -end, end), mask=missing).cast(type_, safe=False)
+
+
+def deviation(values: FloatArray) -> float:
+    """The standard deviation of the known values, 0 where there are none; numbers near the end of floats do no harm."""
+    known = values[~np.isnan(values)]
+    scale = scale_of(known)
+    return float((known / scale).std()) * scale if len(known) else 0.0
 
 
 def _floats(array: pa.Array) -> FloatArray:
     floats = array.cast(pa.float64(), safe=False)
-    return np.asarray(pc.fill_null(floats, np.nan), dtype=np.float64)
+    return np.array(pc.fill_null(floats, np.nan), dtype=np.float64)  # a copy, which may be written to
 
 
 def _clipped(whole: FloatArray, type_: pa.DataType) -> np.ndarray[tuple[int], np.dtype[np.integer]]:

@@ -127,14 +127,14 @@ def digests_of(column: pa.Array, key: bytes) -> tuple[npt.NDArray[np.uint8], pa.
 def hexadecimal(bytes_: npt.NDArray[np.uint8]) -> pa.Array:
     """Rows of bytes as hexadecimal texts, shape (m, b) -> (m,)."""
     digits = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
-    return _texts(digits[np.stack([bytes_ >> 4, bytes_ & 15], axis=2).reshape(len(bytes_), -1)])
+    return _texts(digits[np.stack([bytes_ >> 4, bytes_ & 15], axis=2).reshape(len(bytes_), 2 * bytes_.shape[1])])
 
 
 def base32(bytes_: npt.NDArray[np.uint8]) -> pa.Array:
     """Rows of bytes in base32 (RFC 4648, lower case, without padding), shape (m, b) -> (m,)."""
     bits = np.unpackbits(bytes_, axis=1)
     bits = np.pad(bits, ((0, 0), (0, -bits.shape[1] % 5)))
-    fives = bits.reshape(len(bytes_), -1, 5) @ np.array([16, 8, 4, 2, 1], dtype=np.uint8)
+    fives = bits.reshape(len(bytes_), bits.shape[1] // 5, 5) @ np.array([16, 8, 4, 2, 1], dtype=np.uint8)
     return _texts(BASE32[fives])
 
 

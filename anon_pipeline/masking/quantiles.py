@@ -5,11 +5,12 @@ Limits are rounded before they are shown, since an exact quantile is one person'
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN
+from decimal import Context as DecimalContext
 from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pydantic import Field, model_validator
 from typing_extensions import override
@@ -22,6 +23,7 @@ from anon_pipeline.spec import ColumnType
 
 #: Significant digits of a limit that is shown.
 DIGITS = 3
+ROUNDING = {"nearest": ROUND_HALF_EVEN, "up": ROUND_CEILING, "down": ROUND_FLOOR}
 
 
 class QuantileBin(ColumnTechnique):
@@ -110,18 +112,10 @@ class QuantileCode(ColumnTechnique):
 
 def rounded(limits: FloatArray, is_date: bool, how: Literal["nearest", "up", "down"] = "nearest") -> FloatArray:
     """Limits with three significant digits, or whole days; ascending and distinct."""
-    function = {"nearest": np.rint, "up": np.ceil, "down": np.floor}[how]
     if is_date:
-        return np.unique(function(limits))
-    # 1, 10, 100, ... below each limit in size; zero stays zero.
-    size: npt.NDArray[np.float64] = np.floor(np.log10(np.abs(limits), where=limits != 0, out=np.zeros(len(limits))))
-    exponent = (DIGITS - 1 - size).astype(int)
-    scaled = np.where(
-        exponent >= 0, limits * 10.0 ** np.maximum(exponent, 0), limits / 10.0 ** np.maximum(-exponent, 0)
-    )
-    whole = function(np.round(scaled, 9))
-    back = np.where(exponent >= 0, whole / 10.0 ** np.maximum(exponent, 0), whole * 10.0 ** np.maximum(-exponent, 0))
-    return np.unique(back + 0.0)
+        return np.unique({"nearest": np.rint, "up": np.ceil, "down": np.floor}[how](limits))
+    context = DecimalContext(prec=DIGITS, rounding=ROUNDING[how])
+    return np.unique(np.array([float(context.create_decimal(repr(limit))) + 0.0 for limit in limits.tolist()]))
 
 
 def _written(edge: float, is_date: bool) -> str:

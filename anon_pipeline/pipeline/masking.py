@@ -77,8 +77,10 @@ def build_masking(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.AssetsDe
     return [masked_data]
 
 
-def planned(spec: ReleaseSpec, types: dict[str, ColumnType]) -> tuple[Plan, Secrets]:
+def planned(spec: ReleaseSpec, types: dict[str, ColumnType], groups: bool = False) -> tuple[Plan, Secrets]:
     """The plan of a spec's steps, checked, with all keys found, before anything is done.
+
+    With `groups`, the steps may also leave a table of groups, whose columns the spec need not name.
 
     Raises
     ------
@@ -90,6 +92,8 @@ def planned(spec: ReleaseSpec, types: dict[str, ColumnType]) -> tuple[Plan, Secr
     plan = plan_steps(types, steps, cast(tuple[Technique, ...], spec.steps), spec.folder)
     plan.check_keys(secrets)
     if plan.ends_as_groups:
+        if groups:
+            return plan, secrets
         raise InputError(
             "steps: aggregate leaves groups and no people to release; take it out of this spec and make the table of "
             "groups with `anon-pipeline mask`"

@@ -19,6 +19,7 @@ import pandas as pd
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.policy import anonymize_part, protected_columns, tree_of
 from anon_pipeline.attack.models_audit import RELEASE, audit_fitted, audit_models
+from anon_pipeline.attack.rates import TOO_WEAK
 from anon_pipeline.attack.table_audit import Earlier, Knowledge, audit_table
 from anon_pipeline.engine.base import Batch
 from anon_pipeline.errors import InputError, Refused
@@ -62,7 +63,7 @@ class Bound:
     ----------
     name : for example "attribute_inference_income"
     demand : in words
-    measured : the upper end of the 95 % interval; None where nothing could be measured, which never holds
+    measured : the upper end of the 95 % interval, or the estimate; None where nothing was measured: that never holds
     limit : what it may be at most
     """
 
@@ -237,37 +238,43 @@ def _attack_models(
 
 
 def bounds(spec: ReleaseSpec, content: dict[str, Any]) -> list[Bound]:
-    """The demands of the spec on the attacks, held against the upper ends of their 95 % intervals.
+    """The demands of the spec on the attacks, held against the upper ends of their 95 % intervals, or the estimates.
 
     An attack that was not made, or could not be measured, holds no bound.
     """
     asked = spec.audit
-    found: list[Bound] = []
+    wanted: list[tuple[str, str, str | None, float, str]] = []
     if asked.linkage is not None:
-        found.append(_bound(content, "linkage", "linkability", None, asked.linkage, "the right record is picked"))
+        wanted.append(("linkage", "linkability", None, asked.linkage, "the right record is picked"))
     if asked.singling_out is not None:
-        found.append(
-            _bound(content, "singling_out", "singling_out", None, asked.singling_out, "one person is isolated")
-        )
-    for column, limit in asked.attribute_inference.items():
-        name = f"attribute_inference_{column}"
-        found.append(_bound(content, name, "inference", column, limit, f"{column} is inferred"))
+        wanted.append(("singling_out", "singling_out", None, asked.singling_out, "one person is isolated"))
+    for sensitive, limit in asked.attribute_inference.items():
+        wanted.append((f"attribute_inference_{sensitive}", "inference", sensitive, limit, f"{sensitive} is inferred"))
+    upper = asked.bounds_on == "upper_end"
+    found = []
+    for name, criterion, column, limit, what in wanted:
+        leaks = [_leak(one, upper) for one in content["findings"] if _counts(one, criterion, column)]
+        demand = f"what being in the release adds to how often {what} is at most {limit:.2%}"
+        found.append(Bound(name, demand, max(leaks, default=None), limit))
     if asked.membership_auc is not None:
-        aucs = [one["auc_high"] for one in content.get("models", {}).get("membership", []) if one["model"] == RELEASE]
-        demand = (
-            f"models trained on the release tell members from others with an AUC of at most {asked.membership_auc:g}"
-        )
+        membership = content.get("models", {}).get("membership", [])
+        aucs = [one["auc_high" if upper else "auc"] for one in membership if one["model"] == RELEASE]
+        demand = f"models trained on the release tell members from others, AUC at most {asked.membership_auc:g}"
         found.append(Bound("membership_auc", demand, max(aucs, default=None), asked.membership_auc))
     return found
 
 
-def _bound(content: dict[str, Any], name: str, criterion: str, column: str | None, limit: float, what: str) -> Bound:
-    """A bound on the leak of the strongest attack of one criterion, or of the guesses at one column."""
+def _counts(finding: dict[str, Any], criterion: str, column: str | None) -> bool:
+    """Whether an attack is one of those that a bound is about."""
     guesses = (f"inference: {column}", f"inference across groups: {column}")
-    leaks = [
-        one["leak"]["high"]
-        for one in content["findings"]
-        if one["criterion"] == criterion and one["leak"] is not None and (column is None or one["name"] in guesses)
-    ]
-    demand = f"what being in the release adds to how often {what} is at most {limit:.2%}"
-    return Bound(name, demand, max(leaks, default=None), limit)
+    return (
+        finding["criterion"] == criterion
+        and finding["leak"] is not None
+        and (column is None or finding["name"] in guesses)
+    )
+
+
+def _leak(finding: dict[str, Any], upper: bool) -> float:
+    if upper:
+        return float(finding["leak"]["high"])
+    return 0.0 if finding["verdict"] == TOO_WEAK else float(finding["leak"]["leak"])

@@ -19,9 +19,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from anon_pipeline.release import audit_report, charts
+from anon_pipeline.release import audit_report, charts, masking_report
 from anon_pipeline.release.audit_report import AuditWords
 from anon_pipeline.release.charts import NOT_MEASURED, count, known, minus, percent
+from anon_pipeline.release.masking_report import MaskingWords
 
 #: What a promise means to the people it protects.
 MEANINGS = {
@@ -166,6 +167,7 @@ class Page:
     sensitive: Sensitive | None
     attacks: AuditWords | None
     attack_chart: Markup | None
+    masking: MaskingWords | None
     checks: list[Check]
     commands: list[tuple[str, str]]
     citation: str
@@ -247,6 +249,7 @@ def describe(content: Mapping[str, Any]) -> Page:
         sensitive=_sensitive(_part(measured, "sensitive"), spec),
         attacks=attacks,
         attack_chart=_picture(attacks.picture) if attacks is not None and attacks.picture else None,
+        masking=masking_report.in_words(content.get("masking"), _part(content, "source").get("rows")),
         checks=checks,
         commands=_commands(spec, quasi),
         citation=_citation(content, day),

@@ -1,0 +1,224 @@
+"""What commands do with masking beside a run: tell the techniques, mask without grouping, turn tokens back."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home
+from anon_pipeline.masking.base import Technique
+from anon_pipeline.masking.catalog import CatalogRow, catalog, technique_named
+from anon_pipeline.masking.encryption import Encrypt, reveal
+from anon_pipeline.masking.execution import StepReport, apply_steps
+from anon_pipeline.masking.keys import Secrets
+from anon_pipeline.spec import ReleaseSpec, Role
+
+FORMATS = (".csv", ".parquet")
+NOT_RELEASED = (
+    "masked, and nothing more: nobody here is k-anonymous by that alone, nothing was checked or entered in the ledger; "
+    "`anon-pipeline run` makes a release"
+)
+GROUPS = (
+    "a table of groups, not of people: its threshold was applied, and nothing else was checked or entered in the "
+    "ledger; a second table about the same people with other groups can give away what this one hides"
+)
+
+
+@dataclass(frozen=True)
+class Masked:
+    """What `mask` did: the rows it wrote, whether they are groups, and a report per step."""
+
+    rows: int
+    groups: bool
+    reports: list[StepReport]
+
+    @property
+    def warning(self) -> str:
+        return GROUPS if self.groups else NOT_RELEASED
+
+
+def techniques(name: str | None = None) -> tuple[CatalogRow, ...]:
+    """All techniques, or the one of this name.
+
+    Raises
+    ------
+    InputError
+        Where there is none of this name.
+    """
+    if name is None:
+        return catalog()
+    try:
+        technique_named(name)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    return tuple(row for row in catalog() if row.technique == name)
+
+
+def told(row: CatalogRow, whole: bool) -> str:
+    """A technique as text: what it does, when to take it, its parameters; with `whole` also where it comes from."""
+    place = "under a column" if row.stands == "column" else "in the table's steps"
+    lines = [
+        f"{row.technique}: {row.meaning}",
+        f"  when       {row.use_when}",
+        f"  guarantee  {row.guarantee}",
+        f"  stands     {place}; works on {', '.join(row.on)}",
+    ]
+    for number, one in enumerate(row.parameters):
+        default = one.default if one.default == "required" else f"default {one.default}"
+        told = f"{one.name}: {one.type}, {default}{f' ({one.meaning})' if one.meaning else ''}"
+        lines.append(f"  {'' if number else 'parameters':10} {told}")
+    if whole:
+        lines += ["", *(f"  {line}".rstrip() for line in row.source.splitlines())]
+    return "\n".join(lines)
+
+
+def mask_source(spec: ReleaseSpec, home: Home, out: Path) -> Masked:
+    """Apply the steps of a spec to its source and write what they leave, without identifiers and excluded columns.
+
+    Parameters
+    ----------
+    home : the private zone in which the source lies while it is worked on
+    out : a CSV or Parquet file that does not exist yet; only its owner may read it
+
+    Raises
+    ------
+    InputError
+        For a spec without steps, or whose steps, keys or source cannot be used; and for a file that cannot be written.
+    """
+    from anon_pipeline.pipeline.masking import planned, secrets_of
+
+    _check(out)
+    if not spec.masks:
+        raise InputError("steps: the spec has none, so there is nothing to mask; list them under columns or steps")
+    secrets_of(spec)  # a key that is missing is told before anything is read
+    with tempfile.TemporaryDirectory(dir=home.private_folder("mask")) as folder:
+        scratch = Path(folder)
+        engine = DuckDBEngine(scratch, spec.engine.memory_limit, spec.engine.threads)
+        types = engine.store_source(spec, scratch / "source.parquet").types()
+        plan, secrets = planned(spec, types, groups=True)
+        if plan.ends_as_groups:
+            hidden = [
+                name
+                for name in plan.table[-1].columns
+                if name in spec.columns and spec.columns[name].role in (Role.IDENTIFIER, Role.EXCLUDE)
+            ]
+            if hidden:
+                raise InputError(
+                    f"steps: aggregate shows {', '.join(hidden)}, which the spec keeps back; give it a role"
+                )
+        made, reports = apply_steps(
+            engine.everybody(scratch / "source.parquet"),
+            plan.types,
+            {name: [step.technique for step in steps] for name, steps in plan.columns.items()},
+            [step.technique for step in plan.table],
+            spec.seed,
+            secrets,
+            spec.folder,
+        )
+    if not plan.ends_as_groups:  # in an order of its own, which tells nothing of the source's
+        names = [name for name in spec.released if name in made.column_names]
+        made = made.select(names).sort_by([(name, "ascending") for name in names])
+    _write(made, out)
+    return Masked(len(made), plan.ends_as_groups, reports)
+
+
+def reveal_column(file: Path, spec: ReleaseSpec, column: str, out: Path | None) -> pa.Table:
+    """A table whose tokens in a column are the texts they stand for; written to `out` where it is named.
+
+    Raises
+    ------
+    InputError
+        Where the spec does not encrypt the column, its key is absent, the file has other tokens or cannot be read.
+    """
+    if out is not None:
+        _check(out)
+    if column not in spec.columns:
+        raise InputError(f"--column: the spec has no column {column}")
+    steps = cast(tuple[Technique, ...], spec.columns[column].steps)
+    technique = next((step for step in steps if isinstance(step, Encrypt)), None)
+    if technique is None:
+        raise InputError(
+            f"columns.{column}: the spec does not encrypt it, and only what was encrypted can be turned back"
+        )
+    key = Secrets(folder=spec.folder).key(technique.key)
+    table = _read(file)
+    if column not in table.column_names:
+        raise InputError(f"{file}: has no column {column}")
+    tokens = table.column(column).combine_chunks()
+    if not pa.types.is_string(tokens.type):
+        try:
+            tokens = tokens.cast(pa.string())
+        except pa.ArrowInvalid:
+            raise InputError(f"{file}: the column {column} holds no tokens") from None
+    coded = tokens.dictionary_encode()
+    texts = pa.array(reveal(coded.dictionary.to_pylist(), technique, column, key), pa.string())
+    shown = texts.take(coded.indices)
+    table = table.set_column(table.column_names.index(column), column, shown)
+    if out is not None:
+        _write(table, out)
+    return table
+
+
+def as_csv(table: pa.Table) -> bytes:
+    """A table as CSV."""
+    sink = pa.BufferOutputStream()
+    pacsv.write_csv(table, sink)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def _read(file: Path) -> pa.Table:
+    """A Parquet file; or a CSV file, all of it as text, so that it is written as it was read."""
+    try:
+        if file.suffix.lower() == ".parquet":
+            with pq.ParquetFile(file) as parquet:
+                return parquet.read()
+        with pacsv.open_csv(file) as reader:
+            names = reader.schema.names
+        convert: Any = pacsv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()), null_values=[""], strings_can_be_null=True
+        )
+        return pacsv.read_csv(file, convert_options=convert)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror or 'no Parquet file'})") from None
+    except pa.ArrowException:
+        raise InputError(f"{file}: is no CSV or Parquet table") from None
+
+
+def _check(out: Path) -> None:
+    """Refuse, before any work, a file that is not to be written."""
+    if out.suffix.lower() not in FORMATS:
+        raise InputError(f"{out}: ends neither in .csv nor in .parquet; name a file that does")
+    if out.exists() or out.is_symlink():
+        raise InputError(f"{out}: exists already; name another file")
+
+
+def _write(table: pa.Table, out: Path) -> None:
+    """Write a table for its owner alone, as a whole: under a temporary name, then renamed."""
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{out.name}.", dir=out.parent)  # mode 0600
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written ({error.strerror})") from None
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            if out.suffix.lower() == ".csv":
+                pacsv.write_csv(table, file)
+            else:
+                pq.write_table(table, file, compression="zstd")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, out)
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written ({error.strerror})") from None
+    finally:
+        temporary.unlink(missing_ok=True)

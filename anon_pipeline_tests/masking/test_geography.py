@@ -1,0 +1,206 @@
+"""Techniques on positions: distances, directions, areas, cells and what is refused."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.masking.cells import grid, h3_parents
+from anon_pipeline.masking.execution import StepReport, apply_steps
+from anon_pipeline.masking.planar_laplace import laplace_radius
+from anon_pipeline.masking.sphere import RADIUS, area_uniform, distances, moved
+from anon_pipeline_tests.masking.tables import CATEGORICAL, KEYED, NUMERIC, SECRETS, step
+
+Floats = npt.NDArray[np.float64]
+KINDS = {"lat": NUMERIC, "lon": NUMERIC}
+N = 20_000
+
+
+def shown(
+    latitude: Any, longitude: Any, technique: str, secrets: Any = KEYED, **parameters: Any
+) -> tuple[pa.Table, StepReport]:
+    table = pa.table({"lat": pa.array(latitude, pa.float64()), "lon": pa.array(longitude, pa.float64())})
+    steps = [step(technique, columns=["lat", "lon"], **parameters)]
+    made, (report,) = apply_steps(table, KINDS, {}, steps, seed=3, secrets=secrets)
+    return made, report
+
+
+def moves(latitude: float, longitude: float, technique: str, **parameters: Any) -> tuple[Floats, Floats]:
+    """Distances in metres and bearings in radians of N people who all start at one place, each on their own."""
+    here = np.full(N, latitude), np.full(N, longitude)
+    made, _ = shown(*here, technique, one_move_per="row", digits=12, **parameters)
+    there = np.array(made.column("lat")), np.array(made.column("lon"))
+    east = np.radians((there[1] - here[1] + 180) % 360 - 180) * np.cos(np.radians((there[0] + here[0]) / 2))
+    return distances(*here, *there), np.arctan2(east, np.radians(there[0] - here[0]))
+
+
+@pytest.mark.parametrize("place", [(48.4, 10.0), (0.0, 0.0), (-70.0, 179.9999)])
+def test_a_donut_is_uniform_by_area_and_direction(place: tuple[float, float]) -> None:
+    metres, bearing = moves(*place, "donut", inner=500, outer=2000)
+    assert metres.min() >= 499.9 and metres.max() <= 2000.1
+    area = (metres**2 - 500**2) / (2000**2 - 500**2)  # a plane will do for two kilometres
+    assert stats.kstest(area, "uniform").pvalue > 0.01
+    assert stats.kstest(bearing / (2 * np.pi) + 0.5, "uniform").pvalue > 0.01
+
+
+def test_a_large_donut_is_uniform_by_area_on_the_sphere() -> None:
+    uniform = np.random.default_rng(0).random(100_000)
+    inner, outer = 1e6, 5e6
+    metres = area_uniform(uniform, np.full(100_000, inner), np.full(100_000, outer))
+    area = (np.cos(inner / RADIUS) - np.cos(metres / RADIUS)) / (np.cos(inner / RADIUS) - np.cos(outer / RADIUS))
+    assert stats.kstest(area, "uniform").pvalue > 0.01
+    plane = (metres**2 - inner**2) / (outer**2 - inner**2)
+    assert stats.kstest(plane, "uniform").pvalue < 0.01, "in the plane it is not"
+
+
+def test_the_radius_of_planar_laplace_is_gamma() -> None:
+    metres, bearing = moves(48.4, 10.0, "planar_laplace", level=np.log(4), radius=200)
+    epsilon = np.log(4) / 200
+    assert stats.kstest(metres, stats.gamma(2, scale=1 / epsilon).cdf).pvalue > 0.01
+    assert stats.kstest(bearing / (2 * np.pi) + 0.5, "uniform").pvalue > 0.01
+    uniform = np.random.default_rng(0).random(1000)
+    assert stats.gamma(2, scale=1 / 0.01).cdf(laplace_radius(uniform, 0.01)) == pytest.approx(uniform, abs=1e-9)
+
+
+def test_planar_laplace_promises_only_what_holds() -> None:
+    _, report = shown([48.4, 48.4], [10.0, 10.0], "planar_laplace", epsilon=0.01)
+    assert report.guarantee == "local DP" and report.facts["epsilon_per_metre"] == 0.01
+    _, report = shown([48.4, 48.4], [10.0, 10.0], "planar_laplace", epsilon=0.01, one_move_per="place")
+    assert report.guarantee == "none" and any("move together" in note for note in report.notes)
+    _, report = shown([48.4, 48.4], [10.0, 10.0], "planar_laplace", epsilon=0.01, secrets=SECRETS)
+    assert report.guarantee == "none"
+
+
+def test_a_population_donut_holds_k_people() -> None:
+    rng = np.random.default_rng(2)
+    latitude = np.r_[48.4 + rng.normal(0, 0.005, 400), 47 + rng.normal(0, 0.5, 40)]
+    longitude = np.r_[10 + rng.normal(0, 0.005, 400), 11 + rng.normal(0, 0.5, 40)]
+    latitude[:5], longitude[:5] = latitude[0], longitude[0]  # a household
+    made, report = shown(latitude, longitude, "population_donut", k=10, inner_share=0.2, least=50)
+    there = np.array(made.column("lat")), np.array(made.column("lon"))
+    metres = distances(latitude, longitude, *there)
+    every = distances(latitude[:, None], longitude[:, None], latitude[None, :], longitude[None, :])
+    radius = np.maximum(np.sort(every, axis=1)[:, 9], 50)  # the person counts among the ten
+    assert (metres <= radius + 0.2).all() and (metres >= 0.2 * radius - 0.2).all()
+    assert (metres > 0.6 * radius).mean() > 0.5
+    assert np.median(metres[400:]) > 20 * np.median(metres[:400])
+    assert len({*zip(*(half[:5].tolist() for half in there), strict=True)}) == 1, "who lives together moves together"
+    assert report.facts["largest_radius"] == pytest.approx(radius.max())
+
+
+def test_rows_of_one_place_move_together_or_apart() -> None:
+    together, _ = shown([48.4] * 50, [10.0] * 50, "donut", inner=10, outer=100)
+    apart, _ = shown([48.4] * 50, [10.0] * 50, "donut", inner=10, outer=100, one_move_per="row")
+    assert len(together.column("lat").unique()) == 1 and len(apart.column("lat").unique()) > 40
+
+
+@settings(max_examples=60)
+@given(st.floats(-90, 90), st.floats(-180, 180), st.floats(0, 2e7), st.floats(0, 2 * np.pi))
+def test_one_arrives_as_far_as_one_goes(latitude: float, longitude: float, metres: float, bearing: float) -> None:
+    here = np.array([latitude]), np.array([longitude])
+    there = moved(*here, np.array([metres]), np.array([bearing]))
+    assert -90 <= there[0][0] <= 90 and -180 <= there[1][0] < 180
+    assert distances(*here, *there)[0] == pytest.approx(metres, rel=1e-5, abs=0.5)
+
+
+@settings(max_examples=60)
+@given(st.floats(-90, 90), st.floats(-180, 180), st.floats(10, 500_000))
+def test_a_grid_cell_holds_its_point_and_is_about_square(latitude: float, longitude: float, metres: float) -> None:
+    south, west, height, width = grid(np.array([latitude]), np.array([longitude]), metres)
+    assert south[0] - 1e-9 <= latitude <= south[0] + height + 1e-9
+    east = (longitude + 180) % 360 - 180
+    assert west[0] - 1e-9 <= east <= west[0] + width[0] + 1e-9
+    assert np.radians(height) * RADIUS == pytest.approx(metres, rel=0.03)
+    if abs(latitude) < 60:
+        across = np.radians(width[0]) * RADIUS * np.cos(np.radians(south[0] + height / 2))
+        assert across == pytest.approx(metres, rel=0.05)
+
+
+def test_cells_are_shown_by_name_or_by_centre() -> None:
+    pytest.importorskip("h3")
+    latitude, longitude = [48.4, 48.4001, 52.5, None], [10.0, 10.0001, 13.4, 5.0]
+    for technique, size in (("grid_cell", {"metres": 5000}), ("h3_cell", {"resolution": 7})):
+        named, report = shown(latitude, longitude, technique, into="cell", **size)
+        assert named.column_names == ["cell"] and report.facts["cells"] == 2
+        cells = named.column("cell").to_pylist()
+        assert cells[0] == cells[1] != cells[2] and cells[3] is None
+        centred, report = shown(latitude, longitude, technique, **size)
+        assert centred.column("lat")[0] == centred.column("lat")[1] and report.facts["cells"] == 2
+        assert centred.column("lon").to_pylist()[3] is None, "half a position goes too"
+        far = distances(*(np.array(one[:3], dtype=float) for one in (latitude, longitude)),
+                        *(np.array(centred.column(name).to_pylist()[:3]) for name in ("lat", "lon")))  # fmt: skip
+        assert far.max() < 4000
+
+
+def test_the_parents_of_h3_cells_are_a_hierarchy() -> None:
+    h3 = pytest.importorskip("h3")
+    cells = [h3.latlng_to_cell(48.4 + step_ / 50, 10.0, 8) for step_ in range(10)]
+    parents = h3_parents(cells, [7, 5, 3])
+    assert set(parents) == set(cells) and all(len(one) == 3 for one in parents.values())
+    counts = [len({one[level] for one in parents.values()}) for level in range(3)]
+    assert len(set(cells)) >= counts[0] >= counts[1] >= counts[2]
+
+
+def test_columns_keep_their_storage() -> None:
+    table = pa.table({"lat": pa.array([48.4, 48.5], pa.float32()), "lon": pa.array([10, 11], pa.int8())})
+    made, _ = apply_steps(table, KINDS, {}, [step("donut", columns=["lat", "lon"], inner=1, outer=9)], secrets=SECRETS)
+    assert made.schema.types == [pa.float32(), pa.int8()]
+
+
+@pytest.mark.parametrize(
+    ("latitude", "longitude", "name"), [([91.0], [0.0], "lat"), ([0.0, 1.0], [0.0, -181.0], "lon")]
+)
+def test_what_is_no_place_is_refused(latitude: list[float], longitude: list[float], name: str) -> None:
+    with pytest.raises(
+        InputError, match=rf"steps\.0\.columns: 1 values of {name} lie beyond .* name the latitude first"
+    ) as refused:
+        shown(latitude, longitude, "donut", inner=1, outer=2)
+    assert "91" not in str(refused.value) and "181" not in str(refused.value)
+
+
+def test_too_few_people_for_k_are_refused() -> None:
+    with pytest.raises(InputError, match=r"steps\.0\.k: the table has 2 people with a position, fewer than k = 3"):
+        shown([1.0, 2.0, None], [1.0, 2.0, 3.0], "population_donut", k=3)
+    with pytest.raises(InputError, match="no 2 people within 5,000 km"):
+        shown([60.0, -60.0], [0.0, 180.0], "population_donut", k=2)
+
+
+def test_the_absent_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "h3", None)
+    with pytest.raises(InputError, match=r"pip install 'anon-pipeline\[geo\]'"):
+        shown([1.0], [1.0], "h3_cell", resolution=5)
+
+
+@pytest.mark.parametrize(
+    ("technique", "parameters", "sentence"),
+    [
+        ("donut", {"columns": ["lat"], "inner": 1, "outer": 2}, "are two, the latitude and the longitude"),
+        ("donut", {"columns": ["lat", "lat"], "inner": 1, "outer": 2}, "named twice"),
+        ("donut", {"columns": ["lat", "lon"], "inner": 2, "outer": 2}, "inner: must be less than outer"),
+        ("planar_laplace", {"columns": ["lat", "lon"]}, "give either epsilon per metre, or level and radius"),
+        ("planar_laplace", {"columns": ["lat", "lon"], "level": 1}, "give either epsilon"),
+        ("planar_laplace", {"columns": ["lat", "lon"], "level": 1, "radius": 1, "epsilon": 1}, "give"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(technique: str, parameters: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        step(technique, **parameters)
+
+
+def test_a_cell_takes_the_place_of_the_pair_in_what_follows() -> None:
+    table = pa.table({"lat": [48.4] * 4, "lon": [10.0] * 4, "v": [1, 2, 3, 4]})
+    steps = [
+        step("grid_cell", columns=["lat", "lon"], metres=9, into="cell"),
+        step("local_suppression", columns=["cell"], k=2),
+    ]
+    made, _ = apply_steps(table, KINDS | {"v": CATEGORICAL}, {}, steps, secrets=SECRETS)
+    assert made.column_names == ["v", "cell"]

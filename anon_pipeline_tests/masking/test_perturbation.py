@@ -1,0 +1,275 @@
+"""Noise, rank swapping, PRAM and quantiles against their definitions."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.masking.execution import apply_steps
+from anon_pipeline.masking.order import Draws, canonical_order, undone
+from anon_pipeline.masking.pram import Pram, epsilon_of, invariant_of
+from anon_pipeline.masking.quantiles import rounded
+from anon_pipeline_tests.masking.tables import CATEGORICAL, DATE, KEYED, NUMERIC, masked, step
+
+RNG = np.random.default_rng(5)
+
+
+# ------------------------------------------------------------------ draws
+
+
+def test_draws_have_the_distributions_they_are_named_after() -> None:
+    draws = Draws(1, ["v"], "noise")
+    assert stats.kstest(draws.uniform(50_000), "uniform").pvalue > 0.01
+    assert stats.kstest(draws.normal(50_000), "norm").pvalue > 0.01
+    assert stats.kstest(draws.laplace(50_000), "laplace").pvalue > 0.01
+    below = draws.below(np.full(60_000, 6))
+    assert stats.chisquare(np.bincount(below, minlength=6)).pvalue > 0.01
+    assert sorted(draws.shuffled(1000).tolist()) == list(range(1000))
+
+
+def test_draws_follow_from_seed_columns_technique_number_and_key() -> None:
+    from anon_pipeline.masking.keys import Key
+
+    first = Draws(1, ["v"], "noise").uniform(3)
+    assert (first == Draws(1, ["v"], "noise").uniform(3)).all()
+    others = [
+        Draws(2, ["v"], "noise"),
+        Draws(1, ["w"], "noise"),
+        Draws(1, ["v"], "pram"),
+        Draws(1, ["v"], "noise", 1),
+        Draws(1, ["v"], "noise", 0, Key(b"k" * 32)),
+        Draws(1, ["v"], "noise", 0, Key(b"l" * 32)),
+    ]
+    drawn = [tuple(other.uniform(3)) for other in others]
+    assert len({tuple(first), *drawn}) == 7
+    draws = Draws(1, ["v"], "noise")
+    assert not (draws.uniform(3) == draws.uniform(3)).any()
+    assert 0.1 < Draws(0, [], "", 0).uniform(1)[0] < 0.95  # the numbers themselves are part of every release:
+    assert Draws(0, ["v"], "noise").uniform(2).tolist() == [0.32825199005507455, 0.05684556530048279]
+
+
+def test_rows_come_back_to_where_they_stood() -> None:
+    table = pa.table({"v": RNG.integers(0, 5, 50)})
+    order = canonical_order(table)
+    assert table.take(pa.array(order)).take(pa.array(undone(order))).equals(table)
+    kept = np.arange(0, 50, 2)
+    back = order[kept][undone(order, kept)]
+    assert back.tolist() == sorted(order[kept].tolist())
+    assert (canonical_order(table, np.zeros((2, 50), dtype=np.uint64)) == np.arange(50)).all()
+
+
+# ------------------------------------------------------------------ noise
+
+
+def test_noise_has_the_deviation_that_is_stated() -> None:
+    values = RNG.normal(100, 15, 20_000)
+    for distribution, name in (("gaussian", "norm"), ("laplace", "laplace")):
+        shown, (report,) = masked(values, NUMERIC, step("noise", deviation=5, distribution=distribution), secrets=KEYED)
+        added = np.array(shown) - values
+        scale = 5 if name == "norm" else 5 / np.sqrt(2)
+        assert stats.kstest(added / scale, name).pvalue > 0.01
+        assert abs(np.corrcoef(added, values)[0, 1]) < 0.03
+        assert "epsilon" not in report.facts and report.guarantee == "none"
+    shown, (report,) = masked(values, NUMERIC, step("noise", share=0.5))
+    assert report.facts["deviation"] == pytest.approx(values.std() / 2)
+    assert np.std(np.array(shown) - values) == pytest.approx(values.std() / 2, rel=0.03)
+
+
+def test_laplace_noise_with_bounds_is_locally_private() -> None:
+    laplace = step("noise", distribution="laplace", deviation=np.sqrt(2) * 10, bounds=[0, 20])
+    shown, (report,) = masked([5.0, 1e9, None], NUMERIC, laplace, secrets=KEYED)
+    assert report.facts["epsilon"] == pytest.approx(2.0) and report.guarantee == "local DP"
+    assert shown[1].as_py() < 1000 and shown[2].as_py() is None
+    assert any("missing" in note for note in report.notes)
+    _, (unkeyed,) = masked([5.0], NUMERIC, laplace)
+    assert unkeyed.guarantee == "none" and any("seed" in note for note in unkeyed.notes)
+    _, (gaussian,) = masked([5.0], NUMERIC, step("noise", deviation=1, bounds=[0, 20]), secrets=KEYED)
+    assert gaussian.guarantee == "none"
+
+
+def test_noise_keeps_the_type_and_stays_within_it() -> None:
+    whole, _ = masked(pa.array([127, -128] * 50, pa.int8()), NUMERIC, step("noise", deviation=50))
+    assert whole.type == pa.int8() and {127, -128} <= set(whole.to_pylist())
+    days, _ = masked([date(2024, 1, 1)] * 1000, DATE, step("noise", deviation=10))
+    assert np.std(np.array(days).astype(float)) == pytest.approx(10, rel=0.1) and days.type == pa.date32()
+
+
+def test_proportional_noise_grows_with_the_value_and_keeps_the_sign() -> None:
+    values = np.repeat([-1e6, 1.0, 1e6], 5000)
+    shown = np.array(masked(values, NUMERIC, step("proportional_noise", share=0.1))[0])
+    for value in (-1e6, 1.0, 1e6):
+        assert np.std(shown[values == value] / value) == pytest.approx(0.1, rel=0.05)
+    assert (np.sign(shown) == np.sign(values)).all()
+
+
+def test_correlated_noise_keeps_means_and_covariance() -> None:
+    covariance = np.array([[4.0, 3.0, 0.0], [3.0, 9.0, -2.0], [0.0, -2.0, 1.0]])
+    values = RNG.multivariate_normal([10, -5, 0], covariance, 40_000) * [1, 1000, 0.001]
+    table = pa.table({name: values[:, i] for i, name in enumerate("abc")})
+    steps = [step("correlated_noise", columns=list("abc"), share=1)]
+    made, (report,) = apply_steps(table, dict.fromkeys("abc", NUMERIC), {}, steps, secrets=KEYED)
+    shown = np.column_stack([made.column(name) for name in "abc"])
+    before, after = np.cov(values.T), np.cov(shown.T)
+    scale = np.sqrt(np.outer(np.diag(before), np.diag(before)))
+    assert np.abs((after - before) / scale).max() < 0.03
+    assert np.abs((shown.mean(axis=0) - values.mean(axis=0)) / values.std(axis=0)).max() < 0.02
+    assert np.corrcoef(shown[:, 0], values[:, 0])[0, 1] == pytest.approx(np.sqrt(0.5), abs=0.02)
+    assert report.linkage is not None and report.linkage.rate < 0.1
+
+
+def test_correlated_noise_on_columns_that_follow_from_one_another() -> None:
+    x = RNG.normal(size=2000)
+    table = pa.table({"a": x, "b": 2 * x, "c": np.full(2000, 7.0)})
+    steps = [step("correlated_noise", columns=["a", "b", "c"], share=0.5)]
+    made, _ = apply_steps(table, dict.fromkeys("abc", NUMERIC), {}, steps, secrets=KEYED)
+    assert np.allclose(np.array(made.column("b")), 2 * np.array(made.column("a")))
+    assert np.allclose(np.array(made.column("c")), 7)
+
+
+# ------------------------------------------------------------------ rank swapping
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.99])
+def test_rank_swapping_keeps_the_distribution_and_the_distance(share: float) -> None:
+    values = RNG.permutation(1001)  # a value is its own rank
+    shown, (report,) = masked(values, NUMERIC, step("rank_swap", share=share))
+    moved = np.abs(np.array(shown) - values)
+    assert sorted(shown.to_pylist()) == sorted(values.tolist())
+    assert moved.max() <= max(1, share * 1001)
+    assert (moved > 0).mean() > 1 - 2 / (share * 1001) - 0.01
+    assert report.facts["without_partner"] == (moved == 0).sum()
+    assert moved.mean() > share * 1001 / 7
+    swapped = dict(zip(values.tolist(), shown.to_pylist(), strict=True))
+    assert all(swapped[swapped[value]] == value for value in swapped), "values are exchanged in pairs"
+
+
+@pytest.mark.parametrize("share", [0, 1, 1.5, 5, -0.1, float("nan")])
+def test_a_distance_that_is_no_share_is_refused(share: float) -> None:
+    with pytest.raises(ValueError, match=r"share of all people and must lie above 0 and below 1: 0\.05 swaps"):
+        step("rank_swap", share=share)
+
+
+# ------------------------------------------------------------------ PRAM
+
+
+def test_an_invariant_matrix_keeps_the_marginals_exactly() -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        m = int(rng.integers(2, 8))
+        matrix = rng.dirichlet(np.ones(m), m)
+        frequencies = rng.dirichlet(np.ones(m))
+        frequencies[0] = 0 if seed % 4 == 0 else frequencies[0]
+        frequencies /= frequencies.sum()
+        invariant = invariant_of(matrix, frequencies)
+        assert np.abs(frequencies @ invariant - frequencies).max() < 1e-12
+        assert np.abs(invariant.sum(axis=1) - 1).max() < 1e-12 and (invariant >= 0).all()
+
+
+def test_pram_follows_its_matrix_and_keeps_marginals_in_expectation() -> None:
+    values = RNG.choice(["a", "b", "c"], 60_000, p=[0.7, 0.2, 0.1])
+    matrix = {"a": {"a": 0.5, "b": 0.5}, "b": {"b": 0.9, "c": 0.1}, "c": {"c": 1}}
+    shown = np.array(masked(values, CATEGORICAL, step("pram", matrix=matrix))[0])
+    for true, row in matrix.items():
+        share = {one: float((shown[values == true] == one).mean()) for one in "abc"}
+        assert share == pytest.approx({one: row.get(one, 0) for one in "abc"}, abs=0.015)
+    kept = np.array(masked(values, CATEGORICAL, step("pram", matrix=matrix, invariant=True))[0])
+    for one in "abc":
+        assert (kept == one).mean() == pytest.approx((values == one).mean(), abs=0.01)
+    assert (kept != values).mean() > 0.2
+
+
+def test_pram_reports_the_epsilon_of_its_matrix() -> None:
+    values = ["a", "b", "c", None] * 10
+    _, (report,) = masked(values, CATEGORICAL, step("pram", retention=0.6, categories=["a", "b", "c"]), secrets=KEYED)
+    assert report.facts["epsilon"] == pytest.approx(np.log(0.6 / 0.2)) and report.guarantee == "local DP"
+    assert any("missing" in note for note in report.notes) and not any("itself" in note for note in report.notes)
+    assert epsilon_of(np.array([[0.5, 0.5], [0.1, 0.9]])) == pytest.approx(np.log(5))
+    assert epsilon_of(np.eye(2)) == np.inf and epsilon_of(np.ones((1, 1))) == 0
+    assert epsilon_of(np.array([[1.0, 0.0], [1.0, 0.0]])) == 0
+    _, (report,) = masked(["a", "b"], CATEGORICAL, step("pram", matrix={"a": {"a": 1}, "b": {"b": 1}}), secrets=KEYED)
+    assert report.facts["epsilon"] == "infinite" and report.guarantee == "none"
+    _, (report,) = masked(["a", "b"], CATEGORICAL, step("pram", retention=0.6), secrets=KEYED)
+    assert any("itself" in note for note in report.notes)
+
+
+def test_pram_keeps_the_type_of_codes() -> None:
+    shown, _ = masked(pa.array([1, 2, 3] * 20), CATEGORICAL, step("pram", retention=0.5))
+    assert shown.type == pa.int64() and set(shown.to_pylist()) == {1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({}, "give either the probability"),
+        ({"retention": 0.5, "matrix": {"a": {"a": 1}}}, "give either"),
+        ({"matrix": {"a": {"b": 1}}}, "matrix.a: names a category that has no row"),
+        ({"matrix": {"a": {"a": 0.9}}}, "matrix.a: must be probabilities whose sum is 1"),
+        ({"matrix": {"a": {"a": 1.5, "b": -0.5}, "b": {"b": 1}}}, "matrix.a: must be prob"),
+        ({"matrix": {"a": {"a": 1}}, "categories": ["a", "b"]}, "the matrix names them already"),
+        ({"retention": 0.5, "categories": ["a", "a"]}, "one stands twice"),
+    ],
+)
+def test_a_matrix_that_is_none_is_refused(parameters: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence.replace(".", r"\.")):
+        Pram.model_validate(parameters)
+
+
+def test_categories_that_are_not_stated_and_too_many_are_refused() -> None:
+    with pytest.raises(InputError, match="1 categories that are not stated") as refused:
+        masked(["a", "b", "secret"], CATEGORICAL, step("pram", retention=0.5, categories=["a", "b"]))
+    assert "secret" not in str(refused.value)
+    with pytest.raises(InputError, match="2001 categories, more than 2000"):
+        masked([str(i) for i in range(2001)], CATEGORICAL, step("pram", retention=0.5))
+
+
+# ------------------------------------------------------------------ quantiles
+
+
+def test_quantile_bins_hold_about_equally_many() -> None:
+    values = RNG.lognormal(10, 1, 10_000)
+    shown, (report,) = masked(values, NUMERIC, step("quantile_bin", bins=4))
+    counts = {one["values"]: one["counts"] for one in shown.value_counts().to_pylist()}
+    assert len(counts) == 4 == report.facts["bins"] and all(2300 < count < 2700 for count in counts.values())
+    for value, label in zip(values[:100], shown.to_pylist()[:100], strict=True):
+        if label.startswith("<"):
+            assert value < float(label[2:])
+        elif label.startswith(">="):
+            assert value >= float(label[3:])
+        else:
+            low, high = label.strip("[)").split(", ")
+            assert float(low) <= value < float(high)
+
+
+def test_quantiles_of_dates_and_of_one_value() -> None:
+    days = [date(2024, 1, day) for day in range(1, 31)]
+    shown, _ = masked(days, DATE, step("quantile_bin", bins=2))
+    assert set(shown.to_pylist()) == {"< 2024-01-16", ">= 2024-01-16"}
+    assert set(masked([3.0] * 5, NUMERIC, step("quantile_bin", bins=3))[0].to_pylist()) == {"all"}
+
+
+def test_quantile_coding_hides_the_tails_behind_round_limits() -> None:
+    values = np.arange(1, 1001) * 1.001
+    shown, (report,) = masked(values, NUMERIC, step("quantile_code", top=0.01, bottom=0.02))
+    assert max(shown.to_pylist()) == 991 and min(shown.to_pylist()) == 21.1
+    assert report.facts["rows_coded"] == int((values > 991).sum() + (values < 21.1).sum())
+    untouched = (values >= 21.1) & (values <= 991)
+    assert (np.array(shown)[untouched] == values[untouched]).all()
+    mean, _ = masked(values, NUMERIC, step("quantile_code", top=0.01, show="mean"))
+    assert max(mean.to_pylist()) == pytest.approx(values[values > 991].mean())
+    few, _ = masked([1.0, 2.0, 3.0, 4.0, 500.0], NUMERIC, step("quantile_code", top=0.2, show="mean"))
+    assert max(few.to_pylist()) < 110, "the mean of one person is that person's value"
+    huge = [2**60 + 1, 2**60 + 3, 5]
+    assert masked(huge, NUMERIC, step("quantile_code", bottom=0.3))[0].to_pylist()[:2] == huge[:2]
+
+
+def test_limits_have_three_digits() -> None:
+    assert rounded(np.array([123456.0, 0.0123456, -5.0, 0.0]), False).tolist() == [-5.0, 0.0, 0.0123, 123000.0]
+    assert rounded(np.array([1234.0]), False, "up").tolist() == [1240.0]
+    assert rounded(np.array([1230.0]), False, "up").tolist() == [1230.0]
+    assert rounded(np.array([-1234.0]), False, "down").tolist() == [-1240.0]
+    assert rounded(np.array([10.2, 10.4]), True).tolist() == [10.0]

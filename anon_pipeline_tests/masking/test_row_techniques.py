@@ -1,0 +1,232 @@
+"""Row techniques against what they say, cell by cell, and as SQL: types, engines, lookups."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.masking.base import RowTechnique
+from anon_pipeline.masking.catalog import TECHNIQUES
+from anon_pipeline.masking.execution import SqlColumn, apply_steps, sql_select
+from anon_pipeline.masking.plan import plan_steps
+from anon_pipeline.spec import ColumnType
+from anon_pipeline_tests.masking.tables import CATEGORICAL, DATE, NUMERIC, SECRETS, masked, people, rows, step
+
+LEAP, Y2K = date(2024, 2, 29), date(2000, 1, 1)
+LONG = {"low": list(range(60)), "high": list(range(60, 120))}  # longer than a chain of cases may be
+CASES: list[tuple[str, dict[str, Any], ColumnType, list[Any], list[Any]]] = [
+    ("round", {"to": 10}, NUMERIC, [4, 5, -5, -4, 15, None], [0, 10, -10, 0, 20, None]),
+    ("round", {"to": 10, "how": "down"}, NUMERIC, [9, -1, 10], [0, -10, 10]),
+    ("round", {"to": 10, "how": "up"}, NUMERIC, [1, -9, 10], [10, 0, 10]),
+    ("round", {"to": 0.1}, NUMERIC, [0.25, 0.34, -0.04, 1e300], [0.3, 0.3, 0.0, 1e300]),
+    ("round", {"to": 0.25}, NUMERIC, [1], [1.0]),
+    ("round", {"to": 2.5}, NUMERIC, [3.7, 3.8], [2.5, 5.0]),
+    ("bin", {"width": 10}, NUMERIC, [0, 9, 10, -1, None], ["[0, 10)", "[0, 10)", "[10, 20)", "[-10, 0)", None]),
+    ("bin", {"width": 10, "start": 5}, NUMERIC, [4, 5], ["[-5, 5)", "[5, 15)"]),
+    ("bin", {"width": 0.5}, NUMERIC, [0.7, -0.1], ["[0.5, 1.0)", "[-0.5, 0.0)"]),
+    ("bin", {"width": 10}, NUMERIC, [3.5], ["[0, 10)"]),
+    ("bin", {"width": 10, "show": "middle"}, NUMERIC, [3, 10], [5.0, 15.0]),
+    ("bin", {"edges": [18, 65]}, NUMERIC, [17, 18, 64, 65, None], ["< 18", "[18, 65)", "[18, 65)", ">= 65", None]),
+    ("bin", {"edges": [0.5]}, NUMERIC, [0.4, 0.5], ["< 0.5", ">= 0.5"]),
+    ("bin", {"width": 1}, NUMERIC, [1e19], [None]),
+    ("top_bottom_code", {"top": 90}, NUMERIC, [89, 90, 91, None], [89, 90, 90, None]),
+    ("top_bottom_code", {"bottom": 1.5, "top": 9.5}, NUMERIC, [1, 2, 10], [2, 2, 9]),
+    ("top_bottom_code", {"bottom": 1.5}, NUMERIC, [1.0, 2.0], [1.5, 2.0]),
+    ("top_bottom_code", {"top": "2000-01-01"}, DATE, [date(2001, 5, 5), date(1999, 1, 1)], [Y2K, date(1999, 1, 1)]),
+    (
+        "top_bottom_code",
+        {"bottom": datetime(2000, 1, 1, 12)},
+        DATE,
+        [datetime(2000, 1, 1, 11), datetime(2000, 1, 1, 13)],
+        [datetime(2000, 1, 1, 12), datetime(2000, 1, 1, 13)],
+    ),
+    ("truncate_date", {"to": "day"}, DATE, [datetime(2024, 2, 29, 23)], [date(2024, 2, 29)]),
+    ("truncate_date", {"to": "week"}, DATE, [date(2024, 3, 3), LEAP], [date(2024, 2, 26), date(2024, 2, 26)]),
+    ("truncate_date", {"to": "month"}, DATE, [date(2024, 2, 29), None], [date(2024, 2, 1), None]),
+    ("truncate_date", {"to": "quarter"}, DATE, [date(2024, 12, 31)], [date(2024, 10, 1)]),
+    ("truncate_date", {"to": "year"}, DATE, [date(1969, 12, 31)], [date(1969, 1, 1)]),
+    ("prefix", {"length": 3}, CATEGORICAL, ["10115", "日本語です", "a", None], ["101", "日本語", "a", None]),
+    ("prefix", {"length": 2}, CATEGORICAL, [10115], ["10"]),
+    ("mask", {"last": 4}, CATEGORICAL, ["123456789", "1234", "", None], ["*****6789", "****", "", None]),
+    ("mask", {"first": 1, "last": 1, "stars": 3}, CATEGORICAL, ["Würzburg", "ab", None], ["W***g", "***", None]),
+    ("mask", {"character": "#"}, CATEGORICAL, ["日本"], ["##"]),
+    ("keep_format", {}, CATEGORICAL, ["AB-1234", "Köln 5", "日1👩", None], ["XX-9999", "XXXX 9", "X9X", None]),
+    ("keep_format", {}, CATEGORICAL, ["[\\]^_`{|}~!\"#$%&'()*+,-./:;<=>?@"], ["[\\]^_`{|}~!\"#$%&'()*+,-./:;<=>?@"]),
+    ("replace", {"pattern": r"\d+", "by": "#"}, CATEGORICAL, ["a1b22", "it's", None], ["a#b#", "it's", None]),
+    ("replace", {"pattern": "'", "by": "''"}, CATEGORICAL, ["it's"], ["it''s"]),
+    ("redact", {}, CATEGORICAL, ["a", None], ["[redacted]", None]),
+    ("redact", {"missing": True, "by": "-"}, NUMERIC, [1, None], ["-", "-"]),
+    ("suppress", {}, NUMERIC, [1, None], [None, None]),
+    ("suppress_cells", {"values": ["a"], "pattern": "^z"}, CATEGORICAL, ["a", "zoo", "b"], [None, None, "b"]),
+    ("suppress_cells", {"above": 9, "below": 2}, NUMERIC, [1, 2, 9, 10, None], [None, 2, 9, None, None]),
+    ("suppress_cells", {"values": [3, 2**60]}, NUMERIC, [3, 2**60, 2**60 + 1], [None, None, 2**60 + 1]),
+    ("suppress_cells", {"values": ["2024-02-29"]}, DATE, [LEAP, Y2K], [None, Y2K]),
+    ("hierarchy", {"groups": {"S": ["Ulm"]}}, CATEGORICAL, ["Ulm", "Bonn", None], ["S", "*", None]),
+    ("hierarchy", {"groups": {"yes": [True, 1]}, "others": "no"}, CATEGORICAL, [True, False], ["yes", "no"]),
+    ("hierarchy", {"groups": LONG}, CATEGORICAL, [3, 99, 500], ["low", "high", "*"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("technique", "parameters", "kind", "values", "shown"), CASES)
+def test_each_shows_what_it_says(
+    technique: str, parameters: dict[str, Any], kind: ColumnType, values: list[Any], shown: list[Any]
+) -> None:
+    made, _ = masked(pa.array(values), kind, step(technique, **parameters))
+    assert made.to_pylist() == (shown if kind is not NUMERIC else pytest.approx(shown))
+    assert [type(value) for value in made.to_pylist()] == [type(value) for value in shown]
+
+
+def test_every_row_technique_is_among_the_cases() -> None:
+    tried = {case[0] for case in CASES}
+    assert tried == {name for name, model in TECHNIQUES.items() if issubclass(model, RowTechnique)}
+
+
+def test_moments_with_a_time_zone_are_truncated_in_utc() -> None:
+    moment = datetime(2024, 1, 1, 0, 30, tzinfo=UTC)  # in Tokyo it is nine hours later, in New York still 2023
+    for zone in ("Asia/Tokyo", "America/New_York"):
+        column = pa.array([moment]).cast(pa.timestamp("us", tz=zone))
+        assert masked(column, DATE, step("truncate_date", to="day"))[0].to_pylist() == [date(2024, 1, 1)]
+        assert masked(column, DATE, step("truncate_date", to="year"))[0].to_pylist() == [date(2024, 1, 1)]
+
+
+def test_steps_follow_one_another() -> None:
+    steps = [step("top_bottom_code", top=90), step("round", to=20), step("bin", edges=[50]), step("prefix", length=1)]
+    assert masked([12, 95, 44], NUMERIC, *steps)[0].to_pylist() == ["<", ">", "<"]
+
+
+def test_a_hierarchy_is_read_from_a_file_of_arx(tmp_path: Path) -> None:
+    (tmp_path / "towns.csv").write_text("Ulm;BW;DE\nBonn;NRW;DE\nBern;BE;CH\n", encoding="utf-8")
+    towns = pa.table({"v": ["Ulm", "Bern", "Rome"]})
+    for level, wanted in ((1, ["BW", "BE", "*"]), (2, ["DE", "CH", "*"])):
+        steps = {"v": [step("hierarchy", file="towns.csv", level=level)]}
+        made, _ = apply_steps(towns, {"v": CATEGORICAL}, steps, secrets=SECRETS, folder=tmp_path)
+        assert made.column("v").to_pylist() == wanted
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "cannot be read (No such file"),
+        (b"", "is empty"),
+        (b"Ulm\n", "line 1 has no level 1"),
+        (b"Ulm;A\nUlm;B\n", "line 2 puts a value into a second group"),
+        (b"\xff\xfe;", "is no CSV file in UTF-8"),
+    ],
+)
+def test_a_bad_hierarchy_file_is_refused_by_name(tmp_path: Path, content: bytes | None, sentence: str) -> None:
+    if content is not None:
+        (tmp_path / "towns.csv").write_bytes(content)
+    with pytest.raises(InputError) as refused:
+        plan_steps({"v": CATEGORICAL}, {"v": [step("hierarchy", file="towns.csv")]}, folder=tmp_path)
+    assert "columns.v.steps.0: " in str(refused.value) and "towns.csv: " in str(refused.value)
+    assert sentence in str(refused.value)
+
+
+#: A column's name as SQL says it.
+NAME = '"a b"'
+STORAGES: dict[ColumnType, list[tuple[str, str]]] = {
+    NUMERIC: [
+        ("TINYINT", "5"), ("INTEGER", "50"), ("BIGINT", "50"), ("UINTEGER", "50"), ("UBIGINT", "50"), ("HUGEINT", "50"),
+        ("FLOAT", "5.5"), ("DOUBLE", "5.5"), ("DECIMAL(9,2)", "5.25"), ("DECIMAL(38,4)", "5.25"),
+    ],
+    DATE: [
+        ("DATE", "'2024-05-06'"), ("TIMESTAMP", "'2024-05-06 07:08:09'"), ("TIMESTAMP_NS", "'2024-05-06 07:08:09'"),
+        ("TIMESTAMP WITH TIME ZONE", "'2024-05-06 07:08:09+00'"),
+    ],
+    CATEGORICAL: [
+        ("VARCHAR", "'Ulm'"), ("BIGINT", "5"), ("BOOLEAN", "true"), ("DOUBLE", "1.5"), ("DATE", "'2024-05-06'"),
+        ("ENUM('Ulm', 'Bonn')", "'Ulm'"), ("UUID", "'6f8b7c1e-0000-4000-8000-000000000000'"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_the_type_that_is_announced_is_the_type_that_comes(case: int) -> None:
+    name, parameters, kind, _, _ = CASES[case]
+    technique = step(name, **parameters)
+    assert isinstance(technique, RowTechnique)
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'UTC'")
+    for storage, value in STORAGES[kind]:
+        relation = f"(SELECT CAST(CAST({value} AS VARCHAR) AS {storage}) AS {NAME}) AS source"
+        query = f"SELECT {technique.expression(NAME, kind, storage)} AS v FROM {relation}"
+        described = connection.execute(f"DESCRIBE {query}").fetchall()[0][1]
+        assert described == technique.storage_after(kind, storage), (storage, query)
+        connection.execute(query).fetchall()
+
+
+def select(distinct: int | None) -> tuple[str, pa.Table]:
+    table, kinds = people(500)
+    steps = {
+        "c": [step("mask", first=1), step("replace", pattern=r"\*+", by="-")],
+        "z": [step("bin", width=2)],
+        "x": [step("round", to=0.5)],
+        "d": [step("truncate_date", to="quarter")],
+    }
+    plan = plan_steps(kinds, steps)
+    assert plan.is_row_wise
+    storage = {"x": "DOUBLE", "y": "DOUBLE", "c": "VARCHAR", "z": "BIGINT", "d": "DATE"}
+    columns = [SqlColumn(name, kinds[name], storage[name], distinct=distinct) for name in kinds]
+    wanted, _ = apply_steps(table, kinds, steps, secrets=SECRETS)
+    return sql_select(columns, plan, "people"), wanted
+
+
+@pytest.mark.parametrize("distinct", [None, 10, 10**9])
+def test_one_query_gives_what_steps_in_memory_give(distinct: int | None) -> None:
+    query, wanted = select(distinct)
+    assert ("DISTINCT" in query) == (distinct == 10)
+    connection = duckdb.connect()
+    connection.register("people", people(500)[0])
+    assert rows(connection.sql(query).to_arrow_table()) == rows(wanted)
+
+
+def test_missing_values_go_through_a_lookup() -> None:
+    plan = plan_steps({"v": CATEGORICAL}, {"v": [step("prefix", length=1), step("redact", missing=True)]})
+    query = sql_select([SqlColumn("v", CATEGORICAL, "VARCHAR", distinct=3)], plan, "source")
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE source AS SELECT * FROM (VALUES ('a'), (NULL), ('a'), (NULL)) AS t(v)")
+    assert connection.execute(query).fetchall() == [("[redacted]",)] * 4
+
+
+def test_an_expression_of_the_source_is_masked_as_what_it_gives() -> None:
+    plan = plan_steps({"v": NUMERIC, "w": CATEGORICAL}, {"v": [step("round", to=10)]})
+    columns = [SqlColumn("v", NUMERIC, "BIGINT", 'CAST("v" AS BIGINT)'), SqlColumn("w", CATEGORICAL, "VARCHAR")]
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE source AS SELECT '17' AS v, 'it''s' AS w")
+    assert connection.execute(sql_select(columns, plan, "source")).fetchall() == [(20, "it's")]
+
+
+def test_only_row_techniques_make_a_query() -> None:
+    plan = plan_steps({"v": NUMERIC}, {"v": [step("rank_swap", share=0.1)]})
+    assert not plan.is_row_wise
+    with pytest.raises(ValueError, match="row-wise"):
+        sql_select([SqlColumn("v", NUMERIC, "BIGINT")], plan, "source")
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_spark_can_read_every_expression(case: int) -> None:
+    """Parsed back from Spark's words; `test_spark_agrees` runs them where PySpark is."""
+    sqlglot = pytest.importorskip("sqlglot")
+    from anon_pipeline.engine.spark import spark_sql
+
+    name, parameters, kind, _, _ = CASES[case]
+    technique = step(name, **parameters)
+    assert isinstance(technique, RowTechnique)
+    storage = {NUMERIC: "BIGINT", DATE: "DATE", CATEGORICAL: "VARCHAR"}[kind]
+    said = spark_sql(f"SELECT {technique.expression(NAME, kind, storage)} AS v FROM source")
+    assert sqlglot.parse_one(said, read="spark").find(sqlglot.exp.Anonymous) is None, said
+
+
+def test_a_value_that_cannot_be_converted_is_not_quoted() -> None:
+    column = pa.array([Decimal("1.5"), None])
+    with pytest.raises(InputError) as refused:
+        masked(pa.array(["secret", "12"]), NUMERIC, step("round", to=10))
+    assert "secret" not in str(refused.value) and "columns.v.steps.0: " in str(refused.value)
+    assert masked(column, NUMERIC, step("round", to=1))[0].to_pylist() == [2.0, None]

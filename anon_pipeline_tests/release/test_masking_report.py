@@ -1,0 +1,132 @@
+"""Masking in words: each step with what it promises and cost, nothing claimed that was not measured."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from anon_pipeline.masking.catalog import TECHNIQUES
+from anon_pipeline.release import masking_report
+from anon_pipeline_tests.release.test_report import manifest_content, read
+
+EARTH = "earth mover's distance / range"
+
+
+def report(technique: str, columns: list[str], **more: Any) -> dict[str, Any]:
+    """The report of a step, as the manifest has it."""
+    plain = {"place": "steps.0", "parameters": {}, "guarantee": "none", "facts": {}, "notes": [], "costs": {}}
+    return {**plain, "technique": technique, "columns": columns, "linkage": None, **more}
+
+
+def cost(changed: float, distance: float | None, correlation: float | None) -> dict[str, Any]:
+    measure = None if distance is None else EARTH
+    return {"changed": changed, "distance": distance, "measure": measure, "correlation": correlation}
+
+
+def masking() -> list[dict[str, Any]]:
+    """Steps of several kinds; to be changed freely."""
+    return [
+        report("round", ["age"], parameters={"to": 5, "how": "nearest"}, costs={"age": cost(0.8, 0.0171, 0.002)}),
+        report(
+            "pram",
+            ["race"],
+            parameters={"retention": 0.9, "invariant": False},
+            guarantee="local DP",
+            facts={"epsilon": 2.89, "categories": 3},
+            costs={"race": cost(0.09, None, None)},
+            linkage={"rate": 0.25, "rows": 500, "pool": 10_000},
+        ),
+        report("suppress_rare", ["city"], parameters={"k": 20}, guarantee="k", costs={"city": cost(0.01, 0.01, None)}),
+        report("donut", ["lat", "lon"], parameters={"columns": ["lat", "lon"], "inner": 50.0, "outer": 500.0}),
+        report(
+            "synthesize",
+            ["ill", "age"],
+            parameters={"columns": ["ill"], "given": ["age"]},
+            notes=["no formal guarantee: whatever"],
+        ),
+        report("sample", [], parameters={"columns": [], "share": 0.8}),
+    ]
+
+
+def words() -> masking_report.MaskingWords:
+    found = masking_report.in_words(masking(), 1000)
+    assert found is not None
+    return found
+
+
+def test_a_step_says_what_it_was_promised_and_cost() -> None:
+    age, race, city, place, ill, everybody = words().steps
+    assert (age.columns, age.technique, age.guarantee) == ("age", "round", "none by itself")
+    assert age.parameters == ["to: 5 (the step)", "how: nearest (which multiple is taken)"]
+    assert age.costs == [
+        f"80\u00a0% of the cells changed; the distribution moved by 0.0171 ({EARTH}); "
+        "correlations with other columns changed by at most 0.002."
+    ]
+    assert age.linked == ""
+    assert race.guarantee == "local differential privacy with epsilon 2.89 per value"
+    assert race.linked.startswith("25\u00a0% of the rows can be linked to their original again")
+    assert "500 looked for among 10,000" in race.linked
+    assert "no distance" in race.costs[0] and "correlations" not in race.costs[0]
+    assert race.found == ["epsilon: 2.89", "categories: 3"]
+    assert city.guarantee == "at least 20 people share what it leaves"
+    assert place.columns == "lat and lon"
+    assert place.parameters == [
+        "inner: 50 (the least distance in metres)",
+        "outer: 500 (the largest distance in metres)",
+    ]
+    assert everybody.columns == "the whole table"
+    assert ill.notes == ["No formal guarantee: whatever."]
+
+
+def test_what_has_no_formal_guarantee_is_said_before_the_steps() -> None:
+    intro = " ".join(words().intro)
+    assert "4 of the 6 promise nothing by themselves" in intro
+    assert "Synthetic: ill. This has no formal guarantee" in intro
+    without = masking_report.in_words([one for one in masking() if one["technique"] != "synthesize"])
+    assert without is not None
+    assert "Synthetic" not in " ".join(without.intro)
+
+
+def test_a_guarantee_that_was_lost_is_not_repeated() -> None:
+    """PRAM whose draws follow from the seed promises nothing, whatever its class says."""
+    one = masking()[1] | {"guarantee": "none"}
+    found = masking_report.in_words([one])
+    assert found is not None
+    assert found.steps[0].guarantee == "none as it was used here"
+    assert "It promises nothing by itself" in " ".join(found.intro)
+
+
+def test_costs_of_a_large_table_say_that_they_are_of_a_sample() -> None:
+    large = masking_report.in_words(masking(), 5_000_000)
+    assert large is not None
+    assert "100,000 people chosen at random" in " ".join(large.intro)
+    assert "chosen at random" not in " ".join(words().intro)
+
+
+@pytest.mark.parametrize("nothing", [None, [], {}, "round"])
+def test_without_steps_there_is_no_section(nothing: Any) -> None:
+    assert masking_report.in_words(nothing) is None
+    page = manifest_content() | {"masking": nothing}
+    assert "What was masked" not in read(page).text
+
+
+def test_the_section_stands_in_the_report_and_escapes_what_it_shows() -> None:
+    content = copy.deepcopy(manifest_content()) | {"masking": masking()}
+    content["masking"][0]["columns"] = ["<b>age</b>"]
+    page = read(content)
+    assert "What was masked" in page.text
+    assert "<b>age</b>" in page.text  # as text
+    assert "correlations with other columns" in page.text.lower()
+
+
+def test_a_technique_of_a_later_version_is_still_told() -> None:
+    found = masking_report.in_words([report("folding", ["age"], parameters={"times": [1, 2]})])
+    assert found is not None
+    assert (found.steps[0].technique, found.steps[0].parameters) == ("folding", ["times: 1, 2"])
+
+
+@pytest.mark.parametrize("technique", sorted(TECHNIQUES))
+def test_every_technique_has_words_without_any_figure(technique: str) -> None:
+    found = masking_report.in_words([report(technique, ["a"])])
+    assert found is not None
+    assert found.steps[0].meaning
