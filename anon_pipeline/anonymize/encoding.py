@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from anon_pipeline.engine.packing import Packing
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, histogram
 from anon_pipeline.spec import ColumnType
@@ -146,11 +147,15 @@ def count_cells(
     -------
     The cells, and the cell of each row, shape (n,).
     """
-    distinct, cell = np.unique(codes, axis=0, return_inverse=True)
-    cell = cell.ravel()
-    summed = np.zeros((len(distinct), guidance.shape[1]), dtype=np.int64)
-    np.add.at(summed, cell, fixed_point(guidance))
-    return Cells(domains, distinct, np.bincount(cell).astype(np.int64), summed), cell
+    key = Packing.plan(domains).pack(codes)  # in the order of the codes
+    order = np.lexsort(key.T[::-1])
+    first = np.r_[True, (key[order[1:]] != key[order[:-1]]).any(axis=1)]
+    cell = np.empty(len(codes), dtype=np.int64)
+    cell[order] = np.cumsum(first) - 1
+    starts = np.flatnonzero(first)
+    summed = np.add.reduceat(fixed_point(guidance)[order], starts, axis=0)
+    counts = np.diff(np.r_[starts, len(codes)]).astype(np.int64)
+    return Cells(domains, codes[order[starts]], counts, summed), cell
 
 
 def count_sensitive(cells: Cells, cell: IntArray, sensitive: pd.DataFrame | None) -> ClassStatistics:

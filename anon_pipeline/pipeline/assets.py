@@ -341,6 +341,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 "utility": measured.facts,
                 "audit": attacks,
                 "masking": raw.facts.get("masking"),
+                "maps": raw.facts.get("maps"),
                 "checks": answers,
                 "runs": {"dagster": context.run.run_id, "mlflow": noted["mlflow_run"]},
             }

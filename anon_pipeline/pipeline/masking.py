@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import dagster as dg
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anon_pipeline.engine.base import Engine, SourceFacts
@@ -13,9 +14,12 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.execution import SqlColumn, StepReport, apply_steps, sql_select
 from anon_pipeline.masking.keys import KeySource, Secrets
+from anon_pipeline.masking.numbers import to_floats
 from anon_pipeline.masking.plan import Plan, plan_steps
+from anon_pipeline.masking.positions import PositionTechnique
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.release import manifest
+from anon_pipeline.release.masking_map import positions_map
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 
@@ -51,7 +55,7 @@ def build_masking(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.AssetsDe
             plan, secrets = planned(spec, types)
             facts: dict[str, Any] = {}
             with stages.store(MASKED, {RAW: raw}, facts) as folder:
-                reports = mask(spec, engine, plan, secrets, raw.folder / DATA, folder / DATA)
+                reports, maps = mask(spec, engine, plan, secrets, raw.folder / DATA, folder / DATA)
                 after = {name: kind for name, kind in plan.types_after.items() if name in _kept(spec, plan)}
                 stored = engine.describe(folder / DATA, spec, after)
                 if stored.rows < spec.k:
@@ -61,6 +65,7 @@ def build_masking(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.AssetsDe
                     "held_out": raw.facts["held_out"],
                     "source_rows": raw.facts["rows"],
                     "masking": [manifest.finite(dataclasses.asdict(report)) for report in reports],
+                    "maps": maps,
                 }
             for report in reports:
                 for column, cost in report.costs.items():
@@ -127,8 +132,11 @@ def secrets_of(spec: ReleaseSpec) -> Secrets:
 
 def mask(
     spec: ReleaseSpec, engine: Engine, plan: Plan, secrets: Secrets, table: Path, destination: Path
-) -> list[StepReport]:
-    """Carry out a plan on a stored table: in the engine where all steps go row by row and the table is large."""
+) -> tuple[list[StepReport], list[dict[str, Any]]]:
+    """Carry out a plan on a stored table: in the engine where all steps go row by row and the table is large.
+
+    What each step did is returned, and a map per pair of coordinates.
+    """
     steps = {name: [step.technique for step in of_column] for name, of_column in plan.columns.items()}
     together = [step.technique for step in plan.table]
     kept = _kept(spec, plan)
@@ -140,14 +148,29 @@ def mask(
         pq.write_table(made, unsorted)
         engine.rewrite(unsorted, kept, lambda _, relation: f"SELECT * FROM {relation}", destination)
         unsorted.unlink()
-        return reports
+        return reports, _maps(spec, plan, people, made)
 
     def query(storage: dict[str, str], relation: str) -> str:
         columns = [SqlColumn(name, kind, storage[name]) for name, kind in plan.types.items()]
         return sql_select([*columns, SqlColumn(PEOPLE, ColumnType.NUMERIC, "BIGINT")], plan, relation)
 
     engine.rewrite(table, kept, query, destination)
-    return reports
+    return reports, []  # steps on positions do not go row by row
+
+
+def _maps(spec: ReleaseSpec, plan: Plan, before: pa.Table, after: pa.Table) -> list[dict[str, Any]]:
+    """A map of each released pair of coordinates that the steps changed."""
+    pairs = dict.fromkeys(
+        step.technique.columns for step in plan.table if isinstance(step.technique, PositionTechnique)
+    )
+    maps = []
+    for pair in pairs:
+        if set(pair) <= set(spec.released):
+            states = [
+                tuple(to_floats(table.column(name).combine_chunks()) for name in pair) for table in (before, after)
+            ]
+            maps.append(positions_map(pair, (states[0][0], states[0][1]), (states[1][0], states[1][1]), spec.k))
+    return [one for one in maps if one is not None]
 
 
 def lineage(spec: ReleaseSpec, plan: Plan) -> dg.TableColumnLineage:

@@ -19,7 +19,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from anon_pipeline.release import audit_report, charts, masking_report
+from anon_pipeline.release import audit_report, charts, masking_map, masking_report
 from anon_pipeline.release.audit_report import AuditWords
 from anon_pipeline.release.charts import NOT_MEASURED, count, known, minus, percent
 from anon_pipeline.release.masking_report import MaskingWords
@@ -168,6 +168,7 @@ class Page:
     attacks: AuditWords | None
     attack_chart: Markup | None
     masking: MaskingWords | None
+    maps: list[tuple[str, Markup]]  # captions and pictures
     checks: list[Check]
     commands: list[tuple[str, str]]
     citation: str
@@ -249,6 +250,11 @@ def describe(content: Mapping[str, Any]) -> Page:
         sensitive=_sensitive(_part(measured, "sensitive"), spec),
         attacks=attacks,
         attack_chart=_picture(attacks.picture) if attacks is not None and attacks.picture else None,
+        maps=[
+            (masking_map.caption(one), _picture(masking_map.map_chart(one)))
+            for one in content.get("maps") or []
+            if one.get("before")
+        ],
         masking=masking_report.in_words(content.get("masking"), _part(content, "source").get("rows")),
         checks=checks,
         commands=_commands(spec, quasi),

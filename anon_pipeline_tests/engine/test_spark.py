@@ -45,10 +45,13 @@ QI = "quasi_identifier"
 CATEGORY = {"role": QI, "type": "categorical"}
 ADULT = Path(__file__).parents[2] / "data/adult"
 
-#: A JVM for short tests: less to compile, fewer partitions, no second look at a plan.
+#: A JVM for short tests: it compiles little, has few partitions and looks at a plan once. The run of the command that
+#: docs/spark.md shows has Spark's own settings.
 DEFAULTS = """
 spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 spark.sql.adaptive.enabled    false
+spark.sql.codegen.factoryMode NO_CODEGEN
+spark.sql.codegen.wholeStage  false
 spark.sql.shuffle.partitions  2
 """
 
@@ -84,10 +87,13 @@ def spark(quick: Path, tmp_path: Path) -> SparkEngine:
 # ------------------------------------------------------------------ the same release
 
 
-def way(engine: Engine, spec: ReleaseSpec, folder: Path, **more: Any) -> dict[str, Any]:
-    """The whole way of a source through an engine, and all that it hands on."""
+def way(engine: Engine, spec: ReleaseSpec, folder: Path, tree: AnonymizerTree | None = None) -> dict[str, Any]:
+    """The whole way of a source through an engine, and all that it hands on; a tree that is given is taken as fitted.
+
+    Since cells are compared too, one tree is as good as the other.
+    """
     folder.mkdir()
-    table, release = folder / "stored.parquet", folder / "data.parquet"
+    table = folder / "stored.parquet"
     facts = engine.store_source(spec, table)
     types = facts.types()
     said: dict[str, Any] = {"facts": [vars(one) | {"storage": None} for one in facts.columns]}
@@ -100,25 +106,22 @@ def way(engine: Engine, spec: ReleaseSpec, folder: Path, **more: Any) -> dict[st
     cells = guided_cells(engine, table, spec, types, trained, sample.hash, 1.0)
     said |= {"domains": cells.domains, "cells": engine.count_cells(table, cells.domains)}
     said |= {"codes": cells.codes, "counts": cells.counts, "guidance": cells.guidance}
-    said["protected"] = engine.sensitive_of_cells(table, cells.domains, cells, ["t"] if spec.target == "t" else [])
-    people = (
-        statistics_of(engine.sensitive_of_cells(table, cells.domains, cells, ["income"]))
-        if more.pop("adult", 0)
-        else None
-    )
-    tree = (tree_of(spec) if people else AnonymizerTree(k=spec.k, **more)).fit_cells(cells, people)
-    shown = shown_table(tree.summaries_, more.get("form", "value"))
+    said["protected"] = engine.sensitive_of_cells(table, cells.domains, cells, [spec.target])
+    tree = tree or tree_of(spec).fit_cells(cells, statistics_of(said["protected"]))
     class_of_cell = tree.partition_.apply(cells.codes)
-    engine.write_release(table, cells.domains, cells, class_of_cell, shown, spec.released, release)
+    for form in ("value", "range"):
+        file = folder / f"{form}.parquet"
+        shown = shown_table(tree.summaries_, form)
+        engine.write_release(table, cells.domains, cells, class_of_cell, shown, spec.released, file)
+        said |= {f"{form}s": engine.content_hash(file), f"{form}s released": pq.read_table(file)}
     tree.classes_.to_parquet(folder / "classes.parquet", index=False)
-    said["hashes"] = [engine.content_hash(file) for file in (release, folder / "classes.parquet")]
+    said["published classes"] = engine.content_hash(folder / "classes.parquet")
+    release = folder / "value.parquet"
     said["classes"] = engine.classes(release, spec.quasi_identifiers, [spec.target])
-    kept = [name for name in spec.released if name not in spec.quasi_identifiers]
-    said["foreign"] = engine.foreign_values(release, table, kept)
-    ordered = [one.name for one in cells.domains if one.ordered and one.storage in ("INTEGER", "BIGINT", "DOUBLE")]
-    said["outside"] = None if more else engine.out_of_bounds(release, {name: [0, 40] for name in ordered})
-    said["released"] = pq.read_table(release)
-    return said
+    said["foreign"] = engine.foreign_values(release, table, [spec.target])
+    ordered = [name for name in spec.quasi_identifiers if types[name] is ColumnType.NUMERIC]
+    said["outside"] = engine.out_of_bounds(release, {name: [0, 40] for name in ordered[:3]})
+    return said | {"tree": tree}
 
 
 def plain(value: Any) -> Any:
@@ -136,6 +139,8 @@ def plain(value: Any) -> Any:
         return value.to_pylist()
     if isinstance(value, np.ndarray):
         return value.dtype.kind, value.tolist()
+    if isinstance(value, AnonymizerTree):
+        return None  # compared by what it says
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
     return value
@@ -145,9 +150,9 @@ def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     return [name for name in one if plain(one[name]) != plain(other[name])]
 
 
-def same_on_both(spark: SparkEngine, folder: Path, spec: ReleaseSpec, **more: Any) -> dict[str, Any]:
-    found = way(spark, spec, folder / "spark", **more)
-    expected = way(DuckDBEngine(folder / "spill", threads=2), spec, folder / "duckdb", **more)
+def same_on_both(spark: SparkEngine, folder: Path, spec: ReleaseSpec) -> dict[str, Any]:
+    found = way(spark, spec, folder / "spark")
+    expected = way(DuckDBEngine(folder / "spill", threads=2), spec, folder / "duckdb")
     assert differences(found, expected) == []
     return found
 
@@ -216,26 +221,23 @@ def odd_table() -> tuple[pa.Table, dict[str, Any]]:
     return pa.table({**columns, "t": ["a", "b", "a"] * (N // 3)}), roles
 
 
-@pytest.mark.parametrize("form", ["value", "range"])
-def test_odd_values_give_one_release(spark: SparkEngine, tmp_path: Path, form: str) -> None:
+def test_odd_values_give_one_release(spark: SparkEngine, tmp_path: Path) -> None:
     table, roles = odd_table()
     pq.write_table(table, tmp_path / "people.parquet")
-    spec = write_spec(
-        tmp_path, roles, "people.parquet", k=5, guide={"model": "decision_tree"}, source={"missing": ["*"]}
-    )
-    found = same_on_both(spark, tmp_path, spec, form=form)
-    assert found["released"].num_rows == N
-    if form == "value":  # the types are those of the source, where Spark has them
-        types = {field.name: field.type for field in found["released"].schema}
-        for name in ("flag", "tiny", "day", "moment", "price", "long price", "kept price", "single", "whole", "text"):
-            assert types[name] == ODD_VALUES[name][2], name
+    source = {"missing": ["*"]}
+    spec = write_spec(tmp_path, roles, "people.parquet", k=5, guide={"model": "decision_tree"}, source=source)
+    released = same_on_both(spark, tmp_path, spec)["values released"]
+    assert released.num_rows == N
+    types = {field.name: field.type for field in released.schema}  # those of the source, where Spark has them
+    for name in ("flag", "tiny", "day", "moment", "price", "long price", "kept price", "single", "whole", "text"):
+        assert types[name] == ODD_VALUES[name][2], name
 
 
 def test_odd_names_wide_keys_and_bins_give_one_release(spark: SparkEngine, tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
-    names = [*ODD_NAMES[:12], "a.b", "a`b", '"', "x\\y", "#"]
+    names = [*ODD_NAMES[1:5], "a.b", "a`b", '"', "x\\y", "#"]
     columns: dict[str, Any] = {name: generator.integers(0, 3, N).astype(str) for name in names}
-    columns |= {f"x{one}": generator.choice(generator.integers(-(2**30), 2**30, 9), N) for one in range(3)}
+    columns |= {f"x{one}": generator.choice(generator.integers(-(2**30), 2**30, 9), N) for one in range(2)}
     columns["far apart"] = generator.choice([-(10**17), 0, 10**17], N)
     columns["near unique"] = generator.normal(1e6, 1e3, N)
     columns["kept"] = generator.choice([0.1, 0.2], N)
@@ -252,11 +254,10 @@ def test_odd_names_wide_keys_and_bins_give_one_release(spark: SparkEngine, tmp_p
     assert spark.count_cells(table, coarse[0]) == DuckDBEngine(tmp_path / "spill").count_cells(table, coarse[1])
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_tables_at_random_give_one_release(spark: SparkEngine, tmp_path: Path, seed: int) -> None:
-    generator = np.random.default_rng(seed)
+def test_columns_of_every_kind_give_one_release(spark: SparkEngine, tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
     frame = random_frame(generator, 150, {name: name for name in COLUMNS}, 4, 0.1)
-    chosen = set(generator.choice(list(COLUMNS), 8, replace=False).tolist())
+    chosen = set(generator.choice(list(COLUMNS), 7, replace=False).tolist())
     frame["unknown"] = frame["unknown"].astype(float)
     frame.assign(t=["a", "b"] * 75).to_parquet(tmp_path / "people.parquet", index=False)
     roles = {name: QI if name in chosen else "insensitive" for name in frame} | {"t": "sensitive"}
@@ -290,7 +291,7 @@ def test_a_csv_with_names_and_a_population_give_one_release(spark: SparkEngine, 
 
 def test_adult_gives_one_release_on_every_engine_for_every_order(spark: SparkEngine, tmp_path: Path) -> None:
     text = (ADULT / "release.yaml").read_text().replace("gradient_boosting", "decision_tree")
-    ways = []
+    ways: list[dict[str, Any]] = []
     people = pd.read_parquet(ADULT / "adult.parquet")
     for name, engine in (
         ("spark", spark),
@@ -302,10 +303,10 @@ def test_adult_gives_one_release_on_every_engine_for_every_order(spark: SparkEng
         (folder / "release.yaml").write_text(text)
         shuffled = people if name == "one" else people.sample(frac=1, random_state=len(ways))
         shuffled.to_parquet(folder / "adult.parquet", index=False)
-        ways.append(way(engine, ReleaseSpec.load(folder), tmp_path / name, adult=1))
+        ways.append(way(engine, ReleaseSpec.load(folder), tmp_path / name, ways[0]["tree"] if ways else None))
     assert differences(ways[0], ways[1]) == []
     assert differences(ways[1], ways[2]) == []
-    assert ways[0]["hashes"][0][0] == 48_842
+    assert ways[0]["values"][0] == 48_842
 
 
 def test_a_folder_of_files_that_lack_columns_gives_one_table(spark: SparkEngine, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import yaml
 from anon_pipeline.home import Home
 from anon_pipeline_tests.end_to_end.harness import Ended, Place, command, people, policy, write_dataset
 
+RELEASED = {"customer", "age", "city", "sex", "ill", "visits", "salary", "cell", "shop_lat", "shop_lon"}
 KEY, DRAWS, OTHER = "a1" * 32, "b2" * 32, "c3" * 32
 
 
@@ -24,6 +25,8 @@ def everyone(n: int = 400) -> pd.DataFrame:
     frame["salary"] = np.random.default_rng(2).lognormal(10, 1, n).round(2)
     frame["lat"] = 48.0 + np.random.default_rng(3).random(n) / 10
     frame["lon"] = 11.0 + np.random.default_rng(4).random(n) / 10
+    frame["shop_lat"] = np.random.default_rng(5).choice([48.02, 48.05, 48.08], n)
+    frame["shop_lon"] = 11.05
     return frame
 
 
@@ -42,8 +45,12 @@ def masked_policy() -> dict[str, Any]:
     columns["salary"] = {"role": "sensitive", "type": "numeric", "steps": [{"technique": "rank_swap", "share": 0.1}]}
     columns["lat"] = columns["lon"] = {"role": "exclude", "type": "numeric"}
     columns["cell"] = {"role": "quasi_identifier", "made": True}
+    columns["shop_lat"] = columns["shop_lon"] = {"role": "insensitive", "type": "numeric"}
     audit = {"enabled": False}
-    steps = [{"technique": "grid_cell", "columns": ["lat", "lon"], "metres": 5000, "into": "cell"}]
+    steps = [
+        {"technique": "grid_cell", "columns": ["lat", "lon"], "metres": 5000, "into": "cell"},
+        {"technique": "donut", "columns": ["shop_lat", "shop_lon"], "inner": 1000, "outer": 2000},
+    ]
     return spec | {"steps": steps, "draws": {"environment": "MASKING_DRAWS"}, "audit": audit}
 
 
@@ -86,7 +93,7 @@ def run(place: Place, *words: object, keys: Keyed | None = None) -> Ended:
 
 def test_released_columns_are_masked_and_no_raw_value_leaves(released: Place) -> None:
     source, table = everyone(), pd.read_parquet(released.release / "data.parquet")
-    assert set(table) == {"customer", "age", "city", "sex", "ill", "visits", "salary", "cell"}
+    assert set(table) == RELEASED
     assert set(table["age"].astype(float) % 10) == {0.0}
     assert set(table["city"]) <= set("ABCD")
     assert sorted(table["salary"]) == sorted(source["salary"])  # rank swapping keeps the values, not whose they are
@@ -107,11 +114,16 @@ def test_the_manifest_says_what_every_step_did_and_holds_no_key(released: Place)
         ("prefix", "city"),
         ("rank_swap", "salary"),
         ("grid_cell", "lat", "lon"),
+        ("donut", "shop_lat", "shop_lon"),
     }
     assert steps["rank_swap", "salary"]["linkage"]["rate"] < 0.2
     assert steps["round", "age"]["costs"]["age"]["changed"] > 0.8
     page = (released.release / "report.html").read_text()
     assert "What was masked" in page
+    (shops,) = content["maps"]
+    assert (shops["columns"], shops["k"], len(shops["before"])) == (["shop_lat", "shop_lon"], 10, 3)
+    assert shops["after"] != shops["before"]
+    assert "Where people are by shop_lat and shop_lon" in page
     for file in released.home.root.rglob("*"):
         assert not file.is_file() or (KEY.encode() not in file.read_bytes() and DRAWS.encode() not in file.read_bytes())
 
@@ -173,7 +185,7 @@ def test_masking_alone_writes_for_its_owner_and_says_that_it_protects_nobody(tmp
     assert ended.exit_code == 0, ended.said
     assert "nobody here is k-anonymous by that alone" in " ".join(ended.stderr.split())
     table, source = pd.read_csv(out, dtype=str), everyone()
-    assert set(table) == {"customer", "age", "city", "sex", "ill", "visits", "salary", "cell"}
+    assert set(table) == RELEASED
     assert len(table) == len(source)
     assert not set(table["customer"]) & set(source["customer"])
     assert stat.S_IMODE(out.stat().st_mode) == 0o600

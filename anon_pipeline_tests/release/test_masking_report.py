@@ -3,10 +3,12 @@
 import copy
 from typing import Any
 
+import numpy as np
 import pytest
 
 from anon_pipeline.masking.catalog import TECHNIQUES
 from anon_pipeline.release import masking_report
+from anon_pipeline.release.masking_map import positions_map
 from anon_pipeline_tests.release.test_report import manifest_content, read
 
 EARTH = "earth mover's distance / range"
@@ -130,3 +132,21 @@ def test_every_technique_has_words_without_any_figure(technique: str) -> None:
     found = masking_report.in_words([report(technique, ["a"])])
     assert found is not None
     assert found.steps[0].meaning
+
+
+def test_a_map_shows_no_cell_of_fewer_than_k_people_and_no_count() -> None:
+    latitude = np.concatenate([np.full(40, 44.9405), np.full(9, 44.9605), np.full(21, 44.9805), [np.nan]])
+    longitude = np.concatenate([np.full(40, -93.2605), np.full(9, -93.3005), np.full(21, -93.2805), [-93.0]])
+    found = positions_map(["lat", "lon"], (latitude, longitude), (latitude + 0.01, longitude), 10)
+    assert found is not None
+    assert sorted(level for *_, level in found["before"]) == [1, 2]  # 20 to 39, and 40 to 79 people; 9 are not shown
+    assert len(found["after"]) == 2
+    page = read(manifest_content() | {"masking": masking(), "maps": [found]})
+    assert page.text.count("2 cells shown") == 2
+    assert "fewer than 10 people are left empty" in page.text
+
+
+@pytest.mark.parametrize("people", [0, 5], ids=["nobody", "too few"])
+def test_where_nobody_may_be_shown_there_is_no_map(people: int) -> None:
+    place = np.full(people, 44.9), np.full(people, -93.2)
+    assert positions_map(["lat", "lon"], place, place, 10) is None
