@@ -91,11 +91,12 @@ def read_steps(value: Any) -> tuple[MaskingStep, ...]:
     if not isinstance(value, list | tuple):
         raise ValueError("is a list of steps, for example [{technique: round, to: 10}]")
     module, _, attribute = READ_STEP.partition(":")
-    read = getattr(importlib.import_module(module), attribute) if value else Strict.model_validate
-    steps, problems = [], []
+    read = getattr(importlib.import_module(module), attribute) if value else None
+    steps: list[MaskingStep] = []
+    problems: list[str] = []
     for number, one in enumerate(value):
         try:
-            steps.append(read(one))
+            steps.append(read(one))  # type: ignore[misc]
         except ValidationError as error:
             problems += _sentences(error, f"{number}")
         except ValueError as error:

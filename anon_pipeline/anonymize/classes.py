@@ -58,8 +58,8 @@ def information_loss(
     """Share of each quasi-identifier's variance that lies within classes, 0 (nothing lost) to 1 (all).
 
     Numbers and dates: within-class sum of squares over total. Categories: within-class Gini impurity over total,
-    a missing value being a category; `summaries` have them counted. A constant column has nothing to lose. Suppressed people (class -1) have lost
-    all: each counts as far from the column's centre as the average person.
+    a missing value being a category; `summaries` have them counted. A constant column has nothing to lose.
+    Suppressed people (class -1) have lost all: each counts as far from the column's centre as the average person.
     """
     kept = class_of_cell >= 0
     suppressed = 1.0 - cells.counts[kept].sum() / cells.n

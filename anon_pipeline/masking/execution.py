@@ -200,9 +200,12 @@ def apply_steps(
     plan = plan_steps(column_types, column_steps, table_steps, folder)
     secrets = secrets or Secrets(folder=folder)
     plan.check_keys(secrets)
-    absent = [name for name in table.column_names if name not in column_types]
+    untyped = [name for name in table.column_names if name not in column_types]
+    absent = [name for name in column_types if name not in table.column_names]
+    if untyped:
+        raise InputError(f"columns: the table has columns without a type: {', '.join(untyped)}")
     if absent:
-        raise InputError(f"columns: the table has columns without a type: {', '.join(absent)}")
+        raise InputError(f"columns: the table has no column {', '.join(absent)}")
     plain = pa.table({name: _plain(table.column(name)) for name in column_types})
     order = canonical_order(plain, hashes)
     run = _Run(plan, seed, secrets, {name: _chunk(plain.column(name).take(pa.array(order))) for name in column_types})

@@ -29,6 +29,9 @@ from anon_pipeline.release.manifest import class_sizes
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 from anon_pipeline.tables import IntArray
 
+#: Masking techniques whose result is a token of its own for everyone.
+KEYED = frozenset({"pseudonymize", "encrypt"})
+
 #: Fewer people than this are not enough to tell a leak from chance, whoever is held out.
 FEWEST = 60
 
@@ -185,10 +188,12 @@ def audit(
 
 def knowledge_of(spec: ReleaseSpec, types: dict[str, ColumnType]) -> Knowledge:
     """What an attacker knows, from the roles of the spec: nobody has to pick columns by hand."""
+    # A keyed token tells nothing to who lacks the key, and the attacker is taken to lack it.
+    tokens = {name for name, column in spec.columns.items() if column.steps and column.steps[-1].technique in KEYED}
     return Knowledge(
         quasi_identifiers=tuple(spec.quasi_identifiers),
         sensitive=tuple(spec.with_role(Role.SENSITIVE)),
-        other=tuple(spec.with_role(Role.INSENSITIVE)),
+        other=tuple(name for name in spec.with_role(Role.INSENSITIVE) if name not in tokens),
         numeric=tuple(name for name in spec.released if types[name] is not ColumnType.CATEGORICAL),
     )
 

@@ -52,7 +52,10 @@ def version_of(source_hash: str, spec: ReleaseSpec, content_hashes: dict[str, st
 
 def lineage(spec: ReleaseSpec) -> dict[str, list[str]]:
     """The source columns whose values each released column shows (which people share a class depends on more)."""
-    return {name: [name] for name in spec.released}
+    made: dict[str, list[str]] = {}
+    for step in spec.steps:
+        made.setdefault(getattr(step, "into", None) or "", []).extend(getattr(step, "used", ()))
+    return {name: sorted(set(made[name])) if name in made else [name] for name in spec.released}
 
 
 def class_sizes(sizes: IntArray) -> dict[str, Any]:

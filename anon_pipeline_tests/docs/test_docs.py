@@ -32,6 +32,7 @@ from threadpoolctl import threadpool_limits
 from anon_pipeline.spec import PRIVACY_MODELS, ReleaseSpec
 from anon_pipeline_tests.end_to_end import harness
 from anon_pipeline_tests.end_to_end.harness import Ended, command
+from anon_pipeline_tests.engine.test_spark import require_spark
 
 ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))]
@@ -181,6 +182,8 @@ def _does_what_it_says(line: str, desk: Desk) -> str:
         return ""
     stated = EXIT.search(line)
     assert not line.startswith("anon-pipeline ui") or "--help" in line
+    if "--engine spark" in line:
+        require_spark()
     ended = desk.run(EXIT.sub("", line))
     assert ended.exit_code == int(stated[1] if stated else 0), f"{line}\n{ended.said}"
     return ended.said

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from scipy import stats
 
+from anon_pipeline.errors import InputError
 from anon_pipeline.masking.cost import association, column_cost, linkage
 from anon_pipeline.masking.execution import apply_steps
-from anon_pipeline_tests.masking.tables import CATEGORICAL, KEYED, NUMERIC, SECRETS, people, step
+from anon_pipeline_tests.masking.tables import (
+    CATEGORICAL,
+    COLUMN_STEPS,
+    DATE,
+    KEYED,
+    NUMERIC,
+    SECRETS,
+    TABLE_STEPS,
+    people,
+    step,
+)
 
 RNG = np.random.default_rng(4)
 
@@ -79,6 +93,29 @@ def test_who_can_be_linked_again() -> None:
         assert report.linkage is not None
         rates.append(report.linkage.rate)
     assert rates[0] > rates[1] > 0.2 > rates[2] and rates[0] > 0.95
+
+
+@pytest.mark.parametrize("technique", [*COLUMN_STEPS, *TABLE_STEPS])
+def test_reports_are_plain_data_without_values_of_people(technique: str) -> None:
+    table, kinds = people(60)
+    if technique in TABLE_STEPS:
+        _, (report,) = apply_steps(table, kinds, {}, [step(technique, **TABLE_STEPS[technique])], secrets=KEYED)
+    else:
+        kind, parameters = COLUMN_STEPS[technique]
+        column = {NUMERIC: "x", CATEGORICAL: "c", DATE: "d"}[kind]
+        _, (report,) = apply_steps(table, kinds, {column: [step(technique, **parameters)]}, secrets=KEYED)
+    facts = dataclasses.asdict(report)
+    facts.pop("parameters")
+    written = json.dumps(facts, allow_nan=False)
+    assert "0a0a" not in written and "Würzburg" not in json.loads(written).__repr__()
+
+
+def test_a_table_and_its_types_must_agree() -> None:
+    table, kinds = people(3)
+    with pytest.raises(InputError, match="columns without a type: d"):
+        apply_steps(table, {name: kind for name, kind in kinds.items() if name != "d"}, {}, secrets=SECRETS)
+    with pytest.raises(InputError, match="the table has no column d"):
+        apply_steps(table.drop(["d"]), kinds, {}, secrets=SECRETS)
 
 
 def test_every_step_has_a_report_in_the_order_of_the_steps() -> None:
