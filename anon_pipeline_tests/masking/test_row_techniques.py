@@ -101,6 +101,13 @@ def test_steps_follow_one_another() -> None:
     assert masked([12, 95, 44], NUMERIC, *steps)[0].to_pylist() == ["<", ">", "<"]
 
 
+def test_a_long_hierarchy_is_looked_up_in_a_table() -> None:
+    long, short = step("hierarchy", groups=LONG), step("hierarchy", groups={"low": [1]})
+    assert isinstance(long, RowTechnique) and isinstance(short, RowTechnique)
+    assert "VALUES" in long.expression(NAME, CATEGORICAL, "BIGINT")
+    assert "VALUES" not in short.expression(NAME, CATEGORICAL, "BIGINT")
+
+
 def test_a_hierarchy_is_read_from_a_file_of_arx(tmp_path: Path) -> None:
     (tmp_path / "towns.csv").write_text("Ulm;BW;DE\nBonn;NRW;DE\nBern;BE;CH\n", encoding="utf-8")
     towns = pa.table({"v": ["Ulm", "Bern", "Rome"]})
