@@ -105,6 +105,7 @@ def test_a_spec_switches_the_asset_on_and_the_release_does_not_wait_for_it(fresh
         "anonymizer_tree",
         "anonymized_table",
         "utility",
+        "attack_audit",
         "release",
     }
     assert len(job.asset_layer.asset_graph.asset_check_keys) == len(graph.asset_check_keys) > 5
