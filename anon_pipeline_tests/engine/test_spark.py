@@ -197,7 +197,11 @@ ODD_VALUES: dict[str, tuple[Any, list[Any], pa.DataType]] = {
     "seconds": ("insensitive", [datetime(2020, 2, 29, 1)], pa.timestamp("s")),
     "price": (QI, [Decimal("0.10"), Decimal("-1234.55"), None], pa.decimal128(12, 2)),
     "price as text": ({**CATEGORY}, [Decimal("0.000001"), Decimal("-0.050000"), None], pa.decimal128(12, 6)),
-    "long price": (QI, [Decimal("12345.67"), Decimal("0.3"), Decimal("-1e-18")], pa.decimal128(38, 18)),
+    "long price": (
+        QI,
+        [Decimal("12345.67"), Decimal("0.3"), Decimal("-1e-18"), Decimal("672349.123456789012345678")],
+        pa.decimal128(38, 18),
+    ),
     "kept price": ("sensitive", [Decimal("12345678901234567890.12"), Decimal("0.01")], pa.decimal128(30, 2)),
     "single": (QI, [0.1, -0.0, 0.0, float("nan"), 2.5, None], pa.float32()),
     "fraction": (QI, [0.1, -0.0, 0.0, float("nan"), 1e-300, 0.1 + 0.2, 123456789.12345679, None], pa.float64()),
@@ -266,22 +270,34 @@ def test_columns_of_every_kind_give_one_release(spark: SparkEngine, tmp_path: Pa
 
 
 def test_a_csv_with_names_and_a_population_give_one_release(spark: SparkEngine, tmp_path: Path) -> None:
-    lines = ["name;age;born;seen;income;city;t"]
+    lines = ["name;age;born;seen;income;height;city;t"]
     generator = random.Random(1)
     for number in range(N):
         born = generator.choice(["2020-01-31", "2019-2-3", "2019/12/01", ""])
         seen = generator.choice(["2020-01-31 10:30", "2020-01-31T10:30:00.1234567Z", "2020-01-31", "?"])
         income = generator.choice([" 1e3", "+-5", "1_000.5", "nan", "?", ".5"])
-        city = generator.choice(["Łódź", '"a;b"', '"q""q"', '"a\nb"', "007"])
-        lines.append(f"P{number % 200};{generator.randrange(20, 30)};{born};{seen};{income};{city};{'ab'[number % 2]}")
+        height = generator.choice(["1.5", "2", '"7\n"', ""])
+        city = generator.choice(["", "Łódź", '"a;b"', '"q""q"', '"a\nb"', "007"])
+        lines.append(
+            f"P{number % 200};{generator.randrange(20, 30)};{born};{seen};{income};{height};{city};{'ab'[number % 2]}"
+        )
     (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
     dated = {"role": QI, "type": "date"}
-    roles = {"name": "identifier", "age": QI, "born": dated, "seen": dated, "income": QI, "city": QI, "t": "sensitive"}
+    roles = {
+        "name": "identifier",
+        "age": QI,
+        "born": dated,
+        "seen": dated,
+        "income": QI,
+        "height": QI,
+        "city": QI,
+        "t": "sensitive",
+    }
     source = {"missing": ["?"], "delimiter": ";"}
     spec = write_spec(tmp_path, roles, "people.csv", k=5, guide={"model": "decision_tree"}, source=source)
     found = same_on_both(spark, tmp_path, spec)
     assert found["duplicates"] == 80
-    assert [one["type"] for one in found["facts"]][1:5] == ["numeric", "date", "date", "numeric"]
+    assert [one["type"] for one in found["facts"]][1:6] == ["numeric", "date", "date", "numeric", "numeric"]
     types = {one["name"]: one["type"] for one in found["facts"]}
     census = [one.census(spec, types, "people.csv") for one in (spark, DuckDBEngine(tmp_path / "spill"))]
     pd.testing.assert_frame_equal(*census)
@@ -318,6 +334,14 @@ def test_a_folder_of_files_that_lack_columns_gives_one_table(spark: SparkEngine,
     facts = [one.store_source(spec, tmp_path / "s.parquet") for one in (spark, DuckDBEngine(tmp_path / "spill"))]
     assert facts[0] == facts[1]
     assert facts[0].rows == 4
+
+
+def test_moments_written_the_old_way_are_the_same_moments(spark: SparkEngine, tmp_path: Path) -> None:
+    table = pa.table({"x": pa.array(MOMENTS, pa.timestamp("us")), "t": ["a", "b"] * 2})
+    pq.write_table(table, tmp_path / "people.parquet", use_deprecated_int96_timestamps=True)
+    spec = write_spec(tmp_path, {"x": {**CATEGORY}, "t": "sensitive"}, "people.parquet")
+    facts = [one.store_source(spec, tmp_path / "s.parquet") for one in (spark, DuckDBEngine(tmp_path / "spill"))]
+    assert facts[0] == facts[1]
 
 
 # ------------------------------------------------------------------ what a text means
