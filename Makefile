@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help release test lint types fast ui spark bench bench-large bench-attacks lock clean
+.PHONY: help release test lint types fast ui spark bench bench-large bench-masking bench-attacks lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -12,10 +12,10 @@ release: .venv/runtime ## Install, then run the Adult release
 	$(BIN)/anon-pipeline run data/adult
 
 test: .venv/dev ## Install, then run every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 fast: .venv/dev ## The tests that take no end-to-end run
-	$(BIN)/python -m pytest --ignore=anon_pipeline_tests/end_to_end
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --ignore=anon_pipeline_tests/end_to_end
 
 lint: .venv/dev ## Formatting, style and the layers of the house
 	$(BIN)/ruff format --check .
@@ -37,6 +37,9 @@ bench-large: .venv/dev ## 1, 10 and 100 million people, and Spark at 10 million 
 	$(BIN)/python -m benchmarks.large --rows 1000000 10000000 --memory 1500MB
 	$(BIN)/python -m benchmarks.large --rows 100000000 --memory 3GB --spread 1
 	$(BIN)/python -m benchmarks.large --rows 10000000 --engine spark --spread 1
+
+bench-masking: .venv/runtime ## Masking 1 and 10 million people row by row, against rewriting the table
+	$(BIN)/python -m benchmarks.masking --rows 1000000 10000000
 
 bench-attacks: .venv/runtime ## What attacks find in several releases of Adult
 	$(BIN)/python -m benchmarks.attacks

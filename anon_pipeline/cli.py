@@ -22,8 +22,8 @@ from rich.table import Table
 from rich.text import Text
 
 from anon_pipeline.errors import InputError, Refused
-from anon_pipeline.home import Home, out_of_space
-from anon_pipeline.spec import Frontier, ReleaseSpec, Role
+from anon_pipeline.home import DATA_VARIABLE, Home, data_folder, out_of_space, write_file
+from anon_pipeline.spec import Frontier, ReleaseSpec, Role, Source
 
 app = typer.Typer(
     help="Turn a table of people into a release that may be published, and prove it.",
@@ -31,7 +31,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-releases = typer.Typer(help="Read and re-check what has been published.", no_args_is_help=True)
+releases = typer.Typer(help="Read, re-check, sign and withdraw what has been published.", no_args_is_help=True)
 app.add_typer(releases, name="releases")
 
 out, err = Console(), Console(stderr=True)
@@ -83,6 +83,7 @@ def verify(
 ) -> None:
     """Judge a table by reading it afresh: it holds (exit 0) or does not (3)."""
     from anon_pipeline.engine.duckdb import DuckDBEngine
+    from anon_pipeline.privacy.group_table import judge_group_table
     from anon_pipeline.privacy.verdict import verify_by_columns, verify_by_spec
 
     if (spec is None) == (quasi_identifiers is None):
@@ -92,7 +93,11 @@ def verify(
         if spec is not None:
             policy = ReleaseSpec.load(spec)
             file = engine.import_table(table, Path(scratch), policy.with_role(Role.SENSITIVE))
-            verdict = verify_by_spec(engine, file, policy, table.parent / "classes.parquet")
+            verdict = (
+                judge_group_table(engine, file, policy)
+                if policy.aggregates
+                else verify_by_spec(engine, file, policy, table.parent / "classes.parquet")
+            )
         else:
             if k is None:
                 raise InputError("--k is missing: say how many people a class must have at least")
@@ -103,13 +108,15 @@ def verify(
         _print_json(verdict.to_json())
     else:
         shown = Table(title=f"{table.name}: {'holds' if verdict.holds else 'does not hold'}", title_justify="left")
-        for heading in ("demand", "measured", "classes that fail", "holds"):
+        for heading in ("demand", "measured", f"{'groups' if verdict.groups else 'classes'} that fail", "holds"):
             shown.add_column(heading)
         for finding in verdict.findings:
             shown.add_row(finding.demand, _number(finding.measured), f"{finding.failing:,}", _yes(finding.holds))
         out.print(shown)
         out.print(
-            f"{verdict.rows:,} rows in {verdict.classes:,} classes; the smallest has {verdict.smallest_class:,}; "
+            f"{verdict.rows:,} groups; the smallest counts {verdict.smallest_class:,} people"
+            if verdict.groups
+            else f"{verdict.rows:,} rows in {verdict.classes:,} classes; the smallest has {verdict.smallest_class:,}; "
             f"{verdict.rows_below:,} rows stand in classes that are too small"
         )
         for column, measures in verdict.sensitive.items():
@@ -164,30 +171,71 @@ def attack(
 
 
 @app.command()
+def init(
+    name: Annotated[str, typer.Argument(help="The dataset: small letters, digits and _.")],
+    table: Annotated[Path, typer.Option("--from", help="A CSV, Parquet, DuckDB or SQLite file, or a Parquet folder.")],
+    copy: Annotated[bool, typer.Option("--copy", help="Copy the table into the folder of the dataset.")] = False,
+    query: Annotated[str | None, typer.Option(help="The rows of a DuckDB or SQLite file.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")] = None,
+    encoding: Annotated[str, typer.Option(help="Of a CSV: utf-8, utf-16 or latin-1.")] = "utf-8",
+    as_json: AsJson = False,
+) -> None:
+    """Write data/NAME/release.yaml, proposed from a table; it runs when a person has decided its open lines."""
+    from anon_pipeline.engine.duckdb import DuckDBEngine
+    from anon_pipeline.privacy.new_dataset import start_dataset
+
+    if delimiter is not None and not 1 <= len(delimiter) <= 4:
+        raise InputError("--delimiter: is one to four letters")
+    source = Source(path=str(table), query=query, delimiter=delimiter, encoding=encoding)
+    with tempfile.TemporaryDirectory() as scratch:
+        made = start_dataset(DuckDBEngine(Path(scratch)), name, table, data_folder(), copy, source)
+    if as_json:
+        _print_json(made.to_json())
+        return
+    found = made.profile
+    sampled = "" if found.looked_at == found.rows else f", by looking at {found.looked_at:,} of them"
+    shown = Table(
+        title=f"{name}: {found.rows:,} rows{sampled}", title_justify="left", show_header=False, box=None, pad_edge=False
+    )
+    shown.add_column(style="bold")
+    shown.add_column()
+    for role in Role:
+        of_role = [one.name for one in found.columns if one.role is role and one.question is None]
+        if of_role:
+            shown.add_row(role.value, Text(", ".join(of_role)))
+    out.print(shown)
+    told = [f"wrote {made.file}; decide these lines of it, a reason stands above each column:"]
+    told += [f"  line {line}, {one.place}: {one.question}" for line, one in made.open]
+    told.append(f"then: anon-pipeline run {made.file.parent}")
+    for sentence in told:
+        out.print(sentence, markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command()
 def profile(
-    table: Annotated[Path, typer.Argument(help="Any CSV or Parquet table.")],
+    table: Annotated[Path, typer.Argument(help="A CSV or Parquet file, or a folder of Parquet files.")],
     out_file: Annotated[Path | None, typer.Option("--out", help="Write the proposed spec to this file.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Propose a spec: types, identifiers, quasi-identifiers, near-unique columns, columns that determine others."""
+    """Propose a spec as `init` does, without a dataset folder."""
     from anon_pipeline.engine.duckdb import DuckDBEngine
-    from anon_pipeline.privacy.profile import profile_table
+    from anon_pipeline.privacy.new_dataset import draft_beside, profile_table
 
+    if out_file is not None and out_file.exists():
+        raise InputError(f"{out_file}: exists already; a policy is not overwritten")
     with tempfile.TemporaryDirectory() as scratch:
-        found = profile_table(DuckDBEngine(Path(scratch)), table, Path(scratch))
+        found = profile_table(DuckDBEngine(Path(scratch)), table)
     if out_file is not None:
-        if out_file.exists():
-            raise InputError(f"{out_file}: exists already; a policy is not overwritten")
         try:
-            out_file.write_text(found.to_yaml(out_file.parent), encoding="utf-8")
+            write_file(out_file, draft_beside(found, table, out_file), public=True)
         except OSError as error:
             raise InputError(f"{out_file}: cannot be written ({error.strerror})") from None
     if as_json:
         _print_json(found.to_json())
     elif out_file is None:
-        sys.stdout.write(found.to_yaml(Path(".")))
+        sys.stdout.write(draft_beside(found, table, Path("release.yaml")))
     else:
-        err.print(f"wrote {out_file}; decide its lines marked DECIDE, then run it")
+        err.print(f"wrote {out_file}; decide its lines that say `decide`, then run it", markup=False)
 
 
 @app.command()
@@ -301,9 +349,50 @@ def reveal(
         err.print(f"wrote {out_file}, which names people again", markup=False, highlight=False, soft_wrap=True)
 
 
+@app.command()
+def report(
+    version: Annotated[str, typer.Argument(help="A release, as `anon-pipeline releases list` names it.")],
+    form: Annotated[
+        str | None, typer.Option("--as", help="markdown, html or pdf; what --out ends in, else markdown.")
+    ] = None,
+    out_file: Annotated[Path | None, typer.Option("--out", help="Write it to this file; else to stdout.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Where several have such a version.")] = None,
+) -> None:
+    """Write the report of a release as Markdown for a pull request, as the page, or as a PDF."""
+    from anon_pipeline.release.exported_report import export, form_of
+
+    written = export(Home.default(), version, form_of(form, out_file), dataset)
+    if out_file is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(written)
+        return
+    try:
+        write_file(out_file.absolute(), written, public=True)
+    except OSError as error:
+        raise InputError(f"{out_file}: cannot be written ({error.strerror})") from None
+    err.print(f"wrote {out_file}", markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command()
+def forget(
+    spec: Annotated[Path, typer.Argument(help="A release.yaml, or the folder it lies in.")],
+    identifiers: Annotated[Path, typer.Argument(help="A text file with an identifier of a person per line.")],
+    as_json: AsJson = False,
+) -> None:
+    """Forget people in what is kept of former releases, after they were taken out of the source."""
+    from anon_pipeline.pipeline.following import forget_people
+
+    policy = ReleaseSpec.load(spec)
+    forgotten = forget_people(policy, Home.default().prepare(), identifiers)
+    if as_json:
+        _print_json({"dataset": policy.dataset, "entries": forgotten})
+    else:
+        out.print(f"{forgotten:,} entries about them were replaced by random numbers", highlight=False)
+
+
 @releases.command("list")
 def list_releases(as_json: AsJson = False) -> None:
-    """All releases, oldest first."""
+    """All releases and withdrawals, oldest first."""
     from anon_pipeline.release import ledger
 
     entries = ledger.read(Home.default())
@@ -311,16 +400,18 @@ def list_releases(as_json: AsJson = False) -> None:
         _print_json({"releases": [vars(entry) for entry in entries]})
         return
     shown = Table()
-    for heading in ("#", "time", "dataset", "version", "action"):
+    for heading in ("#", "time", "dataset", "version", "action", "why"):
         shown.add_column(heading)
     for entry in entries:
-        shown.add_row(str(entry.sequence), entry.time, entry.dataset, entry.version, entry.action)
+        shown.add_row(
+            str(entry.sequence), entry.time, entry.dataset, entry.version, entry.action, Text(entry.why or "")
+        )
     out.print(shown)
 
 
 @releases.command("show")
 def show_release(version: str, as_json: AsJson = False) -> None:
-    """One release: what was asked, what holds, what it cost."""
+    """One release: what was asked, what holds, what it cost, and whether it was withdrawn."""
     from anon_pipeline.release import ledger
 
     home = Home.default()
@@ -332,32 +423,103 @@ def show_release(version: str, as_json: AsJson = False) -> None:
         content = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise InputError(f"{version}: its manifest cannot be read; run `anon-pipeline releases verify`") from None
+    withdrawn = ledger.withdrawal(home, entry.dataset, version)
     if as_json:
-        _print_json(content)
-    else:
-        _show_release(content, folder, True)
+        gone = {} if withdrawn is None else {"withdrawn": {"time": withdrawn.time, "why": withdrawn.why}}
+        _print_json({**content, **gone})
+        return
+    if withdrawn is not None:
+        out.print(f"withdrawn on {withdrawn.time}: {withdrawn.why}", style="bold red", markup=False)
+    _show_release(content, folder, True)
 
 
 @releases.command("verify")
-def verify_releases(as_json: AsJson = False) -> None:
+def verify_releases(
+    public_key: Annotated[
+        Path | None, typer.Option(help="Check the ledger's signature too, with this public key in PEM.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Re-check the ledger's chain and every file hash: all is as it was (exit 0) or not (3)."""
-    from anon_pipeline.release import ledger
+    from anon_pipeline.release import ledger, signing
 
-    problems = ledger.verify(Home.default())
+    home = Home.default()
+    key = None if public_key is None else signing.read_public_key(public_key)
+    with ledger.undisturbed(home):
+        problems = ledger.verify(home, key)
     if as_json:
         _print_json({"holds": not problems, "problems": problems})
     else:
         for problem in problems:
             err.print(problem, markup=False)
         if not problems:
-            out.print(f"{len(ledger.read(Home.default()))} ledger lines and all their files are what they were")
+            out.print(f"{len(ledger.read(home))} ledger lines and all their files are what they were")
+        if public_key is None and ledger.signature_file(home).exists():
+            err.print("the ledger's signature was not checked; name the publisher's --public-key")
     raise typer.Exit(REFUSED if problems else 0)
+
+
+@releases.command("withdraw")
+def withdraw_release(
+    version: str,
+    why: Annotated[str, typer.Option(help="The reason, one line; everyone can read it in the ledger.")],
+    dataset: Annotated[str | None, typer.Option(help="Where several datasets have a release of this version.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take a release back: its files are removed, its manifest stays, and the ledger says why."""
+    from anon_pipeline.release.withdraw import withdraw
+
+    entry = withdraw(Home.default().prepare(), version, why, dataset)
+    if as_json:
+        _print_json(vars(entry))
+    else:
+        out.print(f"{entry.dataset}/{entry.version} is withdrawn; whoever has copied it has it still", markup=False)
+
+
+@releases.command("key")
+def signing_key(
+    new: Annotated[Path | None, typer.Option(help="Make a key and write it to this new file.")] = None,
+) -> None:
+    """Print the public half of the signing key, of the environment's or of a new one."""
+    from anon_pipeline.release import signing
+
+    key = signing.signing_key() if new is None else signing.make_key(new)
+    if key is None:
+        raise InputError(f"{signing.KEY_VARIABLE} and {signing.FILE_VARIABLE} are not set; {signing.HOW}")
+    sys.stdout.write(signing.public_pem(key))
+
+
+@releases.command("sign")
+def sign_releases() -> None:
+    """Sign the ledger as it is, for the first time or with a new key; every later line is signed by itself."""
+    from anon_pipeline.release import ledger, unfinished
+
+    home = Home.default().prepare()
+    with home.lock("ledger"):
+        unfinished.finish(home)
+        lines = ledger.sign(home)
+    out.print(f"{lines} ledger lines are signed")
+
+
+@releases.command("expire")
+def expire_private(
+    spec: Annotated[Path, typer.Argument(help="A release.yaml, or the folder it lies in.")],
+    as_json: AsJson = False,
+) -> None:
+    """Remove what the private zone has kept of a dataset for longer than its spec says; releases stay."""
+    from anon_pipeline.pipeline.retention import expire
+
+    expired = expire(Home.default().prepare(), ReleaseSpec.load(spec))
+    if as_json:
+        _print_json(asdict(expired))
+    else:
+        removed = ", ".join(expired.stages) or "no stored result"
+        out.print(f"removed {removed}; {expired.stories} stories of errors, {expired.spilled} spilled files")
 
 
 @app.command()
 def ui(port: Annotated[int, typer.Option(help="Port on the loopback address.")] = 3000) -> None:
     """Open Dagster's web UI and daemon on loopback, for the datasets under data/."""
-    from anon_pipeline.pipeline.build import DATA_VARIABLE
     from anon_pipeline.pipeline.instance import dagster_home
 
     home, here = Home.default().prepare(), Path.cwd()
@@ -365,7 +527,7 @@ def ui(port: Annotated[int, typer.Option(help="Port on the loopback address.")] 
     environment = os.environ | {
         "DAGSTER_HOME": str(folder),
         "ANON_PIPELINE_HOME": str(home.root),
-        DATA_VARIABLE: str(here / (os.environ.get(DATA_VARIABLE) or "data")),
+        DATA_VARIABLE: str(here / data_folder()),
     }
     os.chdir(folder)  # else Dagster warns of a dagster.yaml in the folder we are in, which says the same
     quietly = [sys.executable, "-W", "ignore:Function `dev_command` is superseded", "-m", "dagster", "dev"]
@@ -418,6 +580,9 @@ def _show_release(manifest: dict[str, Any], folder: Path | None, new: bool) -> N
     shown = Table(title=f"{manifest['dataset']} {manifest['version']}", title_justify="left", show_header=False)
     shown.add_column(style="bold")
     shown.add_column()
+    if manifest.get("groups"):
+        _show_groups(shown, manifest, folder, new)
+        return
     rows, measured = manifest["rows"], manifest["measured"]
     sizes = measured["class_sizes"]
     shown.add_row("state", "released" if new else "stands already; nothing new was published")
@@ -432,6 +597,21 @@ def _show_release(manifest: dict[str, Any], folder: Path | None, new: bool) -> N
             f"{_interval(one['before'])} before, {_interval(one['after'])} after; "
             f"difference {_interval(one['difference'], sign='+')}",
         )
+    if folder is not None:
+        shown.add_row("folder", str(folder))
+    out.print(shown)
+
+
+def _show_groups(shown: Table, manifest: dict[str, Any], folder: Path | None, new: bool) -> None:
+    groups = manifest["groups"]
+    shown.add_row("state", "released" if new else "stands already; nothing new was published")
+    shown.add_row("people", f"{groups['people']:,} counted, {groups['people_left_out']:,} in groups that are left out")
+    shown.add_row("groups", f"{groups['groups']:,}; the smallest counts {groups['smallest']:,} people")
+    if groups["means"]:
+        shown.add_row("means", f"{', '.join(groups['means'])}; {groups['means_hidden']:,} values are hidden")
+    shown.add_row("note", groups["note"])
+    for finding in manifest["verified"]:
+        shown.add_row("demand", f"{finding['demand']}: measured {_number(finding['measured'])}")
     if folder is not None:
         shown.add_row("folder", str(folder))
     out.print(shown)

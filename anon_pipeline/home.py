@@ -18,6 +18,7 @@ from filelock import FileLock
 from anon_pipeline.errors import InputError
 
 VARIABLE = "ANON_PIPELINE_HOME"
+DATA_VARIABLE = "ANON_PIPELINE_DATA"
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,11 @@ class Home:
         """Hold a lock of this name against every other process (released by the system when a process dies)."""
         with FileLock(self.private_folder("locks") / f"{name}.lock", timeout=timeout):
             yield
+
+
+def data_folder() -> Path:
+    """The folder of the dataset folders: `$ANON_PIPELINE_DATA`, or `data` in the current folder."""
+    return Path(os.environ.get(DATA_VARIABLE) or "data")
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import hashlib
 import importlib
 import itertools
 import json
+import math
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from enum import StrEnum
@@ -44,6 +45,9 @@ PRIVACY_MODELS: dict[str, str] = {
 
 #: Where k stands in a spec.
 K_PATH = "privacy.k_anonymity.k"
+
+#: Stands in a proposed spec where a person must decide; unquoted, and a value (a column may have this name).
+UNDECIDED = "decide"
 
 
 class Strict(BaseModel):
@@ -106,6 +110,10 @@ def read_steps(value: Any) -> tuple[MaskingStep, ...]:
     return tuple(steps)
 
 
+#: The step that leaves a table of groups and no people, and why nothing can then be asked of their rows.
+AGGREGATE, NO_ROWS = "aggregate", "aggregate leaves a table of groups and no rows of people to judge"
+
+
 class KeyPlace(Strict):
     """Where a key lies: an environment variable, or a file of mode 0600 named relative to the spec."""
 
@@ -120,6 +128,7 @@ class Column(Strict):
     type: ColumnType | None = None  # taken from the source where absent
     grid: float | None = Field(default=None, gt=0, le=1e15)  # the step of shown numbers; from the data where absent
     why: str | None = None  # the reason for the role, for the report
+    unit: str | None = Field(default=None, min_length=1)  # what its numbers count, for the report: years
     steps: tuple[MaskingStep, ...] = ()  # masking, in order, before people are grouped
     made: bool = False  # by a step; the source has no such column
 
@@ -219,6 +228,16 @@ class Grouping(Strict):
     cells: int = Field(default=5_000_000, ge=100)  # above so many distinct tuples, ordered columns are coarsened
 
 
+class AcrossReleases(Strict):
+    """What is asked of a release together with the former ones of its dataset."""
+
+    k: int = Field(ge=2, le=10**9)  # people who share a person's class, or absence, in every release of the window
+    window: int = Field(default=12, ge=2, le=1000)  # releases, the new one included
+    reserve: float = Field(default=0.3, ge=0, le=10)  # classes start larger than k by this share, and may lose people
+    refit: float = Field(default=0.1, ge=0)  # a new tree replaces the kept one where it loses less by this share
+    departures: Literal["at_once", "in_company"] = "at_once"  # in company: k - 1 others of their history go with them
+
+
 class EngineSettings(Strict):
     """What the engine may use of the machine; nothing of it changes a release."""
 
@@ -228,6 +247,12 @@ class EngineSettings(Strict):
 
 #: The paths that a price list may vary: what is asked of the grouping. All else, the model among it, is done once.
 SWEPT = re.compile(r"privacy\.[^.]+\..+|suppression\.limit|guide\.(spread|orders)|columns\..+\.grid")
+
+
+class Retention(Strict):
+    """How long the private zone keeps what it holds of a dataset."""
+
+    private_days: int = Field(ge=1, le=36_500)  # after the step that made it
 
 
 class Frontier(Strict):
@@ -315,11 +340,14 @@ class ReleaseSpec(Strict):
     guide: Guide = Guide()
     grouping: Grouping = Grouping()
     recode: Recode = Recode()
+    person: str | None = None  # the identifier that people are followed by from release to release
+    across_releases: AcrossReleases | None = None
     utility: Utility = Utility()
     audit: Audit = Audit()
     sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # the table's share of its population
     frontier: Frontier | None = None
     schedule: str | None = None
+    retention: Retention | None = None
     engine: EngineSettings = EngineSettings()
     seed: int = Field(default=0, ge=0, lt=2**32)
 
@@ -395,6 +423,12 @@ class ReleaseSpec(Strict):
                 raise ValueError(f"audit.attribute_inference: {column!r} is no sensitive column")
             if not 0 <= limit <= 1:
                 raise ValueError(f"audit.attribute_inference.{column}: is a share between 0 and 1")
+        if self.person is not None and self.person not in self.with_role(Role.IDENTIFIER):
+            raise ValueError(f"person: {self.person!r} is no column of the role identifier")
+        if self.across_releases is not None:
+            self._can_be_followed()
+        if self.aggregates:
+            self._can_be_aggregated()
         if self.frontier is not None:
             one = self.model_copy(update={"frontier": None})
             for setting in self.frontier.settings():
@@ -403,6 +437,38 @@ class ReleaseSpec(Strict):
                 except InputError as error:
                     raise ValueError(f"frontier: {error}") from None
         return self
+
+    def _can_be_followed(self) -> None:
+        if self.person is None:
+            raise ValueError("across_releases: nobody can be followed; name their identifier: person: <column>")
+        if self.columns[self.person].steps:
+            raise ValueError(f"person: {self.person!r} has steps; people are followed by the identifier as it is")
+        if self._populations():
+            raise ValueError("across_releases: does not go with a demand on a population")
+        if self.audit.control == "held_out":
+            raise ValueError("across_releases: does not go with audit.control: held_out; leave it at twin")
+
+    def _can_be_aggregated(self) -> None:
+        """What is asked of rows of people cannot be held against a table of groups, and is refused."""
+        threshold, place = int(self.steps[-1].threshold), f"steps.{len(self.steps) - 1}"  # type: ignore[attr-defined]
+        if threshold < self.k:
+            raise ValueError(
+                f"{place}.threshold: is {threshold}, and k = {self.k} asks for more people in every group; raise it "
+                f"to {self.k}"
+            )
+        for demand in self.privacy:
+            if demand.name != "k_anonymity":
+                raise ValueError(f"privacy.{demand.name}: {NO_ROWS}; take it out")
+        asked = self.audit
+        bounds = (asked.linkage, asked.singling_out, asked.membership_auc, *asked.attribute_inference.values())
+        if any(one is not None for one in bounds):
+            raise ValueError(f"audit: sets bounds on attacks, and {NO_ROWS}; take them out")
+        if self.across_releases is not None:
+            raise ValueError(f"across_releases: {NO_ROWS}; take it out")
+        if self.frontier is not None:
+            raise ValueError(f"frontier: {NO_ROWS}; take it out")
+        if self.suppression.limit:
+            raise ValueError(f"suppression.limit: {NO_ROWS}; the threshold of {place} says which groups are left out")
 
     @classmethod
     def load(cls, path: str | Path) -> ReleaseSpec:
@@ -417,7 +483,9 @@ class ReleaseSpec(Strict):
         if path.is_dir():
             path = path / "release.yaml"
         try:
-            content = yaml.load(path.read_text(encoding="utf-8"), Loader=_PlainLoader)  # noqa: S506 (a SafeLoader)
+            text = path.read_text(encoding="utf-8")
+            content = yaml.load(text, Loader=_PlainLoader)  # noqa: S506 (a SafeLoader)
+            undecided = undecided_lines(text)
         except FileNotFoundError:
             raise InputError(f"{path}: there is no such file; name a release.yaml or the folder it lies in") from None
         except OSError as error:
@@ -426,6 +494,12 @@ class ReleaseSpec(Strict):
             raise InputError(f"{path}: is not valid YAML: {' '.join(str(error).split())}") from None
         if not isinstance(content, dict):
             raise InputError(f"{path}: must be a mapping with the keys dataset, source, target, columns and privacy")
+        if undecided:
+            listed = ", ".join(f"line {line} ({place})" for line, place in undecided)
+            raise InputError(
+                f"{path}: a person must decide {listed}; write what you decide in the place of `{UNDECIDED}`, "
+                "the comment beside it says what there is to choose from"
+            )
         try:
             spec = cls.model_validate(content)
         except ValidationError as error:
@@ -476,6 +550,11 @@ class ReleaseSpec(Strict):
         return bool(self.steps) or any(column.steps for column in self.columns.values())
 
     @property
+    def aggregates(self) -> bool:
+        """Whether a table of groups is released, and no rows of people."""
+        return bool(self.steps) and self.steps[-1].technique == AGGREGATE
+
+    @property
     def stored(self) -> list[str]:
         """The columns that are read from the source: all but the excluded, unless a step needs one, and the made."""
         used = {name for step in self.steps for name in getattr(step, "used", ())}
@@ -497,7 +576,9 @@ class ReleaseSpec(Strict):
 
     @property
     def released(self) -> list[str]:
-        """The columns of the release, in the order of the spec."""
+        """The columns of the release, in the order of the spec; of a table of groups, in its own."""
+        if self.aggregates:
+            return list(self.steps[-1].sources)  # type: ignore[attr-defined]
         return self.with_role(Role.QUASI_IDENTIFIER, Role.SENSITIVE, Role.INSENSITIVE)
 
     @property
@@ -509,6 +590,13 @@ class ReleaseSpec(Strict):
     def k(self) -> int:
         """The one k of this release."""
         return next(int(demand.k) for demand in self.privacy if demand.name == "k_anonymity")  # type: ignore[attr-defined]
+
+    @property
+    def fitted_k(self) -> int:
+        """The smallest leaf of the tree: k, and a reserve where classes must last over several releases."""
+        if self.across_releases is None:
+            return self.k
+        return math.ceil(max(self.k, self.across_releases.k) * (1 + self.across_releases.reserve))
 
     @property
     def population(self) -> str | None:
@@ -524,12 +612,24 @@ class ReleaseSpec(Strict):
         return (self._folder / self.source.path).resolve()
 
     def policy(self) -> dict[str, Any]:
-        """The spec as plain data, without what cannot change a release: schedule, engine, source path, price list."""
+        """The spec as plain data, without what cannot change a release, such as schedule, engine and source path."""
         content = self.model_dump(
             mode="json",
             by_alias=True,
-            exclude={"schedule": True, "engine": True, "frontier": True, "privacy": True, "source": {"path"}},
+            exclude={
+                "schedule": True,
+                "retention": True,
+                "engine": True,
+                "frontier": True,
+                "privacy": True,
+                "source": {"path"},
+            },
         )
+        for column in content["columns"].values():
+            column.pop("unit")  # only the report speaks of it
+        for name in ("person", "across_releases"):
+            if content[name] is None:
+                del content[name]
         content["privacy"] = [{"model": demand.name, **demand.model_dump(mode="json")} for demand in self.privacy]
         return content
 
@@ -537,6 +637,29 @@ class ReleaseSpec(Strict):
     def policy_hash(self) -> str:
         """SHA-256 of `policy()`, in hexadecimal."""
         return hashlib.sha256(json.dumps(self.policy(), sort_keys=True).encode()).hexdigest()
+
+
+def undecided_lines(text: str) -> list[tuple[int, str]]:
+    """The lines of a spec on which a value is still `decide`: the number, from 1, and the dotted path."""
+    found: list[tuple[int, str]] = []
+    seen: set[int] = set()  # a node may be its own descendant, by an alias
+
+    def look(node: yaml.Node, path: str) -> None:
+        if isinstance(node, yaml.ScalarNode) and node.style is None and node.value == UNDECIDED:
+            found.append((node.start_mark.line + 1, path))
+        if id(node) in seen:
+            return
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                look(value, f"{path}.{key.value}" if path else str(key.value))
+        elif isinstance(node, yaml.SequenceNode):
+            for number, value in enumerate(node.value):
+                look(value, f"{path}.{number}")
+
+    if UNDECIDED in text and (root := yaml.compose(text, Loader=_PlainLoader)) is not None:
+        look(root, "")
+    return found
 
 
 def _values(given: str, text: str) -> list[Any]:

@@ -14,10 +14,37 @@ from anon_pipeline.spec import ColumnType
 
 IntArray = npt.NDArray[np.int64]
 
+#: A column of our own: the cohort of each person, who were in the same class of every former release.
+HISTORY = "#history"
+
 #: Guidance is summed in integers of this unit: sums then do not depend on row order, thread or engine, and a
 #: difference in the last bits of a prediction (summation order inside a forest) is rounded away. 100 million people
 #: at a guidance of 1,000 standard deviations still fit into 64 bits.
 GUIDANCE_UNIT = 2.0**-24
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Where the m values of a column stand in a hierarchy: the nodes above each, up to the one that holds all.
+
+    Attributes
+    ----------
+    node : the node of each value, level by level upwards, int64 of shape (m, h); nodes are numbered per level, in the
+        order in which ranges name them, and each lies within one of the next level
+    labels : the names of each level's nodes; two nodes of a level may have one name
+    strict : whether people may be parted only between nodes that lie directly below one node
+    named : levels up to this one have names; what is spread wider is shown as a range of nodes of this level
+    """
+
+    node: IntArray
+    labels: tuple[tuple[str, ...], ...]
+    strict: bool
+    named: int
+
+    @property
+    def height(self) -> int:
+        """Number of levels above the values, h."""
+        return len(self.labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +61,8 @@ class Domain:
     storage : the type of the column in the source, as the engine names it, so that a release can restore it
     lows, highs : where several values share a code (an ordered column coarsened into bins), the smallest and largest
         value of each; `values` then holds the bins' medians. Absent where every value has a code of its own
+    levels : where categories have an order: the place of each value in it, from 0, int64 of shape (m,)
+    nodes : where the values have a hierarchy
     """
 
     name: str
@@ -43,6 +72,8 @@ class Domain:
     storage: str = ""
     lows: npt.NDArray[np.generic] | None = None
     highs: npt.NDArray[np.generic] | None = None
+    levels: IntArray | None = None
+    nodes: Nodes | None = None
 
     @property
     def low(self) -> npt.NDArray[np.generic]:
@@ -62,6 +93,11 @@ class Domain:
     @property
     def ordered(self) -> bool:
         return self.type is not ColumnType.CATEGORICAL
+
+    @property
+    def positions(self) -> npt.NDArray[np.generic] | None:
+        """Where the values stand on a line, shape (m,); None for categories without an order."""
+        return self.values if self.ordered else self.levels
 
     def shown(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """Values of this column as people read them: dates as dates, everything else as it is."""

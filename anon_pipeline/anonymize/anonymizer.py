@@ -105,6 +105,17 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         Refused
             If no grouping meets the demands.
         """
+        self._fit_rows(X, y, sensitive)
+        return self
+
+    def fit_transform(
+        self, X: pd.DataFrame, y: npt.ArrayLike | None = None, sensitive: pd.DataFrame | None = None
+    ) -> pd.DataFrame:
+        """As `fit` and then `transform` of the same people, at less cost: what they are is looked up once."""
+        return self._shown(X, self._fit_rows(X, y, sensitive))
+
+    def _fit_rows(self, X: pd.DataFrame, y: npt.ArrayLike | None, sensitive: pd.DataFrame | None) -> IntArray:
+        """Learn the classes; the class of each row, shape (n,)."""
         self._check_parameters()
         encoding.check_frame(X)
         if len(X) < self.k:
@@ -117,7 +128,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
             encoding.check_frame(sensitive)
             if len(sensitive) != len(X):
                 raise InputError(f"the sensitive columns have {len(sensitive)} rows, the table {len(X)}")
-        return self.fit_cells(cells, encoding.count_sensitive(cells, cell, sensitive))
+        return self._fit_cells(cells, encoding.count_sensitive(cells, cell, sensitive), None)[cell]
 
     def fit_cells(
         self, cells: Cells, people: ClassStatistics | None = None, census: pd.DataFrame | None = None
@@ -130,6 +141,11 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         census : the distinct tuples of the population (privacy/census.py); needed where there are demands on it
         """
         self._check_parameters()
+        self._fit_cells(cells, people, census)
+        return self
+
+    def _fit_cells(self, cells: Cells, people: ClassStatistics | None, census: pd.DataFrame | None) -> IntArray:
+        """Learn the classes; the class of each cell, shape (C,)."""
         if cells.n < self.k:
             raise InputError(f"the table has {cells.n} rows, fewer than k = {self.k}")
         for domain in cells.domains:
@@ -195,17 +211,18 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
 
         return recount
 
-    def _settle(self, cells: Cells, partition: classes.Partition) -> Self:
+    def _settle(self, cells: Cells, partition: classes.Partition) -> IntArray:
         class_of_cell = partition.apply(cells.codes)
         people = classes.sizes(cells, class_of_cell, partition.classes)
         summaries = recode.summarize(cells, class_of_cell, partition.classes, self.k, self.grids or {})
-        return self._set(
+        self._set(
             domains_=cells.domains,
             partition_=partition,
             summaries_=summaries,
             sizes_=people,
             information_loss_=classes.information_loss(cells, class_of_cell, partition.classes, summaries),
         )
+        return class_of_cell
 
     def _set(self, **fitted: Any) -> Self:
         self.__dict__.pop("classes_", None)
@@ -253,8 +270,12 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         frame of shape (n - suppressed, p) with the index of `X`: the quasi-identifiers, in the column types of `X`
         where representatives are shown and none is withheld.
         """
-        group = self.apply(X)
-        X, group = X[group >= 0], group[group >= 0]
+        return self._shown(X, self.apply(X))
+
+    def _shown(self, X: pd.DataFrame, group: IntArray) -> pd.DataFrame:
+        """What the class of each row shows; `group` is the class of each row, -1 for one that is left out."""
+        if (group < 0).any():
+            X, group = X[group >= 0], group[group >= 0]
         shown = {}
         for summary in self.summaries_:
             name = summary.domain.name
@@ -318,6 +339,9 @@ def _restore(column: pd.Series, summary: recode.Summary, group: npt.NDArray[np.i
 
 
 def _restored_category(column: pd.Series, summary: recode.CategorySummary, group: npt.NDArray[np.int64]) -> Any:
+    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "string":
+        texts = np.array([None, *summary.domain.values, recode.SUPPRESSED], dtype=object)  # code -1 is the last
+        return texts[summary.representative][group]
     known: Any = [True, False] if pd.api.types.is_bool_dtype(column.dtype) else pd.unique(column.dropna())
     if isinstance(column.dtype, pd.CategoricalDtype):
         known = column.cat.categories

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from anon_pipeline.anonymize.labels import UNTOLD
 from anon_pipeline.anonymize.recode import CategorySummary, OrderedSummary, Summary
 from anon_pipeline.anonymize.tree import SplitTree
 from anon_pipeline.privacy.statistics import histogram
@@ -57,7 +58,8 @@ def information_loss(
 ) -> dict[str, float]:
     """Share of each quasi-identifier's variance that lies within classes, 0 (nothing lost) to 1 (all).
 
-    Numbers and dates: within-class sum of squares over total. Categories: within-class Gini impurity over total,
+    Numbers, dates and the places of ordered categories: within-class sum of squares over total. Other categories:
+    within-class Gini impurity over total,
     a missing value being a category; `summaries` have them counted. A constant column has nothing to lose.
     Suppressed people (class -1) have lost all: each counts as far from the column's centre as the average person.
     """
@@ -68,8 +70,8 @@ def information_loss(
     for column, domain in enumerate(cells.domains):
         code = cells.codes[:, column].astype(np.int64)
         group, count = class_of_cell[kept], cells.counts[kept]
-        if domain.ordered:
-            value = np.r_[np.nan, domain.values.astype(np.float64)][code]
+        if domain.positions is not None:
+            value = np.r_[np.nan, domain.positions.astype(np.float64)][code]
             known = ~np.isnan(value)
             if not known.any():
                 lost[domain.name] = 0.0
@@ -102,7 +104,9 @@ def class_table(people: IntArray, summaries: list[Summary]) -> pd.DataFrame:
     """One row per class: its size and, per quasi-identifier, its representative and what it stands for.
 
     A number or date `age` gives the columns age, age_low, age_high and age_missing (None where a single member has
-    no value, which is not told); a category `race` gives race and race_values, the list of its told categories.
+    no value, which is not told); a category `race` gives race and race_values, the list of its told categories. A
+    column `zip` with a hierarchy gives zip_label and zip_level, too: the lowest node that covers the class, in the
+    hierarchy's words, and its level (0: the value itself; None where a value is borne by fewer than two members).
     """
     columns: dict[str, object] = {"class_size": people}
     for summary in summaries:
@@ -120,6 +124,9 @@ def class_table(people: IntArray, summaries: list[Summary]) -> pd.DataFrame:
             names = np.array([None, *summary.domain.values, "*"], dtype=object)  # code -1 is the last
             columns[name] = names[summary.representative]
             columns[f"{name}_values"] = summary.sets()
+        if summary.labels is not None:
+            columns[f"{name}_label"] = summary.labels.texts
+            columns[f"{name}_level"] = _nullable(summary.labels.levels, summary.labels.levels == UNTOLD)
     return pd.DataFrame(columns)
 
 

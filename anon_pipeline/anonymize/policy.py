@@ -26,7 +26,7 @@ def tree_of(spec: ReleaseSpec, in_folds: bool = False) -> AnonymizerTree:
     if in_folds:
         demands = [demand for demand in demands if not isinstance(demand, PopulationModel)]
     return AnonymizerTree(
-        k=spec.k,
+        k=spec.fitted_k,
         spread=spec.guide.spread,
         orders=spec.guide.orders,
         grids={name: column.grid for name, column in spec.columns.items() if column.grid is not None},

@@ -5,18 +5,22 @@ Two rules hold for every class and column, and the tests prove them on random ta
 * a category borne by a single member is neither the class's representative nor listed in its set;
 * a numeric representative, on the column's grid, is borne by two or more members or lies strictly between the
   smallest and the largest member. Where no such number exists it is withheld.
+
+An interval, a span of ordered categories and a hierarchy's label enclose all members, so they tell of their ends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from scipy import sparse
 
+from anon_pipeline.anonymize.labels import Labels, lowest_labels
+from anon_pipeline.anonymize.levels import median_levels, spans
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.statistics import histogram
 from anon_pipeline.spec import ColumnType
@@ -47,6 +51,7 @@ class OrderedSummary:
     low, high : grid points that enclose every member's value
     known : members with a value
     missing : members without
+    labels : what classes show in the words of the column's hierarchy, where it has one
     """
 
     domain: Domain
@@ -56,12 +61,15 @@ class OrderedSummary:
     high: npt.NDArray[np.generic]
     known: IntArray
     missing: IntArray
+    labels: Labels | None = None
 
     def ranges(self) -> list[str]:
         """ "[25, 37]" for each class; "or missing" where two or more members have no value, "or *" where one has.
 
         A value that a single member has beside missing ones is not told either: "* or missing".
         """
+        if self.labels is not None:
+            return list(self.labels.texts)
         texts = []
         shown = self.domain.shown(self.low), self.domain.shown(self.high)
         for low, high, known, missing in zip(*shown, self.known, self.missing, strict=True):
@@ -80,38 +88,65 @@ class CategorySummary:
     Attributes
     ----------
     domain : the column
-    representative : code of the class's most common category, WITHHELD where no category has two members, shape (J,)
+    representative : code of the class's most common category, or the median one where they have an order; WITHHELD
+        where no category has two members, shape (J,)
     members : people by class and code, sparse, shape (J, m + 1)
+    labels : what classes show in the words of the column's hierarchy, where it has one
     """
 
     domain: Domain
     representative: IntArray
     members: sparse.csr_array
+    labels: Labels | None = None
 
     def sets(self) -> list[list[str | None]]:
-        """The categories each class stands for: those of two or more members, None for missing, "*" for the rest."""
-        classes = self.members.shape[0]
-        of_entry = np.repeat(np.arange(classes), np.diff(self.members.indptr))
-        told = self.members.data > 1
+        """The categories each class stands for: those of two or more members, None for missing, "*" for the rest.
+
+        They stand in the order of the column's levels, where it has some.
+        """
+        members, values = self.members, self.domain.values
+        if self.domain.levels is not None:
+            order = np.argsort(self.domain.levels)
+            members, values = members[:, np.r_[0, order + 1]].tocsr(), values[order]
+            members.sort_indices()
+        classes = members.shape[0]
+        of_entry = np.repeat(np.arange(classes), np.diff(members.indptr))
+        told = members.data > 1
         alone = np.bincount(of_entry[~told], minlength=classes) > 0
         ends = np.cumsum(np.bincount(of_entry[told], minlength=classes) + alone)
         code = np.empty(ends[-1] if classes else 0, dtype=np.int64)
         untold = np.zeros(len(code), dtype=bool)
         untold[ends[alone] - 1] = True
         code[untold] = len(self.domain)
-        code[~untold] = self.members.indices[told]
-        names = pa.array([None, *(str(value) for value in self.domain.values), SUPPRESSED], pa.string())
+        code[~untold] = members.indices[told]
+        names = pa.array([None, *(str(value) for value in values), SUPPRESSED], pa.string())
         sets: list[list[str | None]] = pa.ListArray.from_arrays(
             pa.array(np.r_[0, ends], pa.int32()), names.take(pa.array(code))
         ).to_pylist()
         return sets
 
     def ranges(self) -> list[str]:
-        """ "{Private, State-gov, *}" for each class, a lone category without the braces."""
+        """ "{Private, State-gov, *}" for each class, a lone category without the braces; "low .. middle" of levels."""
+        if self.labels is not None:
+            return list(self.labels.texts)
+        if self.domain.levels is not None:
+            return self._spans(self.domain.levels)
         texts = []
         for told in self.sets():
             shown = ["missing" if name is None else name for name in told]
             texts.append(shown[0] if len(shown) == 1 else "{" + ", ".join(shown) + "}")
+        return texts
+
+    def _spans(self, levels: IntArray) -> list[str]:
+        """ "low .. middle" for each class, "or missing" as with numbers."""
+        names = np.array(["", *map(str, self.domain.values)], dtype=object)
+        texts = []
+        for low, high, known, missing in zip(*spans(levels, self.members), _column(self.members, 0), strict=True):
+            text = SUPPRESSED if known == 1 else names[low] if low == high else f"{names[low]} .. {names[high]}"
+            if missing:
+                rest = "missing" if missing > 1 else SUPPRESSED
+                text = f"{text} or {rest}" if text else rest
+            texts.append(text)
         return texts
 
 
@@ -219,7 +254,9 @@ def summarize_ordered(domain: Domain, members: sparse.csr_array, grid: float) ->
 
 
 def summarize_category(domain: Domain, members: sparse.csr_array) -> CategorySummary:
-    """The most common category of each class; on a tie the smallest value, a missing value last."""
+    """The most common category of each class, on a tie the smallest value, a missing value last; the median level."""
+    if domain.levels is not None:
+        return CategorySummary(domain, median_levels(domain.levels, members, WITHHELD), members)
     classes = members.shape[0]
     entries = members.tocoo()
     group, code, count = entries.coords[0], entries.coords[1], entries.data
@@ -236,6 +273,7 @@ def summarize(cells: Cells, class_of_cell: IntArray, classes: int, k: int, grids
     """
     kept = class_of_cell >= 0
     summaries: list[Summary] = []
+    summary: Summary
     for column, domain in enumerate(cells.domains):
         code = cells.codes[kept, column].astype(np.int64)
         members = histogram(class_of_cell[kept], code, cells.counts[kept], (classes, len(domain)))
@@ -244,9 +282,12 @@ def summarize(cells: Cells, class_of_cell: IntArray, classes: int, k: int, grids
             exact = domain.values.dtype.kind == "i" and float(grid).is_integer()
             if not exact and len(domain.values) and np.abs(domain.values[[0, -1]]).max() > grid * FINEST:
                 raise InputError(f"columns.{domain.name}.grid: {grid} is too fine for numbers of this size")
-            summaries.append(summarize_ordered(domain, members, grid))
+            summary = summarize_ordered(domain, members, grid)
         else:
-            summaries.append(summarize_category(domain, members))
+            summary = summarize_category(domain, members)
+        if domain.nodes is not None:
+            summary = replace(summary, labels=lowest_labels(domain, members))
+        summaries.append(summary)
     return summaries
 
 

@@ -13,11 +13,12 @@ import numpy as np
 from scipy import sparse
 
 from anon_pipeline.anonymize.classes import Partition
+from anon_pipeline.anonymize.labels import Labels
 from anon_pipeline.anonymize.recode import CategorySummary, OrderedSummary, Summary
 from anon_pipeline.anonymize.tree import SplitFeature, SplitTree
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import Cells, Domain
+from anon_pipeline.tables import Cells, Domain, Nodes
 
 FORMAT = 1
 NODE_ARRAYS = ("feature", "threshold", "left", "right", "leaf")
@@ -51,9 +52,7 @@ def fitted_to_json(parameters: dict[str, Any], fitted: dict[str, Any]) -> str:
         {
             "format": FORMAT,
             "parameters": parameters,
-            "domains": [_domain_to_json(domain) for domain in fitted["domains_"]],
-            "features": [{"column": axis.column, "rank": axis.rank.tolist()} for axis in partition.tree.features],
-            "nodes": {name: getattr(partition.tree, name).tolist() for name in NODE_ARRAYS},
+            **tree_to_json(partition.tree, fitted["domains_"]),
             "class_of_leaf": partition.class_of_leaf.tolist(),
             "summaries": [_summary_to_json(summary) for summary in fitted["summaries_"]],
             "sizes": fitted["sizes_"].tolist(),
@@ -73,10 +72,8 @@ def fitted_from_json(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
     content = json.loads(text)
     if content.get("format") != FORMAT:
         raise InputError("the tree was stored by another version of anon_pipeline; fit it again")
-    domains = tuple(_domain_from_json(one) for one in content["domains"])
-    features = tuple(SplitFeature(one["column"], np.array(one["rank"], np.int32)) for one in content["features"])
-    nodes = {name: np.array(content["nodes"][name], float if name == "threshold" else np.int64) for name in NODE_ARRAYS}
-    partition = Partition(SplitTree(features, **nodes), np.array(content["class_of_leaf"], np.int64))
+    tree, domains = tree_from_json(content)
+    partition = Partition(tree, np.array(content["class_of_leaf"], np.int64))
     return content["parameters"], {
         "domains_": domains,
         "partition_": partition,
@@ -84,6 +81,32 @@ def fitted_from_json(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
         "sizes_": np.array(content["sizes"], np.int64),
         "information_loss_": content["information_loss"],
     }
+
+
+def summaries_to_json(summaries: list[Summary]) -> list[dict[str, Any]]:
+    """What classes show, and the columns it is about, as plain data."""
+    return [{"domain": _domain_to_json(one.domain), **_summary_to_json(one)} for one in summaries]
+
+
+def summaries_from_json(content: list[dict[str, Any]]) -> list[Summary]:
+    """What `summaries_to_json` gave."""
+    return [_summary_from_json(one, _domain_from_json(one["domain"])) for one in content]
+
+
+def tree_to_json(tree: SplitTree, domains: tuple[Domain, ...]) -> dict[str, Any]:
+    """A tree and the values that its codes stand for, as plain data."""
+    return {
+        "domains": [_domain_to_json(domain) for domain in domains],
+        "features": [{"column": axis.column, "rank": axis.rank.tolist()} for axis in tree.features],
+        "nodes": {name: getattr(tree, name).tolist() for name in NODE_ARRAYS},
+    }
+
+
+def tree_from_json(content: dict[str, Any]) -> tuple[SplitTree, tuple[Domain, ...]]:
+    """What `tree_to_json` gave."""
+    features = tuple(SplitFeature(one["column"], np.array(one["rank"], np.int32)) for one in content["features"])
+    nodes = {name: np.array(content["nodes"][name], float if name == "threshold" else np.int64) for name in NODE_ARRAYS}
+    return SplitTree(features, **nodes), tuple(_domain_from_json(one) for one in content["domains"])
 
 
 def _domain_to_json(domain: Domain) -> dict[str, Any]:
@@ -95,7 +118,19 @@ def _domain_to_json(domain: Domain) -> dict[str, Any]:
         "counts": domain.counts.tolist(),
         "storage": domain.storage,
         **({"lows": domain.low.tolist(), "highs": domain.high.tolist()} if domain.binned else {}),
+        **({} if domain.levels is None else {"levels": domain.levels.tolist()}),
+        **({} if domain.nodes is None else {"nodes": _nodes_to_json(domain.nodes)}),
     }
+
+
+def _nodes_to_json(nodes: Nodes) -> dict[str, Any]:
+    return {"node": nodes.node.tolist(), "labels": nodes.labels, "strict": nodes.strict, "named": nodes.named}
+
+
+def _nodes_from_json(content: dict[str, Any]) -> Nodes:
+    labels = tuple(map(tuple, content["labels"]))
+    node = np.array(content["node"], np.int64).reshape(-1, len(labels))
+    return Nodes(node, labels, content["strict"], content["named"])
 
 
 def _domain_from_json(content: dict[str, Any]) -> Domain:
@@ -103,19 +138,36 @@ def _domain_from_json(content: dict[str, Any]) -> Domain:
     values = np.array(content["values"], dtype=number)
     counts = np.array(content["counts"], np.int64)
     edges = [np.array(content[name], dtype=number) if name in content else None for name in ("lows", "highs")]
-    return Domain(content["name"], ColumnType(content["type"]), values, counts, content["storage"], *edges)
+    return Domain(
+        content["name"],
+        ColumnType(content["type"]),
+        values,
+        counts,
+        content["storage"],
+        *edges,
+        levels=np.array(content["levels"], np.int64) if "levels" in content else None,
+        nodes=_nodes_from_json(content["nodes"]) if "nodes" in content else None,
+    )
 
 
 def _summary_to_json(summary: Summary) -> dict[str, Any]:
+    labels = {}
+    if summary.labels is not None:
+        labels = {"labels": {"texts": summary.labels.texts.tolist(), "levels": summary.labels.levels.tolist()}}
     if isinstance(summary, OrderedSummary):
-        return {name: getattr(summary, name).tolist() for name in ORDERED_ARRAYS}
+        return {name: getattr(summary, name).tolist() for name in ORDERED_ARRAYS} | labels
     members = {name: getattr(summary.members, name).tolist() for name in SPARSE_ARRAYS}
-    return {"representative": summary.representative.tolist(), "members": members}
+    return {"representative": summary.representative.tolist(), "members": members} | labels
 
 
 def _summary_from_json(content: dict[str, Any], domain: Domain) -> Summary:
+    labels = None
+    if "labels" in content:
+        told = content["labels"]
+        labels = Labels(np.array(told["texts"], dtype=object), np.array(told["levels"], np.int64))
     if domain.ordered:
-        return OrderedSummary(domain, **{name: np.array(content[name]) for name in ORDERED_ARRAYS})
+        return OrderedSummary(domain, **{name: np.array(content[name]) for name in ORDERED_ARRAYS}, labels=labels)
     representative = np.array(content["representative"], np.int64)
     members = tuple(np.array(content["members"][name], np.int64) for name in SPARSE_ARRAYS)
-    return CategorySummary(domain, representative, sparse.csr_array(members, shape=(len(representative), len(domain))))
+    people = sparse.csr_array(members, shape=(len(representative), len(domain)))
+    return CategorySummary(domain, representative, people, labels)

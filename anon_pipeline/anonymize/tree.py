@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from anon_pipeline.anonymize.counts import BINS, Counter, Table
 from anon_pipeline.tables import GUIDANCE_UNIT, Cells, Domain, IntArray
 
 FloatArray = npt.NDArray[np.float64]
@@ -22,10 +23,14 @@ FloatArray = npt.NDArray[np.float64]
 ONE_HOT_LIMIT = 40_000_000
 PROJECTIONS = 24
 
-#: Above this many cells the first splits are learnt on `SAMPLE` of them, until a group has at most `BLOCK` of these.
-EXACT_LIMIT = 400_000
-SAMPLE = 200_000
-BLOCK = 1_600
+#: Where outputs are only made for a part of the cells at a time, they stay one-hot while as many numbers as this hold
+#: the people by code of any column and by category.
+PAIRS_LIMIT = 1_000_000
+
+#: A table of at most this many cells, or outputs of all cells, is left to scikit-learn; in a larger one each group of
+#: at most this many cells is.
+BLOCK = 4_000
+WHOLE = 200_000
 
 #: Tuples that walk down the tree together.
 CACHED = 2**15
@@ -153,15 +158,17 @@ class Criterion:
     The guidance, of total variance 1 (unscaled where `spread` is 0, so that one-hot labels keep exact sums and squared
     error is the Gini impurity), then sqrt(spread) times each quasi-identifier, each of total variance 1: a number as
     its z-score (with an indicator where it can be missing), a category as its one-hot vector, or, where that would be
-    large, all categories together as `PROJECTIONS` random projections.
+    large, all categories together as `PROJECTIONS` random projections. `at_once` says whether the outputs of all cells
+    will be asked for together.
     """
 
-    def __init__(self, cells: Cells, spread: float, seed: int) -> None:
+    def __init__(self, cells: Cells, spread: float, seed: int, at_once: bool = True) -> None:
         self._cells = cells
         self._centre = np.zeros(cells.guidance.shape[1])
         self._scale = 1.0
         self._ordered: list[tuple[int, FloatArray]] = []
-        self._one_hot: list[tuple[int, npt.NDArray[np.intp], float]] = []
+        #: Column, the codes that occur, and scale of each category that is shown one-hot.
+        self.one_hot: list[tuple[int, npt.NDArray[np.intp], float]] = []
         self._projected: list[tuple[int, FloatArray]] = []
         if spread == 0:
             return
@@ -176,21 +183,22 @@ class Criterion:
                 self._ordered.append((column, np.sqrt(spread) * _ordered_outputs(domain, share)))
             elif (gini := 1.0 - float((share * share).sum())) > 1e-12:
                 categories.append((column, np.flatnonzero(share), float(np.sqrt(spread / gini))))
-        if sum(len(present) for _, present, _ in categories) * len(cells.counts) <= ONE_HOT_LIMIT:
-            self._one_hot = categories
+        width = sum(len(present) for _, present, _ in categories)
+        pairs = width * sum(min(len(domain), BINS) if domain.ordered else len(domain) for domain in cells.domains)
+        if width * len(cells.counts) <= ONE_HOT_LIMIT or (pairs <= PAIRS_LIMIT and not at_once):
+            self.one_hot = categories
         else:
             generator = np.random.default_rng(seed)
             for column, _, scale in categories:
                 signs = generator.choice((-1.0, 1.0), size=(len(cells.domains[column]), PROJECTIONS))
                 self._projected.append((column, signs * scale / np.sqrt(PROJECTIONS)))
 
-    def of(self, part: slice | IntArray = slice(None)) -> FloatArray:
-        """The outputs of some cells, shape (c, o)."""
+    def numeric(self, part: slice | IntArray = slice(None)) -> FloatArray:
+        """The outputs of some cells that are not one-hot, shape (c, o')."""
         codes, counts = self._cells.codes[part], self._cells.counts[part]
         guidance = self._cells.guidance[part] * GUIDANCE_UNIT / counts[:, None]
         blocks = [(guidance - self._centre) * self._scale]
         blocks += [outputs[codes[:, column]] for column, outputs in self._ordered]
-        blocks += [(codes[:, column][:, None] == present) * scale for column, present, scale in self._one_hot]
         if self._projected:
             # D. Achlioptas, "Database-friendly random projections" (2003): distances survive nearly unchanged.
             projected = np.zeros((len(codes), PROJECTIONS))
@@ -198,6 +206,25 @@ class Criterion:
                 projected += signs[codes[:, column]]
             blocks.append(projected)
         return np.hstack(blocks)
+
+    def of(self, part: slice | IntArray = slice(None), constant: bool = True) -> FloatArray:
+        """The outputs of some cells, shape (c, o); without `constant`, one-hot outputs equal in all of them are left out.
+
+        What is equal in all cells adds nothing to the error of any split.
+        """
+        codes = self._cells.codes[part]
+        blocks = [self.numeric(part)]
+        for column, present, scale in self.one_hot:
+            code = codes[:, column]
+            here = present if constant else np.flatnonzero(np.bincount(code))
+            if constant or len(here) > 1:
+                blocks.append((code[:, None] == here) * scale)
+        return np.hstack(blocks)
+
+    @property
+    def width(self) -> int:
+        """Number of outputs, o."""
+        return self.numeric(slice(0, 1)).shape[1] + sum(len(present) for _, present, _ in self.one_hot)
 
 
 def criterion(cells: Cells, spread: float, seed: int) -> FloatArray:
@@ -241,32 +268,17 @@ def fit_tree(cells: Cells, k: int, spread: float, orders: Literal["guidance", "b
     """Fit the tree on cells so that every leaf holds at least k people.
 
     Each cell weighs as many as it has people; with a smallest leaf weight of (k - 1e-6) / N the partition is the one
-    that `min_samples_leaf=k` gives on the N rows. Above `EXACT_LIMIT` cells the first splits, which part groups of
-    thousands, are learnt on a sample of the cells, and everything below them on all cells (see `_fit_in_blocks`).
+    that `min_samples_leaf=k` gives on the N rows. In a large table the groups of more than `BLOCK` cells are split by
+    counts, and the blocks that are left by scikit-learn: the splits are the same but where two are equally good, or
+    where a column has so many values that counts only see bins of them (`BINS`).
     """
     features = split_features(cells, orders)
-    outputs = Criterion(cells, spread, seed)
-    if outputs.of(slice(0, 1)).shape[1] == 0 or len(cells.counts) == 1 or cells.n < 2 * k:
+    outputs = Criterion(cells, spread, seed, at_once=False)
+    if outputs.width == 0 or len(cells.counts) == 1 or cells.n < 2 * k:
         return _assembled(features, [_leaf()])
-    if len(cells.counts) <= EXACT_LIMIT:
+    if len(cells.counts) <= BLOCK or len(cells.counts) * outputs.width <= WHOLE:
         return _assembled(features, [_fit(features, cells, outputs, slice(None), k, seed)])
-    return _fit_in_blocks(features, cells, outputs, k, seed)
-
-
-def _fit_in_blocks(
-    features: tuple[SplitFeature, ...], cells: Cells, outputs: Criterion, k: int, seed: int
-) -> SplitTree:
-    """A tree whose top is learnt on `SAMPLE` cells chosen by what they are, and whose blocks are then fitted exactly.
-
-    Half of the cost of a large tree lies in its first ten levels, where each split is chosen among millions of cells
-    although thousands would tell the same. No promise rests on the sample: a block is a group of whole cells, and
-    every leaf below it holds at least k people, as counted on all of them.
-    """
-    chosen = np.sort(np.argsort(_hash_of_codes(cells.codes), kind="stable")[:SAMPLE])
-    top = _fit(features, cells, outputs, chosen, k, seed, whole=BLOCK)
-    block_of_cell = _assembled(features, [top]).apply(cells.codes)
-    order = np.argsort(block_of_cell, kind="stable")
-    blocks = np.split(order, np.flatnonzero(np.diff(block_of_cell[order])) + 1)
+    top, blocks = _grow(features, cells, outputs, k)
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # scikit-learn lets go of the interpreter while it splits
         below = list(pool.map(lambda block: _fit(features, cells, outputs, block, k, seed), blocks))
     return _assembled(features, [top, *below])
@@ -281,30 +293,59 @@ def _leaf() -> _Nodes:
     return nothing, np.zeros(1), nothing, nothing
 
 
+def _grow(
+    features: tuple[SplitFeature, ...], cells: Cells, outputs: Criterion, k: int
+) -> tuple[_Nodes, list[IntArray]]:
+    """The top of the tree, split by counts, and the cells of each of its leaves, from left to right.
+
+    A leaf is a group of at most `BLOCK` cells, or one for which counts know no split.
+    """
+    counter = Counter(features, cells, outputs)
+    feature, threshold, children, blocks = [], [], [], []
+    everyone = np.arange(len(cells.counts))
+    todo: list[tuple[IntArray, Table | None, int, int]] = [(everyone, counter.count(everyone), 0, 0)]
+    while todo:
+        group, table, parent, side = todo.pop()
+        node = len(feature)
+        if node:
+            children[parent][side] = node
+        split = None if table is None else counter.best_split(table, k)
+        feature.append(-1 if split is None else split[0])
+        threshold.append(0.0 if split is None else split[1])
+        children.append([-1, -1])
+        if table is None or split is None:
+            blocks.append(group)
+            continue
+        axis = features[split[0]]
+        goes_left = axis.rank[cells.codes[group, axis.column]] <= split[1]
+        halves = [group[goes_left], group[~goes_left]]
+        tables: list[Table | None] = [None, None]
+        small, large = (0, 1) if len(halves[0]) <= len(halves[1]) else (1, 0)
+        if len(halves[large]) > BLOCK:  # only the smaller half is counted, the other is what it leaves
+            counted = counter.count(halves[small])
+            tables[large] = table.without(counted)
+            tables[small] = counted if len(halves[small]) > BLOCK else None
+        todo += [(halves[position], tables[position], node, position) for position in (1, 0)]  # the left one is next
+    left, right = np.array(children).T
+    return (np.array(feature), np.array(threshold), left, right), blocks
+
+
 def _fit(
-    features: tuple[SplitFeature, ...],
-    cells: Cells,
-    outputs: Criterion,
-    part: slice | IntArray,
-    k: int,
-    seed: int,
-    whole: int = 1,
+    features: tuple[SplitFeature, ...], cells: Cells, outputs: Criterion, part: slice | IntArray, k: int, seed: int
 ) -> _Nodes:
-    """A tree on some cells whose leaves hold at least k of their people; `whole` cells or fewer stay together."""
+    """A tree of scikit-learn's on some cells, whose leaves hold at least k of their people."""
     from sklearn.tree import DecisionTreeRegressor
 
     counts = cells.counts[part]
     people = int(counts.sum())
     if people < 2 * k or len(counts) == 1:
         return _leaf()
+    numbers = outputs.of(part, constant=False)
     model = DecisionTreeRegressor(
-        min_weight_fraction_leaf=min((k - 1e-6) / people, 0.5),
-        min_samples_split=whole + 1,
-        random_state=seed,
-        criterion="squared_error",
+        min_weight_fraction_leaf=min((k - 1e-6) / people, 0.5), random_state=seed, criterion="squared_error"
     )
     ranks = feature_matrix(features, cells.codes[part])
-    model.fit(ranks, np.ascontiguousarray(outputs.of(part)), sample_weight=counts.astype(float))
+    model.fit(ranks, numbers, sample_weight=counts.astype(float), check_input=False)  # a third of a small block
     fitted = model.tree_
     is_leaf = fitted.children_left == -1
     return (
@@ -316,10 +357,14 @@ def _fit(
 
 
 def _assembled(features: tuple[SplitFeature, ...], parts: list[_Nodes]) -> SplitTree:
-    """One tree of a top and, where there are any, the trees that take the place of its leaves, in their order."""
+    """One tree of a top and, where there are any, the trees that take the place of its leaves, in their order.
+
+    Leaves are numbered from left to right, so that their numbers do not tell how the tree was put together.
+    """
     top = tuple(array.copy() for array in parts[0])
-    grown, nodes = [top], len(top[0])
-    for leaf, block in zip(np.flatnonzero(parts[0][0] == -1), parts[1:], strict=len(parts) > 1):
+    ends = np.flatnonzero(parts[0][0] == -1)
+    grown, nodes, leaves = [top], len(top[0]), []
+    for leaf, block in zip(ends, parts[1:], strict=len(parts) > 1):
         # The root of the block takes the place of the leaf, and its other nodes follow all that is there already.
         moved = np.r_[leaf, nodes + np.arange(len(block[0]) - 1)]
         children = [np.where(block[0] >= 0, moved[side], -1) for side in block[2:]]
@@ -327,15 +372,9 @@ def _assembled(features: tuple[SplitFeature, ...], parts: list[_Nodes]) -> Split
             array[leaf] = of_block[0]
         grown.append((block[0][1:], block[1][1:], children[0][1:], children[1][1:]))
         nodes += len(block[0]) - 1
+        leaves.append(moved[block[0] == -1])
     feature, threshold, left, right = (np.concatenate([part[position] for part in grown]) for position in range(4))
-    leaf_number = np.where(feature == -1, np.cumsum(feature == -1) - 1, -1)
+    leaf_number = np.full(len(feature), -1)
+    in_order = np.concatenate(leaves) if leaves else ends
+    leaf_number[in_order] = np.arange(len(in_order))
     return SplitTree(features, feature, threshold, left, right, leaf_number)
-
-
-def _hash_of_codes(codes: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
-    """A number per cell that looks random and is the same wherever the cell occurs."""
-    mixed = np.zeros(len(codes), dtype=np.uint64)
-    for column in codes.T:
-        mixed = (mixed ^ column.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(29)
-    return mixed

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import pandas as pd
 import pyarrow as pa
 
-from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
+from anon_pipeline.engine.groups import GroupColumns
+from anon_pipeline.spec import ColumnType, ReleaseSpec, Role, Source
 from anon_pipeline.tables import Cells, Domain, IntArray
 
 
@@ -67,22 +68,38 @@ class ColumnSurvey:
 
     Attributes
     ----------
-    rows, known, distinct : rows of the table, rows with a value, distinct values
-    numbers, codes, dates : rows whose value reads as a number, as digits with a leading zero, as a date
-    alone : values that a single row bears
-    patterns : rows by the shape of a direct identifier (e-mail address, phone number, ...)
+    storage : type in the table, in DuckDB's words
+    known, distinct : rows with a value, and distinct values, of the whole table; where it was sampled, `distinct` is
+        estimated by HyperLogLog
+    present, numbers, codes, dates : rows of the sample with a value, with one that reads as a number, as digits with a
+        leading zero or too long for a number, as a date
     """
 
     name: str
     storage: str
-    rows: int
     known: int
     distinct: int
+    present: int
     numbers: int
     codes: int
     dates: int
-    alone: int
-    patterns: dict[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """An unknown table: its columns, and some of its rows to look at.
+
+    Attributes
+    ----------
+    rows : of the whole table
+    missing : texts found that stand for "not known"; counted as missing
+    sample : everybody, or of a large table the rows that a hash of their position chooses
+    """
+
+    rows: int
+    columns: tuple[ColumnSurvey, ...]
+    missing: tuple[str, ...]
+    sample: pa.Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,17 +154,30 @@ class Engine(Protocol):
     def frame(self, table: Path, types: Mapping[str, ColumnType]) -> pd.DataFrame:
         """A table small enough for memory, a row per person, values coded as in a batch; ranges stay texts."""
 
-    def everybody(self, table: Path, most: int | None = None) -> pa.Table:
-        """A stored table in memory, a row per person; of a larger one the `most` first people, in no order."""
+    def everybody(self, table: Path, about: int | None = None) -> pa.Table:
+        """A stored table in memory, a row per person; or about so many people of it, chosen by what they hold."""
 
     def rewrite(
         self, table: Path, columns: Sequence[str], query: Callable[[dict[str, str], str], str], destination: Path
     ) -> None:
-        """Write `columns` of a query over a stored table, equal people counted together.
+        """Write `columns` of a query over a stored table, equal people counted together where there are many.
 
         `query` is given the table's columns with their types, the count of people among them, and the relation; it
         keeps the count.
         """
+
+    def values(self, table: Path, column: str) -> Iterator[pa.Array]:
+        """A column of a stored table, batch by batch, in any order."""
+
+    def add_column(
+        self, table: Path, of: str, name: str, made: Callable[[pa.Array], IntArray], destination: Path
+    ) -> None:
+        """Write a stored table with one more column of whole numbers, made of another batch by batch."""
+
+    def classes_of_people(
+        self, table: Path, domains: tuple[Domain, ...], cells: Cells, class_of_cell: IntArray, person: str
+    ) -> Iterator[pa.RecordBatch]:
+        """The value of the column `person` and the class, of everybody whose cell has one, in any order."""
 
     def hold_out(self, table: Path, spec: ReleaseSpec, hashes: IntArray, kept: Path, held_out: Path) -> None:
         """Part a stored table in two: the people of these content hashes (ascending), and everybody else."""
@@ -183,6 +213,14 @@ class Engine(Protocol):
     def classes(self, table: Path, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> ClassCounts:
         """Group any table by its quasi-identifiers, as they are written."""
 
+    def groups(self, table: Path, shown: GroupColumns, people: Path | None = None) -> pd.DataFrame:
+        """A table of groups, a row per group without its values; beside it what the people themselves come to.
+
+        Columns: `times` (rows of the table that show the group), `people` (shown), `counted`, and for the i-th mean
+        `mean<i>` (shown), `known<i>`, `sum<i>`, `size<i>` (the sum of the values' sizes), `largest<i>` (that of the
+        largest). What is not shown, or without `people` not counted, is missing.
+        """
+
     def content_hash(self, table: Path) -> tuple[int, str]:
         """Number of rows, and a hash of the typed rows that does not depend on their order."""
 
@@ -214,11 +252,14 @@ class ForeignTables(Protocol):
     def import_table(self, path: Path, scratch: Path, measured: Sequence[str] = ()) -> Path:
         """Any CSV or Parquet table as a Parquet file whose values are as an outsider sees them."""
 
-    def survey(self, table: Path) -> list[ColumnSurvey]:
-        """Describe every column of an unknown table."""
+    def survey(self, source: Source, path: Path) -> Survey:
+        """Describe every column of the source at `path`; texts that often stand for "not known" are looked for.
 
-    def determined(self, table: Path, columns: Sequence[str]) -> list[tuple[str, str]]:
-        """The pairs (a, b) of these columns in which every value of a goes with one value of b only."""
+        Raises
+        ------
+        InputError
+            For a source that cannot be read or has no rows.
+        """
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,23 +11,20 @@ import duckdb
 import pyarrow as pa
 
 from anon_pipeline.engine import sources
-from anon_pipeline.engine.base import ColumnSurvey
+from anon_pipeline.engine.base import ColumnSurvey, Survey
 from anon_pipeline.engine.relational import Session, SqlEngine
 from anon_pipeline.engine.sql import literal, quoted
-from anon_pipeline.engine.typed import OpenSource
+from anon_pipeline.engine.typed import OpenSource, is_ordered
 from anon_pipeline.errors import InputError
-from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec import ReleaseSpec, Source
 from anon_pipeline.tables import Domain
 
 BATCH_ROWS = 250_000
 
-#: Shapes of values that name a person directly.
-PATTERNS = {
-    "e-mail address": r"[^@\s]+@[^@\s]+\.[^@\s]+",
-    "phone number": r"\+?[0-9][0-9 ()/-]{7,18}[0-9]",
-    "IBAN": r"[A-Z]{2}[0-9]{2}[A-Z0-9 ]{11,32}",
-    "UUID": r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
-}
+#: An unknown table is looked at in at most so many rows, and so many cells.
+SURVEYED_ROWS, SURVEYED_CELLS = 100_000, 5_000_000
+#: Texts that people write where they know nothing.
+MISSING_MARKERS = ("?", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "NaN", "nan")
 
 
 class DuckDBSession:
@@ -128,46 +125,61 @@ class DuckDBEngine(SqlEngine):
         with self._session() as session:
             return sources.import_table(session.connection, session, path, scratch, measured)
 
-    def survey(self, table: Path) -> list[ColumnSurvey]:
+    def survey(self, source: Source, path: Path) -> Survey:
+        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._session() as session:
-            relation = session.parquet(table)
-            surveyed = []
-            for name, storage in session.storage(relation).items():
-                value = quoted(name)
-                number = "TRY_CAST(value::VARCHAR AS DOUBLE)"
-                rows, known, distinct, numbers, codes, dates, alone = _one(
-                    session,
-                    f"SELECT (SELECT count(*) FROM {relation}), coalesce(sum(people), 0)::BIGINT, count(*), "
-                    f"coalesce(sum(people) FILTER (WHERE {number} IS NOT NULL), 0)::BIGINT, "
-                    f"coalesce(sum(people) FILTER (WHERE regexp_matches(trim(value::VARCHAR), '^[+-]?0[0-9]')), 0)"
-                    f"::BIGINT, coalesce(sum(people) FILTER (WHERE TRY_CAST(value::VARCHAR AS TIMESTAMP) IS NOT NULL)"
-                    f", 0)::BIGINT, count(*) FILTER (WHERE people = 1) FROM "
-                    f"(SELECT {value} AS value, count(*) AS people FROM {relation} WHERE {value} IS NOT NULL "
-                    "GROUP BY 1)",
+            session.connection.execute("SET preserve_insertion_order=true")  # rows are chosen by their position
+            with sources.opened_at(session.connection, source, path, self._scratch) as opened:
+                storage = session.storage(opened.relation)
+                rows = _one(session, f"SELECT count(*) FROM {opened.relation}")[0]
+                if rows == 0:
+                    raise InputError(f"{source.path}: the table is empty")
+                most = max(1, min(SURVEYED_ROWS, SURVEYED_CELLS // len(storage)))
+                every = -(-rows // most)
+                numbered = f'SELECT *, row_number() OVER () AS "#position" FROM {opened.relation}'
+                session.keep(
+                    "chosen",
+                    f'SELECT * EXCLUDE ("#position") FROM ({numbered}) WHERE hash("#position") % {every} = 0',
                 )
-                patterns = {}
-                for pattern, regex in PATTERNS.items():
-                    fits = f"regexp_full_match({value}::VARCHAR, {literal(regex)})"
-                    patterns[pattern] = int(_one(session, f"SELECT count(*) FROM {relation} WHERE {fits}")[0])
-                surveyed.append(
-                    ColumnSurvey(name, storage, rows, known, distinct, numbers, codes, dates, alone, patterns)
-                )
-            return surveyed
+                texts = [name for name, kind in storage.items() if kind == "VARCHAR"]
+                missing = tuple(one for one in MISSING_MARKERS if _occurs(session, one, texts))
+                values = {name: _value(name, kind, missing) for name, kind in storage.items()}
+                whole = "chosen" if every == 1 else opened.relation
+                distinct = "count(DISTINCT {})" if every == 1 else "approx_count_distinct({})"
+                counts = ", ".join(f"count({one}), {distinct.format(one)}" for one in values.values())
+                counted = _one(session, f"SELECT {counts} FROM {whole}")
+            columns = [
+                ColumnSurvey(name, storage[name], known, min(known, distinct), *_readings(session, value))
+                for (name, value), known, distinct in zip(values.items(), counted[0::2], counted[1::2], strict=True)
+            ]
+            select = ", ".join(f"{value} AS {quoted(name)}" for name, value in values.items())
+            return Survey(rows, tuple(columns), missing, session.arrow(f"SELECT {select} FROM chosen"))
 
-    def determined(self, table: Path, columns: Sequence[str]) -> list[tuple[str, str]]:
-        with self._session() as session:
-            relation = session.parquet(table)
-            pairs = [(one, other) for one in columns for other in columns if one != other]
-            found = []
-            for one, other in pairs:
-                several = _one(
-                    session,
-                    f"SELECT count(*) FROM (SELECT {quoted(one)} FROM {relation} GROUP BY {quoted(one)} "
-                    f"HAVING count(DISTINCT {quoted(other)}::VARCHAR) > 1)",
-                )[0]
-                if several == 0:
-                    found.append((one, other))
-            return found
+
+def _value(name: str, storage: str, missing: Sequence[str]) -> str:
+    """A column of an unknown table, without what stands for "not known"; what is no plain value becomes a text."""
+    column = quoted(name)
+    if is_ordered(storage):
+        return column
+    markers = ", ".join(literal(marker) for marker in ("", *missing))
+    return f"CASE WHEN {column}::VARCHAR NOT IN ({markers}) THEN {column}::VARCHAR END"
+
+
+def _occurs(session: Session, marker: str, texts: Sequence[str]) -> bool:
+    anywhere = " OR ".join(f"{quoted(name)} = {literal(marker)}" for name in texts)
+    return bool(texts) and bool(session.rows(f"SELECT 1 FROM chosen WHERE {anywhere} LIMIT 1"))
+
+
+def _readings(session: Session, value: str) -> tuple[int, int, int, int]:
+    """How many rows of the sample have a value, and one that reads as a number, a code, a date."""
+    text = f"({value})::VARCHAR"
+    present, numbers, codes, dates = _one(
+        session,
+        f"SELECT count({value}), count({session.parsed(text, 'DOUBLE')}), "
+        f"count(*) FILTER (WHERE regexp_matches(trim({text}), '^[+-]?(0[0-9]|[0-9]{{19}})')), "
+        f"count({session.parsed(text, 'TIMESTAMP')}) FROM chosen",
+    )
+    return present, numbers, codes, dates
 
 
 def _one(session: Session, query: str) -> tuple[Any, ...]:

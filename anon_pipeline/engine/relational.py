@@ -26,6 +26,7 @@ from anon_pipeline.engine import typed
 from anon_pipeline.engine.base import Batch, ClassCounts, ColumnFacts, SourceFacts
 from anon_pipeline.engine.binning import bins_of
 from anon_pipeline.engine.content import ContentHash, kind_of, row_hashes, sample_hash
+from anon_pipeline.engine.groups import GroupColumns, counted_groups, shown_groups, side_by_side
 from anon_pipeline.engine.packing import Packing, is_dense, radix_of
 from anon_pipeline.engine.sql import quoted
 from anon_pipeline.engine.typed import OpenSource
@@ -183,8 +184,8 @@ class SqlEngine(ABC):
         with self._session() as session:
             relation = session.parquet(table)
             storage = session.storage(relation)
-            kinds = {name: ColumnType.CATEGORICAL if storage[name] == "VARCHAR" else types[name] for name in types}
             names = [name for name in types if name in storage]
+            kinds = {name: ColumnType.CATEGORICAL if storage[name] == "VARCHAR" else types[name] for name in names}
             select = ", ".join(f"{typed.coded(name, kinds[name], storage[name])} AS {quoted(name)}" for name in names)
             rows = session.arrow(f"SELECT {select} FROM {relation}")
         columns = {name: rows.column(name).combine_chunks() for name in names}
@@ -195,14 +196,20 @@ class SqlEngine(ABC):
             }
         )
 
-    def everybody(self, table: Path, most: int | None = None) -> pa.Table:
+    def everybody(self, table: Path, about: int | None = None) -> pa.Table:
         with self._session() as session:
             relation = session.parquet(table)
-            people = session.arrow(f"SELECT * FROM {relation}" + ("" if most is None else f" LIMIT {most}"))
-        if PEOPLE not in people.column_names:
-            return people
-        place = np.repeat(np.arange(len(people)), people.column(PEOPLE).to_numpy())
-        return people.drop_columns([PEOPLE]).take(pa.array(place if most is None else place[:most]))
+            storage = session.storage(relation)
+            chosen = ""
+            if about is not None:
+                people = int(session.rows(f"SELECT {_people(storage)} FROM {relation}")[0][0] or 0)
+                names = ", ".join(quoted(name) for name in storage if name != PEOPLE)
+                chosen = f" WHERE hash({names}) % {max(people // about, 1)} = 0"
+            people_found = session.arrow(f"SELECT * FROM {relation}{chosen}")
+        if PEOPLE not in storage:
+            return people_found
+        place = np.repeat(np.arange(len(people_found)), people_found.column(PEOPLE).to_numpy())
+        return people_found.drop_columns([PEOPLE]).take(pa.array(place))
 
     def rewrite(
         self, table: Path, columns: Sequence[str], query: Callable[[dict[str, str], str], str], destination: Path
@@ -212,13 +219,31 @@ class SqlEngine(ABC):
             storage = session.storage(relation)
             if PEOPLE not in storage:
                 relation = f"(SELECT *, CAST(1 AS BIGINT) AS {quoted(PEOPLE)} FROM {relation}) AS people"
-            made = query({**storage, PEOPLE: "BIGINT"}, relation)
+            made = f"({query({**storage, PEOPLE: 'BIGINT'}, relation)}) AS made"
             names = ", ".join(quoted(name) for name in columns)
-            session.write(
-                f"SELECT {names}, CAST(sum({quoted(PEOPLE)}) AS BIGINT) AS {quoted(PEOPLE)} FROM ({made}) AS made "
-                f"GROUP BY {names}",
-                destination,
-            )
+            # To group rows that are all different takes several times as long as to write them.
+            rows, different = session.rows(f"SELECT count(*), approx_count_distinct(hash({names})) FROM {made}")[0]
+            together = f"SELECT {names}, CAST(sum({quoted(PEOPLE)}) AS BIGINT) AS {quoted(PEOPLE)} FROM {made}"
+            if different * 2 <= rows:
+                session.write(f"{together} GROUP BY {names}", destination)
+            else:
+                session.write(f"SELECT {names}, {quoted(PEOPLE)} FROM {made}", destination)
+
+    def values(self, table: Path, column: str) -> Iterator[pa.Array]:
+        with self._session() as session:
+            for rows in session.stream(f"SELECT {quoted(column)} FROM {session.parquet(table)}"):
+                yield rows.column(0)
+
+    def add_column(
+        self, table: Path, of: str, name: str, made: Callable[[pa.Array], IntArray], destination: Path
+    ) -> None:
+        with self._session() as session:
+            query = f"SELECT * FROM {session.parquet(table)}"
+            schema = session.schema(query).append(pa.field(name, pa.int64()))
+            with pq.ParquetWriter(destination, schema) as writer:
+                for rows in session.stream(query):
+                    column = pa.array(made(rows.column(of)), pa.int64())
+                    writer.write_batch(pa.RecordBatch.from_arrays([*rows.columns, column], schema=schema))
 
     def hold_out(self, table: Path, spec: ReleaseSpec, hashes: IntArray, kept: Path, held_out: Path) -> None:
         with self._session() as session:
@@ -314,7 +339,7 @@ class SqlEngine(ABC):
             session.register("class_of_cell", pa.table({**mapping, CLASS: class_of_cell[kept]}))
             shown = _with_decimals(shown, domains)
             session.register("shown", shown.append_column(CLASS, pa.array(np.arange(len(shown)))))
-            restored = {domain.name: _restored(session, domain, shown) for domain in domains}
+            restored = {one.name: _restored(session, one, shown) for one in domains if one.name in shown.column_names}
             on = " AND ".join(f"person.{quoted(part)} = class_of_cell.{quoted(part)}" for part in mapping)
             groups = ", ".join([f"class_of_cell.{quoted(CLASS)}", *(f"person.{quoted(name)}" for name in grouped)])
             alike = (
@@ -329,6 +354,21 @@ class SqlEngine(ABC):
             by = ", ".join(f"{quoted(name)} NULLS LAST" for name in columns)
             query = f"SELECT * FROM ({rows}) AS released ORDER BY {by}"
             write_repeated(session.stream(query), session.schema(query), PEOPLE, destination)
+
+    def classes_of_people(
+        self, table: Path, domains: tuple[Domain, ...], cells: Cells, class_of_cell: IntArray, person: str
+    ) -> Iterator[pa.RecordBatch]:
+        packing = Packing.plan(domains)
+        kept = class_of_cell >= 0
+        key = packing.pack(cells.codes[kept])
+        mapping = {_key(part): key[:, part] for part in range(len(packing.parts))}
+        with self._session() as session:
+            keyed = self._keyed(session, session.parquet(table), packing)
+            session.register("class_of_cell", pa.table({**mapping, CLASS: class_of_cell[kept]}))
+            on = " AND ".join(f"person.{quoted(part)} = class_of_cell.{quoted(part)}" for part in mapping)
+            yield from session.stream(
+                f"SELECT person.{quoted(person)}, class_of_cell.{quoted(CLASS)} FROM {keyed} JOIN class_of_cell ON {on}"
+            )
 
     def classes(self, table: Path, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> ClassCounts:
         with self._session() as session:
@@ -364,6 +404,24 @@ class SqlEngine(ABC):
             sensitive=histograms,
             ordered=frozenset(name for name in sensitive if typed.is_ordered(storage[name])),
         )
+
+    def groups(self, table: Path, shown: GroupColumns, people: Path | None = None) -> pd.DataFrame:
+        with self._session() as session:
+            relation = session.parquet(table)
+            storage = session.storage(relation)
+            numbers = {
+                name: session.parsed(quoted(name), "DOUBLE")
+                if storage[name] == "VARCHAR"
+                else f"CAST({quoted(name)} AS DOUBLE)"
+                for name in (shown.people, *shown.means)
+            }
+            queries = [shown_groups(shown, relation, numbers)]
+            if people is not None:
+                source = session.parquet(people)
+                each = quoted(PEOPLE) if PEOPLE in session.storage(source) else "1"
+                queries.append(counted_groups(shown, source, each))
+            found: pd.DataFrame = session.arrow(side_by_side(shown, queries)).to_pandas()
+            return found
 
     def sensitive_of_cells(
         self, table: Path, domains: tuple[Domain, ...], cells: Cells, sensitive: Sequence[str]
@@ -514,7 +572,11 @@ def _with_decimals(shown: pa.Table, domains: tuple[Domain, ...]) -> pa.Table:
     """
     for domain in domains:
         position = shown.schema.get_field_index(domain.name)
-        if not domain.storage.startswith("DECIMAL") or not pa.types.is_floating(shown.schema.field(position).type):
+        if (
+            position < 0
+            or not domain.storage.startswith("DECIMAL")
+            or not pa.types.is_floating(shown.schema.field(position).type)
+        ):
             continue
         precision, scale = map(int, domain.storage.removeprefix("DECIMAL(").removesuffix(")").split(","))
         values = [None if value is None else Decimal(repr(value)) for value in shown.column(position).to_pylist()]

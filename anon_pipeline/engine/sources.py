@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.typed import OpenSource, Reader, detected
 from anon_pipeline.errors import InputError
-from anon_pipeline.spec import ColumnType, ReleaseSpec
+from anon_pipeline.spec import ColumnType, ReleaseSpec, Source
 
 TEXT_FILES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst")
 #: What DuckDB must not guess of a CSV: it would skip lines, and with them people, until the rest looks regular.
@@ -28,31 +28,37 @@ PARQUET_FILES = (".parquet", ".pq")
 @contextmanager
 def opened(connection: duckdb.DuckDBPyConnection, spec: ReleaseSpec, scratch: Path) -> Iterator[OpenSource]:
     """Open the source of a spec; `scratch` is a private folder for a table that must be converted first."""
-    path = spec.source_path
-    label = spec.source.path
-    if not path.exists():
-        raise InputError(f"source.path: {label}: there is no such file or folder beside the spec")
+    if not spec.source_path.exists():
+        raise InputError(f"source.path: {spec.source.path}: there is no such file or folder beside the spec")
+    with opened_at(connection, spec.source, spec.source_path, scratch) as source:
+        yield source
+
+
+@contextmanager
+def opened_at(connection: duckdb.DuckDBPyConnection, source: Source, path: Path, scratch: Path) -> Iterator[OpenSource]:
+    """Open a source that lies at `path`, for which there may be no spec yet."""
+    label = source.path
     try:
         kind = "folder" if path.is_dir() else _kind_of_file(path)
-        if kind != "sqlite" and kind != "duckdb" and spec.source.query is not None:
+        if kind != "sqlite" and kind != "duckdb" and source.query is not None:
             raise InputError("source.query: only a DuckDB or SQLite database takes a query; remove it")
-        if kind in ("sqlite", "duckdb") and spec.source.query is None:
+        if kind in ("sqlite", "duckdb") and source.query is None:
             raise InputError(f"source.query: {label} is a database; say which rows with a query")
         if kind == "duckdb":
             connection.execute(f"ATTACH {literal(str(path))} AS source_database (READ_ONLY)")
             connection.execute("USE source_database")
-            query = str(spec.source.query).strip().rstrip(";")
+            query = str(source.query).strip().rstrip(";")
             check_names(label, [row[0] for row in connection.execute(f"DESCRIBE ({query}\n)").fetchall()])
             yield OpenSource(f"({query}\n)", label)
         elif kind == "sqlite":
             converted = scratch / "sqlite.parquet"
             try:
-                _convert_sqlite(path, str(spec.source.query), converted, label)
+                _convert_sqlite(path, str(source.query), converted, label)
                 yield OpenSource(f"read_parquet({literal(str(converted))})", label, (converted,))
             finally:
                 converted.unlink(missing_ok=True)
         elif kind == "csv":
-            options = _csv_options(spec)
+            options = _csv_options(source)
             head = connection.execute(
                 f"FROM read_csv({literal(str(path))}, header=false, {options}) LIMIT 1"
             ).fetchall()
@@ -89,10 +95,10 @@ def _kind_of_file(path: Path) -> str:
     raise InputError(f"source.path: {path.name}: is no CSV, Parquet, DuckDB or SQLite file; convert it to one of them")
 
 
-def _csv_options(spec: ReleaseSpec) -> str:
-    options = [EVERY_LINE, f"encoding={literal(spec.source.encoding)}"]
-    if spec.source.delimiter is not None:
-        options.append(f"delim={literal(spec.source.delimiter)}")
+def _csv_options(source: Source) -> str:
+    options = [EVERY_LINE, f"encoding={literal(source.encoding)}"]
+    if source.delimiter is not None:
+        options.append(f"delim={literal(source.delimiter)}")
     return ", ".join(options)
 
 

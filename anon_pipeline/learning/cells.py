@@ -12,7 +12,7 @@ from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning.guide import TrainedGuide
 from anon_pipeline.spec import ColumnType, Guide, ReleaseSpec
-from anon_pipeline.tables import Cells, Domain, IntArray, fixed_point
+from anon_pipeline.tables import HISTORY, Cells, Domain, IntArray, fixed_point
 
 #: Into how many bins too many values are coarsened, the finest that fits.
 BINS = (1024, 256, 64, 16, 4)
@@ -48,7 +48,11 @@ def fitting_domains(engine: Engine, table: Path, types: dict[str, ColumnType], l
     if engine.rows(table) <= limit or engine.count_cells(table, domains) <= limit:
         return domains
     for bins in BINS:
-        coarse = {domain.name: bins for domain in domains if domain.ordered and len(domain.values) > bins}
+        coarse = {
+            domain.name: bins
+            for domain in domains
+            if domain.ordered and len(domain.values) > bins and domain.name != HISTORY
+        }
         if coarse:
             coarsened = engine.domains(table, types, coarse)
             if engine.count_cells(table, coarsened) <= limit:
@@ -70,6 +74,7 @@ def guided_cells(
     sample: IntArray,
     scale: float,
     progress: Callable[[int, int], None] | None = None,
+    followed: bool = False,
 ) -> Cells:
     """Count the cells of a table and sum the guidance of their people.
 
@@ -78,8 +83,11 @@ def guided_cells(
     sample : ascending content hashes of the people M was trained on; everyone else is predicted by the full model
     scale : guidance is counted in units of it (`tables.scale_of` of the model's own predictions)
     progress : called with (people done, people) after each batch
+    followed : whether the table tells everybody's cohort, which is then counted as one more quasi-identifier, the last
     """
     quasi_identifiers = {name: types[name] for name in spec.quasi_identifiers}
+    if followed:
+        quasi_identifiers[HISTORY] = ColumnType.NUMERIC
     domains = fitting_domains(engine, table, quasi_identifiers, spec.grouping.cells)
     parts: list[Sums] = []
     waiting, done, people = 0, 0, int(domains[0].counts.sum())

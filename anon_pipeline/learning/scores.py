@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,49 @@ class Estimate:
     low: float | None
     high: float | None
     per_fold: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One score: on the raw table, on the anonymized one, and the paired difference after - before."""
+
+    before: Estimate
+    after: Estimate
+    difference: Estimate
+
+
+def compared(before: Sequence[float | None], after: Sequence[float | None]) -> Comparison:
+    """A score that was taken in each fold before and after."""
+    paired = [difference(then, first) for first, then in zip(before, after, strict=True)]
+    return Comparison(estimate(before), estimate(after), estimate(paired))
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a model says of some people, and what is true of them.
+
+    Attributes
+    ----------
+    truth, predicted
+        Labels or numbers, shape (n,).
+    probabilities
+        Shape (n, c), a column per class; None of a regression, and where the model gives none.
+    """
+
+    truth: npt.NDArray[Any]
+    predicted: npt.NDArray[Any]
+    probabilities: FloatArray | None
+
+    def scores(self, classes: npt.NDArray[np.object_] | None) -> dict[str, float | None]:
+        """Every score there is for them; `classes` None means a regression."""
+        if classes is None:
+            return regression_scores(self.truth, self.predicted)
+        return classification_scores(self.truth, self.predicted, self.probabilities, classes)
+
+    def of(self, rows: npt.NDArray[np.bool_]) -> Answers:
+        """The same of some of these people, a mask of shape (n,)."""
+        probabilities = None if self.probabilities is None else self.probabilities[rows]
+        return Answers(self.truth[rows], self.predicted[rows], probabilities)
 
 
 def estimate(per_fold: Sequence[float | None]) -> Estimate:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from anon_pipeline.masking.base import ANY, NUMERIC, Applied, Columns, Context, 
 from anon_pipeline.masking.grouping import groups_of
 from anon_pipeline.masking.numbers import to_floats
 from anon_pipeline.masking.order import FloatArray
-from anon_pipeline.spec import ColumnType, Strict
+from anon_pipeline.spec import ColumnType, ReleaseSpec, Strict
 from anon_pipeline.tables import IntArray
 
 #: The column of counts, and what stands before the name of a column whose mean is shown.
@@ -33,10 +33,12 @@ class Aggregate(TableTechnique):
     """The table becomes one of groups: how many people each has, and the means of some columns.
 
     Threshold and (n, k)-dominance rules (A. Hundepool et al.: Statistical Disclosure Control, Wiley 2012, section 4.2).
-    A group of fewer people than the threshold is left out; where only one is, so is the next smallest, or its count
-    could be had as a difference from the number of all. A mean is shown only of at least `threshold` known values of
-    which the n largest (in size) do not make up more than the stated share. No totals over groups are shown, so that
-    nothing hidden can be had as a difference; a second table of the same people with other groups would change that.
+    A group of fewer people than the threshold is left out, and the next smallest with it until at least two groups
+    with at least `threshold` people together are: they are what whoever knows the number of all people has left after
+    subtracting (secondary suppression, section 4.3). A mean is shown only of at least `threshold` known values of
+    which the n largest (in size) do not make up more than the stated share. No totals of the averaged columns are
+    shown, so that no hidden mean can be had as a difference; a second table of the same people with other groups would
+    change that.
     """
 
     technique: Literal["aggregate"] = "aggregate"
@@ -60,6 +62,12 @@ class Aggregate(TableTechnique):
     def used(self) -> tuple[str, ...]:
         return (*self.columns, *self.means)
 
+    @property
+    def sources(self) -> dict[str, tuple[str, ...]]:
+        """The columns of the table that is made, in its order, and those that each is made from."""
+        means = {MEAN + name: (name,) for name in self.means}
+        return {**{name: (name,) for name in self.columns}, PEOPLE: self.columns, **means}
+
     def accepted(self, column: str) -> frozenset[ColumnType]:
         return NUMERIC if column in self.means else ANY
 
@@ -71,12 +79,10 @@ class Aggregate(TableTechnique):
     def apply(self, columns: Columns, context: Context) -> Applied:
         groups = groups_of([columns[name] for name in self.columns])
         counts = np.bincount(groups)
-        small = counts < self.threshold
-        if small.sum() == 1 and not small.all():
-            small[np.flatnonzero(~small)[counts[~small].argmin()]] = True
+        left_out = self._left_out(counts)
         first = np.full(len(counts), len(groups))
         np.minimum.at(first, groups, np.arange(len(groups)))
-        kept = np.flatnonzero(~small)
+        kept = np.flatnonzero(~left_out)
         made: Columns = {name: columns[name].take(pa.array(first[kept])) for name in self.columns}
         made[PEOPLE] = pa.array(counts[kept])
         hidden = 0
@@ -88,11 +94,21 @@ class Aggregate(TableTechnique):
         shown = {name: order.column(name).combine_chunks() for name in order.column_names}
         facts: dict[str, Fact] = {
             "groups": len(kept),
-            "groups_left_out": int(small.sum()),
-            "people_left_out": int(counts[small].sum()),
+            "groups_left_out": int(left_out.sum()),
+            "people_left_out": int(counts[left_out].sum()),
             "means_hidden": hidden,
         }
         return Applied(shown, replaces_table=True, facts=facts)
+
+    def _left_out(self, counts: IntArray) -> npt.NDArray[np.bool_]:
+        """The groups that are too small, and those that hide them, shape (n,)."""
+        ascending = np.argsort(counts, kind="stable")
+        left_out = np.zeros(len(counts), dtype=bool)
+        small = int((counts < self.threshold).sum())
+        if small:
+            enough = int(np.searchsorted(np.cumsum(counts[ascending]), self.threshold)) + 1
+            left_out[ascending[: max(small, 2, enough)]] = True
+        return left_out
 
     def _means(self, values: FloatArray, groups: IntArray, n: int) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
         """The mean per group, and which must not be shown, each of shape (n,)."""
@@ -106,3 +122,8 @@ class Aggregate(TableTechnique):
         dominant = np.bincount(groups[largest], np.abs(values[largest]), minlength=n)
         means: FloatArray = np.bincount(groups, values, minlength=n) / np.maximum(sizes, 1)
         return means, (sizes < self.threshold) | (dominant > self.dominance.share * total)
+
+
+def aggregate_of(spec: ReleaseSpec) -> Aggregate:
+    """The last step of a spec that releases a table of groups (`spec.aggregates`)."""
+    return cast(Aggregate, spec.steps[-1])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -40,6 +41,15 @@ class CellTechnique(PositionTechnique):
             self.into: ColumnType.CATEGORICAL
         }
 
+    @property
+    @abstractmethod
+    def side(self) -> float:
+        """About how far it is across a cell, in metres."""
+
+    @abstractmethod
+    def centres(self, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+        """Latitude and longitude of the centres of named cells in degrees, for a map; each of shape (m,)."""
+
     def named(self, columns: Columns, known: IntArray, names: list[str]) -> Applied:
         """The names of the known rows' cells in the column `into`."""
         cells = np.full(len(columns[self.columns[0]]), None, dtype=object)
@@ -73,6 +83,16 @@ class GridCell(CellTechnique):
         cells = len(np.unique(np.column_stack([south, west]), axis=0)) if len(known) else 0
         return Applied(made, facts={"cells": cells})
 
+    @property
+    def side(self) -> float:
+        return self.metres
+
+    def centres(self, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+        corners = np.array([name.split(",") for name in names], dtype=np.float64).reshape(-1, 2)
+        height = 180 / max(1, round(np.pi * RADIUS / self.metres))
+        latitude = corners[:, 0] + height / 2  # well within the band, though its edge was rounded
+        return latitude, corners[:, 1] + grid(latitude, corners[:, 1], self.metres)[3] / 2
+
 
 class H3Cell(CellTechnique):
     """Positions become the hexagon of H3 they lie in, of which there are 16 sizes.
@@ -94,10 +114,18 @@ class H3Cell(CellTechnique):
         names = [h3.latlng_to_cell(lat, lon, self.resolution) for lat, lon in points]
         if self.into is not None:
             return self.named(columns, known, names)
+        made = self.written(columns, known, *self.centres(names), DIGITS)
+        return Applied(made, facts={"cells": len(set(names))})
+
+    @property
+    def side(self) -> float:
+        return float(2 * _h3("h3_cell").average_hexagon_edge_length(self.resolution, unit="m"))
+
+    def centres(self, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+        h3 = _h3("h3_cell")
         centre = {name: h3.cell_to_latlng(name) for name in set(names)}
         centres = np.array([centre[name] for name in names]).reshape(-1, 2)
-        made = self.written(columns, known, centres[:, 0], centres[:, 1], DIGITS)
-        return Applied(made, facts={"cells": len(centre)})
+        return centres[:, 0], centres[:, 1]
 
 
 def grid(

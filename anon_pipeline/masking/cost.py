@@ -182,7 +182,7 @@ def association(one: pa.Array, other: pa.Array, kind: ColumnType, other_kind: Co
 
 
 def _cramers_v(one: IntArray, other: IntArray) -> float | None:
-    a, b = (np.unique(codes, return_inverse=True)[1] for codes in (one, other))
+    a, b = _without_gaps(one), _without_gaps(other)
     rows, columns = int(a.max(initial=0)) + 1, int(b.max(initial=0)) + 1
     if max(rows, columns) > MOST_CATEGORIES:
         return None
@@ -196,7 +196,7 @@ def _cramers_v(one: IntArray, other: IntArray) -> float | None:
 def _correlation_ratio(codes: IntArray, values: FloatArray) -> float | None:
     if len(values) < 2:
         return None
-    groups = np.unique(codes, return_inverse=True)[1]
+    groups = _without_gaps(codes)
     counts = np.bincount(groups)
     if len(counts) > MOST_CATEGORIES:
         return None
@@ -205,3 +205,9 @@ def _correlation_ratio(codes: IntArray, values: FloatArray) -> float | None:
     total = float((values**2).sum())
     means = np.bincount(groups, values) / counts
     return float(np.sqrt((counts * means**2).sum() / total)) if total > 0 else 0.0
+
+
+def _without_gaps(codes: IntArray) -> IntArray:
+    """Codes from 0 on, in the same order, each of which stands somewhere; without sorting, as there are many to do."""
+    stands = np.bincount(codes) > 0
+    return (np.cumsum(stands) - 1)[codes]

@@ -45,6 +45,7 @@ class Prefix(TextTechnique):
     meaning: ClassVar[str] = "shows the first characters of a code"
     use_when: ClassVar[str] = "a code's beginning is its coarser meaning: postal codes, ICD, NACE"
     accepts: ClassVar = CATEGORICAL
+    heavy: ClassVar[bool] = False
 
     @override
     def expression(self, value: str, kind: ColumnType, storage: str) -> str:

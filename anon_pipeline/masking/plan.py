@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.base import OneColumnTechnique, RowTechnique, TableTechnique, Technique
@@ -66,6 +67,19 @@ class Plan:
     def ends_as_groups(self) -> bool:
         """Whether no people are left at the end, but groups."""
         return any(step.technique.technique == "aggregate" for step in self.table)
+
+    @property
+    def of_people(self) -> Plan:
+        """The same without the step that leaves groups, and so with people at the end."""
+        if not self.ends_as_groups:
+            return self
+        kinds = dict(self.types)
+        for column, steps in self.columns.items():
+            for step in steps:
+                kinds[column] = step.technique.kind_after(kinds[column])
+        for step in self.table[:-1]:
+            kinds = cast(TableTechnique, step.technique).columns_after(kinds)
+        return replace(self, table=self.table[:-1], types_after=kinds)
 
     def check_keys(self, secrets: Secrets) -> None:
         """Find every key that a step needs.

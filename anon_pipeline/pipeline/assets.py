@@ -1,9 +1,9 @@
 """The assets of a dataset, in the order in which a person's row passes through them from source to release."""
 
-import base64
 import dataclasses
 import json
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +11,28 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
-from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.grouping import TREE, Grouping
 from anon_pipeline.anonymize.policy import anonymize_part, mean_loss, protected_columns, refuse_the_impossible, tree_of
 from anon_pipeline.anonymize.recode import OrderedSummary, Summary, shown_table
+from anon_pipeline.anonymize.shown import shown_columns
 from anon_pipeline.anonymize.storage import load_cells, save_cells
+from anon_pipeline.anonymize.succession import without_history
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.learning.cells import folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import name_of, task_of, train
 from anon_pipeline.learning.utility import measure_utility
+from anon_pipeline.pipeline import following
+from anon_pipeline.pipeline.aggregation import build_aggregation
 from anon_pipeline.pipeline.audit import bound_names, build_audit
 from anon_pipeline.pipeline.checks import RAW_CHECKS, candidate_check_names, require_answers
-from anon_pipeline.pipeline.masking import build_masking, people_of, secrets_of
+from anon_pipeline.pipeline.documentation import described
+from anon_pipeline.pipeline.following import build_following, people_of, people_stage
+from anon_pipeline.pipeline.freshness import freshness
+from anon_pipeline.pipeline.masking import build_masking, secrets_of
 from anon_pipeline.pipeline.progress import told
+from anon_pipeline.pipeline.release_page import picture, release_page
 from anon_pipeline.pipeline.runtime import Runtime, log
+from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.privacy.census import PEOPLE
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.privacy.measures import describe
@@ -33,6 +42,7 @@ from anon_pipeline.privacy.uniqueness import population_uniqueness
 from anon_pipeline.release import manifest
 from anon_pipeline.release.audit import control_people
 from anon_pipeline.release.charts import class_size_chart
+from anon_pipeline.release.memberships import MEMBERS, ROUTING, remember
 from anon_pipeline.release.publish import CLASSES, CONTROL, DATA, REPORT, publish
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 from anon_pipeline.tables import scale_of
@@ -67,7 +77,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
     @dg.asset(
         **common,
         kinds={"duckdb", "parquet"},
-        description=f"The people of {spec.source.path}, typed as the spec says, without excluded columns. Private.",
+        description=described("raw_data", spec),
     )
     def raw_data(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "raw_data") as noted:
@@ -96,11 +106,14 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             },
         )
 
+    if spec.aggregates:
+        return [raw_data, *build_masking(spec, common), *build_aggregation(spec, common)]
+
     @dg.asset(
         **common,
         deps=[key(ungrouped)],
         kinds={"scikitlearn"},
-        description="The model M that guides the grouping, fitted on the raw data (and once per fold). Private.",
+        description=described("trained_model", spec),
     )
     def trained_model(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "trained_model") as noted:
@@ -135,7 +148,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
         **common,
         deps=[key(ungrouped), key("trained_model")],
         kinds={"scikitlearn", "duckdb"},
-        description="What the model says of everyone, summed per distinct quasi-identifier tuple (cell). Private.",
+        description=described("predictions", spec),
     )
     def predictions(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "predictions") as noted:
@@ -153,6 +166,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 np.load(model.folder / "sample.npy"),
                 model.facts["scale"],
                 told(f"{spec.dataset}: predictions", "people"),
+                spec.across_releases is not None,
             )
             coarsened = {domain.name: len(domain.values) for domain in cells.domains if domain.binned}
             facts = {"people": cells.n, "cells": len(cells.counts), "coarsened": coarsened}
@@ -170,8 +184,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
         **common,
         deps=[key(ungrouped), key("predictions")],
         kinds={"scikitlearn"},
-        description="The decision tree that puts at least k people who look alike, also to the model, into a class. "
-        "Private.",
+        description=described("anonymizer_tree", spec),
     )
     def anonymizer_tree(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "anonymizer_tree") as noted:
@@ -183,16 +196,25 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             types = SourceFacts.from_json(raw.facts).types()
             engine = runtime.engine(spec)
             people = statistics_of(engine.sensitive_of_cells(raw.folder / DATA, cells.domains, cells, protected))
-            census = None if spec.population is None else engine.census(spec, types, spec.population)
-            tree = tree_of(spec).fit_cells(cells, people, census)
-            facts = {"classes": len(tree.sizes_), "information_loss": mean_loss(tree.information_loss_)}
+            facts: dict[str, Any] = {}
             with stages.store("anonymizer_tree", {"predictions": cells_stage}, facts) as folder:
-                tree.save(folder / "tree.json")
+                if spec.across_releases is None:
+                    census = None if spec.population is None else engine.census(spec, types, spec.population)
+                    tree = tree_of(spec).fit_cells(cells, people, census)
+                    tree.save(folder / TREE)
+                    grouping = Grouping.of_tree(tree, cells)
+                else:
+                    found = following.group(spec, runtime, raw, cells, people)
+                    found.routing.save(folder / ROUTING)
+                    grouping = found.grouping
+                    grouping.save(folder)
+                    facts |= {"kept": found.kept, "lost": found.lost, "lost_otherwise": found.lost_otherwise}
+                facts |= {"classes": len(grouping.sizes), "information_loss": mean_loss(grouping.information_loss)}
             noted.update(facts)
-            log.info("%s: %s classes", spec.dataset, f"{len(tree.sizes_):,}")
+            log.info("%s: %s classes", spec.dataset, f"{facts['classes']:,}")
         return dg.MaterializeResult(
             metadata={
-                **_size_metadata(manifest.class_sizes(tree.sizes_)),
+                **_size_metadata(manifest.class_sizes(grouping.sizes)),
                 "information_loss": facts["information_loss"],
             }
         )
@@ -201,7 +223,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
         **common,
         deps=[key(ungrouped), key("predictions"), key("anonymizer_tree")],
         kinds={"duckdb", "parquet"},
-        description="The candidate: everyone as their class shows itself. Nobody reads it before its checks pass.",
+        description=described("anonymized_table", spec),
     )
     def anonymized_table(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "anonymized_table") as noted:
@@ -209,22 +231,28 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             raw = stages.load(ungrouped)
             cells_stage = stages.load("predictions", {"raw_data": raw})
             tree_stage = stages.load("anonymizer_tree", {"predictions": cells_stage})
-            tree, cells = AnonymizerTree.load(tree_stage.folder / "tree.json"), load_cells(cells_stage.folder)
-            class_of_cell = tree.partition_.apply(cells.codes)
-            suppressed = int(cells.counts[class_of_cell < 0].sum())
+            cells = load_cells(cells_stage.folder)
+            grouping = Grouping.load(tree_stage.folder, cells)
+            suppressed = int(cells.counts[grouping.class_of_cell < 0].sum()) - grouping.waiting
             facts: dict[str, Any] = {
                 "suppressed": suppressed,
-                "released": cells.n - suppressed,
-                "bounds": {summary.domain.name: _bounds(summary) for summary in tree.summaries_},
-                "information_loss": tree.information_loss_,
+                "waiting": grouping.waiting,
+                "released": cells.n - suppressed - grouping.waiting,
+                "bounds": {summary.domain.name: _bounds(summary) for summary in grouping.summaries},
+                "information_loss": grouping.information_loss,
+                "columns": shown_columns(
+                    grouping.summaries, grouping.sizes, {name: one.unit for name, one in spec.columns.items()}
+                ),
             }
             made_from = {"raw_data": raw, "predictions": cells_stage, "anonymizer_tree": tree_stage}
             with stages.store("anonymized_table", made_from, facts) as folder:
-                shown = shown_table(tree.summaries_, spec.recode.form)
-                runtime.engine(spec).write_release(
-                    raw.folder / DATA, cells.domains, cells, class_of_cell, shown, spec.released, folder / DATA
+                shown, engine = shown_table(grouping.summaries, spec.recode.form), runtime.engine(spec)
+                engine.write_release(
+                    raw.folder / DATA, cells.domains, cells, grouping.class_of_cell, shown, spec.released, folder / DATA
                 )
-                tree.classes_.to_parquet(folder / CLASSES, index=False)
+                grouping.table.to_parquet(folder / CLASSES, index=False)
+                if spec.across_releases is not None:
+                    following.write_members(engine, runtime, spec, raw, cells, grouping, folder)
                 if spec.recode.form == "range":
                     shown.to_pandas().to_parquet(folder / "ranges.parquet", index=False)
             columns = runtime.engine(spec).columns(stages.load("anonymized_table").folder / DATA)
@@ -235,7 +263,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 "dagster/column_schema": _schema(spec, columns),
                 "dagster/column_lineage": _lineage(spec, key(ungrouped)),
                 "suppressed": suppressed,
-                **_size_metadata(manifest.class_sizes(tree.sizes_)),
+                **_size_metadata(manifest.class_sizes(grouping.sizes)),
             }
         )
 
@@ -243,8 +271,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
         **common,
         deps=[key(ungrouped), key("anonymized_table")],
         kinds={"scikitlearn", "mlflow"},
-        description="Accuracy before and after, cross-validated: everything is fitted on training parts, and both "
-        "models are scored on the same untouched raw rows.",
+        description=described("utility", spec),
     )
     def utility(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "utility") as noted:
@@ -284,19 +311,18 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             if name != "trained_model" and (name != "attack_audit" or spec.audit.enabled)
         ],
         kinds={"parquet", "mlflow"},
-        description="The published release: re-read from the disk, counted once more, entered into the ledger.",
+        description=described("release", spec),
+        freshness_policy=freshness(spec),
     )
     def release(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "release") as noted:
             stages, engine = runtime.stages(spec), runtime.engine(spec)
-            raw = stages.load(ungrouped)
+            raw = people_stage(stages, spec)
             cells_stage = stages.load("predictions", {"raw_data": raw})
             tree_stage = stages.load("anonymizer_tree", {"predictions": cells_stage})
             candidate = stages.load("anonymized_table", {"raw_data": raw, "anonymizer_tree": tree_stage})
             measured = stages.load("utility", {"raw_data": raw})
             unmasked = stages.load("raw_data")
-            if spec.masks:
-                stages.load(ungrouped, {"raw_data": unmasked})
             answers = [
                 *require_answers(runtime, spec, "source_checks", {"raw_data": unmasked}, list(RAW_CHECKS)),
                 *require_answers(
@@ -311,7 +337,9 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             source = SourceFacts.from_json(unmasked.facts)
             released = engine.classes(candidate.folder / DATA, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
             classes = statistics_of(released)
-            people_before = ClassStatistics(sizes=load_cells(cells_stage.folder).counts)
+            cells = load_cells(cells_stage.folder)
+            alike = cells if spec.across_releases is None else without_history(cells)[0]
+            people_before = ClassStatistics(sizes=alike.counts)
             facts: dict[str, Any] = {
                 "source": {
                     "rows": source.rows,
@@ -325,9 +353,14 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                     "held_out": raw.facts["held_out"],
                     "released": candidate.facts["released"],
                     "suppressed": candidate.facts["suppressed"],
+                    "waiting": candidate.facts["waiting"],
                 },
+                "across_releases": None
+                if spec.across_releases is None
+                else following.told(spec, runtime, raw, tree_stage, candidate),
                 "measured": {
                     "class_sizes": manifest.class_sizes(released.sizes),
+                    "columns": candidate.facts["columns"],
                     "information_loss": {
                         "columns": candidate.facts["information_loss"],
                         "mean": mean_loss(candidate.facts["information_loss"]),
@@ -345,7 +378,14 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 "checks": answers,
                 "runs": {"dagster": context.run.run_id, "mlflow": noted["mlflow_run"]},
             }
-            published = publish(runtime.place(), spec, engine, candidate.folder, manifest.finite(facts))
+            published = publish(
+                runtime.place(),
+                spec,
+                engine,
+                candidate.folder,
+                manifest.finite(facts),
+                _remember(spec, runtime, tree_stage, candidate),
+            )
             noted.update(version=published.version, smallest_class=int(released.sizes.min()), new=published.new)
             for when, risk in facts["measured"]["risk"].items():
                 noted[f"prosecutor_risk_max_{when}"] = risk["prosecutor"]["max"]
@@ -360,7 +400,8 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 "version": published.version,
                 "state": state,
                 "folder": dg.MetadataValue.path(str(published.folder)),
-                "report": dg.MetadataValue.path(str(published.folder / REPORT)),
+                "report": f"{REPORT} in that folder",
+                **release_page(published.manifest),
                 "dagster/row_count": candidate.facts["released"],
                 "dagster/column_schema": _schema(spec, engine.columns(published.folder / DATA)),
                 "dagster/column_lineage": _lineage(spec, key("anonymized_table")),
@@ -369,7 +410,15 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             },
         )
 
-    before = [raw_data, *build_masking(spec, common), trained_model, predictions, anonymizer_tree, anonymized_table]
+    before = [
+        raw_data,
+        *build_masking(spec, common),
+        *build_following(spec, common),
+        trained_model,
+        predictions,
+        anonymizer_tree,
+        anonymized_table,
+    ]
     return [*before, utility, *build_audit(spec), release]
 
 
@@ -394,6 +443,15 @@ def _refuse_the_impossible(spec: ReleaseSpec, runtime: Runtime, folder: Path, ty
         people = engine.census(spec, types, spec.population)[PEOPLE].sum()
         everybody = dataclasses.replace(everybody, population=np.array([people]), population_unmatched=0)
     refuse_the_impossible(spec, everybody)
+
+
+def _remember(spec: ReleaseSpec, runtime: Runtime, tree: Stage, candidate: Stage) -> Callable[[str], None] | None:
+    """What keeps the people and the tree of a release for the next one, where people are followed."""
+    if spec.across_releases is None:
+        return None
+    return lambda version: remember(
+        runtime.place(), spec.dataset, version, candidate.folder / MEMBERS, tree.folder / ROUTING
+    )
 
 
 def _bounds(summary: Summary) -> list[Any] | None:
@@ -432,7 +490,6 @@ def _lineage(spec: ReleaseSpec, upstream: dg.AssetKey) -> dg.TableColumnLineage:
 
 
 def _size_metadata(sizes: dict[str, Any]) -> dict[str, Any]:
-    picture = base64.b64encode(class_size_chart(sizes["groups"]).encode()).decode()
     people = sum(group["people"] for group in sizes["groups"])
     rows = ["| people in the class | share of all |", "|---|---|"]
     for group in sizes["groups"]:
@@ -443,9 +500,7 @@ def _size_metadata(sizes: dict[str, Any]) -> dict[str, Any]:
         "classes": sizes["classes"],
         "smallest_class": sizes["smallest"],
         "class_sizes": dg.MetadataValue.md("\n".join(rows)),  # short enough for Dagster to show it inline
-        "class_sizes_picture": dg.MetadataValue.md(
-            f"![people by the size of their class](data:image/svg+xml;base64,{picture})"
-        ),
+        "class_sizes_picture": picture("people by the size of their class", class_size_chart(sizes["groups"])),
     }
 
 

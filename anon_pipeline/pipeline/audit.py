@@ -14,7 +14,7 @@ from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.home import write_file
 from anon_pipeline.pipeline.checks import keep_answers, result_of
 from anon_pipeline.pipeline.expectations import Question, ask
-from anon_pipeline.pipeline.masking import people_of
+from anon_pipeline.pipeline.following import people_of
 from anon_pipeline.pipeline.runtime import Runtime, log
 from anon_pipeline.release import ledger, manifest
 from anon_pipeline.release.audit import Bound, audit, bounds
@@ -90,7 +90,7 @@ def build_audit(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
 def _earlier(spec: ReleaseSpec, runtime: Runtime, types: dict[str, ColumnType]) -> list[Earlier]:
     """The newest former releases that show the same columns and are small enough to be attacked whole."""
     home, engine = runtime.place(), runtime.engine(spec)
-    versions = [entry.version for entry in ledger.read(home) if entry.dataset == spec.dataset]
+    versions = [entry.version for entry in ledger.standing(home, spec.dataset)]
     found = []
     for version in versions[::-1][:EARLIER]:
         folder = home.releases / spec.dataset / version

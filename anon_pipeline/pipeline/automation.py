@@ -1,4 +1,4 @@
-"""What starts a run by itself: the job of a dataset, its schedule, and the sensor that watches its source."""
+"""What starts by itself: the job of a dataset, its schedule, the sensor that watches its source, and the retention."""
 
 import hashlib
 import json
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from anon_pipeline.home import sha256_of
+from anon_pipeline.pipeline.retention import expire
+from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.spec import ReleaseSpec
 
 if TYPE_CHECKING:  # Dagster exports the function but not the type it returns
@@ -15,6 +17,9 @@ if TYPE_CHECKING:  # Dagster exports the function but not the type it returns
 
 #: Runs that carry the same value of this tag go one after the other (dagster.yaml).
 DATASET_TAG = "anon_pipeline/dataset"
+
+#: When the private zone is looked through, daily, in UTC.
+RETENTION_AT = "17 1 * * *"
 
 
 def build_job(spec: ReleaseSpec) -> "UnresolvedAssetJobDefinition":
@@ -45,6 +50,39 @@ def build_schedule(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition") -> dg
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description=f"Releases {spec.dataset} at {spec.schedule!r} (UTC), as its spec says.",
+    )
+
+
+def build_retention(spec: ReleaseSpec) -> dg.ScheduleDefinition | None:
+    """The daily job that removes what the private zone has kept for longer than the spec allows."""
+    if spec.retention is None:
+        return None
+
+    @dg.op(name=f"{spec.dataset}_expire")
+    def remove_what_is_older(context: dg.OpExecutionContext, runtime: Runtime) -> None:
+        expired = expire(runtime.place(), spec)
+        context.log.info(
+            f"removed {', '.join(expired.stages) or 'no stored result'}; {expired.stories} stories of errors, "
+            f"{expired.spilled} spilled files"
+        )
+
+    @dg.job(
+        name=f"{spec.dataset}_retention",
+        executor_def=dg.in_process_executor,
+        description=f"Removes what the private zone has kept of {spec.dataset} for more than "
+        f"{spec.retention.private_days} days, as its spec says.",
+        tags={DATASET_TAG: spec.dataset},
+    )
+    def retention() -> None:
+        remove_what_is_older()
+
+    return dg.ScheduleDefinition(
+        name=f"{spec.dataset}_retention_schedule",
+        job=retention,
+        cron_schedule=RETENTION_AT,
+        execution_timezone="UTC",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        description=f"Looks daily for what {spec.dataset} may no longer keep.",
     )
 
 

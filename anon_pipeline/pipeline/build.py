@@ -1,6 +1,5 @@
 """All definitions of a code location: a folder more under `data/` is a graph more, without code."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,15 +7,15 @@ from typing import Any
 import dagster as dg
 
 from anon_pipeline.errors import InputError
-from anon_pipeline.home import Home
+from anon_pipeline.home import Home, data_folder
+from anon_pipeline.pipeline.aggregation import build_group_checks
 from anon_pipeline.pipeline.assets import build_assets
-from anon_pipeline.pipeline.automation import build_job, build_schedule, build_sensor
+from anon_pipeline.pipeline.automation import build_job, build_retention, build_schedule, build_sensor
 from anon_pipeline.pipeline.checks import build_checks
+from anon_pipeline.pipeline.freshness import freshness
 from anon_pipeline.pipeline.frontier import build_frontier
 from anon_pipeline.pipeline.runtime import BAD_INPUT, Runtime
 from anon_pipeline.spec import ReleaseSpec
-
-DATA_VARIABLE = "ANON_PIPELINE_DATA"
 
 
 def build_definitions(
@@ -36,14 +35,14 @@ def build_definitions(
     schedules: list[Any] = []
     sensors: list[Any] = []
     if specs is None:
-        specs, broken = _specs_under(data or Path(os.environ.get(DATA_VARIABLE) or "data"))
+        specs, broken = _specs_under(data or data_folder())
         assets += [_broken_dataset(name, sentence) for name, sentence in broken.items()]
     for spec in specs:
         job = build_job(spec)
         assets += [*build_assets(spec), *build_frontier(spec)]
-        checks += build_checks(spec)
+        checks += [*build_checks(spec), *build_group_checks(spec)]
         jobs.append(job)
-        schedules += [schedule for schedule in [build_schedule(spec, job)] if schedule is not None]
+        schedules += [one for one in (build_schedule(spec, job), build_retention(spec)) if one is not None]
         sensors.append(build_sensor(spec, job))
     return dg.Definitions(
         assets=assets,
@@ -64,6 +63,7 @@ def _specs_under(data: Path) -> tuple[list[ReleaseSpec], dict[str, str]]:
     for file in sorted(data.glob("*/release.yaml")):
         try:
             spec = ReleaseSpec.load(file)
+            freshness(spec)  # a schedule that is none is told here, and hides no other dataset
             if spec.dataset in specs:
                 raise InputError(f"{file}: the dataset {spec.dataset} stands in another folder too; rename one")
             specs[spec.dataset] = spec

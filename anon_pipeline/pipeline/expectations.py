@@ -83,7 +83,10 @@ def _answer(question: Question, source: Any) -> Answer:
     if passed:
         sentence = f"{question.demand}; measured {_shown(measured)}"
     elif crashed:
-        sentence = f"the check crashed, which counts as failed (asked: {question.demand})"
+        sentence = (
+            f"the check crashed, which counts as failed (asked: {question.demand}); nothing was published: run it "
+            "again, and if it crashes again report a fault of this package"
+        )
     else:
         sentence = f"{question.demand}, but measured {_shown(measured)}" + (
             f"; {question.remedy}" * bool(question.remedy)
@@ -112,4 +115,6 @@ def _plain(value: Any) -> float | int | str | None:
 def _shown(measured: float | int | str | None) -> str:
     if measured is None:
         return "nothing"
-    return f"{measured:.4g}" if isinstance(measured, float) and not measured.is_integer() else f"{measured}"
+    if isinstance(measured, float):
+        return f"{measured:.0f}" if measured.is_integer() else f"{measured:.4g}"
+    return f"{measured}"

@@ -12,18 +12,21 @@ from typing import Any
 import dagster as dg
 
 from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.errors import InputError
 from anon_pipeline.home import remove_leftovers
 from anon_pipeline.learning.frontier import Price, Settings, price_list
-from anon_pipeline.pipeline.masking import people_of
+from anon_pipeline.pipeline.following import people_of
 from anon_pipeline.pipeline.runtime import Runtime, log
 from anon_pipeline.release import manifest
 from anon_pipeline.release import price_list as shown
 from anon_pipeline.release.publish import DATA
-from anon_pipeline.spec import ColumnType, ReleaseSpec
+from anon_pipeline.spec import NO_ROWS, ColumnType, ReleaseSpec
 
 
 def measure(spec: ReleaseSpec, runtime: Runtime, settings: Sequence[Settings], with_utility: bool) -> list[Price]:
     """Read the source afresh and measure each setting; the stored results of the pipeline stay as they are."""
+    if spec.aggregates:
+        raise InputError(f"sweep: prices groupings of people, and {NO_ROWS}")
     home = runtime.place()
     with home.lock(f"sweep-{spec.dataset}"):
         folder = home.private_folder(spec.dataset, "sweep")

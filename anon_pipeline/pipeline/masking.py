@@ -12,6 +12,8 @@ from anon_pipeline.engine.base import Engine, SourceFacts
 from anon_pipeline.engine.relational import PEOPLE
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.base import Technique
+from anon_pipeline.masking.cells import CellTechnique
+from anon_pipeline.masking.cost import SAMPLE
 from anon_pipeline.masking.execution import SqlColumn, StepReport, apply_steps, sql_select
 from anon_pipeline.masking.keys import KeySource, Secrets
 from anon_pipeline.masking.numbers import to_floats
@@ -19,19 +21,11 @@ from anon_pipeline.masking.plan import Plan, plan_steps
 from anon_pipeline.masking.positions import PositionTechnique
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.release import manifest
-from anon_pipeline.release.masking_map import positions_map
+from anon_pipeline.release.masking_map import Positions, positions_map
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 
-#: Above so many people, steps that go row by row run in the engine; what they cost is then told from as many people.
-IN_MEMORY = 1_000_000
-
 RAW, MASKED = "raw_data", "masked_data"
-
-
-def people_of(spec: ReleaseSpec) -> str:
-    """The asset that holds the people who are grouped: as the source has them, or masked."""
-    return MASKED if spec.masks else RAW
 
 
 def build_masking(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.AssetsDefinition]:
@@ -51,11 +45,12 @@ def build_masking(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.AssetsDe
         with runtime.step(context, spec, MASKED) as noted:
             stages, engine = runtime.stages(spec), runtime.engine(spec)
             raw = stages.load(RAW)
-            types = SourceFacts.from_json(raw.facts).types()
-            plan, secrets = planned(spec, types)
+            source = SourceFacts.from_json(raw.facts)
+            plan, secrets = planned(spec, source.types())
+            plan = plan.of_people
             facts: dict[str, Any] = {}
             with stages.store(MASKED, {RAW: raw}, facts) as folder:
-                reports, maps = mask(spec, engine, plan, secrets, raw.folder / DATA, folder / DATA)
+                reports, maps = mask(spec, engine, plan, secrets, source, raw.folder / DATA, folder / DATA)
                 after = {name: kind for name, kind in plan.types_after.items() if name in _kept(spec, plan)}
                 stored = engine.describe(folder / DATA, spec, after)
                 if stored.rows < spec.k:
@@ -82,29 +77,25 @@ def build_masking(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.AssetsDe
     return [masked_data]
 
 
-def planned(spec: ReleaseSpec, types: dict[str, ColumnType], groups: bool = False) -> tuple[Plan, Secrets]:
+def planned(spec: ReleaseSpec, types: dict[str, ColumnType]) -> tuple[Plan, Secrets]:
     """The plan of a spec's steps, checked, with all keys found, before anything is done.
-
-    With `groups`, the steps may also leave a table of groups, whose columns the spec need not name.
 
     Raises
     ------
     InputError
-        For steps that make no sense together, a key that is absent, or columns that the steps leave without a role.
+        For steps that make no sense together, a key that is absent, columns that the steps leave without a role, or
+        groups that show what the spec keeps back.
     """
     steps = {name: cast(tuple[Technique, ...], column.steps) for name, column in spec.columns.items() if column.steps}
     secrets = secrets_of(spec)
     plan = plan_steps(types, steps, cast(tuple[Technique, ...], spec.steps), spec.folder)
     plan.check_keys(secrets)
-    if plan.ends_as_groups:
-        if groups:
-            return plan, secrets
-        raise InputError(
-            "steps: aggregate leaves groups and no people to release; take it out of this spec and make the table of "
-            "groups with `anon-pipeline mask`"
-        )
-    unnamed = [name for name in plan.types_after if name not in spec.columns]
+    shown = plan.table[-1].columns if plan.ends_as_groups else tuple(plan.types_after)
+    unnamed = [name for name in shown if name not in spec.columns]
     absent = [name for name in spec.released if name not in plan.types_after]
+    hidden = [name for name in shown if plan.ends_as_groups and name in spec.with_role(Role.IDENTIFIER, Role.EXCLUDE)]
+    if hidden:
+        raise InputError(f"steps: aggregate shows {', '.join(hidden)}, which the spec keeps back; give it a role")
     if unnamed:
         raise InputError(f"columns: the steps make {', '.join(unnamed)}; give each a role, with made: true")
     if absent:
@@ -131,17 +122,24 @@ def secrets_of(spec: ReleaseSpec) -> Secrets:
 
 
 def mask(
-    spec: ReleaseSpec, engine: Engine, plan: Plan, secrets: Secrets, table: Path, destination: Path
+    spec: ReleaseSpec,
+    engine: Engine,
+    plan: Plan,
+    secrets: Secrets,
+    source: SourceFacts,
+    table: Path,
+    destination: Path,
 ) -> tuple[list[StepReport], list[dict[str, Any]]]:
-    """Carry out a plan on a stored table: in the engine where all steps go row by row and the table is large.
+    """Carry out a plan on a stored table, of which `source` are the facts.
 
-    What each step did is returned, and a map per pair of coordinates.
+    Where all steps go row by row and there are more people than costs are measured on, the engine masks them and only a
+    sample comes into memory. What each step did is returned, and a map per pair of coordinates.
     """
     steps = {name: [step.technique for step in of_column] for name, of_column in plan.columns.items()}
     together = [step.technique for step in plan.table]
     kept = _kept(spec, plan)
-    large = engine.rows(table) > IN_MEMORY and plan.is_row_wise
-    people = engine.everybody(table, IN_MEMORY if large else None)
+    large = plan.is_row_wise and engine.rows(table) > SAMPLE
+    people = engine.everybody(table, SAMPLE if large else None)
     made, reports = apply_steps(people, plan.types, steps, together, spec.seed, secrets, spec.folder)
     if not large:
         unsorted = destination.with_suffix(".rows")
@@ -151,7 +149,7 @@ def mask(
         return reports, _maps(spec, plan, people, made)
 
     def query(storage: dict[str, str], relation: str) -> str:
-        columns = [SqlColumn(name, kind, storage[name]) for name, kind in plan.types.items()]
+        columns = [SqlColumn(one.name, one.type, storage[one.name], distinct=one.distinct) for one in source.columns]
         return sql_select([*columns, SqlColumn(PEOPLE, ColumnType.NUMERIC, "BIGINT")], plan, relation)
 
     engine.rewrite(table, kept, query, destination)
@@ -159,18 +157,32 @@ def mask(
 
 
 def _maps(spec: ReleaseSpec, plan: Plan, before: pa.Table, after: pa.Table) -> list[dict[str, Any]]:
-    """A map of each released pair of coordinates that the steps changed."""
-    pairs = dict.fromkeys(
-        step.technique.columns for step in plan.table if isinstance(step.technique, PositionTechnique)
-    )
+    """A map of each pair of coordinates that the steps changed, where the pair or its cells are released."""
+    of_pair: dict[tuple[str, ...], list[PositionTechnique]] = {}
+    for step in plan.table:
+        if isinstance(step.technique, PositionTechnique):
+            of_pair.setdefault(step.technique.columns, []).append(step.technique)
     maps = []
-    for pair in pairs:
-        if set(pair) <= set(spec.released):
-            states = [
-                tuple(to_floats(table.column(name).combine_chunks()) for name in pair) for table in (before, after)
-            ]
-            maps.append(positions_map(pair, (states[0][0], states[0][1]), (states[1][0], states[1][1]), spec.k))
+    for pair, techniques in of_pair.items():
+        cells = [one for one in techniques if isinstance(one, CellTechnique)]
+        last = cells[-1] if cells and cells[-1].into is not None else None
+        shown = set(pair) if last is None else {str(last.into)}
+        if shown <= set(spec.released) & set(after.column_names):
+            found = _pair(after, pair) if last is None else _centres(after, last)
+            coarsest = max((one.side for one in cells), default=0.0)
+            into = None if last is None else last.into
+            maps.append(positions_map(pair, _pair(before, pair), found, spec.k, coarsest, into))
     return [one for one in maps if one is not None]
+
+
+def _pair(table: pa.Table, pair: tuple[str, ...]) -> Positions:
+    latitude, longitude = (to_floats(table.column(name).combine_chunks()) for name in pair)
+    return latitude, longitude
+
+
+def _centres(table: pa.Table, technique: CellTechnique) -> Positions:
+    """Where the cells lie that the column `into` names."""
+    return technique.centres(table.column(str(technique.into)).drop_null().to_pylist())
 
 
 def lineage(spec: ReleaseSpec, plan: Plan) -> dg.TableColumnLineage:

@@ -20,7 +20,7 @@ from anon_pipeline.masking.catalog import CatalogRow, catalog, technique_named
 from anon_pipeline.masking.encryption import Encrypt, reveal
 from anon_pipeline.masking.execution import StepReport, apply_steps
 from anon_pipeline.masking.keys import Secrets
-from anon_pipeline.spec import ReleaseSpec, Role
+from anon_pipeline.spec import ReleaseSpec
 
 FORMATS = (".csv", ".parquet")
 NOT_RELEASED = (
@@ -29,7 +29,8 @@ NOT_RELEASED = (
 )
 GROUPS = (
     "a table of groups, not of people: its threshold was applied, and nothing else was checked or entered in the "
-    "ledger; a second table about the same people with other groups can give away what this one hides"
+    "ledger, which `anon-pipeline run` does; a second table about the same people with other groups can give away what "
+    "this one hides"
 )
 
 
@@ -104,17 +105,7 @@ def mask_source(spec: ReleaseSpec, home: Home, out: Path) -> Masked:
         scratch = Path(folder)
         engine = DuckDBEngine(scratch, spec.engine.memory_limit, spec.engine.threads)
         types = engine.store_source(spec, scratch / "source.parquet").types()
-        plan, secrets = planned(spec, types, groups=True)
-        if plan.ends_as_groups:
-            hidden = [
-                name
-                for name in plan.table[-1].columns
-                if name in spec.columns and spec.columns[name].role in (Role.IDENTIFIER, Role.EXCLUDE)
-            ]
-            if hidden:
-                raise InputError(
-                    f"steps: aggregate shows {', '.join(hidden)}, which the spec keeps back; give it a role"
-                )
+        plan, secrets = planned(spec, types)
         made, reports = apply_steps(
             engine.everybody(scratch / "source.parquet"),
             plan.types,

@@ -26,6 +26,8 @@ class Verdict:
     findings : each demand and what was measured
     problems : what else is wrong, such as a column that must not be there
     sensitive : per sensitive column what its classes give away, whether or not anything was demanded
+    groups : whether it is a table of groups, not of people: then rows and classes are groups, `smallest_class` is the
+        smallest count written in it, and `rows_below` are groups that count too few
     """
 
     rows: int
@@ -35,6 +37,7 @@ class Verdict:
     findings: list[Finding]
     problems: list[str]
     sensitive: dict[str, dict[str, float]]
+    groups: bool = False
 
     @property
     def holds(self) -> bool:

@@ -201,6 +201,21 @@ def table(findings: Sequence[Mapping[str, Any]]) -> list[Row]:
 
 def picture(content: Mapping[str, Any]) -> str:
     """The chart of all attacks, which also stands alone; empty where nothing was measured."""
+    groups = _lanes(content)
+    return audit_chart(groups) if any(groups.values()) else ""
+
+
+def pictures(content: Mapping[str, Any]) -> dict[str, str]:
+    """The same a group at a time, by the title of the group in `AuditWords.told`."""
+    return {
+        MODELS[0] if group == PAIRS else group: audit_chart({group: lanes}, f"What attacks achieved: {group}")
+        for group, lanes in _lanes(content).items()
+        if lanes
+    }
+
+
+def _lanes(content: Mapping[str, Any]) -> dict[str, list[Lane]]:
+    """A lane per attack, by group."""
     groups: dict[str, list[Lane]] = {}
     for criterion, (title, _) in GROUPS.items():
         of_group = [one for one in content.get("findings") or [] if one["criterion"] == criterion]
@@ -215,7 +230,7 @@ def picture(content: Mapping[str, Any]) -> str:
             for one in of_group
         ]
     groups[PAIRS] = _lanes_of_models(content)
-    return audit_chart(groups) if any(groups.values()) else ""
+    return groups
 
 
 def label(name: str) -> str:

@@ -1,18 +1,26 @@
-"""The ledger: one line per release, each holding the hash of the one before, so that no line can change unseen."""
+"""The ledger: one line per release or withdrawal, each holding the hash of the one before, the whole of it signed."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from anon_pipeline.errors import InputError
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, remove_leftovers, sha256_of, write_file
+from anon_pipeline.release import signing
 
 FIRST = "0" * 64
+PUBLISH, WITHDRAW = "publish", "withdraw"
+MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,11 @@ class Entry:
     version: str
     manifest: str  # SHA-256 of manifest.json
     previous: str  # SHA-256 of the line before
+    why: str | None = None  # of a withdrawal; lines of releases have no such field
+
+    @property
+    def release(self) -> tuple[str, str]:
+        return self.dataset, self.version
 
 
 def read(home: Home) -> list[Entry]:
@@ -47,8 +60,37 @@ def read(home: Home) -> list[Entry]:
     return entries
 
 
-def append(home: Home, action: str, dataset: str, version: str, manifest: str) -> Entry:
-    """Add a line; the caller holds the lock "ledger"."""
+def standing(home: Home, dataset: str) -> list[Entry]:
+    """The releases of a dataset that were not withdrawn, oldest first."""
+    entries = read(home)
+    gone = {entry.release for entry in entries if entry.action == WITHDRAW}
+    return [
+        entry for entry in entries if entry.action == PUBLISH and entry.dataset == dataset and entry.release not in gone
+    ]
+
+
+def last_version(home: Home, dataset: str) -> str | None:
+    """The newest release of a dataset that was not withdrawn."""
+    return next((entry.version for entry in reversed(standing(home, dataset))), None)
+
+
+def withdrawal(home: Home, dataset: str, version: str) -> Entry | None:
+    """The line that withdrew a release, if one did."""
+    return next(
+        (entry for entry in read(home) if entry.action == WITHDRAW and entry.release == (dataset, version)), None
+    )
+
+
+def append(home: Home, action: str, dataset: str, version: str, manifest: str, why: str | None = None) -> Entry:
+    """Add a line and sign the ledger, if there is a key; the caller holds the lock "ledger".
+
+    Raises
+    ------
+    InputError, Refused
+        As `require_unaltered`.
+    """
+    finish_killed(home)
+    require_unaltered(home)
     lines = _lines(home)
     entry = Entry(
         sequence=len(lines) + 1,
@@ -58,13 +100,87 @@ def append(home: Home, action: str, dataset: str, version: str, manifest: str) -
         version=version,
         manifest=manifest,
         previous=hash_of(lines[-1]) if lines else FIRST,
+        why=why,
     )
+    lines.append(json.dumps({name: value for name, value in vars(entry).items() if value is not None}, sort_keys=True))
+    content = "".join(f"{line}\n" for line in lines)
+    key = signing.signing_key()
+    # Ledger, signature and head are three files. What they will be is written down first, so that the next command
+    # can complete what a killed one began, without signing anything that it has not made itself.
+    seal = {"head": hash_of(lines[-1]), "signature": None if key is None else key.sign(content.encode()).hex()}
+    write_file(_seal(home), json.dumps(seal))
     # Written as a whole and renamed: a line is there or it is not, whatever kills the process.
     remove_leftovers(home.releases, of=home.ledger.name)
-    lines.append(json.dumps(vars(entry), sort_keys=True))
-    write_file(home.ledger, "".join(f"{line}\n" for line in lines), public=True)
-    write_file(_head(home), hash_of(lines[-1]))
+    write_file(home.ledger, content, public=True)
+    finish_killed(home)
     return entry
+
+
+def finish_killed(home: Home) -> None:
+    """Put signature and head to the last line, where a command was killed before it could.
+
+    The caller holds the lock "ledger".
+    """
+    if not _seal(home).exists():
+        return
+    seal = json.loads(_seal(home).read_text())
+    if _head_of(home) == seal["head"]:  # else the line was never written, and whoever wanted it asks again
+        if seal["signature"] is not None:
+            write_file(signature_file(home), bytes.fromhex(seal["signature"]), public=True)
+        write_file(_head(home), seal["head"])
+    _seal(home).unlink()
+
+
+def require_unaltered(home: Home) -> None:
+    """Refuse to continue, and so to vouch for, a ledger that is not the one that was written and signed last.
+
+    Raises
+    ------
+    Refused
+        Where it was altered.
+    InputError
+        Where it is signed, and there is no key to sign it with again.
+    """
+    problems = _broken_head(home)
+    if signature_file(home).exists():
+        key = signing.signing_key()
+        if key is None:
+            raise InputError(
+                f"{home.ledger}: is signed; set {signing.KEY_VARIABLE} or {signing.FILE_VARIABLE}, so that it can be "
+                "signed again with its next line"
+            )
+        problems += _broken_signature(home, key.public_key())
+    if problems:
+        raise Refused([f"{problem}; restore {home.releases} from a copy" for problem in problems])
+
+
+def sign(home: Home) -> int:
+    """Sign the ledger as it is, with a first or a new key; the caller holds the lock "ledger". Returns its lines.
+
+    Raises
+    ------
+    InputError
+        Without a key, or without a ledger.
+    Refused
+        Where ledger or releases are not what they were.
+    """
+    key = signing.signing_key()
+    if key is None:
+        raise InputError(
+            f"signing key: neither {signing.KEY_VARIABLE} nor {signing.FILE_VARIABLE} is set; {signing.HOW}"
+        )
+    lines = _lines(home)
+    if not lines:
+        raise InputError(f"{home.ledger}: there is nothing to sign yet; the first release will be signed")
+    if problems := verify(home):
+        raise Refused(problems)
+    write_file(signature_file(home), key.sign(home.ledger.read_bytes()), public=True)
+    return len(lines)
+
+
+def signature_file(home: Home) -> Path:
+    """The detached signature of the whole ledger, 64 bytes."""
+    return home.ledger.with_name(home.ledger.name + ".sig")
 
 
 def _head(home: Home) -> Path:
@@ -72,25 +188,31 @@ def _head(home: Home) -> Path:
     return home.private / "ledger.head"
 
 
-def last_version(home: Home, dataset: str) -> str | None:
-    """The newest published version of a dataset."""
-    return next((entry.version for entry in reversed(read(home)) if entry.dataset == dataset), None)
+def _seal(home: Home) -> Path:
+    """The head and the signature of a ledger that is being written."""
+    return home.private / "ledger.seal"
+
+
+def _head_of(home: Home) -> str:
+    lines = _lines(home)
+    return hash_of(lines[-1]) if lines else FIRST
 
 
 def hash_of(line: str) -> str:
     return hashlib.sha256(line.encode()).hexdigest()
 
 
-def verify(home: Home) -> list[str]:
-    """Re-check every line and every file it answers for.
+def verify(home: Home, public_key: Ed25519PublicKey | None = None) -> list[str]:
+    """Re-check every line and every file it answers for, and with a public key the signature.
 
     Returns
     -------
     One sentence per problem; an empty list when ledger and folders are what they were.
     """
-    problems: list[str] = []
+    problems: list[str] = [] if public_key is None else _broken_signature(home, public_key)
     previous = FIRST
-    listed: set[tuple[str, str]] = set()
+    published: dict[tuple[str, str], Entry] = {}
+    withdrawn: set[tuple[str, str]] = set()
     for number, line in enumerate(_lines(home), start=1):
         try:
             entry = Entry(**json.loads(line))
@@ -103,26 +225,58 @@ def verify(home: Home) -> list[str]:
         if entry.sequence != number:
             problems.append(f"ledger line {number} says that it is line {entry.sequence}")
         previous = hash_of(line)
-        listed.add((entry.dataset, entry.version))
-        problems += [f"{entry.dataset}/{entry.version}: {problem}" for problem in verify_release(home, entry)]
-    return [*problems, *_broken_head(home, previous), *_unknown(home, listed)]
+        if entry.action == PUBLISH and entry.release not in published:
+            published[entry.release] = entry
+        elif entry.action == WITHDRAW and _same_manifest(published.get(entry.release), entry):
+            withdrawn.add(entry.release)
+        else:
+            problems.append(
+                f"ledger line {number} neither publishes a new release nor withdraws one that stands before"
+            )
+    for release, entry in published.items():
+        found = verify_release(home, entry, withdrawn=release in withdrawn)
+        problems += [f"{entry.dataset}/{entry.version}: {problem}" for problem in found]
+    return [*problems, *_broken_head(home), *_unknown(home, set(published))]
 
 
-def _broken_head(home: Home, last: str) -> list[str]:
+@contextmanager
+def undisturbed(home: Home) -> Iterator[None]:
+    """Keep writers off while the ledger is judged, where this is their home; an auditor's copy has no private zone."""
+    if not os.access(home.private, os.W_OK):
+        yield
+        return
+    with home.lock("ledger"):
+        yield
+
+
+def _same_manifest(published: Entry | None, withdrawn: Entry) -> bool:
+    return published is not None and published.manifest == withdrawn.manifest
+
+
+def _broken_signature(home: Home, key: Ed25519PublicKey) -> list[str]:
+    """Whether the ledger is another than the one that the owner of this key signed last."""
+    try:
+        content, signatures = home.ledger.read_bytes(), [signature_file(home).read_bytes()]
+    except OSError:
+        return ["the ledger or its signature is gone"]
+    if _seal(home).exists() and (under_way := json.loads(_seal(home).read_text())["signature"]):
+        signatures.append(bytes.fromhex(under_way))
+    fits = any(signing.fits(key, signature, content) for signature in signatures)
+    return [] if fits else ["the ledger is not what was signed with this key"]
+
+
+def _broken_head(home: Home) -> list[str]:
     """Whether the newest line is another than the one this home wrote last; says nothing where the home is not at hand.
 
-    A run that was killed just after the ledger was written leaves a head that is one line behind.
+    A command that was killed just after the ledger was written has left word of its line.
     """
     try:
-        head = _head(home).read_text()
+        expected = {_head(home).read_text()}
     except OSError:
         return []
-    lines = _lines(home)
-    try:
-        continued = bool(lines) and json.loads(lines[-1]).get("previous") == head
-    except (ValueError, AttributeError):
-        continued = False
-    return [] if head == last or continued else ["the last ledger line is not the one that was written last"]
+    if _seal(home).exists():
+        expected.add(json.loads(_seal(home).read_text())["head"])
+    return [] if _head_of(home) in expected else ["the last ledger line is not the one that was written last"]
 
 
 def _unknown(home: Home, listed: set[tuple[str, str]]) -> list[str]:
@@ -131,20 +285,26 @@ def _unknown(home: Home, listed: set[tuple[str, str]]) -> list[str]:
     return [
         f"{path.relative_to(home.releases)}: the ledger does not know it"
         for path in sorted([*home.releases.glob("*"), *home.releases.glob("*/*")])
-        if path not in {home.ledger, *datasets}
+        if path not in {home.ledger, signature_file(home), *datasets}
         and (path.parent.name, path.name) not in listed
         and not path.name.startswith(".")
     ]
 
 
-def verify_release(home: Home, entry: Entry) -> list[str]:
-    """Re-check the files of one release against its manifest, and the manifest against the ledger."""
+def verify_release(home: Home, entry: Entry, withdrawn: bool = False) -> list[str]:
+    """Re-check the files of one release against its manifest, and the manifest against the ledger.
+
+    Of a withdrawn release the manifest is there and nothing else.
+    """
     folder = home.releases / entry.dataset / entry.version
-    file = folder / "manifest.json"
+    file = folder / MANIFEST
     if not file.is_file():
-        return ["manifest.json is gone"]
+        return [f"{MANIFEST} is gone"]
     if sha256_of(file) != entry.manifest:
-        return ["manifest.json was altered"]
+        return [f"{MANIFEST} was altered"]
+    present = {path.name for path in folder.iterdir()} - {MANIFEST}
+    if withdrawn:
+        return [f"{name} is there, although the release was withdrawn" for name in sorted(present)]
     files: dict[str, Any] = json.loads(file.read_text())["files"]
     problems = []
     for name, facts in files.items():
@@ -152,8 +312,7 @@ def verify_release(home: Home, entry: Entry) -> list[str]:
             problems.append(f"{name} is gone")
         elif sha256_of(folder / name) != facts["sha256"]:
             problems.append(f"{name} was altered")
-    extra = {path.name for path in folder.iterdir()} - {"manifest.json", *files}
-    return [*problems, *(f"{name} was added" for name in sorted(extra))]
+    return [*problems, *(f"{name} was added" for name in sorted(present - set(files)))]
 
 
 def _lines(home: Home) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import anon_pipeline
+from anon_pipeline.masking.aggregation import aggregate_of
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.tables import IntArray
 
@@ -55,7 +56,11 @@ def lineage(spec: ReleaseSpec) -> dict[str, list[str]]:
     made: dict[str, list[str]] = {}
     for step in spec.steps:
         made.setdefault(getattr(step, "into", None) or "", []).extend(getattr(step, "used", ()))
-    return {name: sorted(set(made[name])) if name in made else [name] for name in spec.released}
+    groups = aggregate_of(spec).sources if spec.aggregates else {name: (name,) for name in spec.released}
+    return {
+        name: sorted({one for source in sources for one in made.get(source, [source])})
+        for name, sources in groups.items()
+    }
 
 
 def class_sizes(sizes: IntArray) -> dict[str, Any]:

@@ -18,11 +18,20 @@ from anon_pipeline.release.charts import AFTER, BEFORE, NAMESPACE, TEXT, count, 
 #: About so many cells stand side by side, and levels above this look alike.
 ACROSS, LEVELS = 24, 5
 PANEL, GAP, HEAD = 300, 40, 24
+#: Of latitude, on a sphere.
+METRES_PER_DEGREE = 111_195
 
 Positions = tuple[FloatArray, FloatArray]
 
 
-def positions_map(columns: Sequence[str], before: Positions, after: Positions, k: int) -> dict[str, Any] | None:
+def positions_map(
+    columns: Sequence[str],
+    before: Positions,
+    after: Positions,
+    k: int,
+    coarsest: float = 0.0,
+    into: str | None = None,
+) -> dict[str, Any] | None:
     """The cells of both states as plain data; None where no cell of the first has k people.
 
     Parameters
@@ -30,6 +39,8 @@ def positions_map(columns: Sequence[str], before: Positions, after: Positions, k
     columns : the names of latitude and longitude
     before, after : latitudes and longitudes in degrees; n and m people, missing as NaN
     k : how many people a cell must have to be shown
+    coarsest : how far it is across the cells that masking shows, in metres; the map shows none finer
+    into : the column that names those cells, where it took the place of the two
     """
     latitude, longitude = before
     seen = ~np.isnan(latitude) & ~np.isnan(longitude)
@@ -38,11 +49,12 @@ def positions_map(columns: Sequence[str], before: Positions, after: Positions, k
     extents = [np.subtract(*np.quantile(values[seen], [0.95, 0.05])) for values in before]
     middle = round(float(np.median(latitude[seen])))
     wide = 1 / max(math.cos(math.radians(middle)), 0.05)  # degrees of longitude to one of latitude
-    size = _plain_size(max(float(extents[0]), float(extents[1]) / wide) / ACROSS)
+    across = max(float(extents[0]), float(extents[1]) / wide)
+    size = _plain_size(max(across / ACROSS, coarsest / METRES_PER_DEGREE))
     first, then = (_cells(*positions, size, size * wide, k) for positions in (before, after))
     if not first:
         return None
-    return {"columns": list(columns), "k": k, "size": size, "before": first, "after": then}
+    return {"columns": list(columns), "into": into, "k": k, "size": size, "before": first, "after": then}
 
 
 def _plain_size(size: float) -> float:
@@ -67,12 +79,12 @@ def _cells(latitude: FloatArray, longitude: FloatArray, height: float, width: fl
 def caption(content: Mapping[str, Any]) -> str:
     """What a map shows, in words."""
     columns, k = " and ".join(str(name) for name in content.get("columns") or []), content.get("k")
-    side = content.get("size")
-    cell = f" Cells are {side * 111.2:,.2g} km high." if known(side) else ""
+    side, into = content.get("size"), content.get("into")
+    states = f"before masking, and by the cells of {into} after it" if into else "before and after masking"
+    cell = f" Cells are {side * METRES_PER_DEGREE / 1000:,.2g} km high." if known(side) else ""
     return (
-        f"Where people are by {columns}, before and after masking. Each step of colour doubles the number, from "
-        f"{count(k)}; cells of fewer than {count(k)} people are left empty.{cell} The grouping coarsens "
-        "positions further."
+        f"Where people are by {columns}, {states}. Each step of colour doubles the number, from {count(k)}; cells of "
+        f"fewer than {count(k)} people are left empty.{cell} The grouping coarsens positions further."
     )
 
 

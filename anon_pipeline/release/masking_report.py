@@ -61,10 +61,29 @@ def in_words(masking: Any, rows: Any = None) -> MaskingWords | None:
     masking : `manifest["masking"]`
     rows : people of the source, where that is known
     """
-    reports = [one for one in masking if isinstance(one, Mapping)] if isinstance(masking, Sequence) else []
+    reports = _reports(masking)
     if not reports:
         return None
     return MaskingWords(_intro(reports, rows), [_step(report) for report in reports])
+
+
+def by_column(masking: Any) -> dict[str, str]:
+    """The techniques that changed or made each column, in their order, as "rank swap, bin".
+
+    Parameters
+    ----------
+    masking : `manifest["masking"]`
+    """
+    techniques: dict[str, list[str]] = {}
+    for report in _reports(masking):
+        made = (report.get("parameters") or {}).get("into")
+        for name in dict.fromkeys([*(report.get("costs") or {}), *([made] if made else [])]):
+            techniques.setdefault(name, []).append(str(report.get("technique")).replace("_", " "))
+    return {name: ", ".join(names) for name, names in techniques.items()}
+
+
+def _reports(masking: Any) -> list[Mapping[str, Any]]:
+    return [one for one in masking if isinstance(one, Mapping)] if isinstance(masking, Sequence) else []
 
 
 def _intro(reports: Sequence[Mapping[str, Any]], rows: Any) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,12 +12,15 @@ from typing import Any
 
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import Refused
-from anon_pipeline.home import Home, remove_leftovers, sha256_of, write_file, written_folder
+from anon_pipeline.home import Home, remove_leftovers, sha256_of, written_folder
+from anon_pipeline.privacy.group_table import judge_group_table
 from anon_pipeline.privacy.judge import judge_release, types_of
-from anon_pipeline.release import ledger, manifest, report
+from anon_pipeline.release import ledger, manifest, openlineage, provenance, report, unfinished
 from anon_pipeline.spec import ReleaseSpec, Role
 
-DATA, CLASSES, MANIFEST, REPORT = "data.parquet", "classes.parquet", "manifest.json", "report.html"
+DATA, CLASSES, MANIFEST, REPORT = "data.parquet", "classes.parquet", ledger.MANIFEST, "report.html"
+#: Where it comes from, for other people's tools: OpenLineage events, one a line, and W3C PROV-JSON.
+OPENLINEAGE, PROVENANCE = "openlineage.jsonl", "prov.json"
 #: In the private zone: the people that the audit keeps out of the release.
 CONTROL = "control.parquet"
 
@@ -31,31 +35,46 @@ class Published:
     manifest: dict[str, Any]
 
 
-def publish(home: Home, spec: ReleaseSpec, engine: Engine, candidate: Path, facts: dict[str, Any]) -> Published:
+def publish(
+    home: Home,
+    spec: ReleaseSpec,
+    engine: Engine,
+    candidate: Path,
+    facts: dict[str, Any],
+    remember: Callable[[str], None] | None = None,
+) -> Published:
     """Publish the candidate folder (`data.parquet`, `classes.parquet`) unless the same release stands already.
+
+    Of a table of groups there is `data.parquet` alone.
 
     Parameters
     ----------
     candidate : folder in the private zone whose checks have all passed
     facts : the parts of the manifest that earlier steps have measured; `source` holds the source's content hash
+    remember : called with the version before a new release appears, to keep what the next one will be judged by
 
     Raises
     ------
     Refused
-        If the file that was written does not hold what the spec demands, or a published file was altered since.
+        If the file that was written does not hold what the spec demands, a published file was altered since, or the
+        same release was withdrawn.
+    InputError
+        If the ledger is signed and there is no key.
     """
-    hashes = {name: engine.content_hash(candidate / name)[1] for name in (DATA, CLASSES)}
+    tables = (DATA,) if spec.aggregates else (DATA, CLASSES)
+    hashes = {name: engine.content_hash(candidate / name)[1] for name in tables}
     version = manifest.version_of(facts["source"]["content_hash"], spec, hashes)
     folder = home.releases / spec.dataset / version
     with home.lock("ledger"):
-        _finish_killed(home)
+        unfinished.finish(home)
         if folder.exists():
             return _standing(home, spec.dataset, version, folder)
+        ledger.require_unaltered(home)
         folder.parent.mkdir(exist_ok=True)
         folder.parent.chmod(0o755)
         remove_leftovers(folder.parent)
         with written_folder(folder, public=True) as staged:
-            for name in (DATA, CLASSES):
+            for name in tables:
                 shutil.copyfile(candidate / name, staged / name)
             content = {
                 "format": manifest.FORMAT,
@@ -73,20 +92,30 @@ def publish(home: Home, spec: ReleaseSpec, engine: Engine, candidate: Path, fact
                 "software": manifest.software(),
             }
             (staged / REPORT).write_text(report.render(content), encoding="utf-8")
+            openlineage.write(staged / OPENLINEAGE, spec, content, engine.columns(staged / DATA), _size(staged / DATA))
+            hashes_of_tables = {name: sha256_of(staged / name) for name in tables}
+            (staged / PROVENANCE).write_text(provenance.render(content, hashes_of_tables), encoding="utf-8")
             content["files"] = {
-                name: {"sha256": sha256_of(staged / name), "bytes": (staged / name).stat().st_size}
-                for name in (DATA, CLASSES, REPORT)
+                file.name: {"sha256": sha256_of(file), "bytes": _size(file)} for file in sorted(staged.iterdir())
             }
             (staged / MANIFEST).write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-            line = {"dataset": spec.dataset, "version": version, "manifest": sha256_of(staged / MANIFEST)}
-            write_file(_intent(home), json.dumps(line))
-        ledger.append(home, "publish", **line)
-        _intent(home).unlink()
+            if remember is not None:
+                remember(version)
+            unfinished.note(home, ledger.PUBLISH, spec.dataset, version, sha256_of(staged / MANIFEST))
+        unfinished.finish(home)
     return Published(version, folder, True, content)
 
 
 def _count_again(spec: ReleaseSpec, engine: Engine, staged: Path) -> list[dict[str, Any]]:
     """Judge the files that will be published, read afresh from the disk."""
+    if spec.aggregates:
+        verdict = judge_group_table(engine, staged / DATA, spec)
+        if not verdict.holds:
+            failed = [
+                f"{one.name}: {one.failing} groups fail ({one.demand})" for one in verdict.findings if one.failing
+            ]
+            raise Refused([*failed, *verdict.problems])
+        return [{**asdict(finding), "holds": finding.holds} for finding in verdict.findings]
     storage = engine.columns(staged / DATA)
     if sorted(storage) != sorted(spec.released):
         raise Refused(["the written file has other columns than the spec releases"])
@@ -99,25 +128,21 @@ def _count_again(spec: ReleaseSpec, engine: Engine, staged: Path) -> list[dict[s
     return [{**asdict(finding), "holds": finding.holds} for finding in findings]
 
 
-def _intent(home: Home) -> Path:
-    """What the ledger is about to say, written down in the private zone before the release folder appears."""
-    return home.private / "publishing.json"
-
-
-def _finish_killed(home: Home) -> None:
-    """Enter the release of a run that was killed between the folder and its line in the ledger."""
-    if not _intent(home).exists():
-        return
-    line = json.loads(_intent(home).read_text())
-    known = any(entry.manifest == line["manifest"] for entry in ledger.read(home))
-    if not known and (home.releases / line["dataset"] / line["version"]).exists():
-        ledger.append(home, "publish", **line)
-    _intent(home).unlink()
+def _size(file: Path) -> int:
+    return file.stat().st_size
 
 
 def _standing(home: Home, dataset: str, version: str, folder: Path) -> Published:
-    """The same release stands already: verify it."""
-    entry = next((one for one in ledger.read(home) if (one.dataset, one.version) == (dataset, version)), None)
+    """The same release stands already: verify it. One that was withdrawn does not stand, nor is it published again."""
+    withdrawn = ledger.withdrawal(home, dataset, version)
+    if withdrawn is not None:
+        raise Refused(
+            [
+                f"this is the release {dataset}/{version}, which was withdrawn on {withdrawn.time} ({withdrawn.why}); "
+                "change the source or the spec"
+            ]
+        )
+    entry = next((one for one in ledger.read(home) if one.release == (dataset, version)), None)
     problems = ["the ledger does not know it"] if entry is None else ledger.verify_release(home, entry)
     if problems:
         raise Refused([f"the published release {dataset}/{version} is not what it was: {one}" for one in problems])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.errors import InputError
+from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline_tests.people import Table, tables
 
 FORMS = st.sampled_from(["value", "range"])
@@ -57,6 +58,26 @@ def test_the_input_is_left_alone_and_twice_gives_the_same(table: Table, form: st
     pd.testing.assert_frame_equal(ours.fit(table.frame, table.guidance).transform(table.frame), once)
     pd.testing.assert_frame_equal(fitted(table, form=form).transform(table.frame.copy()), once)
     pd.testing.assert_frame_equal(table.frame, before)
+
+
+@few
+@given(tables(), FORMS, SPREADS)
+def test_fitting_and_showing_at_once_is_one_after_the_other(table: Table, form: str, spread: float) -> None:
+    both = AnonymizerTree(k=table.k, form=form, spread=spread)  # type: ignore[arg-type]
+    shown = both.fit_transform(table.frame, table.guidance)
+    pd.testing.assert_frame_equal(shown, fitted(table, form=form, spread=spread).transform(table.frame))
+    pd.testing.assert_frame_equal(shown, both.transform(table.frame))
+
+
+def test_who_is_suppressed_is_left_out_at_once_too() -> None:
+    frame = pd.DataFrame({"age": [20] * 10 + [60] * 10 + [99] * 4}, index=range(100, 124))
+    ill = pd.DataFrame({"ill": ["yes", "no"] * 10 + ["yes"] * 4})
+    demands = [LDiversity(column="ill", l=2)]
+    guidance = [0.1] * 10 + [0.5] * 10 + [0.9] * 4
+    tree = AnonymizerTree(k=4, demands=demands, suppression=0.2)
+    shown = tree.fit_transform(frame, guidance, ill)
+    assert (tree.apply(frame) < 0).sum() == 4 and list(shown.index) == list(range(100, 120))
+    pd.testing.assert_frame_equal(shown, tree.transform(frame))
 
 
 @few

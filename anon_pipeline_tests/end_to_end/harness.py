@@ -218,6 +218,7 @@ class Place:
     def without_releases(self) -> "Place":
         shutil.rmtree(self.home.releases)
         self.home.releases.mkdir()
+        (self.home.private / "ledger.head").unlink()
         return self
 
 

@@ -24,6 +24,8 @@ def test_the_first_run_publishes_everything_the_contract_names(first_run: Ended,
         "data.parquet",
         "classes.parquet",
         "manifest.json",
+        "openlineage.jsonl",
+        "prov.json",
         "report.html",
     }
     assert told["manifest"] == json.loads((template.release / "manifest.json").read_text())

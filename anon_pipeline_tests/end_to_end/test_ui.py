@@ -19,10 +19,10 @@ import dagster as dg
 import pytest
 from playwright.sync_api import expect
 
-from anon_pipeline.home import VARIABLE
+from anon_pipeline.home import DATA_VARIABLE, VARIABLE
 from anon_pipeline.pipeline.assets import ASSETS
 from anon_pipeline.pipeline.automation import DATASET_TAG
-from anon_pipeline.pipeline.build import DATA_VARIABLE, build_definitions
+from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.launch import COMMAND_LINE, STARTED_BY
 from anon_pipeline_tests.end_to_end import browser
@@ -42,6 +42,7 @@ def test_the_ui_shows_what_the_command_line_did(published: Place, tmp_path: Path
         _shows_the_graph(window, address)
         _shows_demand_and_measured_value(window, address, manifest)
         _shows_the_picture(window, address)
+        _shows_the_report_of_the_release(window, address, manifest)
         _lists_the_run_under_its_job(window, address, manifest["runs"]["dagster"])
         _lists_what_starts_runs(window, address)
     assert window.hosts == {"127.0.0.1"}
@@ -74,6 +75,12 @@ def _shows_the_picture(window: Window, address: str) -> None:
         request.first.click()
     expect(picture.first).to_be_visible()
     assert picture.first.evaluate("image => image.complete && image.naturalWidth") > 0
+
+
+def _shows_the_report_of_the_release(window: Window, address: str, manifest: dict[str, Any]) -> None:
+    window.page.goto(f"{address}/assets/people/release?view=overview")
+    for words in (manifest["version"], "Released.", "people who stand alone", "To check it"):
+        expect(window.page.get_by_text(words).first).to_be_visible()
 
 
 def _lists_the_run_under_its_job(window: Window, address: str, run: str) -> None:

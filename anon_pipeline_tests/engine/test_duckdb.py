@@ -23,7 +23,7 @@ from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning.cells import fitting_domains, folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import task_of, train
-from anon_pipeline.spec import ColumnType, ReleaseSpec
+from anon_pipeline.spec import ColumnType, ReleaseSpec, Source
 from anon_pipeline.tables import Cells, Domain
 from anon_pipeline_tests.people import random_frame, write_spec
 
@@ -265,7 +265,8 @@ def test_a_column_has_a_name_of_our_own(engine: DuckDBEngine, tmp_path: Path) ->
     assert list(counts.classes) == spec.quasi_identifiers
     assert counts.sensitive["t"]["count"].sum() == 200
     assert len(engine.sample(place, spec, types, 50).hash) == 50
-    assert {one.name: one.rows for one in engine.survey(tmp_path / "people.parquet")} == dict.fromkeys(frame, 200)
+    surveyed = engine.survey(Source(path="people.parquet"), tmp_path / "people.parquet")
+    assert {one.name: one.known for one in surveyed.columns} == dict.fromkeys(frame, 200)
     assert engine.foreign_values(tmp_path / "data.parquet", place, ODD_NAMES) == dict.fromkeys(ODD_NAMES, 0)
 
 

@@ -34,8 +34,9 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.learning.cells import folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import task_of, train
 from anon_pipeline.privacy.judge import statistics_of
+from anon_pipeline.release.memberships import hashed
 from anon_pipeline.spec import ColumnType, ReleaseSpec
-from anon_pipeline.tables import Domain
+from anon_pipeline.tables import HISTORY, Domain
 from anon_pipeline_tests.end_to_end import harness
 from anon_pipeline_tests.engine.test_duckdb import ODD_NAMES
 from anon_pipeline_tests.engine.test_sources import BAD_CSV, SECRET
@@ -540,3 +541,38 @@ def test_a_run_on_spark_stands_already(quick: Path) -> None:
         time.sleep(0.1)
     assert not list(spill.iterdir())
     shutil.rmtree(folder)
+
+
+# ------------------------------------------------------------------ people who are followed
+
+
+@pytest.mark.parametrize("identifier", [pa.int64(), pa.string()])
+def test_people_are_followed_alike(spark: SparkEngine, tmp_path: Path, identifier: pa.DataType) -> None:
+    ids = pa.array(range(1000, 1000 + N), pa.int64()).cast(identifier)
+    ages = repeated([20, 21, 30, None], pa.int64(), N, 1)
+    table = pa.table({"id": ids, "age": ages, "t": ["a", "b"] * (N // 2)})
+    pq.write_table(table, tmp_path / "people.parquet")
+    roles = {"id": "identifier", "age": QI, "t": "sensitive"}
+    spec = write_spec(tmp_path, roles, "people.parquet", k=5, guide={"model": "decision_tree"})
+    found = []
+    for engine in (spark, DuckDBEngine(tmp_path / "spill")):
+        folder = tmp_path / engine.name
+        folder.mkdir()
+        types = engine.store_source(spec, folder / "stored.parquet").types()
+        identifiers = engine.values(folder / "stored.parquet", "id")
+        hashes = np.sort(np.concatenate([hashed(one, b"k" * 32) for one in identifiers]))
+        followed = folder / "followed.parquet"
+        engine.add_column(folder / "stored.parquet", "id", HISTORY, lambda one: hashed(one, b"k" * 32) % 3, followed)
+        domains = engine.domains(followed, {"age": types["age"], HISTORY: ColumnType.NUMERIC})
+        sample = engine.sample(followed, spec, types, N)
+        folds, guide = folds_of_sample(sample.hash, spec.guide)
+        trained = train(sample.features, sample.target, guide, task_of(types["t"]), {"age": types["age"]}, 0, folds)
+        cells = guided_cells(engine, followed, spec, types, trained, sample.hash, 1.0, followed=True)
+        assert [plain(one) for one in cells.domains] == [plain(one) for one in domains]
+        people = pa.Table.from_batches(
+            list(engine.classes_of_people(followed, cells.domains, cells, np.arange(len(cells.counts)), "id"))
+        )
+        classes = dict(zip(*(column.to_pylist() for column in people.columns), strict=True))
+        assert len(classes) == N
+        found.append((hashes.tolist(), cells.codes.tolist(), cells.counts.tolist(), classes))
+    assert found[0] == found[1]

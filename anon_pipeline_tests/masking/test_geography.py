@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from anon_pipeline.errors import InputError
-from anon_pipeline.masking.cells import grid, h3_parents
+from anon_pipeline.masking.cells import CellTechnique, grid, h3_parents
 from anon_pipeline.masking.execution import StepReport, apply_steps
 from anon_pipeline.masking.planar_laplace import laplace_radius
 from anon_pipeline.masking.sphere import RADIUS, area_uniform, distances, moved
@@ -139,6 +139,23 @@ def test_cells_are_shown_by_name_or_by_centre() -> None:
         far = distances(*(np.array(one[:3], dtype=float) for one in (latitude, longitude)),
                         *(np.array(centred.column(name).to_pylist()[:3]) for name in ("lat", "lon")))  # fmt: skip
         assert far.max() < 4000
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(-89, 89), st.floats(-180, 179.99)), min_size=1, max_size=20),
+    st.sampled_from([{"technique": "grid_cell", "metres": 300.0}, {"technique": "h3_cell", "resolution": 8}]),
+)
+def test_a_named_cell_lies_where_its_centre_is_shown(points: list[tuple[float, float]], how: dict[str, Any]) -> None:
+    latitude, longitude = np.array(points).T
+    named, _ = shown(latitude, longitude, into="cell", **how)
+    placed, _ = shown(latitude, longitude, **how)
+    technique = step(columns=["lat", "lon"], into="cell", **how)
+    assert isinstance(technique, CellTechnique)
+    found = technique.centres(named.column("cell").to_pylist())
+    apart = distances(*found, np.array(placed.column("lat")), np.array(placed.column("lon")))
+    assert apart.max() < 3  # metres: what rounding the corner's name costs
+    assert distances(latitude, longitude, *found).max() < technique.side
 
 
 def test_the_parents_of_h3_cells_are_a_hierarchy() -> None:

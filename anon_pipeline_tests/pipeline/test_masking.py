@@ -120,10 +120,13 @@ def test_the_manifest_says_what_every_step_did_and_holds_no_key(released: Place)
     assert steps["round", "age"]["costs"]["age"]["changed"] > 0.8
     page = (released.release / "report.html").read_text()
     assert "What was masked" in page
-    (shops,) = content["maps"]
+    homes, shops = content["maps"]
     assert (shops["columns"], shops["k"], len(shops["before"])) == (["shop_lat", "shop_lon"], 10, 3)
     assert shops["after"] != shops["before"]
     assert "Where people are by shop_lat and shop_lon" in page
+    assert (homes["columns"], homes["into"], homes["size"]) == (["lat", "lon"], "cell", 0.05)  # none finer than 5 km
+    assert homes["before"] and homes["after"]
+    assert "Where people are by lat and lon, before masking, and by the cells of cell after it" in page
     for file in released.home.root.rglob("*"):
         assert not file.is_file() or (KEY.encode() not in file.read_bytes() and DRAWS.encode() not in file.read_bytes())
 
@@ -174,6 +177,46 @@ def test_an_unknown_technique_is_refused_with_its_place(tmp_path: Path) -> None:
     ended = dataset(tmp_path, spec).run(sabotage=Keyed())
     assert ended.exit_code == 2, ended.said
     assert "columns.age.steps" in ended.sentence and "did you mean round" in ended.sentence
+
+
+def test_a_large_table_is_masked_in_the_engine_as_it_would_be_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from anon_pipeline.engine.duckdb import DuckDBEngine
+    from anon_pipeline.pipeline import masking
+    from anon_pipeline.spec import ReleaseSpec
+
+    spec = policy()
+    frame = everyone(2_000)[["age", "city", "sex", "ill", "visits"]].assign(day=pd.Timestamp("2024-02-29"))
+    frame["note"] = frame["city"]
+    frame.loc[::7, ["city", "note"]] = None
+    redacted = [{"technique": "keep_format"}, {"technique": "redact", "missing": True}]  # shows missing values too
+    spec["columns"]["note"] = {"role": "insensitive", "type": "categorical", "steps": redacted}
+    spec["columns"]["age"]["steps"] = [{"technique": "round", "to": 10}, {"technique": "top_bottom_code", "top": 60}]
+    spec["columns"]["city"]["steps"] = [{"technique": "replace", "pattern": "[aeiou]", "by": "."}]
+    spec["columns"]["day"] = {
+        "role": "quasi_identifier",
+        "type": "date",
+        "steps": [{"technique": "truncate_date", "to": "year"}],
+    }
+    loaded = ReleaseSpec.load(write_dataset(tmp_path / "people", frame, spec))
+    engine, stored = DuckDBEngine(tmp_path), tmp_path / "stored.parquet"
+    source = engine.store_source(loaded, stored)
+    plan, secrets = masking.planned(loaded, source.types())
+    found = []
+    for place in ("memory", "engine"):
+        made = tmp_path / f"{place}.parquet"
+        reports, maps = masking.mask(loaded, engine, plan, secrets, source, stored, made)
+        assert [report.technique for report in reports] == [
+            *("round", "top_bottom_code", "replace"),
+            *("keep_format", "redact", "truncate_date"),
+        ]
+        assert maps == []
+        assert all(cost.changed > 0 for report in reports for cost in report.costs.values())
+        found.append(engine.describe(made, loaded, plan.types_after))
+        monkeypatch.setattr(masking, "SAMPLE", 100)
+    assert found[0] == found[1]
+    assert found[0].rows == 2_000
 
 
 # The commands
@@ -294,5 +337,5 @@ def test_the_example_of_the_police_can_be_read() -> None:
     types = {name: column.type or ColumnType.CATEGORICAL for name, column in spec.columns.items()}
     columns: Any = {name: column.steps for name, column in spec.columns.items() if column.steps}
     tables: Any = spec.steps
-    assert len(plan_steps(types, columns, tables).steps) == 11
+    assert len(plan_steps(types, columns, tables, folder).steps) == 15
     assert yaml.safe_load((folder / "release.yaml").read_text())["source"] == {"path": "stops.parquet"}

@@ -138,7 +138,8 @@ def test_with_all_answers_the_release_is_published(fresh: Place) -> None:
     keep(fresh, answers(fresh))
     assert release_alone(fresh) == (True, "", 0)
     assert {name.split("/")[-1] for name in fresh.releases()} == {
-        "classes.parquet", "data.parquet", "ledger.jsonl", "manifest.json", "report.html",
+        "classes.parquet", "data.parquet", "ledger.jsonl", "manifest.json", "openlineage.jsonl", "prov.json",
+        "report.html",
     }  # fmt: skip
 
 

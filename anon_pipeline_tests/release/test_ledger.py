@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, sha256_of, write_file
 from anon_pipeline.release import ledger
 
@@ -136,11 +136,27 @@ def test_a_last_line_cut_off_with_its_folder_is_found(home: Home) -> None:
     assert ledger.verify(home) == ["the last ledger line is not the one that was written last"]
 
 
-def test_a_head_one_line_behind_is_what_a_killed_run_leaves(home: Home) -> None:
+def test_a_head_one_line_behind_is_found(home: Home) -> None:
+    """Else whoever can write the ledger could add a line of their own."""
     (home.private / "ledger.head").write_text(ledger.hash_of(lines(home)[-2]))
-    assert ledger.verify(home) == []
+    assert ledger.verify(home) == ["the last ledger line is not the one that was written last"]
     (home.private / "ledger.head").unlink()
     assert ledger.verify(home) == []  # an auditor's copy has no private zone
+
+
+def test_an_altered_ledger_is_not_continued(home: Home) -> None:
+    """The next line would vouch for what was altered before it."""
+    altered = lines(home)
+    write(home, [*altered[:2], altered[2].replace("cccc", "dddd")])
+    with pytest.raises(Refused, match=r"not the one that was written last; restore .* from a copy"):
+        publish(home, "others", "eeee")
+    write(home, altered)
+    publish(home, "others", "ffff")
+
+
+def test_a_withdrawal_needs_a_release_before_it(home: Home) -> None:
+    ledger.append(home, ledger.WITHDRAW, "people", "none", "f" * 64, "never was")
+    assert ledger.verify(home) == ["ledger line 4 neither publishes a new release nor withdraws one that stands before"]
 
 
 def test_a_line_that_is_no_entry_is_bad_input_for_readers(home: Home) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from anon_pipeline.masking.catalog import TECHNIQUES
 from anon_pipeline.release import masking_report
-from anon_pipeline.release.masking_map import positions_map
+from anon_pipeline.release.masking_map import METRES_PER_DEGREE, positions_map
+from anon_pipeline_tests.release.test_audit_report import content as audited
 from anon_pipeline_tests.release.test_report import manifest_content, read
 
 EARTH = "earth mover's distance / range"
@@ -150,3 +151,41 @@ def test_a_map_shows_no_cell_of_fewer_than_k_people_and_no_count() -> None:
 def test_where_nobody_may_be_shown_there_is_no_map(people: int) -> None:
     place = np.full(people, 44.9), np.full(people, -93.2)
     assert positions_map(["lat", "lon"], place, place, 10) is None
+
+
+def test_a_map_of_named_cells_is_no_finer_than_they_are_and_says_so() -> None:
+    latitude, longitude = np.repeat([44.905, 44.915, 44.925], 20), np.repeat([-93.205, -93.215, -93.225], 20)
+    fine = positions_map(["lat", "lon"], (latitude, longitude), (latitude, longitude), 10)
+    coarse = positions_map(["lat", "lon"], (latitude, longitude), (latitude, longitude), 10, 5000, "cell")
+    assert fine is not None and coarse is not None
+    assert fine["size"] < 0.005 and len(fine["before"]) == 3
+    assert coarse["size"] * METRES_PER_DEGREE >= 5000 and len(coarse["before"]) == 1
+    page = read(manifest_content() | {"masking": masking(), "maps": [coarse]})
+    assert "by lat and lon, before masking, and by the cells of cell after it" in page.text
+
+
+def test_no_part_of_the_report_takes_masked_people_for_the_source() -> None:
+    content = manifest_content()
+    plain = read(content).text
+    assert "published as it is" in plain and "on the people as they are, once" in plain and "0 % is the source" in plain
+    assert "after masking" not in plain and "Masked:" not in plain
+    steps = [
+        report("rank_swap", ["income"], costs={"income": cost(0.9, 0.0, 0.1)}),
+        report("round", ["age"], costs={"age": cost(0.8, 0.0, 0.1)}),
+        report("noise", ["age"], costs={"age": cost(0.7, 0.0, 0.1)}),
+    ]
+    text = read(content | {"masking": steps, "audit": audited()}).text
+    assert "published as it is" not in text and "published after masking, without being grouped" in text
+    assert "how that person is described, after masking, by" in text
+    assert "on the people as they are after masking, once on them as they are released" in text
+    assert "What the masking itself cost such a model is not measured." in text
+    assert "0 % is the masked table itself" in text
+    assert "The attackers know people as they are after masking" in text
+    assert "Masked: round, noise. " in text
+    assert "Masked: rank swap. Kept as masking left it; a promise protects it." in text
+
+
+def test_a_column_that_a_step_makes_is_told_with_its_step() -> None:
+    made = report("grid_cell", ["lat", "lon"], parameters={"columns": ["lat", "lon"], "into": "cell"})
+    assert masking_report.by_column([made]) == {"cell": "grid cell"}
+    assert masking_report.by_column(None) == masking_report.by_column("broken") == {}

@@ -1,6 +1,7 @@
 """Publishing: all of a release or nothing, and never one that the written file does not bear out."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from anon_pipeline import home as home_module
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import Refused
 from anon_pipeline.home import Home
 from anon_pipeline.release import ledger, publish
-from anon_pipeline.release.publish import CLASSES, DATA, MANIFEST, REPORT
+from anon_pipeline.release.publish import CLASSES, DATA, MANIFEST, OPENLINEAGE, PROVENANCE, REPORT
 from anon_pipeline.spec import ReleaseSpec
 
 SPEC = ReleaseSpec.model_validate(
@@ -75,7 +77,9 @@ def test_a_candidate_becomes_a_release(home: Home, engine: DuckDBEngine, candida
     published = publish.publish(home, SPEC, engine, candidate, FACTS)
     assert published.new
     assert published.folder == home.releases / "people" / published.version
-    assert {file.name for file in published.folder.iterdir()} == {DATA, CLASSES, MANIFEST, REPORT}
+    assert {file.name for file in published.folder.iterdir()} == {
+        DATA, CLASSES, MANIFEST, REPORT, OPENLINEAGE, PROVENANCE,
+    }  # fmt: skip
     assert (published.folder / DATA).read_bytes() == (candidate / DATA).read_bytes()
     assert json.loads((published.folder / MANIFEST).read_text()) == published.manifest
     assert published.manifest["previous"] is None
@@ -135,7 +139,7 @@ def test_facts_that_json_cannot_hold_publish_nothing(home: Home, engine: DuckDBE
     assert list((home.releases / "people").iterdir()) == []
 
 
-@pytest.mark.parametrize("name", [DATA, CLASSES, MANIFEST, REPORT])
+@pytest.mark.parametrize("name", [DATA, CLASSES, MANIFEST, REPORT, OPENLINEAGE, PROVENANCE])
 def test_a_standing_release_that_was_altered_is_refused(
     home: Home, engine: DuckDBEngine, candidate: Path, name: str
 ) -> None:
@@ -174,6 +178,26 @@ def test_a_killed_publication_is_entered_by_the_next(
     assert [entry.version for entry in ledger.read(home)] == [left.name, other.version]
     assert ledger.verify(home) == []
     assert other.manifest["previous"] == left.name
+
+
+def test_a_publication_that_was_killed_before_its_folder_appeared_never_happened(
+    home: Home, engine: DuckDBEngine, candidate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line without a folder would say that something was published."""
+    rename = os.replace
+
+    def killed(source: str, final: Path) -> None:
+        if Path(final).parent.name == "people":
+            raise SystemExit
+        rename(source, final)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(home_module.os, "replace", killed)
+        with pytest.raises(SystemExit):
+            publish.publish(home, SPEC, engine, candidate, FACTS)
+    other = publish.publish(home, SPEC, engine, candidate_of(tmp_path / "other", pd.concat([TABLE, TABLE])), FACTS)
+    assert [entry.version for entry in ledger.read(home)] == [other.version]
+    assert ledger.verify(home) == []
 
 
 def test_a_killed_publication_that_was_tampered_with_is_entered_as_what_it_was(

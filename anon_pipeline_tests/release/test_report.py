@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from anon_pipeline.attack.rates import LEAK, NO_LEAK
 from anon_pipeline.release import report
 
 VOID = {"meta", "link", "br", "wbr", "hr", "img", "input", "circle", "path", "rect", "line"}
@@ -92,6 +93,10 @@ def manifest_content() -> dict[str, Any]:
                 "mean": 22.2037,
                 "largest": 812,
                 "groups": [{"size": size, "classes": classes, "people": people} for size, classes, people in sizes],
+            },
+            "columns": {
+                "age": {"groups": 1204, "width": 3.0, "exact": 0.124, "withheld": 0.0, "unit": "years"},
+                "education": {"groups": 97, "width": 2.0, "exact": 0.0, "withheld": 0.004},
             },
             "information_loss": {
                 "columns": {"age": 0.112, "education": 0.231, "hours_per_week": 0.0004},
@@ -227,12 +232,13 @@ def test_the_page_has_every_section_in_order_with_the_verdict_first() -> None:
     assert page.headings_at(1) == ["adult"]
     assert page.headings_at(2) == [
         "Released",
+        "Risk of being found",
         "What it cost",
-        "How large the classes are",
         "What happened to each column",
+        "How large the classes are",
         "What an attacker could still learn",
-        "Checks",
         "Verify and cite",
+        "Checks",
         "Where it came from",
     ]
 
@@ -246,8 +252,17 @@ def test_headings_never_skip_a_level() -> None:
 
 def test_the_page_needs_nothing_but_itself() -> None:
     page = report.render(manifest_content()).lower()
-    for outside in ("http://", "https://", "src=", "href=", "@import", "url(", "<script", "<link", "<iframe", "srcset"):
+    for outside in ("http://", "https://", "src=", "@import", "url(", "<script", "<link", "<iframe", "srcset"):
         assert outside not in page
+
+
+def test_every_link_leads_to_a_part_of_the_page_that_is_there() -> None:
+    page = read(manifest_content())
+    links = [attributes["href"] or "" for tag, attributes in page.tags if tag == "a"]
+    places = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(links) == 8
+    assert len(places) == len(set(places))
+    assert {link.removeprefix("#") for link in links} <= set(places)
 
 
 def test_everybody_can_read_it() -> None:
@@ -304,6 +319,55 @@ def test_a_failing_demand_turns_the_verdict() -> None:
     assert "1 in the worst class; 7 classes fail" in page.text
     assert "people are in this table" in page.text
     assert "is not to know their income" not in page.text  # what would be true if it held
+
+
+def test_a_withdrawn_release_says_so_first_and_why() -> None:
+    page = Reader(report.render(manifest_content(), "This release was withdrawn on 2026-05-04: <someone> objected"))
+    assert page.headings_at(2)[0] == "Withdrawn"
+    assert "Withdrawn This release was withdrawn on 2026-05-04: <someone> objected" in page.text
+    content = manifest_content()
+    content["verified"] = []
+    assert Reader(report.render(content, "withdrawn")).headings_at(2)[0] == "Not fit for release"
+
+
+def test_the_first_screen_has_the_figures_before_and_after() -> None:
+    text = read(manifest_content()).text
+    first = text[: text.index("What was promised")]
+    assert "people who stand alone 0 before: 28,790" in first
+    assert "chance to pick a person\u2019s row, at worst 10 % before: 100 %" in first
+    assert "ROC AUC of a model trained on it 0.9276 before: 0.9292" in first
+    assert "detail lost in the columns 11.4 %" in first or "11.5 %" in first
+
+
+def test_what_no_promise_covers_is_said_before_anything_else_is_explained() -> None:
+    content = manifest_content()
+    content["spec"]["columns"]["visits"] = {"role": "insensitive", "type": "numeric"}
+    content["audit"] = {"findings": [attack("weak", 0.02), attack("strong", 0.31), attack("none", 0.9, NO_LEAK)]}
+    page = read(content)
+    weighed = page.text[page.text.index("What to weigh") : page.text.index("Risk of being found")]
+    assert "2 of 3 attacks found out more about people in this release than about others" in weighed
+    assert "in at most 31 % (recognised as member) of the cases." in weighed
+    assert (
+        "No promise protects capital_gain, and the class alone settles capital_gain for 38.3 % of the people."
+        in weighed
+    )
+    assert "since the spec holds that nobody else knows it: visits." in weighed
+
+
+def attack(name: str, leak: float, verdict: str = LEAK) -> dict[str, Any]:
+    rate = {"successes": 1, "trials": 2, "rate": leak, "low": leak / 2, "high": 2 * leak}
+    return {
+        "name": name,
+        "criterion": "membership",
+        "attack": rate,
+        "control": rate,
+        "baseline": rate,
+        "leak": {"leak": leak, "low": leak / 2, "high": 2 * leak},
+        "verdict": verdict,
+        "sentence": f"{name} works.",
+        "knowledge": {"wrong": 0.0},
+        "details": {},
+    }
 
 
 def test_every_failed_check_is_in_the_verdict_and_leads_the_table() -> None:
@@ -402,7 +466,7 @@ def test_a_measure_without_a_limit_is_not_called_unmeasured() -> None:
     ("path", "words"),
     [
         (("utility",), "Accuracy of a model"),
-        (("measured", "risk"), "Who somebody is"),
+        (("measured", "risk"), "Risk of being found"),
         (("measured", "sensitive"), "What is true of somebody"),
         (("measured", "information_loss"), "Detail lost"),
         (("measured", "class_sizes"), "The smallest has"),
@@ -456,8 +520,15 @@ def test_what_users_write_is_text() -> None:
 
 def test_every_column_has_its_role_its_fate_and_the_reason() -> None:
     text = read(manifest_content()).text
-    assert "age quasi-identifier Generalized: the median of the class, in steps of 1. 11.2 %" in text
-    assert "education quasi-identifier Generalized: the most common value of the class." in text
+    assert (
+        "age quasi-identifier 1,204 ranges, typical width 3 years; each class shows its median, in steps of 1 year. "
+        "For 12.4 % of the people the class has one single value. 11.2 %"
+    ) in text
+    assert (
+        "education quasi-identifier 97 sets of values, typically 2 values together; each class shows its most common "
+        "value. For 0.4 % of the people no value is told. known to colleagues 23.1 %"
+    ) in text
+    assert "hours_per_week quasi-identifier Each class shows its median. < 0.1 %" in text  # an older manifest
     assert "income sensitive, target Kept as it is; a promise protects it." in text
     assert "fnlwgt excluded Left out. a weight of the sample, nearly unique" in text
     assert "< 0.1 %" in text  # hours_per_week: not nothing
@@ -467,8 +538,8 @@ def test_ranges_are_called_what_they_are() -> None:
     content = manifest_content()
     content["spec"]["recode"]["form"] = "range"
     text = read(content).text
-    assert "Generalized: the interval of the class" in text
-    assert "Generalized: the set of values of the class" in text
+    assert "each class shows its interval" in text
+    assert "each class shows its set of values" in text
 
 
 def test_risks_stand_before_and_after() -> None:

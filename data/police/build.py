@@ -33,7 +33,8 @@ def main() -> None:
     stops.insert(2, "minute", when.dt.hour * 60 + when.dt.minute)
     stops["policePrecinct"] = stops["policePrecinct"].astype(str)
     stops = stops[stops["personSearch"].notna()]  # what is to be predicted
-    stops = stops.drop(columns="rownames").sort_values("idNum", kind="stable")
+    stops = stops.rename(columns={"rownames": "record"}).sort_values("idNum", kind="stable")
+    stops["record"] = stops["record"].astype(str)
     stops.to_parquet(HERE / "stops.parquet", index=False, compression="zstd")
     print(f"wrote {HERE / 'stops.parquet'}: {len(stops):,} stops")
 

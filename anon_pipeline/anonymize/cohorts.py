@@ -1,0 +1,129 @@
+"""Grouping people who stand in former releases: cohorts go down the tree together, so that releases do not intersect.
+
+A cohort is everybody with one history: the same class in each former release of the window, or absent from it. Who can
+link a person's records over the releases still finds the whole part of the cohort that shares the new class, and no
+part has fewer than k people. Newcomers are the cohort of those who stand in no former release.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from anon_pipeline.anonymize.tree import SplitFeature, SplitTree, feature_matrix
+from anon_pipeline.tables import IntArray
+
+BoolArray = npt.NDArray[np.bool_]
+
+#: A cohort follows its majority at a split where at most this share of it would go the other way.
+STRAYS = 0.25
+
+#: The class of people who are not released yet.
+HELD_BACK = -1
+
+
+@dataclass(frozen=True)
+class Company:
+    """How many people must stay together.
+
+    Attributes
+    ----------
+    k : no part of a cohort is released with fewer people
+    parting : a cohort is parted only where each part has so many, at least k
+    departures : whether those who left must be at least k of their cohort, too, or none; who stays away with them is
+        held back
+    """
+
+    k: int
+    parting: int
+    departures: bool = False
+
+
+def place(
+    tree: SplitTree, codes: npt.NDArray[np.int32], history: IntArray, counts: IntArray, gone: IntArray, company: Company
+) -> IntArray:
+    """The node of the tree at which each group of like people is released, shape (n,), `HELD_BACK` for none.
+
+    Where at least `company.parting` people of a cohort go either way, it is parted; where all but a few strays go one
+    way, all go there; elsewhere it stays at that node. People who stand at one node are one class, whatever their
+    history. What a class shows is taken from its members' own values, strays included.
+
+    Parameters
+    ----------
+    codes : quasi-identifiers as the tree has them, a row per group of people alike in them and in their history, (n, p)
+    history : cohort of each row, 0 for newcomers, shape (n,)
+    counts : people of each row, shape (n,)
+    gone : people of each cohort who are no longer in the table, shape (cohorts,)
+    """
+    released = _held_together(history, counts, gone, company)
+    ranks = feature_matrix(tree.features, codes)
+    node = np.zeros(len(codes), dtype=np.int64)
+    active = np.flatnonzero(released)
+    while len(active):
+        # People of one cohort at one node decide together.
+        _, group = np.unique(history[active] * len(tree.feature) + node[active], return_inverse=True)
+        axis = tree.feature[node[active]]
+        inner = axis >= 0
+        goes_left = ranks[active, np.maximum(axis, 0)] <= tree.threshold[node[active]]
+        people = counts[active].astype(np.float64)
+        left = np.bincount(group, weights=people * goes_left)
+        right = np.bincount(group, weights=people * ~goes_left)
+        fewer = np.minimum(left, right)
+        parts = fewer >= company.parting
+        follows = ~parts & (fewer <= STRAYS * (left + right))
+        moves = inner & (parts | follows)[group]
+        goes_left = np.where(parts[group], goes_left, (left >= right)[group])
+        active, goes_left = active[moves], goes_left[moves]
+        node[active] = np.where(goes_left, tree.left[node[active]], tree.right[node[active]])
+    return np.where(released, node, HELD_BACK)
+
+
+def _held_together(history: IntArray, counts: IntArray, gone: IntArray, company: Company) -> BoolArray:
+    """Who may be released at all, shape (n,): nobody of a cohort of which fewer than k people are left."""
+    cohorts = len(gone)
+    people = np.bincount(history, weights=counts, minlength=cohorts).astype(np.int64)
+    released = np.ones(len(history), dtype=bool)
+    if company.departures:
+        missing = np.where((gone > 0) & (gone < company.k), company.k - gone, 0)
+        missing[0] = 0  # nobody knows of a newcomer
+        order = np.lexsort((np.arange(len(history)), counts, history))
+        before = np.cumsum(counts[order]) - counts[order]
+        before -= (np.cumsum(people) - people)[history[order]]
+        released[order] = before >= missing[history[order]]
+        people = np.bincount(history, weights=counts * released, minlength=cohorts).astype(np.int64)
+    result: BoolArray = released & (people >= company.k)[history]
+    return result
+
+
+def tree_over(classes: int) -> SplitTree:
+    """A tree whose leaves are the numbers 0 ... J - 1, for code that joins and parts the leaves of a tree."""
+    feature: list[int] = []
+    threshold: list[float] = []
+    left: list[int] = []
+    right: list[int] = []
+    leaf: list[int] = []
+    waiting = [(0, classes, -1, False)]
+    while waiting:
+        start, stop, parent, is_right = waiting.pop()
+        here = len(feature)
+        if parent >= 0:
+            (right if is_right else left)[parent] = here
+        inner = stop - start > 1
+        middle = (start + stop) // 2
+        feature.append(0 if inner else -1)
+        threshold.append(middle - 0.5 if inner else 0.0)
+        left.append(-1)
+        right.append(-1)
+        leaf.append(-1 if inner else start)
+        if inner:
+            waiting += [(middle, stop, here, True), (start, middle, here, False)]
+    return SplitTree(
+        (SplitFeature(0, np.arange(classes, dtype=np.int32)),),
+        np.array(feature),
+        np.array(threshold),
+        np.array(left),
+        np.array(right),
+        np.array(leaf),
+    )

@@ -1,0 +1,73 @@
+"""What a table's cells became: their classes and what these show, however they were found; kept as files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from anon_pipeline.anonymize import classes, storage
+from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.recode import Summary
+from anon_pipeline.home import write_file
+from anon_pipeline.tables import Cells, IntArray
+
+TREE, CLASSES, SUMMARIES = "tree.json", "classes.npz", "summaries.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """The classes of a table's cells.
+
+    Attributes
+    ----------
+    class_of_cell : class of each cell, -1 for people who are left out, shape (C,)
+    waiting : people who are left out until they have company
+    sizes : people per class, shape (J,)
+    summaries : what each class shows, per quasi-identifier
+    information_loss : share of each quasi-identifier's variance lost
+    """
+
+    class_of_cell: IntArray
+    waiting: int
+    sizes: IntArray
+    summaries: list[Summary]
+    information_loss: dict[str, float]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per class, as `AnonymizerTree.classes_`."""
+        return classes.class_table(self.sizes, self.summaries)
+
+    @classmethod
+    def of_tree(cls, tree: AnonymizerTree, cells: Cells) -> Grouping:
+        """The classes that a fitted tree gives its cells."""
+        class_of_cell = tree.partition_.apply(cells.codes)
+        return cls(class_of_cell, 0, tree.sizes_, tree.summaries_, tree.information_loss_)
+
+    def save(self, folder: Path) -> None:
+        """Write it into a folder of the private zone; it holds the values of the table's columns."""
+        np.savez(folder / CLASSES, class_of_cell=self.class_of_cell, waiting=self.waiting, sizes=self.sizes)
+        content = {
+            "information_loss": self.information_loss,
+            "summaries": storage.summaries_to_json(self.summaries),
+        }
+        write_file(folder / SUMMARIES, json.dumps(content))
+
+    @classmethod
+    def load(cls, folder: Path, cells: Cells) -> Grouping:
+        """Read what `save`, or a tree's own, wrote there."""
+        if (folder / TREE).exists():
+            return cls.of_tree(AnonymizerTree.load(folder / TREE), cells)
+        content = json.loads((folder / SUMMARIES).read_text(encoding="utf-8"))
+        with np.load(folder / CLASSES, allow_pickle=False) as arrays:
+            return cls(
+                class_of_cell=arrays["class_of_cell"],
+                waiting=int(arrays["waiting"]),
+                sizes=arrays["sizes"],
+                summaries=storage.summaries_from_json(content["summaries"]),
+                information_loss=content["information_loss"],
+            )

@@ -1,0 +1,193 @@
+"""Hierarchies of a column's values, as a file lists them, as prefixes of codes, or as the calendar has them.
+
+What a class shows of one is in `labels`; how the tree keeps to a strict one is in `tree`.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec import ColumnType
+from anon_pipeline.tables import Domain, Nodes
+
+#: The topmost node, which says nothing.
+EVERYTHING = "*"
+
+DAY = 86_400_000_000  # in microseconds
+
+
+class Hierarchy(Protocol):
+    """Tells the nodes above each value of a column; `strict` ones the tree may not cut through."""
+
+    @property
+    def strict(self) -> bool: ...
+
+    def nodes(self, domain: Domain) -> Nodes:
+        """The nodes above the values of a column.
+
+        Raises
+        ------
+        InputError
+            Where the hierarchy does not suit the column, without naming a value.
+        """
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A hierarchy that lists every value.
+
+    Attributes
+    ----------
+    paths : by value, as text, the names of the nodes above it, upwards; all of one length
+    source : where it was read, for sentences about it
+    """
+
+    paths: Mapping[str, tuple[str, ...]]
+    strict: bool = False
+    source: str = "the hierarchy"
+
+    @classmethod
+    def read(cls, path: str | Path, strict: bool = False, delimiter: str = ";") -> Listed:
+        """From a CSV file in ARX's format: `value;level 1;level 2;...` on each line, in UTF-8, without a header.
+
+        Raises
+        ------
+        InputError
+            For a file that is no such list, naming the line.
+        """
+        paths: dict[str, tuple[str, ...]] = {}
+        try:
+            with Path(path).open(encoding="utf-8-sig", newline="") as lines:
+                reader = csv.reader(lines, delimiter=delimiter)
+                for line in reader:
+                    if not line:
+                        continue
+                    value, above = line[0], tuple(line[1:])
+                    known = next(iter(paths.values()), above)
+                    if not above:
+                        raise InputError(
+                            f"{path}: line {reader.line_num} has a value and no level; write value{delimiter}level 1"
+                            f"{delimiter}level 2, or name the delimiter"
+                        )
+                    if len(above) != len(known):
+                        raise InputError(
+                            f"{path}: line {reader.line_num} has {len(above)} levels, and the first line {len(known)}; "
+                            "every line has as many"
+                        )
+                    if paths.setdefault(value, above) != above:
+                        raise InputError(
+                            f"{path}: line {reader.line_num} places a value that another line places elsewhere; "
+                            "each value has one place"
+                        )
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+        except (UnicodeDecodeError, csv.Error):
+            raise InputError(f"{path}: is no CSV file in UTF-8") from None
+        if not paths:
+            raise InputError(f"{path}: is empty; write value{delimiter}level 1{delimiter}level 2 on each line")
+        return cls(paths, strict, str(path))
+
+    def nodes(self, domain: Domain) -> Nodes:
+        coded = _coding(domain)
+        # Where two texts are one number, as 7 and 7.0 are, the first line counts.
+        places = {coded(text): path for text, path in reversed(self.paths.items())}
+        found = [places.get(value) for value in domain.values.tolist()]
+        paths = [path for path in found if path is not None]
+        if len(paths) < len(found):
+            people = int(domain.counts[1:][[path is None for path in found]].sum())
+            raise InputError(
+                f"columns.{domain.name}.hierarchy: {len(found) - len(paths)} of the column's {len(found)} values "
+                f"(of {people} people) are not in {self.source}; add a line for each, or name them under source.missing"
+            )
+        return _nodes(paths, self.strict)
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """Codes that say less the shorter they are: 12345 is in 123**, that in 12***.
+
+    Attributes
+    ----------
+    lengths : of the prefixes, the longest first; one that leaves every code whole is no level of its own
+    """
+
+    lengths: tuple[int, ...]
+    strict: bool = False
+
+    def nodes(self, domain: Domain) -> Nodes:
+        if domain.ordered:
+            raise InputError(
+                f"columns.{domain.name}.hierarchy: prefixes are of texts, and the column holds {domain.type} values; "
+                "say type: categorical, so that leading zeros stay"
+            )
+        values = [str(value) for value in domain.values]
+        longest = max(map(len, values), default=0)
+        lengths = [length for length in self.lengths if length < longest]
+        return _nodes([[_prefix(value, length) for length in lengths] for value in values], self.strict)
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """Days are in months, months in quarters, years and decades; what spans years is shown as "2019 .. 2021"."""
+
+    strict: bool = False
+
+    def nodes(self, domain: Domain) -> Nodes:
+        if domain.type is not ColumnType.DATE:
+            raise InputError(
+                f"columns.{domain.name}.hierarchy: the calendar is of dates, and the column holds {domain.type} "
+                "values; say type: date"
+            )
+        moments = domain.shown(domain.values)
+        months, years = moments.astype("datetime64[M]"), moments.astype("datetime64[Y]").astype(str)
+        quarters = months.astype(np.int64) % 12 // 3 + 1
+        levels = [] if domain.storage == "DATE" else [moments.astype("datetime64[D]").astype(str)]
+        levels += [months.astype(str), [f"{year} Q{one}" for year, one in zip(years, quarters, strict=True)], years]
+        named = len(levels)
+        levels.append([f"{year[:-1]}0s" for year in years])
+        return _nodes([tuple(map(str, path)) for path in zip(*levels, strict=True)], self.strict, named)
+
+
+def _prefix(code: str, length: int) -> str:
+    return code[:length] + EVERYTHING * (len(code) - length)
+
+
+def _coding(domain: Domain) -> Callable[[str], Any]:
+    """Reads a text as the column codes its values; None for what is none of them."""
+    if not domain.ordered:
+        return lambda text: text
+    unit: Any = "D" if domain.storage == "DATE" else "us"
+
+    def read(text: str) -> Any:
+        try:
+            if domain.type is ColumnType.DATE:
+                return np.datetime64(text, unit).astype(np.int64).item()
+            return int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
+        except ValueError:
+            return None
+
+    return read
+
+
+def _nodes(paths: Sequence[Sequence[str]], strict: bool, named: int | None = None) -> Nodes:
+    """Nodes from the names above each value, upwards; a node is known by its name and all names above it.
+
+    If several nodes stand at the top, `EVERYTHING` is put over them.
+    """
+    if len({path[-1] if len(path) else None for path in paths}) != 1 or not len(paths[0]):
+        paths = [[*path, EVERYTHING] for path in paths]
+    height = len(paths[0]) if paths else 1
+    node = np.empty((len(paths), height), dtype=np.int64)
+    labels = []
+    for level in range(height):
+        number: dict[tuple[str, ...], int] = {}
+        node[:, level] = [number.setdefault(tuple(path[level:]), len(number)) for path in paths]
+        labels.append(tuple(path[0] for path in number))
+    return Nodes(node, tuple(labels), strict, height if named is None else named)

@@ -1,0 +1,86 @@
+"""Ordered categories: the order that somebody gives to a column's values, and what classes show of such a column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.tables import Domain, IntArray
+
+
+def in_order(domain: Domain, levels: Sequence[str]) -> Domain:
+    """The column with its values in the order of `levels`, lowest first.
+
+    Raises
+    ------
+    InputError
+        For a column of numbers or dates, or values that are not among the levels; none of these is named.
+    """
+    if domain.ordered:
+        raise InputError(
+            f"columns.{domain.name}.levels: are of texts, and the column holds {domain.type} values, which have an "
+            "order; say type: categorical, or leave out the levels"
+        )
+    place = {level: number for number, level in enumerate(levels)}
+    found = np.array([place.get(str(value), -1) for value in domain.values], dtype=np.int64)
+    if (found < 0).any():
+        people = int(domain.counts[1:][found < 0].sum())
+        raise InputError(
+            f"columns.{domain.name}.levels: {(found < 0).sum()} of the column's {len(found)} values (of {people} "
+            "people) are not among them; add these, or name them under source.missing"
+        )
+    return replace(domain, levels=found)
+
+
+def median_levels(levels: IntArray, members: sparse.csr_array, withheld: int) -> IntArray:
+    """The code of the level that stands for each class, shape (J,).
+
+    That is the lower median of those who have a value or, where fewer than two of them bear it, the nearest level that
+    two bear, the lower one on a tie; missing (0) where most have none, `withheld` where no level is borne by two.
+
+    Parameters
+    ----------
+    levels : place of each value in the order, shape (m,)
+    members : people by class and code, shape (J, m + 1)
+    """
+    classes = members.shape[0]
+    code_of = np.argsort(levels) + 1  # codes in the order of their levels
+    entries = members[:, code_of].tocoo()
+    group, place, people = entries.coords[0], entries.coords[1], entries.data
+    order = np.lexsort((place, group))
+    group, place, people = group[order], place[order], people[order]
+    known = np.bincount(group, weights=people, minlength=classes).astype(np.int64)
+    reached = np.cumsum(people)
+    before = np.cumsum(known) - known
+    median = np.zeros(classes, dtype=np.int64)
+    some = known > 0
+    median[some] = place[np.searchsorted(reached, before[some] + (known[some] + 1) // 2)]
+
+    borne = np.flatnonzero(people > 1)
+    apart = np.abs(levels[code_of - 1][place[borne]] - levels[code_of - 1][median[group[borne]]])
+    nearest = borne[np.lexsort((place[borne], apart, group[borne]))]
+    has, first = np.unique(group[nearest], return_index=True)
+    representative = np.full(classes, withheld, dtype=np.int64)
+    representative[has] = code_of[place[nearest[first]]]
+    missing = np.asarray(members[:, [0]].sum(axis=1)).ravel()
+    representative[missing > known] = 0
+    return representative
+
+
+def spans(levels: IntArray, members: sparse.csr_array) -> tuple[IntArray, IntArray, IntArray]:
+    """The codes of the lowest and the highest level in each class (0 where nobody has a value), and how many have one.
+
+    Each of shape (J,).
+    """
+    code_of = np.argsort(levels) + 1
+    by_level = members[:, code_of].tocsr()
+    by_level.sort_indices()
+    some = np.flatnonzero(np.diff(by_level.indptr))
+    low, high = np.zeros(members.shape[0], dtype=np.int64), np.zeros(members.shape[0], dtype=np.int64)
+    low[some] = code_of[by_level.indices[by_level.indptr[some]]]
+    high[some] = code_of[by_level.indices[by_level.indptr[some + 1] - 1]]
+    return low, high, np.asarray(by_level.sum(axis=1)).ravel().astype(np.int64)

@@ -1,0 +1,87 @@
+"""A table of groups beside the people that it was made of, as one query: a row per group, shown or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from anon_pipeline.engine.sql import quoted
+
+
+@dataclass(frozen=True)
+class GroupColumns:
+    """What stands where in a table of groups.
+
+    Attributes
+    ----------
+    columns : what people are grouped by
+    people : the column of counts
+    means : per column of means, the column of the people that is averaged
+    largest : how many of the largest contributions to a mean are added up
+    """
+
+    columns: tuple[str, ...]
+    people: str
+    means: Mapping[str, str]
+    largest: int
+
+
+def shown_groups(shown: GroupColumns, relation: str, numbers: Mapping[str, str]) -> str:
+    """The rows of a table of groups: what is shown of each, and nothing counted.
+
+    Parameters
+    ----------
+    numbers : counts and means as expressions of type DOUBLE
+    """
+    select = [f"{quoted(name)} AS key{place}" for place, name in enumerate(shown.columns)]
+    select += [f"{numbers[shown.people]} AS people", "CAST(1 AS BIGINT) AS times", "CAST(NULL AS BIGINT) AS counted"]
+    for place, name in enumerate(shown.means):
+        select.append(f"{numbers[name]} AS mean{place}")
+        select += [f"CAST(NULL AS DOUBLE) AS {measure}{place}" for measure in MEASURES]
+    return f"SELECT {', '.join(select)} FROM {relation}"
+
+
+#: Of the known values of a group: how many, their sum, the sum of their sizes, and that of the largest.
+MEASURES = ("known", "sum", "size", "largest")
+
+
+def counted_groups(shown: GroupColumns, relation: str, people: str) -> str:
+    """The same columns for the people themselves: everything counted, and nothing shown.
+
+    Parameters
+    ----------
+    people : how many people a row of `relation` stands for, as an expression
+    """
+    keys = [f"key{place}" for place in range(len(shown.columns))]
+    select = [f"{quoted(name)} AS {key}" for key, name in zip(keys, shown.columns, strict=True)]
+    select.append(f"{people} AS people")
+    values = [f"CAST({quoted(column)} AS DOUBLE)" for column in shown.means.values()]
+    for place, value in enumerate(values):
+        # How many people of the group have a larger value; a row may stand for several people.
+        window = (
+            f"PARTITION BY {', '.join(quoted(name) for name in shown.columns)} ORDER BY abs({value}) DESC NULLS LAST"
+        )
+        rows = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+        select += [f"{value} AS value{place}", f"sum({people}) OVER ({window} {rows}) - {people} AS larger{place}"]
+    person = f"(SELECT {', '.join(select)} FROM {relation}) AS person"
+    measured = [*keys, "CAST(NULL AS DOUBLE) AS people", "CAST(0 AS BIGINT) AS times"]
+    measured.append("CAST(sum(people) AS BIGINT) AS counted")
+    for place in range(len(values)):
+        among = f"greatest(least(people, {shown.largest} - larger{place}), 0)"
+        measured += [
+            f"CAST(NULL AS DOUBLE) AS mean{place}",
+            f"CAST(coalesce(sum(people) FILTER (WHERE value{place} IS NOT NULL), 0) AS DOUBLE) AS known{place}",
+            f"coalesce(sum(value{place} * people), 0) AS sum{place}",
+            f"coalesce(sum(abs(value{place}) * people), 0) AS size{place}",
+            f"coalesce(sum(abs(value{place}) * {among}), 0) AS largest{place}",
+        ]
+    return f"SELECT {', '.join(measured)} FROM {person} GROUP BY {', '.join(keys)}"
+
+
+def side_by_side(shown: GroupColumns, queries: Sequence[str]) -> str:
+    """Both together, a row per group, without what people are grouped by; groups without a value are groups too."""
+    keys = ", ".join(f"key{place}" for place in range(len(shown.columns)))
+    measures = [f"{measure}{place}" for place in range(len(shown.means)) for measure in ("mean", *MEASURES)]
+    select = [f"max({name}) AS {name}" for name in ("people", "counted", *measures)]
+    together = " UNION ALL ".join(queries)
+    return f"SELECT CAST(sum(times) AS BIGINT) AS times, {', '.join(select)} FROM ({together}) AS both_ GROUP BY {keys}"

@@ -1,0 +1,125 @@
+"""Whether a model's answers can be taken at their word: of the people told "30 %", does it happen to 30 in a hundred?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from anon_pipeline.learning.scores import Answers, Comparison, FloatArray, compared
+
+#: Into so many groups of about equally many people the answers are put.
+BINS = 10
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Groups of people by what the model said of them, in ascending order; every tuple has one entry per group.
+
+    Attributes
+    ----------
+    people : how many they are
+    predicted : the mean of what was said
+    observed : the mean of what was true: the share to whom it happened, or the mean number
+    """
+
+    people: tuple[int, ...]
+    predicted: tuple[float, ...]
+    observed: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What the model says and what is true, before and after.
+
+    Attributes
+    ----------
+    of : what is foretold: the target's second value where it has two; None where it is that the model's own answer is
+        right (more values), or a number (regression)
+    before, after : the answers of all folds together
+    error : the expected calibration error, fold by fold
+    """
+
+    of: str | None
+    before: Reliability
+    after: Reliability
+    error: Comparison
+
+
+def calibration(
+    before: Sequence[Answers], after: Sequence[Answers], classes: npt.NDArray[np.object_] | None, smallest: int = 1
+) -> Calibration | None:
+    """Reliability in ten groups, and the error in each fold; None where there are no probabilities.
+
+    Parameters
+    ----------
+    before, after : the answers in each fold, of the same people
+    classes : the target's values, sorted; None of a regression
+    smallest : people in a group, at least
+    """
+    if classes is not None and any(one.probabilities is None for one in (*before, *after)):
+        return None
+    pairs = [[_foretold(one, classes) for one in answers] for answers in (before, after)]
+    whole = [tuple(np.concatenate(parts) for parts in zip(*answers, strict=True)) for answers in pairs]
+    return Calibration(
+        of=str(classes[1]) if classes is not None and len(classes) == 2 else None,
+        before=reliability(whole[0][0], whole[0][1], smallest),
+        after=reliability(whole[1][0], whole[1][1], smallest),
+        error=compared(*([error_of(reliability(*one, smallest)) for one in answers] for answers in pairs)),
+    )
+
+
+def reliability(predicted: FloatArray, observed: FloatArray, smallest: int = 1) -> Reliability:
+    """Ten groups of about equally many people, fewer where they would be smaller than `smallest`; shapes (n,).
+
+    People of whom the same was said are in one group, so that their order decides nothing.
+    """
+    people = len(predicted)
+    ascending = np.sort(predicted)
+    # By the middle place among all: many equal answers take the group that most of them are in.
+    first, last = np.searchsorted(ascending, predicted, "left"), np.searchsorted(ascending, predicted, "right")
+    group = (first + last - 1) * BINS // (2 * people)
+    counts = np.bincount(group, minlength=BINS)
+    merged = _merged(counts, smallest)[group]
+    sizes = np.bincount(merged)
+    return Reliability(
+        people=tuple(sizes.tolist()),
+        predicted=tuple((np.bincount(merged, weights=predicted) / sizes).tolist()),
+        observed=tuple((np.bincount(merged, weights=observed) / sizes).tolist()),
+    )
+
+
+def error_of(found: Reliability) -> float:
+    """The expected calibration error: the mean over people of |predicted - observed| of their group.
+
+    Naeini, Cooper, Hauskrecht: Obtaining Well Calibrated Probabilities Using Bayesian Binning, AAAI 2015; with groups
+    of equally many people in place of equally wide ones. A perfect model has a small error too, from chance alone.
+    """
+    people, predicted, observed = (np.array(one) for one in (found.people, found.predicted, found.observed))
+    return float((people * np.abs(predicted - observed)).sum() / people.sum())
+
+
+def _foretold(answers: Answers, classes: npt.NDArray[np.object_] | None) -> tuple[FloatArray, FloatArray]:
+    """What was said of each person as a number, and what was true, shape (n,) each."""
+    truth: npt.NDArray[Any] = answers.truth
+    if classes is None or answers.probabilities is None:
+        return answers.predicted.astype(np.float64), truth.astype(np.float64)
+    if len(classes) == 2:
+        return answers.probabilities[:, 1], (truth == classes[1]).astype(np.float64)
+    likeliest = answers.probabilities.argmax(axis=1)
+    return answers.probabilities.max(axis=1), (truth == classes[likeliest]).astype(np.float64)
+
+
+def _merged(counts: npt.NDArray[np.int64], smallest: int) -> npt.NDArray[np.int64]:
+    """The new number of each group, so that every one has `smallest` people: it takes in the next ones until then."""
+    number, waiting = 0, 0
+    merged = np.zeros(len(counts), dtype=np.int64)
+    for place, count in enumerate(counts):
+        merged[place] = number
+        waiting += int(count)
+        if waiting >= max(smallest, 1):
+            number, waiting = number + 1, 0
+    return np.minimum(merged, max(number - 1, 0))  # what is left over at the end joins the last one

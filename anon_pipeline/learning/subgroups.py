@@ -1,0 +1,79 @@
+"""For whom a model works: its scores within groups of people, so that a majority cannot hide anybody else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from anon_pipeline.anonymize.encoding import learn_domain
+from anon_pipeline.learning.scores import Answers, Comparison, compared
+from anon_pipeline.learning.value_groups import group_values
+
+#: A group is shown where it has this share of the people: smaller ones say more about chance than about the release.
+SMALLEST_SHARE = 0.05
+
+
+@dataclass(frozen=True)
+class Subgroup:
+    """The scores of the people with one value, or range of values, of a column, all others aside.
+
+    Attributes
+    ----------
+    column, value
+        "sex", "Female".
+    people
+        How many they are.
+    metrics
+        Before and after, fold by fold.
+    """
+
+    column: str
+    value: str
+    people: int
+    metrics: dict[str, Comparison]
+
+
+def subgroups(
+    tests: Sequence[pd.DataFrame],
+    before: Sequence[Answers],
+    after: Sequence[Answers],
+    classes: npt.NDArray[np.object_] | None,
+    columns: Sequence[str],
+    smallest: int = 1,
+) -> tuple[Subgroup, ...]:
+    """The larger groups of each column; those of a column have everybody between them, the rare values together.
+
+    Parameters
+    ----------
+    tests : in each fold, the people who were asked about, raw
+    before, after : the answers about them
+    classes : the target's values, sorted; None of a regression
+    smallest : people of a group in each fold, on average; no group is smaller than `SMALLEST_SHARE` either
+    """
+    everybody = pd.concat(list(tests), ignore_index=True)
+    bounds = np.cumsum([len(test) for test in tests])[:-1]
+    least = max(int(np.ceil(SMALLEST_SHARE * len(everybody))), smallest * len(tests))
+    found = []
+    for column in columns:
+        domain, codes = learn_domain(column, everybody[column])
+        groups = group_values(domain, least)
+        if len(groups.labels) < 2:
+            continue  # everybody is in one group: that is the whole table
+        group = groups.of_code[codes]
+        for number, label in enumerate(groups.labels):
+            inside = np.split(group == number, bounds)
+            scores = [
+                [one.of(rows).scores(classes) if rows.any() else {} for one, rows in zip(answers, inside, strict=True)]
+                for answers in (before, after)
+            ]
+            names = [name for fold in scores[0] for name in fold]
+            metrics = {
+                name: compared(*([fold.get(name) for fold in folds] for folds in scores))
+                for name in dict.fromkeys(names)
+            }
+            found.append(Subgroup(column, label, int((group == number).sum()), metrics))
+    return tuple(found)

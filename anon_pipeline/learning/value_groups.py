@@ -1,0 +1,146 @@
+"""The values of a column in a few groups that people can read, none of them smaller than asked.
+
+Categories stand alone, the commonest first, and the rare ones together; numbers and dates are cut at round ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from anon_pipeline.spec import ColumnType
+from anon_pipeline.tables import Domain, IntArray
+
+#: So many groups at most, beside those of rare and of missing values.
+MOST = 8
+
+MISSING, OTHERS = "missing", "all others"
+
+
+@dataclass(frozen=True, eq=False)
+class ValueGroups:
+    """Groups of the values of a column.
+
+    Attributes
+    ----------
+    labels : what they are called, in the order in which one reads them
+    of_code : the group of each code of the domain (0 is missing), shape (m + 1,)
+    place : the group of any value of the column's kind, whether the domain knows it or not; for ordered columns
+    """
+
+    labels: tuple[str, ...]
+    of_code: IntArray
+    place: Callable[[npt.NDArray[np.generic]], IntArray] | None = None
+
+
+def group_values(domain: Domain, smallest: int) -> ValueGroups:
+    """Groups of at least `smallest` people each; none at all where the whole table has fewer."""
+    if int(domain.counts.sum()) < max(smallest, 1):
+        return ValueGroups((), np.full(len(domain), -1))
+    return _ranges(domain, smallest) if domain.ordered and len(domain.values) else _categories(domain, smallest)
+
+
+def _categories(domain: Domain, smallest: int) -> ValueGroups:
+    codes = np.argsort(-domain.counts, kind="stable")
+    codes = codes[domain.counts[codes] > 0]
+    own = [code for code in codes[:MOST] if domain.counts[code] >= smallest]
+    others = codes[len(own) :]
+    while own and len(others) and domain.counts[others].sum() < smallest:
+        others = np.append(others, own.pop())  # too few to stand together: the next one joins them
+    of_code = np.full(len(domain), len(own))
+    of_code[own] = np.arange(len(own))
+    labels = [MISSING if code == 0 else str(domain.values[code - 1]) for code in own]
+    return ValueGroups((*labels, OTHERS) if len(others) else tuple(labels), of_code)
+
+
+def _ranges(domain: Domain, smallest: int) -> ValueGroups:
+    known = domain.counts[1:]
+    index, unit = _calendar(domain)
+    values = index(domain.values)
+    whole = not (values % 1).any()
+    edges = _edges(values, known, whole)
+    counts = np.bincount(np.searchsorted(edges, values, "right"), weights=known, minlength=len(edges) + 1)
+    kept = _far_enough_apart(edges, counts.astype(np.int64), smallest)
+    labels = _labels(kept, unit, whole)
+
+    def place(other: npt.NDArray[np.generic]) -> IntArray:
+        return np.searchsorted(kept, index(other), "right").astype(np.int64)
+
+    of_code = np.r_[0, place(domain.values)].astype(np.int64)
+    missing = int(domain.counts[0])
+    if missing >= smallest:
+        labels, of_code[0] = [*labels, MISSING], len(labels)
+    elif missing:  # too few to be told of alone: they go with the group that has the fewest
+        sizes = np.bincount(of_code[1:], weights=known, minlength=len(labels))
+        of_code[0] = int(np.argmin(sizes))
+        labels[of_code[0]] += f" or {MISSING}"
+    return ValueGroups(tuple(labels), of_code, place)
+
+
+def _calendar(domain: Domain) -> tuple[Callable[[npt.NDArray[np.generic]], npt.NDArray[np.generic]], str]:
+    """How values become what is cut at round ones: numbers stay, dates are years, months or days since 1970."""
+    if domain.type is not ColumnType.DATE:
+        return lambda values: values, ""
+    first, last = domain.shown(domain.values[[0, -1]]).astype("datetime64[D]").astype(np.int64)
+    unit = "Y" if last - first >= 3 * 365 else "M" if last - first >= 90 else "D"
+    return lambda values: domain.shown(values).astype(f"datetime64[{unit}]").astype(np.int64), unit
+
+
+def _edges(values: npt.NDArray[np.generic], counts: IntArray, whole: bool) -> npt.NDArray[np.generic]:
+    """At most MOST - 1 multiples of 1, 2 or 5 times a power of ten, between the 2nd and the 98th percentile."""
+    reached = np.cumsum(counts)
+    low, high = (values[np.searchsorted(reached, share * reached[-1])] for share in (0.02, 0.98))
+    if low == high:  # nearly everybody has one number
+        return np.array([low, low + 1]) if whole else values[:0]
+    exponent = int(np.floor(np.log10(float(high) - float(low)))) - 1
+    steps = (mantissa * 10.0**power for power in range(exponent, exponent + 4) for mantissa in (1, 2, 5))
+    for step in steps:
+        multiples = np.arange(np.floor(low / step) + 1, np.floor(high / step) + 1)
+        if len(multiples) < MOST and (not whole or step >= 1):
+            edges = np.round(multiples * step) if whole else np.round(multiples * step, 12)
+            return edges.astype(np.int64) if whole else edges
+    return values[:0]
+
+
+def _far_enough_apart(edges: npt.NDArray[np.generic], counts: IntArray, smallest: int) -> npt.NDArray[np.generic]:
+    """The edges that leave `smallest` people in every range; `counts` are those of the ranges, one more than edges."""
+    kept: list[int] = []
+    waiting = 0
+    for place, count in enumerate(counts[:-1]):
+        waiting += int(count)
+        if waiting >= smallest:
+            kept.append(place)
+            waiting = 0
+    if kept and waiting + int(counts[-1]) < smallest:
+        kept.pop()
+    return edges[kept]
+
+
+def _labels(edges: npt.NDArray[np.generic], unit: str, whole: bool) -> list[str]:
+    """ "under 20", "20-29", "30 and over" for the edges 20 and 30; of dates "before 1980", "1980-1989", "from 1990"."""
+    if not len(edges):
+        return ["any"]
+    if unit:
+        start = [str(np.datetime64(int(edge), unit)) for edge in edges]
+        last = [str(np.datetime64(int(edge) - 1, unit)) for edge in edges[1:]]
+        between = [first if first == end else f"{first}\u2013{end}" for first, end in zip(start, last, strict=False)]
+        return [f"before {start[0]}", *between, f"from {start[-1]}"]
+    if whole:
+        pairs = list(zip(edges[:-1], edges[1:] - 1, strict=True))
+        between = [_number(first) if first == end else f"{_number(first)}\u2013{_number(end)}" for first, end in pairs]
+    else:
+        between = [f"{_number(first)} to under {_number(end)}" for first, end in zip(edges, edges[1:], strict=False)]
+    return [f"under {_number(edges[0])}", *between, f"{_number(edges[-1])} and over"]
+
+
+def _number(value: np.generic) -> str:
+    """With separators from 10,000 on, so that years stay years, and a true minus sign."""
+    number = float(value)
+    if number.is_integer() and abs(number) < 1e15:
+        text = f"{int(number):,}" if abs(number) >= 10_000 else f"{int(number)}"
+    else:
+        text = f"{number:.6g}"
+    return text.replace("-", "\u2212")

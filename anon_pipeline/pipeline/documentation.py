@@ -1,0 +1,84 @@
+"""What Dagster's pages say of each asset: what it is, where its figures come from, what to do where it fails."""
+
+from typing import cast
+
+from anon_pipeline.privacy.base import PrivacyModel
+from anon_pipeline.spec import ReleaseSpec
+
+_PRIVATE = "**Private**: its files never leave `private/`; what this page shows are counts and shares."
+
+
+def described(name: str, spec: ReleaseSpec) -> str:
+    """The description of an asset of a dataset, as Markdown; its first sentence stands for it in lists."""
+    return "\n\n".join(_PARAGRAPHS[name]).format(
+        dataset=spec.dataset,
+        source=spec.source.path,
+        k=spec.k,
+        target=spec.target,
+        quasi_identifiers=", ".join(map(_code, spec.quasi_identifiers)),
+        demands="\n".join(f"- {demand.demand()}" for demand in cast(tuple[PrivacyModel, ...], spec.privacy)),
+        folds=spec.utility.folds,
+    )
+
+
+def _code(name: str) -> str:
+    """A name as Markdown shows it whatever it holds."""
+    return f"`` {name} ``" if "`" in name else f"`{name}`"
+
+
+_PARAGRAPHS = {
+    "raw_data": (
+        "The people of {source}, typed as the spec says, without excluded columns.",
+        "**Checked** before anything else is made: the columns, their types, at least k = {k} people, a target, and "
+        "nobody twice.",
+        "**If it fails**, the sentence names the column and what to change in the file or in `release.yaml`.",
+        _PRIVATE,
+    ),
+    "trained_model": (
+        "The model of {target} that guides the grouping, fitted once on everybody and once without each fold.",
+        "People whom it thinks alike are put together, so that a model of the release learns what one of the source "
+        "would have learned.",
+        _PRIVATE,
+    ),
+    "predictions": (
+        "What the model says of everybody, summed per distinct person.",
+        "A distinct person (a cell) is one combination of {quasi_identifiers}. From here on only cells are looked at, "
+        "never rows. Where there were too many of them, `coarsened` names the columns that were put into bins.",
+        _PRIVATE,
+    ),
+    "anonymizer_tree": (
+        "The decision tree that puts at least {k} people who look alike, also to the model, into a class.",
+        "Every class meets every demand of the spec:\n\n{demands}",
+        "**If it fails**, no grouping meets a demand; the sentence names it and the best value that was reached. Lower "
+        "it, or let a few people be left out with `suppression`.",
+        _PRIVATE,
+    ),
+    "anonymized_table": (
+        "The candidate for release: everybody as their class shows itself.",
+        "Nobody reads it before its checks have passed; they count it again from its file and take nothing from the "
+        "tree.",
+        "**If a check fails**, nothing is published, and what was published before stands.",
+        _PRIVATE,
+    ),
+    "aggregated_table": (
+        "The candidate for release: counts and means per group of people, and nobody's row.",
+        "Nobody reads it before its checks have passed. They read its file, add the people up once more by other code, "
+        "and hold its counts, its means and what is left out against that. No model is trained.",
+        "**If a check fails**, nothing is published, and what was published before stands.",
+        _PRIVATE,
+    ),
+    "utility": (
+        "What a model is worth that is trained on the release, beside one trained on the source.",
+        "Cross-validated in {folds} folds: in each the classes are formed anew from the training part, and both models "
+        "are scored on the same untouched people. An interval that includes zero means that no loss was seen, not "
+        "that there is none.",
+    ),
+    "release": (
+        "The published release: read again from the disk, counted once more, entered into the ledger.",
+        "`version` names it, `folder` says where it lies, with its manifest and its report. The same source and spec "
+        "give the same release: `state` then says that it stands already.",
+        "**To check it**: `anon-pipeline releases verify`. **To pass it on**: "
+        "`anon-pipeline report VERSION --as markdown`, `html` or `pdf`.",
+        "**If it fails**, nothing has changed under `releases/`; the sentence names the step to make again.",
+    ),
+}

@@ -1,0 +1,52 @@
+"""How old a dataset's last release may be, from the schedule of its spec."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import dagster as dg
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec import ReleaseSpec
+
+#: Days in which the times of a schedule are looked at, until there are enough: weekends, months, leap days.
+HORIZONS = (9, 70, 366 * 9)
+ENOUGH = 8
+#: How much later than planned a release may come, as a share of the longest time between two.
+GRACE = 0.25
+
+
+def freshness(spec: ReleaseSpec) -> dg.FreshnessPolicy | None:
+    """Warns when one scheduled release is missing, fails when two are; None without a schedule.
+
+    A release is due within a quarter of the longest time between two ticks after its own.
+    """
+    if spec.schedule is None:
+        return None
+    longest = longest_gap(spec.schedule)
+    grace = max(longest * GRACE, timedelta(minutes=1))
+    return dg.FreshnessPolicy.time_window(fail_window=2 * longest + grace, warn_window=longest + grace)
+
+
+def longest_gap(schedule: str) -> timedelta:
+    """The longest time between two ticks of a cron schedule, in UTC.
+
+    Raises
+    ------
+    InputError
+        Where it is no schedule, or one that never comes.
+    """
+    written = "%Y-%m-%d %H:%M"
+    start = datetime(2024, 1, 1, tzinfo=UTC)
+    try:
+        ticks = dg.TimeWindowPartitionsDefinition(start, written, cron_schedule=schedule, timezone="UTC")
+    except dg.DagsterInvalidDefinitionError:
+        raise InputError(
+            f'schedule: {schedule!r} is no cron schedule; write minute, hour, day, month and weekday, as "0 3 * * *"'
+        ) from None
+    moments: list[datetime] = []
+    for days in HORIZONS:
+        keys = ticks.get_partition_keys(current_time=start + timedelta(days=days))
+        moments = [datetime.strptime(key, written) for key in keys]
+        if len(moments) >= ENOUGH:
+            break
+    return max(later - earlier for earlier, later in pairwise(moments))

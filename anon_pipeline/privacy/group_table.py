@@ -1,0 +1,162 @@
+"""The verdict on a table of groups: its counts as they are written, and beside the people whom it was made of.
+
+Nothing here calls the technique that makes such a table, of which only the parameters are read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from anon_pipeline.engine.base import Engine
+from anon_pipeline.engine.groups import GroupColumns
+from anon_pipeline.masking.aggregation import MEAN, PEOPLE, Aggregate, aggregate_of
+from anon_pipeline.privacy.judge import Finding
+from anon_pipeline.privacy.verdict import Verdict
+from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.tables import IntArray
+
+#: What sums of floating-point numbers, added up in another order, may differ by, as a share of their size.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class ShownGroups:
+    """What a table of groups says by itself.
+
+    Attributes
+    ----------
+    counts : people of each group as written, shape (J,); 0 where no whole number is written
+    repeated : groups that stand in several rows
+    not_whole : groups whose count is no whole number
+    """
+
+    counts: IntArray
+    repeated: int
+    not_whole: int
+
+    def finding(self, threshold: int) -> Finding:
+        """Whether every group counts enough people; a table without groups meets nothing."""
+        failing = int((self.counts < threshold).sum()) if len(self.counts) else 1
+        measured = float(self.counts.min()) if len(self.counts) else None
+        return Finding("k_anonymity", f"every group counts at least {threshold} people", measured, failing)
+
+
+@dataclass(frozen=True)
+class GroupsAndPeople:
+    """What a table of groups says, held against the people themselves.
+
+    Attributes
+    ----------
+    miscounted : groups whose count is not the number of their people; one that has no people among them
+    left_out_groups, left_out_people : what is not shown
+    means_hidden : means that are not shown of groups that are
+    wrong_means : means that are not those of the people
+    means_of_few : means of fewer known values than the threshold
+    dominated_means : means of which the n largest contributions make up more than the stated share
+    """
+
+    miscounted: int
+    left_out_groups: int
+    left_out_people: int
+    means_hidden: int
+    wrong_means: int
+    means_of_few: int
+    dominated_means: int
+
+    def stays_hidden(self, threshold: int) -> bool:
+        """Whether the difference from the number of all people is of several groups with enough people together."""
+        return not self.left_out_groups or (self.left_out_groups > 1 and self.left_out_people >= threshold)
+
+
+def threshold_of(spec: ReleaseSpec) -> int:
+    """How many people a group must count: what the step says, and never fewer than k."""
+    return max(aggregate_of(spec).threshold, spec.k)
+
+
+def group_columns(step: Aggregate) -> GroupColumns:
+    """What stands where in the table that a step makes."""
+    return GroupColumns(step.columns, PEOPLE, {MEAN + name: name for name in step.means}, step.dominance.n)
+
+
+def read_groups(found: pd.DataFrame) -> ShownGroups:
+    """What the table says.
+
+    Parameters
+    ----------
+    found : as `Engine.groups` gives it
+    """
+    shown = found[found["times"] > 0]
+    written = shown["people"].to_numpy(dtype=np.float64)
+    whole = np.isfinite(written) & (written == np.floor(written)) & (written >= 0) & (written < 2**53)
+    counts: IntArray = np.where(whole, written, 0).astype(np.int64)
+    return ShownGroups(counts, int((shown["times"] > 1).sum()), int((~whole).sum()))
+
+
+def compare_groups(found: pd.DataFrame, step: Aggregate, threshold: int) -> GroupsAndPeople:
+    """The same with the people beside it, whose means are added up once more.
+
+    Parameters
+    ----------
+    found : as `Engine.groups` gives it with people
+    """
+    is_shown = (found["times"] > 0).to_numpy()
+    shown, left_out = found[is_shown], found[~is_shown]
+    hidden = wrong = few = dominated = 0
+    for place in range(len(step.means)):
+        mean, known, total, size, largest = (
+            shown[f"{measure}{place}"].to_numpy(dtype=np.float64)
+            for measure in ("mean", "known", "sum", "size", "largest")
+        )
+        told = ~np.isnan(mean)
+        # Written so that what cannot be compared, a number beyond the largest or of nobody, has failed.
+        right = np.abs(mean * known - total) <= ROUNDING * size
+        in_limits = largest <= step.dominance.share * size * (1 + ROUNDING)
+        hidden += int((~told).sum())
+        wrong += int((told & ~right).sum())
+        few += int((told & ~(known >= threshold)).sum())
+        dominated += int((told & ~in_limits).sum())
+    return GroupsAndPeople(
+        miscounted=int((shown["people"].to_numpy() != shown["counted"].to_numpy()).sum()),
+        left_out_groups=len(left_out),
+        left_out_people=int(left_out["counted"].sum()),
+        means_hidden=hidden,
+        wrong_means=wrong,
+        means_of_few=few,
+        dominated_means=dominated,
+    )
+
+
+def judge_group_table(engine: Engine, table: Path, spec: ReleaseSpec) -> Verdict:
+    """Judge a table of groups by reading it afresh, without the people: its columns, its groups and their counts."""
+    columns, threshold = engine.columns(table), threshold_of(spec)
+    extra = sorted(set(columns) - set(spec.released))
+    problems = [f"the column {name} is not one that the spec releases" for name in extra]
+    absent = [name for name in spec.released if name not in columns]
+    if absent:
+        problems.append(f"the table has no column {', '.join(absent)}")
+        nothing = ShownGroups(np.empty(0, dtype=np.int64), 0, 0)
+        return _verdict(nothing, threshold, problems)
+    groups = read_groups(engine.groups(table, group_columns(aggregate_of(spec))))
+    if groups.repeated:
+        problems.append(f"{groups.repeated:,} groups stand in several rows")
+    if groups.not_whole:
+        problems.append(f"{groups.not_whole:,} groups have a count that is no whole number")
+    return _verdict(groups, threshold, problems)
+
+
+def _verdict(groups: ShownGroups, threshold: int, problems: list[str]) -> Verdict:
+    counts = groups.counts
+    return Verdict(
+        rows=len(counts),
+        classes=len(counts),
+        smallest_class=int(counts.min()) if len(counts) else 0,
+        rows_below=int((counts < threshold).sum()),
+        findings=[groups.finding(threshold)],
+        problems=problems,
+        sensitive={},
+        groups=True,
+    )

@@ -1,0 +1,150 @@
+"""How well columns tell people apart, and who knows one of them knows another: on codes of the values in a sample.
+
+Distinction and separation are those of R. Motwani and Y. Xu (Efficient Algorithms for Masking and Finding
+Quasi-Identifiers, VLDB workshop on secure data management, 2007): columns S are an alpha-distinct quasi-identifier
+where the distinct tuples of S are a share alpha of the rows, and an alpha-separating one where a share alpha of the
+pairs of rows differ in S. The greedy choice, a column at a time, separates nearly all pairs with few columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from anon_pipeline.tables import IntArray
+
+#: Numbers with more distinct values are cut into so many quantiles before their association is measured.
+QUANTILES = 10
+#: Rows, evenly spread, looked at first when one column might determine another; most pairs fail there.
+FIRST_ROWS = 500
+
+
+def codes_of(column: pa.ChunkedArray) -> IntArray:
+    """A whole number per row that equal values share, shape (n,); what is missing is a value of its own, 0."""
+    encoded = column.combine_chunks().dictionary_encode()
+    return np.asarray(encoded.indices.cast(pa.int64()).fill_null(-1), dtype=np.int64) + 1
+
+
+def class_sizes(codes: IntArray) -> IntArray:
+    """Rows per class of equal codes, in any order."""
+    sizes = np.unique(codes, return_counts=True)[1]
+    return sizes.astype(np.int64)
+
+
+def distinction(codes: IntArray) -> float:
+    """Distinct values as a share of the rows."""
+    return len(class_sizes(codes)) / max(1, len(codes))
+
+
+def separation(codes: IntArray) -> float:
+    """Share of the pairs of rows that differ; 0 where there is no pair."""
+    n = len(codes)
+    sizes = class_sizes(codes)
+    return 1 - float((sizes * (sizes - 1)).sum()) / (n * (n - 1)) if n > 1 else 0.0
+
+
+def in_rare_values(codes: IntArray, k: int) -> float:
+    """Share of the rows whose value fewer than k rows bear."""
+    sizes = class_sizes(codes)
+    return float(sizes[sizes < k].sum()) / max(1, len(codes))
+
+
+@dataclass(frozen=True)
+class Key:
+    """A small set of columns that tells people apart, in the order of the choice."""
+
+    columns: tuple[str, ...]
+    distinction: float
+    separation: float
+
+
+def greedy_key(codes: Mapping[str, IntArray], most: int = 4, enough: float = 0.9) -> Key | None:
+    """The columns that together tell people apart best, each chosen so that the fewest pairs remain unseparated.
+
+    Parameters
+    ----------
+    codes : per column its codes, shape (n,)
+    most : columns at most
+    enough : distinction at which nothing more is added
+    """
+    chosen: tuple[str, ...] = ()
+    together: IntArray | None = None
+    while len(chosen) < most and (together is None or distinction(together) < enough):
+        tried = {name: _joined(together, one) for name, one in codes.items() if name not in chosen}
+        if not tried:
+            break
+        best = max(tried, key=lambda name: separation(tried[name]))
+        if together is not None and separation(tried[best]) <= separation(together):
+            break
+        chosen, together = (*chosen, best), tried[best]
+    return None if together is None else Key(chosen, distinction(together), separation(together))
+
+
+def determines(known: IntArray, told: IntArray) -> bool:
+    """Whether every value of the one column goes with one value of the other only."""
+    for rows in (slice(None, None, max(1, len(known) // FIRST_ROWS)), slice(None)):
+        one = known[rows]
+        if len(class_sizes(_joined(one, told[rows]))) != len(class_sizes(one)):
+            return False
+    return True
+
+
+def functional_dependences(codes: Mapping[str, IntArray]) -> list[tuple[str, str]]:
+    """The pairs (a, b) of columns in which every value of a goes with one value of b only."""
+    sizes = {name: len(class_sizes(one)) for name, one in codes.items()}
+    return [
+        (one, other)
+        for one in codes
+        for other in codes
+        if one != other and sizes[one] >= sizes[other] and determines(codes[one], codes[other])
+    ]
+
+
+def cramers_v(one: IntArray, other: IntArray) -> float:
+    """Association of two columns from 0 to 1: Cramér's V with the correction of its bias.
+
+    W. Bergsma (A bias-correction for Cramér's V and Tschuprow's T, Journal of the Korean Statistical Society 42, 2013):
+    without it columns of many values seem associated by chance alone.
+    """
+    n = len(one)
+    rows, columns = (np.unique(codes, return_inverse=True)[1] for codes in (one, other))
+    r, c = int(rows.max(initial=0)) + 1, int(columns.max(initial=0)) + 1
+    if n < 2 or min(r, c) < 2:
+        return 0.0
+    counts = np.bincount(rows * c + columns, minlength=r * c).reshape(r, c).astype(np.float64)
+    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0, keepdims=True) / n
+    phi2 = float(((counts - expected) ** 2 / expected).sum()) / n
+    corrected = max(0.0, phi2 - (r - 1) * (c - 1) / (n - 1))
+    smaller = min(r - (r - 1) ** 2 / (n - 1), c - (c - 1) ** 2 / (n - 1)) - 1
+    return min(1.0, float(np.sqrt(corrected / smaller))) if smaller > 0 else 0.0
+
+
+def quantile_codes(values: npt.NDArray[np.float64]) -> IntArray:
+    """Numbers cut at their quantiles, shape (n,); missing numbers are a value of their own, 0."""
+    known = ~np.isnan(values)
+    codes = np.zeros(len(values), dtype=np.int64)
+    if known.any():
+        cuts = np.unique(np.quantile(values[known], np.linspace(0, 1, QUANTILES + 1)[1:-1]))
+        codes[known] = np.searchsorted(cuts, values[known], side="right") + 1
+    return codes
+
+
+def stand_ins(
+    of: str, codes: Mapping[str, IntArray], candidates: Sequence[str], least: float
+) -> list[tuple[str, float]]:
+    """The columns whose association with column `of` is at least so strong, strongest first, with Cramér's V."""
+    measured = [(name, cramers_v(codes[of], codes[name])) for name in candidates if name != of]
+    return sorted(((name, v) for name, v in measured if v >= least), key=lambda pair: (-pair[1], pair[0]))
+
+
+def _joined(one: IntArray | None, other: IntArray) -> IntArray:
+    """Codes of the pairs of values, dense again so that they never overflow."""
+    if one is None:
+        return other
+    pairs = one * (int(other.max(initial=0)) + 1) + other
+    dense: IntArray = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+    return dense

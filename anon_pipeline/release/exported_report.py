@@ -1,0 +1,92 @@
+"""The report of a published release in another form, made from its manifest as the ledger vouches for it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.home import Home
+from anon_pipeline.release import ledger, markdown_report, printed_report, report
+from anon_pipeline.release.ledger import Entry
+
+
+class Form(StrEnum):
+    """What a report can be written as."""
+
+    MARKDOWN = "markdown"
+    HTML = "html"
+    PDF = "pdf"
+
+
+SUFFIXES = {".md": Form.MARKDOWN, ".html": Form.HTML, ".pdf": Form.PDF}
+
+
+def form_of(named: str | None, file: Path | None) -> Form:
+    """The form that was asked for by name, or by the file's ending; Markdown where nothing was said.
+
+    Raises
+    ------
+    InputError
+        For another form, and for a PDF without a file to go into.
+    """
+    if named is not None and named not in list(Form):
+        raise InputError(f"--as {named}: there is no such form; write {', '.join(Form)}")
+    by_ending = SUFFIXES.get(file.suffix.lower(), Form.MARKDOWN) if file is not None else Form.MARKDOWN
+    form = Form(named) if named is not None else by_ending
+    if form is Form.PDF and file is None:
+        raise InputError("--as pdf: a PDF goes into a file; add --out report.pdf")
+    return form
+
+
+def export(home: Home, version: str, form: Form, dataset: str | None = None) -> bytes:
+    """The report of a release; a withdrawn one says so first.
+
+    Parameters
+    ----------
+    dataset : needed where several datasets have a release of this version
+
+    Raises
+    ------
+    InputError
+        Where there is no such release, its manifest is gone, or no browser can print.
+    Refused
+        Where the manifest is not the one that was published.
+    """
+    entry = _find(ledger.read(home), version, dataset)
+    content, gone = _manifest(home, entry), ledger.withdrawal(home, *entry.release)
+    withdrawn = "" if gone is None else f"This release was withdrawn on {gone.time[:10]}: {gone.why}"
+    if form is Form.MARKDOWN:
+        return markdown_report.render(content, withdrawn).encode()
+    page = report.render(content, withdrawn)
+    return printed_report.print_page(page) if form is Form.PDF else page.encode()
+
+
+def _find(entries: list[Entry], version: str, dataset: str | None) -> Entry:
+    found = [
+        one
+        for one in entries
+        if one.action == ledger.PUBLISH and one.version == version and dataset in (None, one.dataset)
+    ]
+    if not found:
+        raise InputError(f"{version}: there is no such release; see `anon-pipeline releases list`")
+    if len(found) > 1:
+        names = ", ".join(one.dataset for one in found)
+        raise InputError(f"{version}: {names} have such a release; say which with --dataset")
+    return found[0]
+
+
+def _manifest(home: Home, entry: Entry) -> dict[str, Any]:
+    try:
+        written = (home.releases / entry.dataset / entry.version / ledger.MANIFEST).read_bytes()
+    except OSError:
+        raise InputError(f"{entry.version}: its manifest cannot be read; run `anon-pipeline releases verify`") from None
+    if hashlib.sha256(written).hexdigest() != entry.manifest:
+        raise Refused(
+            [f"{entry.dataset}/{entry.version}: its manifest was altered since it was published; nothing is reported"]
+        )
+    content: dict[str, Any] = json.loads(written)
+    return content

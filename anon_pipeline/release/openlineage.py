@@ -1,0 +1,147 @@
+"""The release as OpenLineage events (spec 2-0-2), which catalogs of other makers read: what it was made from, column by
+column. Names, types and counts; no path, no secret, no row."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from pathlib import Path
+from typing import Any
+
+from anon_pipeline.masking.aggregation import aggregate_of
+from anon_pipeline.spec import ReleaseSpec, Role
+
+#: Under this namespace stand the job, its source and the release; where they lie is nobody's business.
+NAMESPACE = "anon-pipeline"
+
+
+def write(file: Path, spec: ReleaseSpec, manifest: dict[str, Any], storage: dict[str, str], size: int) -> None:
+    """Write the two events of a publication, START and COMPLETE, one a line, through OpenLineage's own file transport.
+
+    Both carry the moment of publication, and the run's id follows from the version: equal releases, equal events but
+    for the time.
+
+    Parameters
+    ----------
+    manifest : what it says so far; `source`, `rows`, `lineage`, `version` and `created` are used
+    storage : the released columns' types
+    size : of the released table, in bytes
+    """
+    from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
+    from openlineage.client.facet_v2 import (
+        column_lineage_dataset,
+        dataset_version_dataset,
+        documentation_job,
+        output_statistics_output_dataset,
+        processing_engine_run,
+        schema_dataset,
+    )
+
+    # The transport alone: the client around it would add what it finds in the environment and in configuration files.
+    from openlineage.client.transport.file import FileConfig, FileTransport
+
+    producer = f"pkg:pypi/anon-pipeline@{manifest['software']['anon_pipeline']}"
+    source = f"{spec.dataset}.source"
+
+    def schema(columns: dict[str, str]) -> schema_dataset.SchemaDatasetFacet:
+        fields = [
+            schema_dataset.SchemaDatasetFacetFields(
+                name, type_, _description(spec, name), ordinal_position=number, fields=None
+            )
+            for number, (name, type_) in enumerate(columns.items(), start=1)
+        ]
+        return schema_dataset.SchemaDatasetFacet(fields, producer=producer)
+
+    def taken_from(column: str, how: column_lineage_dataset.Transformation) -> column_lineage_dataset.InputField:
+        return column_lineage_dataset.InputField(NAMESPACE, source, column, [how])
+
+    # The guide looks at all that is released, and so all of it has a say in the grouping.
+    grouping = aggregate_of(spec).columns if spec.aggregates else list(manifest["lineage"])
+    grouped_by = column_lineage_dataset.Transformation(
+        "INDIRECT", "GROUP_BY", "decides, together with the others, who is shown alike", masking=True
+    )
+    lineage = column_lineage_dataset.ColumnLineageDatasetFacet(
+        fields={
+            name: column_lineage_dataset.Fields(
+                [
+                    taken_from(one, column_lineage_dataset.Transformation("DIRECT", **_how(spec, name)))
+                    for one in sources
+                ]
+            )
+            for name, sources in manifest["lineage"].items()
+        },
+        dataset=[
+            taken_from(one, grouped_by)
+            for one in sorted({*itertools.chain(*(manifest["lineage"][name] for name in grouping))})
+        ],
+        producer=producer,
+    )
+    job = Job(
+        NAMESPACE,
+        f"{spec.dataset}.release",
+        {"documentation": documentation_job.DocumentationJobFacet(spec.description or spec.dataset, producer=producer)},
+    )
+    engine = processing_engine_run.ProcessingEngineRunFacet(
+        manifest["software"]["anon_pipeline"], "anon_pipeline", producer=producer
+    )
+    run = Run(
+        str(uuid.uuid5(uuid.NAMESPACE_URL, f"urn:{NAMESPACE}:{spec.dataset}:{manifest['version']}")),
+        {"processing_engine": engine},
+    )
+    read = InputDataset(
+        NAMESPACE,
+        source,
+        facets={
+            "schema": schema({column["name"]: column["storage"] for column in manifest["source"]["columns"]}),
+            "version": dataset_version_dataset.DatasetVersionDatasetFacet(
+                manifest["source"]["content_hash"], producer=producer
+            ),
+        },
+    )
+    released = OutputDataset(
+        NAMESPACE,
+        spec.dataset,
+        facets={
+            "schema": schema({name: storage[name] for name in spec.released}),
+            "columnLineage": lineage,
+            "version": dataset_version_dataset.DatasetVersionDatasetFacet(manifest["version"], producer=producer),
+        },
+        outputFacets={
+            "outputStatistics": output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
+                rowCount=manifest["rows"]["released"], size=size, fileCount=1, producer=producer
+            )
+        },
+    )
+    transport = FileTransport(FileConfig(str(file), append=True))
+    for state, outputs in ((RunState.START, []), (RunState.COMPLETE, [released])):
+        transport.emit(
+            RunEvent(
+                eventType=state,
+                eventTime=manifest["created"],
+                run=run,
+                job=job,
+                inputs=[read],
+                outputs=outputs,
+                producer=producer,
+            )
+        )
+
+
+def _description(spec: ReleaseSpec, name: str) -> str | None:
+    """A column's role and why it has it."""
+    if name not in spec.columns:
+        return None
+    column = spec.columns[name]
+    return f"{column.role}: {column.why}" if column.why else str(column.role)
+
+
+def _how(spec: ReleaseSpec, name: str) -> dict[str, Any]:
+    """What happens to a column's own values on their way into the release."""
+    if spec.aggregates:
+        return {"subtype": "AGGREGATION", "description": "shown per group of people", "masking": True}
+    if spec.columns[name].role is Role.QUASI_IDENTIFIER:
+        return {"subtype": "AGGREGATION", "description": "shown as the person's class shows itself", "masking": True}
+    treated = {one for step in spec.steps for one in getattr(step, "used", ())}
+    if spec.columns[name].steps or spec.columns[name].made or name in treated:
+        return {"subtype": "TRANSFORMATION", "description": "masked", "masking": True}
+    return {"subtype": "IDENTITY", "description": "kept as it is", "masking": False}

@@ -1,0 +1,49 @@
+"""The last steps of a publication or a withdrawal: written down before the first, so that a killed one is completed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from anon_pipeline.home import Home, write_file
+from anon_pipeline.release import ledger
+
+
+def note(home: Home, action: str, dataset: str, version: str, manifest: str, why: str | None = None) -> None:
+    """Write down what the ledger is about to say; `finish` does the rest, now or after a kill.
+
+    The caller holds the lock "ledger", as for `finish`.
+    """
+    said = {"action": action, "dataset": dataset, "version": version, "manifest": manifest, "why": why}
+    write_file(_note(home), json.dumps(said))
+
+
+def finish(home: Home) -> None:
+    """Complete what was noted: enter the line, and of a withdrawn release remove all but its manifest.
+
+    A publication that was killed before its folder appeared never happened.
+    """
+    ledger.finish_killed(home)
+    if not _note(home).exists():
+        return
+    said = json.loads(_note(home).read_text())
+    folder = home.releases / said["dataset"] / said["version"]
+    entered = any((entry.action, entry.manifest) == (said["action"], said["manifest"]) for entry in ledger.read(home))
+    if not entered and folder.exists():
+        ledger.append(home, **said)
+    if said["action"] == ledger.WITHDRAW:
+        _remove_all_but_the_manifest(folder)
+    _note(home).unlink()
+
+
+def _note(home: Home) -> Path:
+    return home.private / "unfinished.json"
+
+
+def _remove_all_but_the_manifest(folder: Path) -> None:
+    for path in folder.glob("*"):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name != ledger.MANIFEST:
+            path.unlink()

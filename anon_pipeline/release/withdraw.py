@@ -1,0 +1,56 @@
+"""Withdrawing a release: its files go, its manifest and a line that says why stay."""
+
+from __future__ import annotations
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home
+from anon_pipeline.release import ledger, unfinished
+from anon_pipeline.release.ledger import Entry
+
+#: Characters of a reason, which everyone can read in the ledger.
+LONGEST = 500
+
+
+def withdraw(home: Home, version: str, why: str, dataset: str | None = None) -> Entry:
+    """Enter the withdrawal into the ledger, then remove the published files; killed in between, it is completed later.
+
+    Parameters
+    ----------
+    why : one line, public like the ledger
+    dataset : needed where several datasets have a release of this version
+
+    Raises
+    ------
+    InputError
+        Where there is no such release, it was withdrawn before, or the reason is no line of text.
+    Refused
+        Where the ledger was altered.
+    """
+    why = why.strip()
+    if not why or len(why) > LONGEST or not why.isprintable():
+        raise InputError(f"--why: is one line of 1 to {LONGEST} characters, which everyone can read in the ledger")
+    with home.lock("ledger"):
+        unfinished.finish(home)
+        ledger.require_unaltered(home)
+        published = _find(ledger.read(home), version, dataset)
+        before = ledger.withdrawal(home, published.dataset, version)
+        if before is not None:
+            raise InputError(f"{published.dataset}/{version}: was withdrawn already, on {before.time}: {before.why}")
+        unfinished.note(home, ledger.WITHDRAW, published.dataset, version, published.manifest, why)
+        unfinished.finish(home)
+        return ledger.read(home)[-1]
+
+
+def _find(entries: list[Entry], version: str, dataset: str | None) -> Entry:
+    """The line that published a version."""
+    found = [
+        entry
+        for entry in entries
+        if entry.action == ledger.PUBLISH and entry.version == version and dataset in (None, entry.dataset)
+    ]
+    if not found:
+        raise InputError(f"{version}: there is no such release; see `anon-pipeline releases list`")
+    if len(found) > 1:
+        names = ", ".join(entry.dataset for entry in found)
+        raise InputError(f"{version}: {names} have such a release; say which with --dataset")
+    return found[0]

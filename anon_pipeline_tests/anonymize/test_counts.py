@@ -1,0 +1,147 @@
+"""Splits found from counts are the splits that the cells ask for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anon_pipeline.anonymize import classes, counts, tree
+from anon_pipeline.anonymize.encoding import count_cells, learn_domain
+from anon_pipeline.tables import Cells
+from anon_pipeline_tests.people import random_frame
+
+KINDS = {"age": "whole", "city": "text", "smoker": "boolean", "born": "date", "town": "category"}
+SPREADS = st.sampled_from([0.0, 1.0])
+
+
+def cells_of(seed: int, rows: int, distinct: int = 6, kinds: dict[str, str] = KINDS) -> Cells:
+    generator = np.random.default_rng(seed)
+    frame = random_frame(generator, rows, kinds, distinct=distinct, missing=0.05)
+    learned = [learn_domain(name, frame[name]) for name in frame]
+    codes = np.stack([code for _, code in learned], axis=1)
+    return count_cells(tuple(domain for domain, _ in learned), codes, generator.random((rows, 2)))[0]
+
+
+def parts(cells: Cells, spread: float) -> tuple[tuple[tree.SplitFeature, ...], tree.Criterion, counts.Counter]:
+    features, outputs = tree.split_features(cells, "both"), tree.Criterion(cells, spread, 0)
+    return features, outputs, counts.Counter(features, cells, outputs)
+
+
+def error(outputs: np.ndarray, people: np.ndarray) -> float:
+    """Squared error about the mean."""
+    return float((people[:, None] * (outputs - np.average(outputs, axis=0, weights=people)) ** 2).sum())
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10**6), st.integers(20, 120), st.integers(2, 12), SPREADS)
+def test_no_split_of_the_cells_is_better(seed: int, rows: int, k: int, spread: float) -> None:
+    cells = cells_of(seed, rows)
+    features, criterion, counter = parts(cells, spread)
+    group = np.flatnonzero(np.random.default_rng(seed).random(len(cells.counts)) < 0.8)
+    outputs, people = criterion.of(group), cells.counts[group].astype(float)
+    ranks = tree.feature_matrix(features, cells.codes[group])
+
+    def lowered(axis: int, threshold: float) -> float | None:
+        """By how much a split lowers the error; None if a side has fewer than k people."""
+        left = ranks[:, axis] <= threshold
+        if min(people[left].sum(), people[~left].sum()) < k:
+            return None
+        halves = [error(outputs[side], people[side]) for side in (left, ~left)]
+        return error(outputs, people) - sum(halves)
+
+    every = [lowered(axis, rank) for axis in range(len(features)) for rank in np.unique(ranks[:, axis])]
+    best = max((one for one in every if one is not None), default=0.0)
+    found = counter.best_split(counter.count(group), k) if len(group) else None
+    if found is None:
+        assert best <= 1e-9 * max(people.sum(), 1)
+    else:
+        reached = lowered(*found)
+        assert reached is not None and reached == pytest.approx(best, rel=1e-9)
+        axis, threshold = found
+        low, high = ranks[ranks[:, axis] <= threshold, axis].max(), ranks[ranks[:, axis] > threshold, axis].min()
+        assert threshold == (low + high) / 2
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10**6), SPREADS)
+def test_what_a_part_leaves_is_the_count_of_the_rest(seed: int, spread: float) -> None:
+    cells = cells_of(seed, 80)
+    _, _, counter = parts(cells, spread)
+    chosen = np.random.default_rng(seed).random(len(cells.counts)) < 0.3
+    everyone = counter.count(np.arange(len(chosen)))
+    left = everyone.without(counter.count(np.flatnonzero(chosen)))
+    rest = counter.count(np.flatnonzero(~chosen))
+    assert (left.codes == rest.codes).all()
+    np.testing.assert_allclose(left.sums, rest.sums, atol=1e-9)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_tree_by_counts_is_the_tree_of_scikit_learn(
+    seed: int, spread: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = cells_of(seed, 4_000, 8, {**KINDS, "weight": "tenths"})
+    monkeypatch.setattr(tree, "WHOLE", 10**9)
+    plain = tree.fit_tree(cells, 15, spread, "both", seed)
+    monkeypatch.setattr(tree, "WHOLE", 0)
+    monkeypatch.setattr(tree, "BLOCK", 150)
+    ours = tree.fit_tree(cells, 15, spread, "both", seed)
+    assert plain.leaves > 50
+    assert (pd.factorize(plain.apply(cells.codes))[0] == pd.factorize(ours.apply(cells.codes))[0]).all()
+
+
+def test_leaves_are_numbered_from_left_to_right_else_numbers_depend_on_the_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tree, "WHOLE", 0)
+    monkeypatch.setattr(tree, "BLOCK", 100)
+    fitted = tree.fit_tree(cells_of(0, 2_000, 8), 15, 1.0, "both", 0)
+    met, todo = [], [0]
+    while todo:
+        node = todo.pop()
+        if fitted.feature[node] < 0:
+            met.append(fitted.leaf[node])
+        else:
+            todo += [fitted.right[node], fitted.left[node]]
+    assert met == list(range(fitted.leaves))
+
+
+def test_many_values_are_split_at_quantiles_at_little_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = cells_of(3, 4_000, 8, {**KINDS, "income": "near_unique"})
+    monkeypatch.setattr(tree, "BLOCK", 500)
+    monkeypatch.setattr(tree, "WHOLE", 0)
+    lost = {}
+    for bins in (10**6, 50):
+        monkeypatch.setattr(counts, "BINS", bins)
+        fitted = tree.fit_tree(cells, 15, 1.0, "both", 0)
+        leaf = fitted.apply(cells.codes)
+        assert classes.sizes(cells, leaf, fitted.leaves).min() >= 15
+        lost[bins] = np.mean(list(classes.information_loss(cells, leaf, fitted.leaves).values()))
+    assert lost[50] == pytest.approx(lost[10**6], rel=0.02)
+    assert lost[50] != lost[10**6]
+
+
+def test_missing_values_have_a_bin_of_their_own_else_unknown_people_are_the_poorest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(counts, "BINS", 10)
+    monkeypatch.setattr(tree, "BLOCK", 20)
+    monkeypatch.setattr(tree, "WHOLE", 0)
+    income = np.r_[np.full(100, np.nan), np.arange(100.0)]
+    domain, codes = learn_domain("income", pd.Series(income))
+    cells, cell = count_cells((domain,), codes[:, None], np.isnan(income).astype(float)[:, None])
+    leaf = tree.fit_tree(cells, 5, 0.0, "both", 0).apply(cells.codes)[cell]
+    assert not set(leaf[:100]) & set(leaf[100:])
+
+
+def test_one_column_of_many_values_is_split_below_its_bins_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counts, "BINS", 4)
+    monkeypatch.setattr(tree, "BLOCK", 20)
+    monkeypatch.setattr(tree, "WHOLE", 0)
+    domain, codes = learn_domain("income", pd.Series(np.arange(400.0)))
+    cells, _ = count_cells((domain,), codes[:, None], np.zeros((400, 1)))
+    fitted = tree.fit_tree(cells, 10, 1.0, "both", 0)
+    assert fitted.leaves > 20

@@ -1,0 +1,78 @@
+"""`anon-pipeline releases`: signing, verifying with the public key alone, and withdrawing, as a user types them."""
+
+import functools
+import json
+import os
+import shutil
+from pathlib import Path
+
+from anon_pipeline.release import signing
+from anon_pipeline_tests.end_to_end.harness import Ended, Place, command
+
+
+def _with_key(file: Path) -> None:
+    os.environ[signing.FILE_VARIABLE] = str(file)
+
+
+def signed(place: Place) -> Path:
+    """The public key of a home whose ledger was signed on the command line."""
+    folder = place.home.root.parent
+    made = command("releases", "key", "--new", folder / "key.pem", home=place.home.root)
+    assert made.exit_code == 0, made.said
+    (folder / "public.pem").write_text(made.stdout)
+    ended = releases(place, "sign")
+    assert (ended.exit_code, ended.stdout) == (0, "1 ledger lines are signed\n"), ended.said
+    return folder / "public.pem"
+
+
+def releases(place: Place, *words: object, key: bool = True) -> Ended:
+    file = place.home.root.parent / "key.pem"
+    return command(
+        "releases", *words, home=place.home.root, sabotage=functools.partial(_with_key, file) if key else None
+    )
+
+
+def test_a_signed_ledger_is_verified_with_the_public_key_alone(published: Place) -> None:
+    public_key = signed(published)
+    assert releases(published, "key").stdout == public_key.read_text()
+    shutil.rmtree(published.home.private)
+    verified = releases(published, "verify", "--public-key", public_key, key=False)
+    assert (verified.exit_code, verified.stderr) == (0, ""), verified.said
+    assert "was not checked" in releases(published, "verify", key=False).stderr
+    published.home.ledger.write_text(published.home.ledger.read_text().replace(" ", "  ", 1))
+    assert releases(published, "verify", key=False).exit_code == 0  # the chain alone cannot know
+    broken = releases(published, "verify", "--public-key", public_key, key=False)
+    assert (broken.exit_code, broken.sentence) == (3, "the ledger is not what was signed with this key")
+
+
+def test_withdrawing_from_a_signed_home(published: Place) -> None:
+    public_key, release = signed(published), published.release
+    told = ("withdraw", release.name, "--why", "a column [too] much")
+    refused = releases(published, *told, key=False)
+    assert refused.exit_code == 2
+    assert f"is signed; set {signing.KEY_VARIABLE}" in refused.sentence
+    assert (release / "data.parquet").exists()
+
+    ended = releases(published, *told)
+    assert ended.exit_code == 0, ended.said
+    assert "whoever has copied it has it still" in ended.stdout
+    assert [file.name for file in release.iterdir()] == ["manifest.json"]
+    assert releases(published, "verify", "--public-key", public_key).exit_code == 0
+
+    *_, line = json.loads(releases(published, "list", "--json").stdout)["releases"]
+    assert (line["action"], line["why"]) == ("withdraw", "a column [too] much")
+    assert "[too]" in releases(published, "list").stdout
+    shown = releases(published, "show", release.name)
+    assert ": a column [too] much" in shown.stdout
+    assert json.loads(releases(published, "show", release.name, "--json").stdout)["withdrawn"]["why"] == line["why"]
+
+    again = releases(published, *told)
+    assert again.exit_code == 2
+    assert "was withdrawn already" in again.sentence
+
+
+def test_commands_without_a_key_say_how_to_make_one(published: Place) -> None:
+    for word in ("key", "sign"):
+        ended = releases(published, word, key=False)
+        assert ended.exit_code == 2
+        assert "make one with `anon-pipeline releases key --new FILE`" in ended.sentence

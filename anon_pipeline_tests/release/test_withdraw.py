@@ -1,0 +1,165 @@
+"""Withdrawing: the files go, manifest and reason stay, and a kill in between is completed by the next command."""
+
+import json
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from anon_pipeline import home as home_module
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.home import Home
+from anon_pipeline.release import ledger, publish, unfinished
+from anon_pipeline.release.publish import MANIFEST
+from anon_pipeline.release.withdraw import withdraw
+from anon_pipeline_tests.release import test_publish
+from anon_pipeline_tests.release.test_ledger import publish as plain_release
+
+WHY = "a column told more than it should"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home with two releases of one dataset and one of another."""
+    home = Home(tmp_path / "home").prepare()
+    for dataset, version in (("people", "aaaa"), ("people", "bbbb"), ("others", "aaaa")):
+        plain_release(home, dataset, version)
+    return home
+
+
+def files(home: Home, dataset: str, version: str) -> set[str]:
+    return {path.name for path in (home.releases / dataset / version).iterdir()}
+
+
+def test_the_files_go_and_the_manifest_and_the_reason_stay(home: Home) -> None:
+    entry = withdraw(home, "bbbb", f"  {WHY} ")
+    assert (entry.action, entry.dataset, entry.version, entry.why) == ("withdraw", "people", "bbbb", WHY)
+    assert files(home, "people", "bbbb") == {MANIFEST}
+    assert files(home, "people", "aaaa") == {MANIFEST, "data.parquet"}
+    assert ledger.verify(home) == []
+    assert ledger.read(home)[-1] == entry == ledger.withdrawal(home, "people", "bbbb")
+    assert [one.version for one in ledger.standing(home, "people")] == ["aaaa"]
+    assert ledger.last_version(home, "people") == "aaaa"
+
+
+def test_lines_of_releases_have_no_reason(home: Home) -> None:
+    """A ledger that was written before there were withdrawals reads and hashes as it did."""
+    assert all("why" not in json.loads(line) for line in home.ledger.read_text().splitlines())
+
+
+def test_a_version_of_two_datasets_needs_the_dataset(home: Home) -> None:
+    with pytest.raises(InputError, match="people, others have such a release; say which with --dataset"):
+        withdraw(home, "aaaa", WHY)
+    withdraw(home, "aaaa", WHY, "others")
+    assert files(home, "people", "aaaa") == {MANIFEST, "data.parquet"}
+    assert ledger.verify(home) == []
+
+
+@pytest.mark.parametrize("why", ["", "  ", "two\nlines", "x" * 501, "bell \a"])
+def test_a_reason_is_a_line(home: Home, why: str) -> None:
+    with pytest.raises(InputError, match="--why: is one line"):
+        withdraw(home, "bbbb", why)
+    assert len(ledger.read(home)) == 3
+
+
+def test_what_is_not_there_or_gone_already_cannot_be_withdrawn(home: Home) -> None:
+    with pytest.raises(InputError, match="cccc: there is no such release"):
+        withdraw(home, "cccc", WHY)
+    with pytest.raises(InputError, match="bbbb: there is no such release"):
+        withdraw(home, "bbbb", WHY, "others")
+    withdraw(home, "bbbb", WHY)
+    with pytest.raises(InputError, match=f"was withdrawn already, on .*: {WHY}"):
+        withdraw(home, "bbbb", "once more")
+
+
+@pytest.mark.parametrize("name", ["data.parquet", "names.csv"])
+def test_a_file_that_comes_back_is_found(home: Home, name: str) -> None:
+    withdraw(home, "bbbb", WHY)
+    (home.releases / "people" / "bbbb" / name).write_text("data of bbbb")
+    assert ledger.verify(home) == [f"people/bbbb: {name} is there, although the release was withdrawn"]
+
+
+def test_the_manifest_of_a_withdrawn_release_is_still_watched(home: Home) -> None:
+    withdraw(home, "bbbb", WHY)
+    manifest = home.releases / "people" / "bbbb" / MANIFEST
+    manifest.write_text(manifest.read_text() + " ")
+    assert ledger.verify(home) == [f"people/bbbb: {MANIFEST} was altered"]
+    manifest.unlink()
+    assert ledger.verify(home) == [f"people/bbbb: {MANIFEST} is gone"]
+
+
+def test_an_altered_ledger_is_not_continued_by_a_withdrawal(home: Home) -> None:
+    home.ledger.write_text("".join(home.ledger.read_text().splitlines(keepends=True)[:2]))
+    with pytest.raises(Refused, match="not the one that was written last"):
+        withdraw(home, "bbbb", WHY)
+    assert files(home, "people", "bbbb") == {MANIFEST, "data.parquet"}
+
+
+KILLS = ["note", "ledger", "head", "files", "tidied"]
+
+
+def _killed_withdrawal(root: Path, moment: str) -> None:
+    """A process that dies, as the kernel kills, before this moment of a withdrawal."""
+
+    def die(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    rename, unlink, remove = os.replace, Path.unlink, unfinished._remove_all_but_the_manifest
+    names = {"note": "unfinished.json", "ledger": "ledger.jsonl", "head": "ledger.head"}
+
+    def replace(source: str, final: Path) -> None:
+        if Path(final).name == names.get(moment):
+            die()
+        rename(source, final)
+
+    def unlinked(path: Path, missing_ok: bool = False) -> None:
+        if moment == "tidied" and path.name == "unfinished.json":
+            die()
+        unlink(path, missing_ok)
+
+    home_module.os.replace = replace  # type: ignore[assignment]
+    Path.unlink = unlinked  # type: ignore[method-assign]
+    unfinished._remove_all_but_the_manifest = die if moment == "files" else remove
+    withdraw(Home(root), "bbbb", WHY)
+
+
+@pytest.mark.parametrize("moment", KILLS)
+def test_a_killed_withdrawal_is_undone_or_completed(home: Home, moment: str) -> None:
+    killed = multiprocessing.get_context("fork").Process(target=_killed_withdrawal, args=(home.root, moment))
+    killed.start()
+    killed.join(30)
+    assert killed.exitcode == -signal.SIGKILL
+
+    plain_release(home, "people", "cccc") if moment == "note" else withdraw(home, "aaaa", WHY, "others")
+
+    told = [(entry.action, entry.version) for entry in ledger.read(home)[3:]]
+    if moment == "note":
+        assert told == [("publish", "cccc")]
+        assert files(home, "people", "bbbb") == {MANIFEST, "data.parquet"}
+    else:
+        assert told == [("withdraw", "bbbb"), ("withdraw", "aaaa")]
+        assert files(home, "people", "bbbb") == {MANIFEST}
+    assert ledger.verify(home) == []
+    assert not (home.private / "unfinished.json").exists()
+
+
+def test_a_withdrawn_release_is_not_published_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It neither stands for "released already" nor comes back under the same name."""
+    monkeypatch.setattr(publish.report, "render", lambda content: "")
+    home, engine = Home(tmp_path / "home").prepare(), DuckDBEngine(tmp_path / "spill")
+    candidate = test_publish.candidate_of(tmp_path / "candidate", test_publish.TABLE)
+    first = publish.publish(home, test_publish.SPEC, engine, candidate, test_publish.FACTS)
+    withdraw(home, first.version, WHY)
+    with pytest.raises(
+        Refused, match=rf"{first.version}, which was withdrawn on .*{WHY}.*; change the source or the spec"
+    ):
+        publish.publish(home, test_publish.SPEC, engine, candidate, test_publish.FACTS)
+    assert {path.name for path in first.folder.iterdir()} == {MANIFEST}
+    assert ledger.verify(home) == []
+    more = test_publish.candidate_of(tmp_path / "more", test_publish.pd.concat([test_publish.TABLE] * 2))
+    second = publish.publish(home, test_publish.SPEC, engine, more, test_publish.FACTS)
+    assert second.manifest["previous"] is None
+    assert ledger.verify(home) == []
