@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help release test lint types fast ui spark bench bench-large bench-masking bench-attacks lock clean
+.PHONY: help release test lint types fast ui spark bench bench-large bench-masking bench-attacks bench-over-time lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -43,6 +43,9 @@ bench-masking: .venv/runtime ## Masking 1 and 10 million people row by row, agai
 
 bench-attacks: .venv/runtime ## What attacks find in several releases of Adult
 	$(BIN)/python -m benchmarks.attacks
+
+bench-over-time: .venv/runtime ## Twenty-four monthly releases of a changing population, four ways
+	$(BIN)/python -m benchmarks.over_time
 
 spark: .venv/spark ## Install with the Spark engine (needs a Java 17 runtime)
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Hashable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import yaml
 from pydantic import (
@@ -121,12 +121,36 @@ class KeyPlace(Strict):
     file: str | None = None
 
 
+class HierarchyFile(Strict):
+    """A hierarchy in a CSV file as ARX writes it: `value;level 1;level 2;...` on each line, named relative to the spec."""
+
+    file: str = Field(min_length=1)
+    delimiter: str = Field(default=";", min_length=1, max_length=1)
+    strict: bool = False  # the tree may split the column only between nodes that lie directly below one node
+
+
+class PrefixHierarchy(Strict):
+    """A hierarchy of codes that say less the shorter they are, as ZIP codes do: 12345, 123**, 12***."""
+
+    prefix: tuple[Annotated[int, Field(ge=1)], ...] = Field(min_length=1)  # lengths, the longest first
+    strict: bool = False
+
+    @field_validator("prefix")
+    @classmethod
+    def _become_shorter(cls, lengths: tuple[int, ...]) -> tuple[int, ...]:
+        if any(longer <= shorter for longer, shorter in itertools.pairwise(lengths)):
+            raise ValueError("each length is smaller than the one before, as in [5, 3, 2]")
+        return lengths
+
+
 class Column(Strict):
     """One column of the source, or one that a masking step makes."""
 
     role: Role
     type: ColumnType | None = None  # taken from the source where absent
     grid: float | None = Field(default=None, gt=0, le=1e15)  # the step of shown numbers; from the data where absent
+    levels: tuple[str, ...] | None = Field(default=None, min_length=2)  # categories that have an order, lowest first
+    hierarchy: Literal["calendar"] | HierarchyFile | PrefixHierarchy | None = None  # whose words classes show
     why: str | None = None  # the reason for the role, for the report
     unit: str | None = Field(default=None, min_length=1)  # what its numbers count, for the report: years
     steps: tuple[MaskingStep, ...] = ()  # masking, in order, before people are grouped
@@ -140,6 +164,45 @@ class Column(Strict):
     @field_serializer("steps")
     def _write_steps(self, steps: tuple[MaskingStep, ...]) -> list[dict[str, Any]]:
         return [step.model_dump(mode="json", by_alias=True, exclude_none=True) for step in steps]
+
+    @field_validator("levels", mode="before")
+    @classmethod
+    def _read_levels(cls, value: Any) -> Any:
+        """Levels are texts, also where YAML reads numbers: [1, 2, 3]."""
+        if not isinstance(value, list | tuple):
+            return value
+        levels = [str(one) if isinstance(one, int | float) and not isinstance(one, bool) else one for one in value]
+        if len(set(map(str, levels))) < len(levels):
+            raise ValueError("a level stands twice; name each once, the lowest first")
+        return levels
+
+    @field_validator("hierarchy", mode="plain")
+    @classmethod
+    def _read_hierarchy(cls, value: Any) -> Any:
+        if value is None or value == "calendar" or isinstance(value, HierarchyFile | PrefixHierarchy):
+            return value
+        if not isinstance(value, Mapping) or ("file" in value) == ("prefix" in value):
+            raise ValueError("is calendar, {file: education.csv} or {prefix: [5, 3, 2]}")
+        try:
+            return (HierarchyFile if "file" in value else PrefixHierarchy).model_validate(value)
+        except ValidationError as error:
+            raise ValueError("; ".join(_sentences(error))) from None
+
+    @model_validator(mode="after")
+    def _is_described_once(self) -> Column:
+        if self.levels is None and self.hierarchy is None:
+            return self
+        stated = "hierarchy" if self.levels is None else "levels"
+        if self.levels is not None and self.hierarchy is not None:
+            raise ValueError("has levels and a hierarchy; state one of them")
+        if self.role is not Role.QUASI_IDENTIFIER:
+            raise ValueError(f"{stated}: is of quasi-identifiers, and the role is {self.role}; take it out")
+        needed = {"levels": ColumnType.CATEGORICAL}.get(stated)
+        needed = ColumnType.CATEGORICAL if isinstance(self.hierarchy, PrefixHierarchy) else needed
+        needed = ColumnType.DATE if self.hierarchy == "calendar" else needed
+        if needed is not None and self.type not in (None, needed):
+            raise ValueError(f"{stated}: needs type: {needed}, and the type is {self.type}")
+        return self
 
 
 class Source(Strict):
@@ -177,6 +240,7 @@ class Guide(Strict):
     spread: float = Field(default=1.0, ge=0, le=1e6)  # weight of the quasi-identifiers' own spread beside the guidance
     sample: int = Field(default=500_000, ge=100)  # M is trained on at most so many people, chosen by content hash
     orders: Literal["guidance", "both"] = "both"  # split features per category: by guidance, or by frequency too
+    targets: tuple[str, ...] = ()  # where one release serves several analyses: the spec's target, then the others
 
 
 class Recode(Strict):
@@ -190,6 +254,7 @@ class Recode(Strict):
 class Utility(Strict):
     """How accuracy before and after is measured."""
 
+    models: tuple[BuiltInModel, ...] = ("linear",)  # beside the guide's own
     folds: int = Field(default=5, ge=2, le=50)
     sample: int = Field(default=100_000, ge=100)  # measured on at most so many people, chosen by content hash
 
@@ -393,6 +458,7 @@ class ReleaseSpec(Strict):
             )
         if role not in (Role.SENSITIVE, Role.INSENSITIVE):
             raise ValueError(f"target: {self.target!r} has the role {role}; a target must be sensitive or insensitive")
+        self._can_be_guided()
         if not self.quasi_identifiers:
             raise ValueError("columns: no column has the role quasi_identifier, so there is nothing to group by")
         if sum(demand.name == "k_anonymity" for demand in self.privacy) != 1:
@@ -438,6 +504,19 @@ class ReleaseSpec(Strict):
                     raise ValueError(f"frontier: {error}") from None
         return self
 
+    def _can_be_guided(self) -> None:
+        targets = self.guide.targets
+        if targets and targets[0] != self.target:
+            raise ValueError(f"guide.targets: start with the target of the spec, {self.target!r}, and go on with others")
+        if len(set(targets)) < len(targets):
+            raise ValueError("guide.targets: a column stands twice; name each once")
+        for name in targets[1:]:
+            if name not in self.with_role(Role.SENSITIVE, Role.INSENSITIVE) or self.columns[name].made:
+                raise ValueError(
+                    f"guide.targets: {name!r} is no sensitive or insensitive column of the source; a target is one, "
+                    "since nothing may be guided by what the grouping hides"
+                )
+
     def _can_be_followed(self) -> None:
         if self.person is None:
             raise ValueError("across_releases: nobody can be followed; name their identifier: person: <column>")
@@ -447,6 +526,8 @@ class ReleaseSpec(Strict):
             raise ValueError("across_releases: does not go with a demand on a population")
         if self.audit.control == "held_out":
             raise ValueError("across_releases: does not go with audit.control: held_out; leave it at twin")
+        if any(getattr(column.hierarchy, "strict", False) for column in self.columns.values()):
+            raise ValueError("across_releases: does not go with a strict hierarchy, since cohorts stay together")
 
     def _can_be_aggregated(self) -> None:
         """What is asked of rows of people cannot be held against a table of groups, and is refused."""
@@ -627,11 +708,27 @@ class ReleaseSpec(Strict):
         )
         for column in content["columns"].values():
             column.pop("unit")  # only the report speaks of it
+            for name in ("levels", "hierarchy"):
+                if column[name] is None:
+                    del column[name]
+        for name, one in self.columns.items():
+            if isinstance(one.hierarchy, HierarchyFile):
+                content["columns"][name]["hierarchy"]["sha256"] = self._hash_of(f"columns.{name}.hierarchy", one.hierarchy)
+        if not self.guide.targets:
+            del content["guide"]["targets"]
         for name in ("person", "across_releases"):
             if content[name] is None:
                 del content[name]
         content["privacy"] = [{"model": demand.name, **demand.model_dump(mode="json")} for demand in self.privacy]
         return content
+
+    def _hash_of(self, field: str, hierarchy: HierarchyFile) -> str:
+        """SHA-256 of a hierarchy's file: what it says is part of the policy."""
+        path = self._folder / hierarchy.file
+        try:
+            return hashlib.sha256(path.read_bytes()).hexdigest()
+        except OSError as error:
+            raise InputError(f"{field}: {path}: cannot be read ({error.strerror})") from None
 
     @property
     def policy_hash(self) -> str:

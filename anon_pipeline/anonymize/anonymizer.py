@@ -15,6 +15,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 from anon_pipeline.anonymize import classes, encoding, enforce, recode, storage, tree
+from anon_pipeline.anonymize.description import described
+from anon_pipeline.anonymize.hierarchy import Hierarchy
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import write_file
 from anon_pipeline.privacy.base import PrivacyModel
@@ -23,6 +25,9 @@ from anon_pipeline.privacy.judge import judge
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.tables import Cells, Domain, IntArray, scale_of
+
+#: A category of more values is free text or a code, and is grouped by a hierarchy or not at all.
+MOST_TEXTS = 100_000
 
 
 class AnonymizerTree(TransformerMixin, BaseEstimator):
@@ -35,6 +40,9 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         algorithm of Goldsteen et al. (arXiv 2007.13086)
     orders : split features per category: "guidance", or "both" (by guidance and by frequency)
     grids : published numbers are multiples of this step, per column; from the data where absent
+    levels : the order of a column's categories, lowest first, per column that has one
+    hierarchies : per column that has one, the hierarchy whose words classes show (`Listed`, `Prefixes` or `Calendar`
+        of anonymize/hierarchy.py), and that the tree keeps to where it is strict
     demands : privacy models beyond k-anonymity that every class must meet, such as LDiversity(column="income", l=2)
     suppression : share of the people who may be left out where that costs less than merging classes
     form : "value" (a representative of the column's own type) or "range" (texts such as "[25, 37]")
@@ -74,6 +82,8 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         spread: float = 1.0,
         orders: Literal["guidance", "both"] = "both",
         grids: Mapping[str, float] | None = None,
+        levels: Mapping[str, Sequence[str]] | None = None,
+        hierarchies: Mapping[str, Hierarchy] | None = None,
         demands: Sequence[PrivacyModel] = (),
         suppression: float = 0.0,
         form: Literal["value", "range"] = "value",
@@ -83,6 +93,8 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         self.spread = spread
         self.orders = orders
         self.grids = grids
+        self.levels = levels
+        self.hierarchies = hierarchies
         self.demands = demands
         self.suppression = suppression
         self.form = form
@@ -146,14 +158,22 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
 
     def _fit_cells(self, cells: Cells, people: ClassStatistics | None, census: pd.DataFrame | None) -> IntArray:
         """Learn the classes; the class of each cell, shape (C,)."""
+        cells = replace(cells, domains=described(cells.domains, self.levels or {}, self.hierarchies or {}))
         if cells.n < self.k:
             raise InputError(f"the table has {cells.n} rows, fewer than k = {self.k}")
         for domain in cells.domains:
-            if not domain.ordered and len(domain.values) > max(30, 0.5 * cells.n):
+            if domain.ordered or domain.nodes is not None:
+                continue
+            told = f"the column {domain.name} has {len(domain.values)} different texts in {cells.n} rows"
+            if len(domain.values) > max(30, 0.5 * cells.n):
                 raise InputError(
-                    f"the column {domain.name} has {len(domain.values)} different texts in {cells.n} rows: nearly "
-                    "everyone has a value of their own, so no class could show one; make it numeric, shorten it to a "
-                    "prefix, or exclude it"
+                    f"{told}: nearly everyone has a value of their own, so no class could show one; make it numeric, "
+                    "shorten it to a prefix, or exclude it"
+                )
+            if len(domain.values) > MOST_TEXTS:
+                raise InputError(
+                    f"{told}, more than the {MOST_TEXTS} that can be grouped as they are; say what they have in common, "
+                    f"as columns.{domain.name}.hierarchy: {{prefix: [3, 2]}} or {{file: ...}}, or exclude it"
                 )
         fitted = tree.fit_tree(cells, self.k, self.spread, self.orders, self.random_state)
         partition = classes.Partition(fitted, np.arange(fitted.leaves))
@@ -288,10 +308,12 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
     def save(self, path: str | Path) -> None:
         """Write the fitted tree as JSON, without `demands`, which its classes meet already.
 
-        It holds the values of the table's columns: keep it in the private zone.
+        Hierarchies are left out too: what they say of its columns' values is part of the tree. It holds these values:
+        keep it in the private zone.
         """
         self._check_fitted()
-        parameters = {name: value for name, value in self.get_params().items() if name != "demands"}
+        left_out = ("demands", "hierarchies")
+        parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in left_out}
         write_file(Path(path), storage.fitted_to_json(parameters, self.__dict__))
 
     @classmethod

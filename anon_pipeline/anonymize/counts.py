@@ -63,7 +63,8 @@ class Counter:
         self._codes = []
         for column, domain in enumerate(cells.domains):
             code = cells.codes[:, column].astype(np.int64)
-            if domain.ordered and len(domain) > BINS:
+            strict = domain.nodes is not None and domain.nodes.strict
+            if domain.ordered and len(domain) > BINS and not strict:
                 bin_of_code, self._last_code[column] = _bins(domain.counts)
                 code = bin_of_code[code]
             self._codes.append(code)
@@ -88,7 +89,8 @@ class Counter:
         """The table of the cells at some positions."""
         people = self._people[group]
         weights = [people, *self._sums[group].T]
-        present, place = zip(*(_present(column[group], m) for column, m in zip(self._codes, self._sizes, strict=True)))
+        placed = [_present(column[group], size) for column, size in zip(self._codes, self._sizes, strict=True)]
+        present, place = [codes for codes, _ in placed], [places for _, places in placed]
         ends = np.cumsum([len(codes) for codes in present])
         rows = [slice(end - len(codes), end) for codes, end in zip(present, ends, strict=True)]
         sums = np.zeros((ends[-1], len(self._squared_scale)))
@@ -113,14 +115,13 @@ class Counter:
         """Axis and threshold of the split that lowers the squared error most and leaves k people on both sides.
 
         A threshold lies halfway between two ranks that occur, as in scikit-learn, or between two bins. Of equal splits
-        the first is taken.
-        None where no split lowers the error.
+        the first is taken. None where no split lowers the error.
         """
         axis, rank, row = self._places_to_split(table)
         total = table.sums[: np.searchsorted(table.codes, self._first_code[1])].sum(axis=0)
         left = np.cumsum(table.sums[row], axis=0) - axis[:, None] * total  # each axis before has added up to the total
         people, of_left = total[0], left[:, 0]
-        between = np.r_[axis[1:] == axis[:-1], False]
+        between = np.r_[(axis[1:] == axis[:-1]) & (rank[1:] != rank[:-1]), False]
         places = np.flatnonzero(between & (of_left >= k) & (people - of_left >= k))
         if not len(places):
             return None
@@ -138,13 +139,16 @@ class Counter:
         return split, (int(rank[at]) + int(rank[at + 1])) / 2
 
     def _places_to_split(self, table: Table) -> tuple[IntArray, IntArray, IntArray]:
-        """Axis, rank, and row of the table, axis by axis in the order of the ranks."""
+        """Axis, rank, and row of the table, axis by axis in the order of the ranks.
+
+        Along an axis that may not split this group all of it has one rank.
+        """
         axes, ranks, rows = [], [], []
         bounds = np.searchsorted(table.codes, self._first_code)
         for number, axis in enumerate(self._features):
             start, end = bounds[axis.column], bounds[axis.column + 1]
             code = table.codes[start:end] - self._first_code[axis.column]
-            rank = code if axis.column in self._last_code else axis.rank[code]
+            rank = code if axis.column in self._last_code else axis.rank[code] * axis.splits(code)
             order = np.argsort(rank, kind="stable")
             axes.append(np.full(end - start, number))
             ranks.append(rank[order])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -89,7 +91,8 @@ def learn_domain(name: str, column: pd.Series) -> tuple[Domain, npt.NDArray[np.i
         codes = np.r_[0, code + 1][place + 1].astype(np.int32)
     else:
         raw, missing = ordered_values(column)
-        place, distinct = pd.factorize(raw[~missing])  # hashing all and sorting a few is quicker than sorting all
+        known: npt.NDArray[Any] = raw[~missing]
+        place, distinct = pd.factorize(known)  # hashing all and sorting a few is quicker than sorting all
         values, code = np.unique(distinct, return_inverse=True)
         codes = np.zeros(len(column), dtype=np.int32)
         codes[~missing] = (code + 1)[place]

@@ -49,7 +49,7 @@ class Work:
     Attributes
     ----------
     outputs : the criterion per cell, shape (C, o)
-    ranks : split features per cell, shape (C, F)
+    codes, ranks : quasi-identifiers and split features per cell, shapes (C, p) and (C, F)
     people : what the demands look at, per cell
     leaf, group : leaf of each cell, and class of each leaf, -1 where its people are suppressed
     suppressible : how many more people may be suppressed
@@ -57,6 +57,7 @@ class Work:
 
     tree: SplitTree
     outputs: FloatArray
+    codes: npt.NDArray[np.int32]
     ranks: npt.NDArray[np.float32]
     people: ClassStatistics
     leaf: IntArray
@@ -95,6 +96,7 @@ def enforce(
     work = Work(
         tree=tree,
         outputs=outputs,
+        codes=cells.codes,
         ranks=feature_matrix(tree.features, cells.codes),
         people=people,
         leaf=tree.apply(cells.codes),
@@ -275,7 +277,9 @@ def _proposals(work: Work, groups: list[int]) -> dict[int, list[Threshold]]:
         outputs = work.outputs[cells] * weight[:, None]
         total, people = outputs.sum(axis=0), weight.sum()
         base = float(total @ total) / people
-        for feature in range(work.ranks.shape[1]):
+        for feature, axis in enumerate(work.tree.features):
+            if not axis.splits(work.codes[cells, axis.column]):
+                continue
             ranks = work.ranks[cells, feature]
             by_rank = np.argsort(ranks, kind="stable")
             cut = np.flatnonzero(np.diff(ranks[by_rank]) > 0)

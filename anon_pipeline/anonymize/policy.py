@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.description import hierarchies_of, levels_of
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.population import PopulationModel
@@ -30,6 +31,8 @@ def tree_of(spec: ReleaseSpec, in_folds: bool = False) -> AnonymizerTree:
         spread=spec.guide.spread,
         orders=spec.guide.orders,
         grids={name: column.grid for name, column in spec.columns.items() if column.grid is not None},
+        levels=levels_of(spec),
+        hierarchies=hierarchies_of(spec),
         demands=cast(list[PrivacyModel], demands),
         suppression=spec.suppression.limit,
         form="value" if in_folds else spec.recode.form,

@@ -97,16 +97,26 @@ def tree_to_json(tree: SplitTree, domains: tuple[Domain, ...]) -> dict[str, Any]
     """A tree and the values that its codes stand for, as plain data."""
     return {
         "domains": [_domain_to_json(domain) for domain in domains],
-        "features": [{"column": axis.column, "rank": axis.rank.tolist()} for axis in tree.features],
+        "features": [_axis_to_json(axis) for axis in tree.features],
         "nodes": {name: getattr(tree, name).tolist() for name in NODE_ARRAYS},
     }
 
 
 def tree_from_json(content: dict[str, Any]) -> tuple[SplitTree, tuple[Domain, ...]]:
     """What `tree_to_json` gave."""
-    features = tuple(SplitFeature(one["column"], np.array(one["rank"], np.int32)) for one in content["features"])
+    features = tuple(_axis_from_json(one) for one in content["features"])
     nodes = {name: np.array(content["nodes"][name], float if name == "threshold" else np.int64) for name in NODE_ARRAYS}
     return SplitTree(features, **nodes), tuple(_domain_from_json(one) for one in content["domains"])
+
+
+def _axis_to_json(axis: SplitFeature) -> dict[str, Any]:
+    within = {} if axis.within is None else {"within": axis.within.tolist()}
+    return {"column": axis.column, "rank": axis.rank.tolist(), **within}
+
+
+def _axis_from_json(content: dict[str, Any]) -> SplitFeature:
+    within = np.array(content["within"], np.int64) if "within" in content else None
+    return SplitFeature(content["column"], np.array(content["rank"], np.int32), within)
 
 
 def _domain_to_json(domain: Domain) -> dict[str, Any]:

@@ -7,15 +7,16 @@ rows, with the quasi-identifiers' own spread as further outputs beside the guida
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from anon_pipeline.anonymize.counts import BINS, Counter, Table
-from anon_pipeline.tables import GUIDANCE_UNIT, Cells, Domain, IntArray
+from anon_pipeline.tables import GUIDANCE_UNIT, Cells, Domain, IntArray, Nodes
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -43,11 +44,18 @@ class SplitFeature:
     Attributes
     ----------
     column : position of the quasi-identifier
-    rank : place of each code in this order, int32 of shape (m + 1,)
+    rank : place of each code in this order, int32 of shape (m + 1,); codes that are never parted have one rank
+    within : the node of each code, where a group of people may be split along this axis only if one node holds all of
+        it (a strict hierarchy), shape (m + 1,)
     """
 
     column: int
     rank: npt.NDArray[np.int32]
+    within: IntArray | None = None
+
+    def splits(self, codes: IntArray) -> bool:
+        """Whether a group in which these codes occur may be split along this axis."""
+        return self.within is None or not len(codes) or bool((self.within[codes] == self.within[codes[0]]).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +121,17 @@ def split_features(cells: Cells, orders: Literal["guidance", "both"]) -> tuple[S
 
     Ordering categories by the mean of one output makes the best binary split of the categories a threshold
     (W. D. Fisher 1958; Breiman et al. 1984, section 4.2.2). For several outputs the order is taken along the first
-    principal component of the categories' mean guidance. Ties go by value.
+    principal component of the categories' mean guidance. Ties go by value. Categories with levels have the axis of
+    these levels alone, and a column with a strict hierarchy the axes of `_strict_axes`.
     """
     features: list[SplitFeature] = []
     for column, domain in enumerate(cells.domains):
+        if domain.nodes is not None and domain.nodes.strict:
+            features += _strict_axes(cells, column, domain.nodes, orders)
+            continue
+        if domain.levels is not None:
+            features.append(SplitFeature(column, np.r_[0, domain.levels + 1].astype(np.int32)))
+            continue
         if domain.ordered:
             features.append(SplitFeature(column, np.arange(len(domain), dtype=np.int32)))
             continue
@@ -126,6 +141,39 @@ def split_features(cells: Cells, orders: Literal["guidance", "both"]) -> tuple[S
         if orders == "both":
             features.append(SplitFeature(column, _ranked(people)))
     return tuple(features)
+
+
+def _strict_axes(
+    cells: Cells, column: int, nodes: Nodes, orders: Literal["guidance", "both"]
+) -> Iterator[SplitFeature]:
+    """For each level of a hierarchy an axis along which groups within one node of the next level are split.
+
+    Each part of such a group then has every node of the level as a whole or not at all. Nodes that lie directly below
+    one node stand beside each other: numbers and dates by their smallest value, categories by mean guidance, and by
+    frequency. Missing values are a node of their own on every level but the last, which holds everybody.
+    """
+    domain = cells.domains[column]
+    code = cells.codes[:, column]
+    # The node of each code by level, from the value itself up; 0 is the one of missing values.
+    levels = [np.arange(len(domain)), *np.r_[np.zeros((1, nodes.height), np.int64), nodes.node + 1].T]
+    for by_guidance in [True] if domain.ordered or orders == "guidance" else [True, False]:
+        keys: list[npt.NDArray[Any]] = []
+        for node in levels[:-1]:
+            people = np.bincount(node[code], weights=cells.counts, minlength=int(node.max()) + 1).astype(np.float64)
+            if domain.ordered:
+                score = np.full(len(people), len(domain), dtype=np.float64)
+                np.minimum.at(score, node, np.arange(len(domain), dtype=np.float64))
+            else:
+                score = _guidance_score(cells, node[code], people) if by_guidance else people
+            keys += [node, score[node]]
+        order = np.lexsort(keys)  # by the highest level first, so that a node's values stand beside each other
+        for level, node in enumerate(levels[:-1]):
+            above = levels[level + 1] if level + 1 < nodes.height else None
+            if level and above is not None and len(np.unique(above)) == len(np.unique(node)):
+                continue  # each node is all that there is in the next
+            rank = np.empty(len(domain), dtype=np.int32)
+            rank[order] = np.cumsum(np.r_[False, np.diff(node[order]) != 0])
+            yield SplitFeature(column, rank, above)
 
 
 def _guidance_score(cells: Cells, code: npt.NDArray[np.int32], people: FloatArray) -> FloatArray:
@@ -179,7 +227,7 @@ class Criterion:
         categories = []
         for column, domain in enumerate(cells.domains):
             share: FloatArray = np.bincount(cells.codes[:, column], weights=weight, minlength=len(domain)).astype(float)
-            if domain.ordered:
+            if domain.positions is not None:
                 self._ordered.append((column, np.sqrt(spread) * _ordered_outputs(domain, share)))
             elif (gini := 1.0 - float((share * share).sum())) > 1e-12:
                 categories.append((column, np.flatnonzero(share), float(np.sqrt(spread / gini))))
@@ -208,9 +256,10 @@ class Criterion:
         return np.hstack(blocks)
 
     def of(self, part: slice | IntArray = slice(None), constant: bool = True) -> FloatArray:
-        """The outputs of some cells, shape (c, o); without `constant`, one-hot outputs equal in all of them are left out.
+        """The outputs of some cells, shape (c, o).
 
-        What is equal in all cells adds nothing to the error of any split.
+        Without `constant` the one-hot outputs that are equal in all of them are left out: they tell no split from
+        another.
         """
         codes = self._cells.codes[part]
         blocks = [self.numeric(part)]
@@ -224,7 +273,7 @@ class Criterion:
     @property
     def width(self) -> int:
         """Number of outputs, o."""
-        return self.numeric(slice(0, 1)).shape[1] + sum(len(present) for _, present, _ in self.one_hot)
+        return int(self.numeric(slice(0, 1)).shape[1]) + sum(len(present) for _, present, _ in self.one_hot)
 
 
 def criterion(cells: Cells, spread: float, seed: int) -> FloatArray:
@@ -253,7 +302,7 @@ def standardized(domain: Domain, code: npt.NDArray[np.int32], weight: FloatArray
     """Values of an ordered column, missing ones at the mean and told apart by an indicator, shape (C, 1 or 2)."""
     known = code > 0
     value = np.zeros(len(code))
-    value[known] = domain.values.astype(np.float64)[code[known] - 1]
+    value[known] = domain.positions.astype(np.float64)[code[known] - 1]  # type: ignore[union-attr]
     if not known.any():
         return value[:, None]
     centre = float(np.average(value[known], weights=weight[known]))
@@ -270,12 +319,15 @@ def fit_tree(cells: Cells, k: int, spread: float, orders: Literal["guidance", "b
     Each cell weighs as many as it has people; with a smallest leaf weight of (k - 1e-6) / N the partition is the one
     that `min_samples_leaf=k` gives on the N rows. In a large table the groups of more than `BLOCK` cells are split by
     counts, and the blocks that are left by scikit-learn: the splits are the same but where two are equally good, or
-    where a column has so many values that counts only see bins of them (`BINS`).
+    where a column has so many values that counts only see bins of them (`BINS`). Where a hierarchy is strict, counts
+    split every group, since scikit-learn would split any group along any axis.
     """
     features = split_features(cells, orders)
     outputs = Criterion(cells, spread, seed, at_once=False)
     if outputs.width == 0 or len(cells.counts) == 1 or cells.n < 2 * k:
         return _assembled(features, [_leaf()])
+    if any(axis.within is not None for axis in features):
+        return _assembled(features, [_grow(features, cells, outputs, k, block=0)[0]])
     if len(cells.counts) <= BLOCK or len(cells.counts) * outputs.width <= WHOLE:
         return _assembled(features, [_fit(features, cells, outputs, slice(None), k, seed)])
     top, blocks = _grow(features, cells, outputs, k)
@@ -294,14 +346,17 @@ def _leaf() -> _Nodes:
 
 
 def _grow(
-    features: tuple[SplitFeature, ...], cells: Cells, outputs: Criterion, k: int
+    features: tuple[SplitFeature, ...], cells: Cells, outputs: Criterion, k: int, block: int = BLOCK
 ) -> tuple[_Nodes, list[IntArray]]:
     """The top of the tree, split by counts, and the cells of each of its leaves, from left to right.
 
-    A leaf is a group of at most `BLOCK` cells, or one for which counts know no split.
+    A leaf is a group of at most `block` cells, or one for which counts know no split.
     """
     counter = Counter(features, cells, outputs)
-    feature, threshold, children, blocks = [], [], [], []
+    feature: list[int] = []
+    threshold: list[float] = []
+    children: list[list[int]] = []
+    blocks: list[IntArray] = []
     everyone = np.arange(len(cells.counts))
     todo: list[tuple[IntArray, Table | None, int, int]] = [(everyone, counter.count(everyone), 0, 0)]
     while todo:
@@ -321,10 +376,10 @@ def _grow(
         halves = [group[goes_left], group[~goes_left]]
         tables: list[Table | None] = [None, None]
         small, large = (0, 1) if len(halves[0]) <= len(halves[1]) else (1, 0)
-        if len(halves[large]) > BLOCK:  # only the smaller half is counted, the other is what it leaves
+        if len(halves[large]) > block:  # only the smaller half is counted, the other is what it leaves
             counted = counter.count(halves[small])
             tables[large] = table.without(counted)
-            tables[small] = counted if len(halves[small]) > BLOCK else None
+            tables[small] = counted if len(halves[small]) > block else None
         todo += [(halves[position], tables[position], node, position) for position in (1, 0)]  # the left one is next
     left, right = np.array(children).T
     return (np.array(feature), np.array(threshold), left, right), blocks

@@ -232,6 +232,8 @@ def _check_people(reader: Reader, source: OpenSource, spec: ReleaseSpec, typed: 
         raise InputError(f"{source.label}: the table is empty")
     if rows < spec.k:
         raise InputError(f"{source.label}: the table has {rows} rows, fewer than k = {spec.k}")
+    if spec.aggregates:  # no model is trained, so nothing need be known of a target
+        return
     if known < rows:
         raise InputError(
             f"target: {spec.target} is missing in {rows - known} rows; remove those rows or choose another target"

@@ -86,7 +86,7 @@ def associations(
 
 
 def association(one: Variable, other: Variable, people: IntArray) -> float | None:
-    """The measure that suits the two; `people` per row, shape (n,). Where a number is unknown the row counts nowhere."""
+    """The measure that suits the two; `people` per row, shape (n,). Rows with an unknown number do not count."""
     known = np.ones(len(people), dtype=bool)
     for variable in (one, other):
         if variable.ordered:

@@ -1,4 +1,4 @@
-"""Whether a model's answers can be taken at their word: of the people told "30 %", does it happen to 30 in a hundred?"""
+"""Whether a model's answers can be taken at their word: where they say 30 %, does it happen to 30 in 100?"""
 
 from __future__ import annotations
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from anon_pipeline.anonymize.description import described, hierarchies_of, levels_of
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning.guide import TrainedGuide
@@ -33,11 +34,14 @@ def folds_of_sample(hashes: IntArray, guide: Guide) -> tuple[npt.NDArray[np.int6
     return folds, guide
 
 
-def fitting_domains(engine: Engine, table: Path, types: dict[str, ColumnType], limit: int) -> tuple[Domain, ...]:
+def fitting_domains(
+    engine: Engine, table: Path, types: dict[str, ColumnType], limit: int, whole: Collection[str] = (HISTORY,)
+) -> tuple[Domain, ...]:
     """The quasi-identifiers' values, ordered columns coarsened where their distinct tuples would pass `limit`.
 
     A column is coarsened into bins of about equally many people; whether a class has k of them is counted on all
-    people all the same, and its published interval encloses every value of its bins.
+    people all the same, and its published interval encloses every value of its bins. The columns `whole` stay as they
+    are.
 
     Raises
     ------
@@ -51,7 +55,7 @@ def fitting_domains(engine: Engine, table: Path, types: dict[str, ColumnType], l
         coarse = {
             domain.name: bins
             for domain in domains
-            if domain.ordered and len(domain.values) > bins and domain.name != HISTORY
+            if domain.ordered and len(domain.values) > bins and domain.name not in whole
         }
         if coarse:
             coarsened = engine.domains(table, types, coarse)
@@ -88,7 +92,10 @@ def guided_cells(
     quasi_identifiers = {name: types[name] for name in spec.quasi_identifiers}
     if followed:
         quasi_identifiers[HISTORY] = ColumnType.NUMERIC
-    domains = fitting_domains(engine, table, quasi_identifiers, spec.grouping.cells)
+    hierarchies = hierarchies_of(spec)
+    whole = (HISTORY, *hierarchies)  # a bin would lie across nodes
+    domains = fitting_domains(engine, table, quasi_identifiers, spec.grouping.cells, whole)
+    domains = described(domains, levels_of(spec), hierarchies)
     parts: list[Sums] = []
     waiting, done, people = 0, 0, int(domains[0].counts.sum())
     for batch in engine.batches(table, spec, types, domains, hashed=len(sample) > 0):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,10 @@ import pandas as pd
 from anon_pipeline.anonymize.encoding import learn_domain
 from anon_pipeline.learning.scores import Answers, Comparison, compared
 from anon_pipeline.learning.value_groups import group_values
+from anon_pipeline.spec import ColumnType
 
-#: A group is shown where it has this share of the people: smaller ones say more about chance than about the release.
+#: A value has a group of its own where it is that of this share of the people. The rest is taken together: figures of a
+#: few people say more about chance than about the release.
 SMALLEST_SHARE = 0.05
 
 
@@ -42,7 +44,7 @@ def subgroups(
     before: Sequence[Answers],
     after: Sequence[Answers],
     classes: npt.NDArray[np.object_] | None,
-    columns: Sequence[str],
+    columns: Mapping[str, tuple[ColumnType, str]],
     smallest: int = 1,
 ) -> tuple[Subgroup, ...]:
     """The larger groups of each column; those of a column have everybody between them, the rare values together.
@@ -52,15 +54,16 @@ def subgroups(
     tests : in each fold, the people who were asked about, raw
     before, after : the answers about them
     classes : the target's values, sorted; None of a regression
-    smallest : people of a group in each fold, on average; no group is smaller than `SMALLEST_SHARE` either
+    columns : with their type, and that in the source, by which the unit of a date is known
+    smallest : people of a group in each fold, on average
     """
     everybody = pd.concat(list(tests), ignore_index=True)
     bounds = np.cumsum([len(test) for test in tests])[:-1]
-    least = max(int(np.ceil(SMALLEST_SHARE * len(everybody))), smallest * len(tests))
+    alone = int(np.ceil(SMALLEST_SHARE * len(everybody)))
     found = []
-    for column in columns:
+    for column, (kind, storage) in columns.items():
         domain, codes = learn_domain(column, everybody[column])
-        groups = group_values(domain, least)
+        groups = group_values(replace(domain, type=kind, storage=storage), smallest * len(tests), alone)
         if len(groups.labels) < 2:
             continue  # everybody is in one group: that is the whole table
         group = groups.of_code[codes]

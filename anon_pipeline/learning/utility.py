@@ -9,7 +9,7 @@ How the table is anonymized is the caller's; the arithmetic is in `scores`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from anon_pipeline.learning.calibration import Calibration, calibration
 from anon_pipeline.learning.guide import (
     FittedModel,
     FloatArray,
-    ModelChoice,
     LoadLogged,
+    ModelChoice,
     Task,
     assign_folds,
     build_model,
@@ -29,7 +30,6 @@ from anon_pipeline.learning.guide import (
     name_of,
     train,
 )
-from anon_pipeline.learning.calibration import Calibration, calibration
 from anon_pipeline.learning.scores import Answers, Comparison, compared
 from anon_pipeline.learning.subgroups import Subgroup, subgroups
 from anon_pipeline.spec import BuiltInModel, ColumnType, Guide
@@ -134,7 +134,7 @@ def measure_utility(
     load_logged: LoadLogged | None = None,
     progress: Callable[[int, int], None] | None = None,
     further_models: Sequence[BuiltInModel] = (),
-    columns: Sequence[str] = (),
+    columns: Mapping[str, str] | None = None,
     smallest: int = 1,
 ) -> Utility:
     """Cross-validate the models on the raw and on the anonymized table, and look at the guide's answers closely.
@@ -144,7 +144,7 @@ def measure_utility(
     further_models
         Scored beside the guide's own.
     columns
-        By whose larger values the people are told apart in `subgroups`.
+        By whose larger values the people are told apart in `subgroups`, each with its type in the source.
     smallest
         No figure is of fewer people than these.
     """
@@ -157,10 +157,11 @@ def measure_utility(
         return measured
     before = [fold.before[measured.model] for fold in prepared.folds]
     after = [one.after[measured.model] for one in anonymized]
+    kinds = {name: (feature_types[name], storage) for name, storage in (columns or {}).items()}
     return replace(
         measured,
         calibration=calibration(before, after, prepared.classes, smallest),
-        subgroups=subgroups([fold.test for fold in prepared.folds], before, after, prepared.classes, columns, smallest),
+        subgroups=subgroups([fold.test for fold in prepared.folds], before, after, prepared.classes, kinds, smallest),
     )
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,17 +38,25 @@ class ValueGroups:
     place: Callable[[npt.NDArray[np.generic]], IntArray] | None = None
 
 
-def group_values(domain: Domain, smallest: int) -> ValueGroups:
-    """Groups of at least `smallest` people each; none at all where the whole table has fewer."""
+def group_values(domain: Domain, smallest: int, alone: int = 0) -> ValueGroups:
+    """Groups of at least `smallest` people each; none at all where the whole table has fewer.
+
+    Parameters
+    ----------
+    smallest : people in every group, that of all rare values together included
+    alone : people in every other group
+    """
     if int(domain.counts.sum()) < max(smallest, 1):
         return ValueGroups((), np.full(len(domain), -1))
-    return _ranges(domain, smallest) if domain.ordered and len(domain.values) else _categories(domain, smallest)
+    if domain.ordered and len(domain.values):
+        return _ranges(domain, smallest, max(smallest, alone))
+    return _categories(domain, smallest, max(smallest, alone))
 
 
-def _categories(domain: Domain, smallest: int) -> ValueGroups:
+def _categories(domain: Domain, smallest: int, alone: int) -> ValueGroups:
     codes = np.argsort(-domain.counts, kind="stable")
     codes = codes[domain.counts[codes] > 0]
-    own = [code for code in codes[:MOST] if domain.counts[code] >= smallest]
+    own = [code for code in codes[:MOST] if domain.counts[code] >= alone]
     others = codes[len(own) :]
     while own and len(others) and domain.counts[others].sum() < smallest:
         others = np.append(others, own.pop())  # too few to stand together: the next one joins them
@@ -56,14 +66,14 @@ def _categories(domain: Domain, smallest: int) -> ValueGroups:
     return ValueGroups((*labels, OTHERS) if len(others) else tuple(labels), of_code)
 
 
-def _ranges(domain: Domain, smallest: int) -> ValueGroups:
+def _ranges(domain: Domain, smallest: int, alone: int) -> ValueGroups:
     known = domain.counts[1:]
     index, unit = _calendar(domain)
     values = index(domain.values)
     whole = not (values % 1).any()
     edges = _edges(values, known, whole)
     counts = np.bincount(np.searchsorted(edges, values, "right"), weights=known, minlength=len(edges) + 1)
-    kept = _far_enough_apart(edges, counts.astype(np.int64), smallest)
+    kept = _far_enough_apart(edges, counts.astype(np.int64), alone)
     labels = _labels(kept, unit, whole)
 
     def place(other: npt.NDArray[np.generic]) -> IntArray:
@@ -124,16 +134,20 @@ def _labels(edges: npt.NDArray[np.generic], unit: str, whole: bool) -> list[str]
     if not len(edges):
         return ["any"]
     if unit:
-        start = [str(np.datetime64(int(edge), unit)) for edge in edges]
-        last = [str(np.datetime64(int(edge) - 1, unit)) for edge in edges[1:]]
-        between = [first if first == end else f"{first}\u2013{end}" for first, end in zip(start, last, strict=False)]
-        return [f"before {start[0]}", *between, f"from {start[-1]}"]
+        pairs = [(_date(first, unit), _date(end - 1, unit)) for first, end in pairwise(edges)]
+        between = [first if first == last else f"{first}\u2013{last}" for first, last in pairs]
+        return [f"before {_date(edges[0], unit)}", *between, f"from {_date(edges[-1], unit)}"]
     if whole:
-        pairs = list(zip(edges[:-1], edges[1:] - 1, strict=True))
-        between = [_number(first) if first == end else f"{_number(first)}\u2013{_number(end)}" for first, end in pairs]
+        pairs = [(_number(first), _number(end - 1)) for first, end in pairwise(edges)]
+        between = [first if first == last else f"{first}\u2013{last}" for first, last in pairs]
     else:
-        between = [f"{_number(first)} to under {_number(end)}" for first, end in zip(edges, edges[1:], strict=False)]
+        between = [f"{_number(first)} to under {_number(end)}" for first, end in pairwise(edges)]
     return [f"under {_number(edges[0])}", *between, f"{_number(edges[-1])} and over"]
+
+
+def _date(index: Any, unit: str) -> str:
+    """A year, month or day by its number since 1970."""
+    return str(np.array(index, dtype=f"datetime64[{unit}]"))
 
 
 def _number(value: np.generic) -> str:

@@ -18,8 +18,10 @@ from anon_pipeline.anonymize.shown import shown_columns
 from anon_pipeline.anonymize.storage import load_cells, save_cells
 from anon_pipeline.anonymize.succession import without_history
 from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.learning.associations import associations
 from anon_pipeline.learning.cells import folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import name_of, task_of, train
+from anon_pipeline.learning.marginals import marginals
 from anon_pipeline.learning.utility import measure_utility
 from anon_pipeline.pipeline import following
 from anon_pipeline.pipeline.aggregation import build_aggregation
@@ -33,6 +35,7 @@ from anon_pipeline.pipeline.progress import told
 from anon_pipeline.pipeline.release_page import picture, release_page
 from anon_pipeline.pipeline.runtime import Runtime, log
 from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.pipeline.utility_figures import utility_figures
 from anon_pipeline.privacy.census import PEOPLE
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.privacy.measures import describe
@@ -45,7 +48,7 @@ from anon_pipeline.release.charts import class_size_chart
 from anon_pipeline.release.memberships import MEMBERS, ROUTING, remember
 from anon_pipeline.release.publish import CLASSES, CONTROL, DATA, REPORT, publish
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
-from anon_pipeline.tables import scale_of
+from anon_pipeline.tables import Cells, scale_of
 
 ASSETS = (
     "raw_data",
@@ -243,6 +246,8 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 "columns": shown_columns(
                     grouping.summaries, grouping.sizes, {name: one.unit for name, one in spec.columns.items()}
                 ),
+                "marginals": marginals(grouping.summaries, grouping.sizes, spec.k),
+                "associations": _associations(spec, runtime, raw, cells, grouping),
             }
             made_from = {"raw_data": raw, "predictions": cells_stage, "anonymizer_tree": tree_stage}
             with stages.store("anonymized_table", made_from, facts) as folder:
@@ -277,7 +282,8 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
         with runtime.step(context, spec, "utility") as noted:
             stages = runtime.stages(spec)
             raw = stages.load(ungrouped)
-            types = SourceFacts.from_json(raw.facts).types()
+            stored = SourceFacts.from_json(raw.facts)
+            types = stored.types()
             people = runtime.engine(spec).sample(raw.folder / DATA, spec, types, spec.utility.sample)
             frame = pd.concat([people.features, people.target], axis=1)
 
@@ -292,15 +298,14 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 lambda part, guidance: anonymize_part(spec, part, guidance),
                 runtime.tracking().load_model,
                 told(f"{spec.dataset}: utility", "folds"),
+                spec.utility.models,
+                {one.name: one.storage for one in stored.columns if one.name in spec.quasi_identifiers},
+                spec.k,
             )
             facts = measured.as_dict()
             with stages.store("utility", {"raw_data": raw}, facts):
                 pass
-            for metric, comparison in measured.metrics.items():
-                for when in ("before", "after", "difference"):
-                    measure = getattr(comparison, when)
-                    noted[f"{metric}_{when}"] = measure.mean
-                    noted[f"{metric}_{when}_low"], noted[f"{metric}_{when}_high"] = measure.low, measure.high
+            noted.update(utility_figures(measured))
         return dg.MaterializeResult(metadata=_utility_metadata(facts))
 
     @dg.asset(
@@ -361,6 +366,8 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 "measured": {
                     "class_sizes": manifest.class_sizes(released.sizes),
                     "columns": candidate.facts["columns"],
+                    "marginals": candidate.facts["marginals"],
+                    "associations": candidate.facts["associations"],
                     "information_loss": {
                         "columns": candidate.facts["information_loss"],
                         "mean": mean_loss(candidate.facts["information_loss"]),
@@ -433,6 +440,15 @@ def _hold_out(spec: ReleaseSpec, runtime: Runtime, folder: Path, types: dict[str
     engine.hold_out(everybody, spec, chosen, folder / DATA, folder / CONTROL)
     everybody.unlink()
     return engine.describe(folder / DATA, spec, types)
+
+
+def _associations(spec: ReleaseSpec, runtime: Runtime, raw: Stage, cells: Cells, grouping: Grouping) -> dict[str, Any]:
+    """How the quasi-identifiers hang together, and with the target and the sensitive columns, before and after."""
+    kept = list(dict.fromkeys([spec.target, *spec.with_role(Role.SENSITIVE)]))
+    counted = runtime.engine(spec).sensitive_of_cells(raw.folder / DATA, cells.domains, cells, kept)
+    return associations(
+        cells, grouping.class_of_cell, grouping.summaries, grouping.sizes, statistics_of(counted).sensitive
+    )
 
 
 def _refuse_the_impossible(spec: ReleaseSpec, runtime: Runtime, folder: Path, types: dict[str, ColumnType]) -> None:

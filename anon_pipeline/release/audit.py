@@ -127,7 +127,11 @@ def _twin(
         spec.released, kind="stable"
     )
     origin = order.index.to_numpy(np.int64)
-    return Twin(shown.iloc[origin].reset_index(drop=True), origin, inside, control, tree.classes_, trained)
+    classes = tree.classes_
+    if any(one.labels is not None or one.domain.levels is not None for one in tree.summaries_) and tree.form == "range":
+        # Labels are words that an attacker looks up in the table of classes, which tells what each stands for.
+        classes = classes.assign(**{one.domain.name: one.ranges() for one in tree.summaries_})
+    return Twin(shown.iloc[origin].reset_index(drop=True), origin, inside, control, classes, trained)
 
 
 def audit(

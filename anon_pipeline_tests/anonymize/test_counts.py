@@ -128,13 +128,11 @@ def test_missing_values_have_a_bin_of_their_own_else_unknown_people_are_the_poor
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(counts, "BINS", 10)
-    monkeypatch.setattr(tree, "BLOCK", 20)
-    monkeypatch.setattr(tree, "WHOLE", 0)
     income = np.r_[np.full(100, np.nan), np.arange(100.0)]
     domain, codes = learn_domain("income", pd.Series(income))
-    cells, cell = count_cells((domain,), codes[:, None], np.isnan(income).astype(float)[:, None])
-    leaf = tree.fit_tree(cells, 5, 0.0, "both", 0).apply(cells.codes)[cell]
-    assert not set(leaf[:100]) & set(leaf[100:])
+    cells, _ = count_cells((domain,), codes[:, None], np.isnan(income).astype(float)[:, None])
+    _, _, counter = parts(cells, 0.0)
+    assert counter.best_split(counter.count(np.arange(101)), 5) == (0, 0.5)
 
 
 def test_one_column_of_many_values_is_split_below_its_bins_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,12 +165,6 @@ def with_aggregate() -> dict[str, Any]:
     return spec | {"steps": [{"technique": "aggregate", "columns": ["city", "sex"], "means": ["visits"]}]}
 
 
-def test_a_table_of_groups_is_no_release(released: Place, tmp_path: Path) -> None:
-    ended = dataset(tmp_path, with_aggregate(), home=released.home).run(sabotage=Keyed())
-    assert ended.exit_code == 2, ended.said
-    assert "anon-pipeline mask" in ended.sentence
-
-
 def test_an_unknown_technique_is_refused_with_its_place(tmp_path: Path) -> None:
     spec = masked_policy()
     spec["columns"]["age"]["steps"] = [{"technique": "rond", "to": 10}]
@@ -241,7 +235,7 @@ def test_masking_alone_writes_for_its_owner_and_says_that_it_protects_nobody(tmp
     assert (tmp_path / "again.csv").read_bytes() == out.read_bytes()
 
 
-def test_masking_makes_the_table_of_groups_that_a_run_refuses(tmp_path: Path) -> None:
+def test_masking_alone_makes_a_table_of_groups_too(tmp_path: Path) -> None:
     place, out = dataset(tmp_path, with_aggregate()), tmp_path / "groups.parquet"
     ended = run(place, "mask", place.dataset, "--out", out, "--json")
     assert ended.exit_code == 0, ended.said
