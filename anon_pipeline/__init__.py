@@ -1,7 +1,6 @@
 """Turns a table of people into a release that may be published, and proves it.
 
-The library's two names, `ReleaseSpec` and `AnonymizerTree`, are imported when they are asked for, so that importing the
-package costs nothing.
+The library's names are imported when they are asked for, so that importing the package costs nothing.
 """
 
 from __future__ import annotations
@@ -11,11 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+    from anon_pipeline.anonymize.release_space import ReleaseSpace
     from anon_pipeline.spec import ReleaseSpec
 
-__all__ = ["AnonymizerTree", "ReleaseSpec"]
+__all__ = ["AnonymizerTree", "ReleaseSpace", "ReleaseSpec"]
 
-_HOME_OF = {"AnonymizerTree": "anon_pipeline.anonymize.anonymizer", "ReleaseSpec": "anon_pipeline.spec"}
+_HOME_OF = {
+    "AnonymizerTree": "anon_pipeline.anonymize.anonymizer",
+    "ReleaseSpace": "anon_pipeline.anonymize.release_space",
+    "ReleaseSpec": "anon_pipeline.spec",
+}
 
 
 def __getattr__(name: str) -> Any:

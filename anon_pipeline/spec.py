@@ -122,7 +122,7 @@ class KeyPlace(Strict):
 
 
 class HierarchyFile(Strict):
-    """A hierarchy in a CSV file as ARX writes it: `value;level 1;level 2;...` on each line, named relative to the spec."""
+    """A hierarchy in a CSV file, relative to the spec, as ARX writes it: `value;level 1;level 2;...` on each line."""
 
     file: str = Field(min_length=1)
     delimiter: str = Field(default=";", min_length=1, max_length=1)
@@ -176,7 +176,7 @@ class Column(Strict):
             raise ValueError("a level stands twice; name each once, the lowest first")
         return levels
 
-    @field_validator("hierarchy", mode="plain")
+    @field_validator("hierarchy", mode="before")
     @classmethod
     def _read_hierarchy(cls, value: Any) -> Any:
         if value is None or value == "calendar" or isinstance(value, HierarchyFile | PrefixHierarchy):
@@ -200,6 +200,8 @@ class Column(Strict):
         needed = {"levels": ColumnType.CATEGORICAL}.get(stated)
         needed = ColumnType.CATEGORICAL if isinstance(self.hierarchy, PrefixHierarchy) else needed
         needed = ColumnType.DATE if self.hierarchy == "calendar" else needed
+        if isinstance(self.hierarchy, HierarchyFile) and self.type is ColumnType.DATE:
+            raise ValueError("hierarchy: a file lists texts or numbers, and the type is date; say hierarchy: calendar")
         if needed is not None and self.type not in (None, needed):
             raise ValueError(f"{stated}: needs type: {needed}, and the type is {self.type}")
         return self
@@ -239,7 +241,7 @@ class Guide(Strict):
     folds: int = Field(default=5, ge=2, le=50)
     spread: float = Field(default=1.0, ge=0, le=1e6)  # weight of the quasi-identifiers' own spread beside the guidance
     sample: int = Field(default=500_000, ge=100)  # M is trained on at most so many people, chosen by content hash
-    orders: Literal["guidance", "both"] = "both"  # split features per category: by guidance, or by frequency too
+    orders: Literal["guidance", "both", "each"] = "both"  # of categories: by guidance, by frequency too, by each output
     targets: tuple[str, ...] = ()  # where one release serves several analyses: the spec's target, then the others
 
 
@@ -507,7 +509,7 @@ class ReleaseSpec(Strict):
     def _can_be_guided(self) -> None:
         targets = self.guide.targets
         if targets and targets[0] != self.target:
-            raise ValueError(f"guide.targets: start with the target of the spec, {self.target!r}, and go on with others")
+            raise ValueError(f"guide.targets: start with the target of the spec, {self.target!r}, then name others")
         if len(set(targets)) < len(targets):
             raise ValueError("guide.targets: a column stands twice; name each once")
         for name in targets[1:]:
@@ -713,7 +715,7 @@ class ReleaseSpec(Strict):
                     del column[name]
         for name, one in self.columns.items():
             if isinstance(one.hierarchy, HierarchyFile):
-                content["columns"][name]["hierarchy"]["sha256"] = self._hash_of(f"columns.{name}.hierarchy", one.hierarchy)
+                content["columns"][name]["hierarchy"]["sha256"] = self._hash_of(name, one.hierarchy)
         if not self.guide.targets:
             del content["guide"]["targets"]
         for name in ("person", "across_releases"):
@@ -722,13 +724,13 @@ class ReleaseSpec(Strict):
         content["privacy"] = [{"model": demand.name, **demand.model_dump(mode="json")} for demand in self.privacy]
         return content
 
-    def _hash_of(self, field: str, hierarchy: HierarchyFile) -> str:
-        """SHA-256 of a hierarchy's file: what it says is part of the policy."""
+    def _hash_of(self, column: str, hierarchy: HierarchyFile) -> str:
+        """SHA-256 of the file of a column's hierarchy: what it says is part of the policy."""
         path = self._folder / hierarchy.file
         try:
             return hashlib.sha256(path.read_bytes()).hexdigest()
         except OSError as error:
-            raise InputError(f"{field}: {path}: cannot be read ({error.strerror})") from None
+            raise InputError(f"columns.{column}.hierarchy: {path}: cannot be read ({error.strerror})") from None
 
     @property
     def policy_hash(self) -> str:

@@ -48,6 +48,46 @@ def test_the_good_spec_is_read_as_it_is_written(tmp_path: Path) -> None:
 
 
 BAD = {
+    "levels of numbers would be sorted as texts": (
+        changed("grid: 5", "levels: [1, 2]"),
+        ["columns.age: levels: needs type: categorical, and the type is numeric"],
+    ),
+    "a column would be placed twice": (
+        changed(
+            "city: {role: quasi_identifier}", "city: {role: quasi_identifier, levels: [a, b], hierarchy: {prefix: [1]}}"
+        ),
+        ["columns.city: has levels and a hierarchy"],
+    ),
+    "a hierarchy of a column that is kept would be ignored": (
+        changed("hobby: {role: insensitive}", "hobby: {role: insensitive, hierarchy: {prefix: [2]}}"),
+        ["columns.hobby: hierarchy: is of quasi-identifiers, and the role is insensitive"],
+    ),
+    "a level that stands twice has two places": (
+        changed("city: {role: quasi_identifier}", "city: {role: quasi_identifier, levels: [a, b, a]}"),
+        ["columns.city.levels: a level stands twice"],
+    ),
+    "longer prefixes would lie above shorter ones": (
+        changed("city: {role: quasi_identifier}", "city: {role: quasi_identifier, hierarchy: {prefix: [2, 3]}}"),
+        ["columns.city.hierarchy: prefix: each length is smaller"],
+    ),
+    "a hierarchy of no kind": (
+        changed("city: {role: quasi_identifier}", "city: {role: quasi_identifier, hierarchy: {fil: a.csv}}"),
+        ["columns.city.hierarchy: is calendar, {file: education.csv} or {prefix: [5, 3, 2]}"],
+    ),
+    "a misspelt key of a hierarchy would be ignored": (
+        changed(
+            "city: {role: quasi_identifier}", "city: {role: quasi_identifier, hierarchy: {file: a.csv, strickt: true}}"
+        ),
+        ["columns.city.hierarchy: strickt: is not a key of the spec"],
+    ),
+    "the spec's own target would be forgotten": (
+        GOOD + "guide: {targets: [hobby]}\n",
+        ["guide.targets: start with the target"],
+    ),
+    "a quasi-identifier would guide its own grouping": (
+        GOOD + "guide: {targets: [illness, age]}\n",
+        ["guide.targets: 'age' is no sensitive or insensitive column"],
+    ),
     "an unknown key would be ignored": (GOOD + "spread: 2\n", ["spread: is not a key of the spec"]),
     "an unknown nested key would be ignored": (
         changed("grid: 5", "grd: 5"),
@@ -192,3 +232,28 @@ def test_a_spec_cannot_be_changed_after_it_was_validated(tmp_path: Path) -> None
     spec = load(tmp_path, GOOD)
     with pytest.raises(ValueError, match="frozen"):
         spec.target = "age"  # type: ignore[misc]
+
+
+def test_what_is_not_said_of_columns_and_targets_leaves_the_policy_as_it_was(tmp_path: Path) -> None:
+    policy = load(tmp_path, GOOD).policy()
+    assert not {"levels", "hierarchy"} & {key for column in policy["columns"].values() for key in column}
+    assert "targets" not in policy["guide"]
+
+
+def test_the_content_of_a_hierarchy_is_part_of_the_policy(tmp_path: Path) -> None:
+    text = changed("city: {role: quasi_identifier}", "city: {role: quasi_identifier, hierarchy: {file: city.csv}}")
+    spec = load(tmp_path, text)
+    with pytest.raises(InputError, match=r"columns.city.hierarchy: .*city.csv: cannot be read"):
+        spec.policy()
+    (tmp_path / "city.csv").write_text("Ulm;South;*\n")
+    before = spec.policy_hash
+    assert spec.replaced({"privacy.k_anonymity.k": 10}).policy_hash == before
+    (tmp_path / "city.csv").write_text("Ulm;Danube;*\n")
+    assert spec.policy_hash != before
+
+
+def test_levels_are_texts_whatever_yaml_takes_them_for(tmp_path: Path) -> None:
+    spec = load(
+        tmp_path, changed("city: {role: quasi_identifier}", "city: {role: quasi_identifier, levels: [1, 2, ten]}")
+    )
+    assert spec.columns["city"].levels == ("1", "2", "ten")

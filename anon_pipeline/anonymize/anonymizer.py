@@ -38,7 +38,8 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
     k : smallest number of people in an equivalence class, at least 2
     spread : weight of the quasi-identifiers' own spread beside the guidance; 0 with one-hot labels as guidance is the
         algorithm of Goldsteen et al. (arXiv 2007.13086)
-    orders : split features per category: "guidance", or "both" (by guidance and by frequency)
+    orders : split features per category: "guidance", "both" (by guidance and by frequency), or "each" (by every column
+        of the guidance too, where several models guide)
     grids : published numbers are multiples of this step, per column; from the data where absent
     levels : the order of a column's categories, lowest first, per column that has one
     hierarchies : per column that has one, the hierarchy whose words classes show (`Listed`, `Prefixes` or `Calendar`
@@ -80,7 +81,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         k: int = 10,
         *,
         spread: float = 1.0,
-        orders: Literal["guidance", "both"] = "both",
+        orders: tree.Orders = "both",
         grids: Mapping[str, float] | None = None,
         levels: Mapping[str, Sequence[str]] | None = None,
         hierarchies: Mapping[str, Hierarchy] | None = None,
@@ -172,8 +173,8 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
                 )
             if len(domain.values) > MOST_TEXTS:
                 raise InputError(
-                    f"{told}, more than the {MOST_TEXTS} that can be grouped as they are; say what they have in common, "
-                    f"as columns.{domain.name}.hierarchy: {{prefix: [3, 2]}} or {{file: ...}}, or exclude it"
+                    f"{told}, more than the {MOST_TEXTS} that can be grouped as they are; say what they have in common "
+                    f"by columns.{domain.name}.hierarchy, such as {{prefix: [3, 2]}} or {{file: ...}}, or exclude it"
                 )
         fitted = tree.fit_tree(cells, self.k, self.spread, self.orders, self.random_state)
         partition = classes.Partition(fitted, np.arange(fitted.leaves))
@@ -264,7 +265,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
             raise InputError("spread must be a number of at least 0")
         if not (isinstance(self.suppression, int | float) and 0 <= self.suppression < 1):
             raise InputError("suppression must be a share of the people, from 0 to below 1")
-        for name, allowed in (("orders", ("guidance", "both")), ("form", ("value", "range"))):
+        for name, allowed in (("orders", ("guidance", "both", "each")), ("form", ("value", "range"))):
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} must be {' or '.join(allowed)}")
 

@@ -6,10 +6,10 @@ What a class shows of one is in `labels`; how the tree keeps to a strict one is 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -19,8 +19,6 @@ from anon_pipeline.tables import Domain, Nodes
 
 #: The topmost node, which says nothing.
 EVERYTHING = "*"
-
-DAY = 86_400_000_000  # in microseconds
 
 
 class Hierarchy(Protocol):
@@ -95,9 +93,14 @@ class Listed:
         return cls(paths, strict, str(path))
 
     def nodes(self, domain: Domain) -> Nodes:
-        coded = _coding(domain)
+        if domain.type is ColumnType.DATE:
+            raise InputError(
+                f"columns.{domain.name}.hierarchy: a file lists texts or numbers, and the column holds dates; say "
+                "hierarchy: calendar, or type: categorical"
+            )
+        coded = _number if domain.ordered else str
         # Where two texts are one number, as 7 and 7.0 are, the first line counts.
-        places = {coded(text): path for text, path in reversed(self.paths.items())}
+        places = {coded(text): path for text, path in reversed(list(self.paths.items()))}
         found = [places.get(value) for value in domain.values.tolist()]
         paths = [path for path in found if path is not None]
         if len(paths) < len(found):
@@ -106,7 +109,9 @@ class Listed:
                 f"columns.{domain.name}.hierarchy: {len(found) - len(paths)} of the column's {len(found)} values "
                 f"(of {people} people) are not in {self.source}; add a line for each, or name them under source.missing"
             )
-        return _nodes(paths, self.strict)
+        # What the column lacks of the file counts too: where the file has several tops, none of them holds everybody.
+        root = [EVERYTHING] * (len({path[-1] for path in self.paths.values()}) > 1)
+        return _nodes([[*path, *root] for path in paths], self.strict)
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,7 @@ class Prefixes:
         values = [str(value) for value in domain.values]
         longest = max(map(len, values), default=0)
         lengths = [length for length in self.lengths if length < longest]
-        return _nodes([[_prefix(value, length) for length in lengths] for value in values], self.strict)
+        return _nodes([[*(_prefix(value, length) for length in lengths), EVERYTHING] for value in values], self.strict)
 
 
 @dataclass(frozen=True)
@@ -145,44 +150,30 @@ class Calendar:
                 f"columns.{domain.name}.hierarchy: the calendar is of dates, and the column holds {domain.type} "
                 "values; say type: date"
             )
-        moments = domain.shown(domain.values)
-        months, years = moments.astype("datetime64[M]"), moments.astype("datetime64[Y]").astype(str)
-        quarters = months.astype(np.int64) % 12 // 3 + 1
-        levels = [] if domain.storage == "DATE" else [moments.astype("datetime64[D]").astype(str)]
-        levels += [months.astype(str), [f"{year} Q{one}" for year, one in zip(years, quarters, strict=True)], years]
-        named = len(levels)
-        levels.append([f"{year[:-1]}0s" for year in years])
-        return _nodes([tuple(map(str, path)) for path in zip(*levels, strict=True)], self.strict, named)
+        days_are_values = domain.storage == "DATE"
+        paths = []
+        for moment in domain.shown(domain.values):
+            month, year = str(moment.astype("datetime64[M]")), str(moment.astype("datetime64[Y]"))
+            quarter = f"{year} Q{(int(month[-2:]) + 2) // 3}"
+            day = [] if days_are_values else [str(moment.astype("datetime64[D]"))]
+            paths.append([*day, month, quarter, year, f"{year[:-1]}0s", EVERYTHING])
+        return _nodes(paths, self.strict, named=3 if days_are_values else 4)
 
 
 def _prefix(code: str, length: int) -> str:
     return code[:length] + EVERYTHING * (len(code) - length)
 
 
-def _coding(domain: Domain) -> Callable[[str], Any]:
-    """Reads a text as the column codes its values; None for what is none of them."""
-    if not domain.ordered:
-        return lambda text: text
-    unit: Any = "D" if domain.storage == "DATE" else "us"
-
-    def read(text: str) -> Any:
-        try:
-            if domain.type is ColumnType.DATE:
-                return np.datetime64(text, unit).astype(np.int64).item()
-            return int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
-        except ValueError:
-            return None
-
-    return read
+def _number(text: str) -> int | float | None:
+    """A text as a number, None for what is none."""
+    try:
+        return int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
+    except ValueError:
+        return None
 
 
 def _nodes(paths: Sequence[Sequence[str]], strict: bool, named: int | None = None) -> Nodes:
-    """Nodes from the names above each value, upwards; a node is known by its name and all names above it.
-
-    If several nodes stand at the top, `EVERYTHING` is put over them.
-    """
-    if len({path[-1] if len(path) else None for path in paths}) != 1 or not len(paths[0]):
-        paths = [[*path, EVERYTHING] for path in paths]
+    """Nodes from the names above each value, upwards to one root; a node is known by its name and all names above."""
     height = len(paths[0]) if paths else 1
     node = np.empty((len(paths), height), dtype=np.int64)
     labels = []

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from anon_pipeline.anonymize.hierarchy import EVERYTHING
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import Domain, IntArray
+from anon_pipeline.tables import Domain, IntArray, Nodes
 
 #: The level of a class of which no label is told.
 UNTOLD = -1
@@ -30,13 +30,12 @@ class Labels:
     levels: IntArray
 
 
-def lowest_labels(domain: Domain, members: sparse.csr_array) -> Labels:
+def lowest_labels(domain: Domain, nodes: Nodes, members: sparse.csr_array) -> Labels:
     """The labels of the classes whose people by code are `members`, shape (J, m + 1).
 
     A value that a single member has beside missing ones is not told.
     """
-    assert domain.nodes is not None
-    classes, nodes = members.shape[0], domain.nodes
+    classes = members.shape[0]
     known = members[:, 1:].tocsr()
     people = np.asarray(known.sum(axis=1)).ravel()
     missing = np.asarray(members[:, [0]].sum(axis=1)).ravel()
@@ -58,7 +57,9 @@ def lowest_labels(domain: Domain, members: sparse.csr_array) -> Labels:
     for one in range(classes):
         if levels[one] != UNTOLD:
             shown = min(int(levels[one]), nodes.named)
-            names = [_name(domain, shown, int(end)) for end in (first[one], last[one])]
+            names = [
+                nodes.labels[shown - 1][end] if shown else _written(domain, int(end)) for end in (first[one], last[one])
+            ]
             text = names[0] if first[one] == last[one] else " .. ".join(names)
         else:
             text = EVERYTHING if people[one] else ""
@@ -69,11 +70,9 @@ def lowest_labels(domain: Domain, members: sparse.csr_array) -> Labels:
     return Labels(texts, levels)
 
 
-def _name(domain: Domain, level: int, node: int) -> str:
-    assert domain.nodes is not None
-    if level:
-        return domain.nodes.labels[level - 1][node]
-    value = domain.shown(domain.values[node : node + 1])[0]
+def _written(domain: Domain, place: int) -> str:
+    """A value of the column as a text."""
+    value = domain.shown(domain.values[place : place + 1])[0]
     if domain.type is ColumnType.DATE and value == value.astype("datetime64[D]"):
         value = value.astype("datetime64[D]")  # a day, where there is no time of day
     return str(value)

@@ -10,6 +10,8 @@ import pandas as pd
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.description import hierarchies_of, levels_of
+from anon_pipeline.anonymize.hierarchy import Calendar
+from anon_pipeline.anonymize.tree import Orders
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.population import PopulationModel
@@ -21,23 +23,31 @@ def tree_of(spec: ReleaseSpec, in_folds: bool = False) -> AnonymizerTree:
     """The unfitted anonymizer of a spec.
 
     Within the folds of the utility measurement it shows values, and leaves out the demands on a population, of which
-    a fold's training part is no sample.
+    a fold's training part is no sample, and calendars: dates are numbers there, and a calendar only names their ranges.
     """
+    hierarchies = hierarchies_of(spec)
+    if in_folds:
+        hierarchies = {name: one for name, one in hierarchies.items() if not isinstance(one, Calendar)}
     demands = [demand for demand in spec.privacy if demand.name != "k_anonymity"]
     if in_folds:
         demands = [demand for demand in demands if not isinstance(demand, PopulationModel)]
     return AnonymizerTree(
         k=spec.fitted_k,
         spread=spec.guide.spread,
-        orders=spec.guide.orders,
+        orders=orders_of(spec),
         grids={name: column.grid for name, column in spec.columns.items() if column.grid is not None},
         levels=levels_of(spec),
-        hierarchies=hierarchies_of(spec),
+        hierarchies=hierarchies,
         demands=cast(list[PrivacyModel], demands),
         suppression=spec.suppression.limit,
         form="value" if in_folds else spec.recode.form,
         random_state=spec.seed,
     )
+
+
+def orders_of(spec: ReleaseSpec) -> Orders:
+    """What categories are ordered by: several targets mixed into one order would serve neither, so each has its own."""
+    return "each" if len(spec.guide.targets) > 1 and spec.guide.orders == "both" else spec.guide.orders
 
 
 def protected_columns(spec: ReleaseSpec) -> list[str]:

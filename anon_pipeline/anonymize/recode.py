@@ -286,7 +286,7 @@ def summarize(cells: Cells, class_of_cell: IntArray, classes: int, k: int, grids
         else:
             summary = summarize_category(domain, members)
         if domain.nodes is not None:
-            summary = replace(summary, labels=lowest_labels(domain, members))
+            summary = replace(summary, labels=lowest_labels(domain, domain.nodes, members))
         summaries.append(summary)
     return summaries
 

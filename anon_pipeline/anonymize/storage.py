@@ -147,14 +147,15 @@ def _domain_from_json(content: dict[str, Any]) -> Domain:
     number = {"i": np.int64, "f": np.float64}.get(content["number"], object)
     values = np.array(content["values"], dtype=number)
     counts = np.array(content["counts"], np.int64)
-    edges = [np.array(content[name], dtype=number) if name in content else None for name in ("lows", "highs")]
+    lows, highs = (np.array(content[name], dtype=number) if name in content else None for name in ("lows", "highs"))
     return Domain(
         content["name"],
         ColumnType(content["type"]),
         values,
         counts,
         content["storage"],
-        *edges,
+        lows,
+        highs,
         levels=np.array(content["levels"], np.int64) if "levels" in content else None,
         nodes=_nodes_from_json(content["nodes"]) if "nodes" in content else None,
     )

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -82,7 +82,7 @@ class Demands:
 
     models: Sequence[PrivacyModel]
     spread: float
-    orders: Literal["guidance", "both"]
+    orders: tree.Orders
     grids: Mapping[str, float]
     seed: int
     suppression: float = 0.0

@@ -19,6 +19,8 @@ from anon_pipeline.anonymize.counts import BINS, Counter, Table
 from anon_pipeline.tables import GUIDANCE_UNIT, Cells, Domain, IntArray, Nodes
 
 FloatArray = npt.NDArray[np.float64]
+#: What categories are ordered by: guidance; frequency too; and every output of the guidance by itself too.
+Orders = Literal["guidance", "both", "each"]
 
 #: Above this many numbers in the criterion's one-hot block it is replaced by `PROJECTIONS` random projections.
 ONE_HOT_LIMIT = 40_000_000
@@ -32,6 +34,10 @@ PAIRS_LIMIT = 1_000_000
 #: at most this many cells is.
 BLOCK = 4_000
 WHOLE = 200_000
+
+#: In a table of more than `EXACT_LIMIT` cells, a group of more than `SAMPLE` is split by the counts of so many of them.
+EXACT_LIMIT = 400_000
+SAMPLE = 50_000
 
 #: Tuples that walk down the tree together.
 CACHED = 2**15
@@ -116,12 +122,13 @@ def feature_matrix(features: tuple[SplitFeature, ...], codes: npt.NDArray[np.int
     return matrix
 
 
-def split_features(cells: Cells, orders: Literal["guidance", "both"]) -> tuple[SplitFeature, ...]:
+def split_features(cells: Cells, orders: Orders) -> tuple[SplitFeature, ...]:
     """The axes: ordered columns by value (missing below all), categories by mean guidance, and by frequency.
 
     Ordering categories by the mean of one output makes the best binary split of the categories a threshold
     (W. D. Fisher 1958; Breiman et al. 1984, section 4.2.2). For several outputs the order is taken along the first
-    principal component of the categories' mean guidance. Ties go by value. Categories with levels have the axis of
+    principal component of the categories' mean guidance and, where `orders` is "each", by every output too, so that
+    each of several targets has an order of its own. Ties go by value. Categories with levels have the axis of
     these levels alone, and a column with a strict hierarchy the axes of `_strict_axes`.
     """
     features: list[SplitFeature] = []
@@ -137,35 +144,40 @@ def split_features(cells: Cells, orders: Literal["guidance", "both"]) -> tuple[S
             continue
         code = cells.codes[:, column]
         people = np.bincount(code, weights=cells.counts, minlength=len(domain)).astype(np.float64)
-        features.append(SplitFeature(column, _ranked(_guidance_score(cells, code, people))))
-        if orders == "both":
-            features.append(SplitFeature(column, _ranked(people)))
+        features += [SplitFeature(column, _ranked(score)) for score in _scores(cells, code, people, orders)]
     return tuple(features)
 
 
-def _strict_axes(
-    cells: Cells, column: int, nodes: Nodes, orders: Literal["guidance", "both"]
-) -> Iterator[SplitFeature]:
+def _scores(cells: Cells, code: npt.NDArray[np.integer[Any]], people: FloatArray, orders: Orders) -> list[FloatArray]:
+    """What categories, or nodes of them, are ordered by, each of shape (m + 1,); `code` is the one of each cell."""
+    scores = [_guidance_score(cells.guidance, code, people)]
+    if orders == "each" and cells.guidance.shape[1] > 1:
+        scores += [_guidance_score(output[:, None], code, people) for output in cells.guidance.T]
+    return scores if orders == "guidance" else [*scores, people]
+
+
+def _strict_axes(cells: Cells, column: int, nodes: Nodes, orders: Orders) -> Iterator[SplitFeature]:
     """For each level of a hierarchy an axis along which groups within one node of the next level are split.
 
     Each part of such a group then has every node of the level as a whole or not at all. Nodes that lie directly below
     one node stand beside each other: numbers and dates by their smallest value, categories by mean guidance, and by
-    frequency. Missing values are a node of their own on every level but the last, which holds everybody.
+    frequency, and as `_scores` says. Missing values are a node of their own on every level but the last.
     """
     domain = cells.domains[column]
     code = cells.codes[:, column]
     # The node of each code by level, from the value itself up; 0 is the one of missing values.
     levels = [np.arange(len(domain)), *np.r_[np.zeros((1, nodes.height), np.int64), nodes.node + 1].T]
-    for by_guidance in [True] if domain.ordered or orders == "guidance" else [True, False]:
-        keys: list[npt.NDArray[Any]] = []
-        for node in levels[:-1]:
-            people = np.bincount(node[code], weights=cells.counts, minlength=int(node.max()) + 1).astype(np.float64)
-            if domain.ordered:
-                score = np.full(len(people), len(domain), dtype=np.float64)
-                np.minimum.at(score, node, np.arange(len(domain), dtype=np.float64))
-            else:
-                score = _guidance_score(cells, node[code], people) if by_guidance else people
-            keys += [node, score[node]]
+    by_level = []
+    for node in levels[:-1]:
+        people = np.bincount(node[code], weights=cells.counts, minlength=int(node.max()) + 1).astype(np.float64)
+        if domain.ordered:
+            smallest = np.full(len(people), len(domain), dtype=np.float64)
+            np.minimum.at(smallest, node, np.arange(len(domain), dtype=np.float64))
+            by_level.append([smallest])
+        else:
+            by_level.append(_scores(cells, node[code], people, orders))
+    for scores in zip(*by_level, strict=True):
+        keys = [key for node, score in zip(levels, scores, strict=False) for key in (node, score[node])]
         order = np.lexsort(keys)  # by the highest level first, so that a node's values stand beside each other
         for level, node in enumerate(levels[:-1]):
             above = levels[level + 1] if level + 1 < nodes.height else None
@@ -176,12 +188,12 @@ def _strict_axes(
             yield SplitFeature(column, rank, above)
 
 
-def _guidance_score(cells: Cells, code: npt.NDArray[np.int32], people: FloatArray) -> FloatArray:
+def _guidance_score(guidance: IntArray, code: npt.NDArray[np.integer[Any]], people: FloatArray) -> FloatArray:
     """Mean guidance of each category along its first principal component, shape (m + 1,)."""
-    width = cells.guidance.shape[1]
+    width = guidance.shape[1]
     # Integer sums in float64: exact below 2^53, deterministic beyond, since cells come in one order.
     summed = np.stack(
-        [np.bincount(code, weights=cells.guidance[:, g].astype(float), minlength=len(people)) for g in range(width)], 1
+        [np.bincount(code, weights=guidance[:, g].astype(float), minlength=len(people)) for g in range(width)], 1
     )
     mean = summed / np.maximum(people, 1)[:, None]
     if width == 1:
@@ -313,7 +325,7 @@ def standardized(domain: Domain, code: npt.NDArray[np.int32], weight: FloatArray
     return value[:, None] if known.all() else np.c_[value, ~known]
 
 
-def fit_tree(cells: Cells, k: int, spread: float, orders: Literal["guidance", "both"], seed: int) -> SplitTree:
+def fit_tree(cells: Cells, k: int, spread: float, orders: Orders, seed: int) -> SplitTree:
     """Fit the tree on cells so that every leaf holds at least k people.
 
     Each cell weighs as many as it has people; with a smallest leaf weight of (k - 1e-6) / N the partition is the one
@@ -330,7 +342,7 @@ def fit_tree(cells: Cells, k: int, spread: float, orders: Literal["guidance", "b
         return _assembled(features, [_grow(features, cells, outputs, k, block=0)[0]])
     if len(cells.counts) <= BLOCK or len(cells.counts) * outputs.width <= WHOLE:
         return _assembled(features, [_fit(features, cells, outputs, slice(None), k, seed)])
-    top, blocks = _grow(features, cells, outputs, k)
+    top, blocks = _grow(features, cells, outputs, k, BLOCK)
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # scikit-learn lets go of the interpreter while it splits
         below = list(pool.map(lambda block: _fit(features, cells, outputs, block, k, seed), blocks))
     return _assembled(features, [top, *below])
@@ -346,19 +358,28 @@ def _leaf() -> _Nodes:
 
 
 def _grow(
-    features: tuple[SplitFeature, ...], cells: Cells, outputs: Criterion, k: int, block: int = BLOCK
+    features: tuple[SplitFeature, ...], cells: Cells, outputs: Criterion, k: int, block: int
 ) -> tuple[_Nodes, list[IntArray]]:
     """The top of the tree, split by counts, and the cells of each of its leaves, from left to right.
 
     A leaf is a group of at most `block` cells, or one for which counts know no split.
     """
     counter = Counter(features, cells, outputs)
+    limit = len(cells.counts) if len(cells.counts) <= EXACT_LIMIT else SAMPLE
+    order = _hash_of_codes(cells.codes)
+
+    def counted(group: IntArray) -> Table:
+        """The table of a group, or of a part of a very large one: k people of the part are k of the group."""
+        if len(group) <= limit:
+            return counter.count(group)
+        return counter.count(group[order[group] <= np.uint64(2**64 // len(group) * limit)])
+
     feature: list[int] = []
     threshold: list[float] = []
     children: list[list[int]] = []
     blocks: list[IntArray] = []
     everyone = np.arange(len(cells.counts))
-    todo: list[tuple[IntArray, Table | None, int, int]] = [(everyone, counter.count(everyone), 0, 0)]
+    todo: list[tuple[IntArray, Table | None, int, int]] = [(everyone, counted(everyone), 0, 0)]
     while todo:
         group, table, parent, side = todo.pop()
         node = len(feature)
@@ -376,10 +397,12 @@ def _grow(
         halves = [group[goes_left], group[~goes_left]]
         tables: list[Table | None] = [None, None]
         small, large = (0, 1) if len(halves[0]) <= len(halves[1]) else (1, 0)
-        if len(halves[large]) > block:  # only the smaller half is counted, the other is what it leaves
-            counted = counter.count(halves[small])
-            tables[large] = table.without(counted)
-            tables[small] = counted if len(halves[small]) > block else None
+        if len(group) > limit:
+            tables = [counted(half) if len(half) > block else None for half in halves]
+        elif len(halves[large]) > block:  # only the smaller half is counted, the other is what it leaves
+            of_small = counter.count(halves[small])
+            tables[large] = table.without(of_small)
+            tables[small] = of_small if len(halves[small]) > block else None
         todo += [(halves[position], tables[position], node, position) for position in (1, 0)]  # the left one is next
     left, right = np.array(children).T
     return (np.array(feature), np.array(threshold), left, right), blocks
@@ -433,3 +456,12 @@ def _assembled(features: tuple[SplitFeature, ...], parts: list[_Nodes]) -> Split
     in_order = np.concatenate(leaves) if leaves else ends
     leaf_number[in_order] = np.arange(len(in_order))
     return SplitTree(features, feature, threshold, left, right, leaf_number)
+
+
+def _hash_of_codes(codes: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
+    """A number per cell that looks random and is the same wherever the cell occurs."""
+    mixed = np.zeros(len(codes), dtype=np.uint64)
+    for column in codes.T:
+        mixed = (mixed ^ column.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    return mixed

@@ -12,6 +12,7 @@ from anon_pipeline.anonymize.description import described, hierarchies_of, level
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning.guide import TrainedGuide
+from anon_pipeline.learning.targets import JointGuide
 from anon_pipeline.spec import ColumnType, Guide, ReleaseSpec
 from anon_pipeline.tables import HISTORY, Cells, Domain, IntArray, fixed_point
 
@@ -74,7 +75,7 @@ def guided_cells(
     table: Path,
     spec: ReleaseSpec,
     types: dict[str, ColumnType],
-    trained: TrainedGuide,
+    trained: TrainedGuide | JointGuide,
     sample: IntArray,
     scale: float,
     progress: Callable[[int, int], None] | None = None,

@@ -20,7 +20,8 @@ from anon_pipeline.anonymize.policy import anonymize_part, mean_loss, protected_
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.learning.cells import folds_of_sample, guided_cells
-from anon_pipeline.learning.guide import LoadLogged, side_by_side, task_of, train
+from anon_pipeline.learning.guide import LoadLogged, side_by_side, task_of
+from anon_pipeline.learning.targets import train_guide
 from anon_pipeline.learning.utility import Anonymized, Fold, Folds, Utility, compare_fold, prepare, summarize
 from anon_pipeline.privacy.census import PEOPLE
 from anon_pipeline.privacy.judge import statistics_of
@@ -161,7 +162,7 @@ def _count(
     people = engine.sample(table, spec, types, spec.guide.sample)
     folds, guide = folds_of_sample(people.hash, spec.guide)
     task = task_of(types[spec.target])
-    trained = train(people.features, people.target, guide, task, features, spec.seed, folds, load_logged)
+    trained = train_guide(people.features, people.target, guide, task, features, spec.seed, folds, load_logged)
     scale = scale_of(trained.guidance(people.features, folds))
     cells = guided_cells(engine, table, spec, types, trained, people.hash, scale)
     sensitive = engine.sensitive_of_cells(table, cells.domains, cells, spec.with_role(Role.SENSITIVE))

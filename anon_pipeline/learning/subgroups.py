@@ -30,7 +30,7 @@ class Subgroup:
     people
         How many they are.
     metrics
-        Before and after, fold by fold.
+        Before and after; not fold by fold, where they would be of a few people each.
     """
 
     column: str
@@ -75,8 +75,15 @@ def subgroups(
             ]
             names = [name for fold in scores[0] for name in fold]
             metrics = {
-                name: compared(*([fold.get(name) for fold in folds] for folds in scores))
+                name: _summed_up(compared(*([fold.get(name) for fold in folds] for folds in scores)))
                 for name in dict.fromkeys(names)
             }
             found.append(Subgroup(column, label, int((group == number).sum()), metrics))
     return tuple(found)
+
+
+def _summed_up(comparison: Comparison) -> Comparison:
+    """The same without the value in each fold."""
+    return Comparison(
+        *(replace(one, per_fold=()) for one in (comparison.before, comparison.after, comparison.difference))
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,10 @@ from anon_pipeline.learning.guide import (
     build_model,
     fit_model,
     name_of,
-    train,
 )
 from anon_pipeline.learning.scores import Answers, Comparison, compared
 from anon_pipeline.learning.subgroups import Subgroup, subgroups
+from anon_pipeline.learning.targets import modelled, train_guide
 from anon_pipeline.spec import BuiltInModel, ColumnType, Guide
 
 #: Takes the raw training part (all released columns, the target among them) and its guidance, shape (n, g); gives the
@@ -72,7 +72,7 @@ class Utility:
     rows_trained_before: tuple[int, ...]
     rows_trained_after: tuple[int, ...]
     metrics: dict[str, Comparison]
-    further_models: dict[str, dict[str, Comparison]]
+    further_models: dict[str, dict[str, Comparison]] = field(default_factory=dict)
     calibration: Calibration | None = None
     subgroups: tuple[Subgroup, ...] = ()
 
@@ -184,7 +184,8 @@ def prepare(
     frame
         All released columns, shape (n, c), in a canonical order of rows.
     feature_types
-        The columns a model may look at; the target is left out where it is among them.
+        The columns a model may look at, and the types of the guide's other targets; the target is left out where it is
+        among them.
     folds
         Of this cross-validation; out-of-fold guidance has `guide.folds` inner ones.
     progress
@@ -197,7 +198,8 @@ def prepare(
     values = frame[target_name].to_numpy(dtype=_dtype(task))
     classes = np.unique(values) if task is Task.CLASSIFICATION else None
     models: dict[str, ModelChoice] = {name_of(guide.model): guide.model, **{name: name for name in further_models}}
-    prepared = Folds((), len(frame), target_name, task, feature_types, classes, guide, models, seed, load_logged)
+    looked_at = modelled(guide, feature_types)
+    prepared = Folds((), len(frame), target_name, task, looked_at, classes, guide, models, seed, load_logged)
     done: list[Fold] = []
     for number in range(folds):
         part = frame.iloc[np.flatnonzero(outer != number)].reset_index(drop=True)
@@ -206,7 +208,7 @@ def prepare(
         inner = np.zeros(len(part), dtype=np.int64)
         if guide.predictions == "out_of_fold":
             inner = assign_folds(part[target_name], task, guide.folds, seed)
-        trained = train(part, part[target_name], guide, task, feature_types, seed, inner, load_logged)
+        trained = train_guide(part, part[target_name], guide, task, feature_types, seed, inner, load_logged)
         # The guide's full model is the raw model: the same kind, the same seed, the same rows.
         own, *further = models
         before = {own: _ask(replace(trained.full, classes=classes), test, truth)}

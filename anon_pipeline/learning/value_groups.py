@@ -60,10 +60,11 @@ def _categories(domain: Domain, smallest: int, alone: int) -> ValueGroups:
     others = codes[len(own) :]
     while own and len(others) and domain.counts[others].sum() < smallest:
         others = np.append(others, own.pop())  # too few to stand together: the next one joins them
-    of_code = np.full(len(domain), len(own))
-    of_code[own] = np.arange(len(own))
     labels = [MISSING if code == 0 else str(domain.values[code - 1]) for code in own]
-    return ValueGroups((*labels, OTHERS) if len(others) else tuple(labels), of_code)
+    labels += [OTHERS] if len(others) else []
+    of_code = np.full(len(domain), len(labels) - 1)  # of the others; what nobody has counts nowhere
+    of_code[own] = np.arange(len(own))
+    return ValueGroups(tuple(labels), of_code)
 
 
 def _ranges(domain: Domain, smallest: int, alone: int) -> ValueGroups:
@@ -81,7 +82,7 @@ def _ranges(domain: Domain, smallest: int, alone: int) -> ValueGroups:
 
     of_code = np.r_[0, place(domain.values)].astype(np.int64)
     missing = int(domain.counts[0])
-    if missing >= smallest:
+    if missing >= smallest and known.sum() >= smallest:
         labels, of_code[0] = [*labels, MISSING], len(labels)
     elif missing:  # too few to be told of alone: they go with the group that has the fewest
         sizes = np.bincount(of_code[1:], weights=known, minlength=len(labels))

@@ -15,6 +15,7 @@ from anon_pipeline.engine.base import Engine, SourceFacts
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.aggregation import PEOPLE, aggregate_of
 from anon_pipeline.masking.execution import apply_steps
+from anon_pipeline.masking.memory import require_memory, usable_memory
 from anon_pipeline.pipeline.checks import keep_answers, require_answers, result_of, source_checks_of
 from anon_pipeline.pipeline.documentation import described
 from anon_pipeline.pipeline.expectations import Question, ask
@@ -58,6 +59,7 @@ def build_aggregation(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.Asse
             stages, engine = runtime.stages(spec), runtime.engine(spec)
             masked = stages.load(MASKED, {RAW: stages.load(RAW)})
             types = SourceFacts.from_json(masked.facts).types()
+            require_memory(int(masked.facts["rows"]), len(types), usable_memory(runtime.limit(spec)))
             people = engine.everybody(masked.folder / DATA).select(step.used)
             groups, (report,) = apply_steps(people, {name: types[name] for name in step.used}, {}, [step])
             place = f"steps.{len(spec.steps) - 1}"
@@ -185,8 +187,7 @@ def group_questions(spec: ReleaseSpec, engine: Engine, masked: Stage, candidate:
         "together",
         "shows_true_means": "no mean differs from that of the masked people",
         "shows_means_of_enough": f"no mean is of fewer than {threshold} known values",
-        "shows_no_dominated_mean": f"no mean is shown of which the {largest} up more than "
-        f"{step.dominance.share:.0%}",
+        "shows_no_dominated_mean": f"no mean is shown of which the {largest} up more than {step.dominance.share:.0%}",
     }
     return [
         Question(

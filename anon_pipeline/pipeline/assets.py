@@ -20,8 +20,9 @@ from anon_pipeline.anonymize.succession import without_history
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.learning.associations import associations
 from anon_pipeline.learning.cells import folds_of_sample, guided_cells
-from anon_pipeline.learning.guide import name_of, task_of, train
+from anon_pipeline.learning.guide import name_of, task_of
 from anon_pipeline.learning.marginals import marginals
+from anon_pipeline.learning.targets import train_guide
 from anon_pipeline.learning.utility import measure_utility
 from anon_pipeline.pipeline import following
 from anon_pipeline.pipeline.aggregation import build_aggregation
@@ -125,7 +126,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             types = SourceFacts.from_json(raw.facts).types()
             people = runtime.engine(spec).sample(raw.folder / DATA, spec, types, spec.guide.sample)
             folds, guide = folds_of_sample(people.hash, spec.guide)
-            trained = train(
+            trained = train_guide(
                 people.features,
                 people.target,
                 guide,
@@ -303,6 +304,8 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 spec.k,
             )
             facts = measured.as_dict()
+            if len(spec.guide.targets) > 1:
+                facts["targets"] = _other_targets(spec, runtime, frame, types)
             with stages.store("utility", {"raw_data": raw}, facts):
                 pass
             noted.update(utility_figures(measured))
@@ -394,6 +397,9 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 _remember(spec, runtime, tree_stage, candidate),
             )
             noted.update(version=published.version, smallest_class=int(released.sizes.min()), new=published.new)
+            if facts["across_releases"] is not None:
+                across = facts["across_releases"]["measured"]
+                noted.update({f"across_releases_{name}": across[name] for name in ("fewest", "below", "left_below")})
             for when, risk in facts["measured"]["risk"].items():
                 noted[f"prosecutor_risk_max_{when}"] = risk["prosecutor"]["max"]
                 noted[f"prosecutor_risk_mean_{when}"] = risk["prosecutor"]["mean"]
@@ -427,6 +433,28 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
         anonymized_table,
     ]
     return [*before, utility, *build_audit(spec), release]
+
+
+def _other_targets(
+    spec: ReleaseSpec, runtime: Runtime, frame: pd.DataFrame, types: dict[str, ColumnType]
+) -> dict[str, Any]:
+    """The utility for each further target of the guide, under the same guidance."""
+    measured = {}
+    for name in spec.guide.targets[1:]:
+        others = [one for one in spec.guide.targets if one != name]
+        measured[name] = measure_utility(
+            frame,
+            name,
+            {one: types[one] for one in [*spec.features, spec.target]},
+            task_of(types[name]),
+            spec.guide.model_copy(update={"targets": (name, *others)}),
+            spec.utility.folds,
+            spec.seed,
+            lambda part, guidance: anonymize_part(spec, part, guidance),
+            runtime.tracking().load_model,
+            told(f"{spec.dataset}: utility for {name}", "folds"),
+        ).as_dict()
+    return measured
 
 
 def _hold_out(spec: ReleaseSpec, runtime: Runtime, folder: Path, types: dict[str, ColumnType]) -> SourceFacts:

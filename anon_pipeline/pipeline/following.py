@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from anon_pipeline.anonymize.cohorts import Company
 from anon_pipeline.anonymize.grouping import Grouping
+from anon_pipeline.anonymize.policy import orders_of
 from anon_pipeline.anonymize.succession import Demands, Successor, succeed
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import InputError
@@ -161,7 +162,7 @@ def group(spec: ReleaseSpec, runtime: Runtime, followed: Stage, cells: Cells, pe
         Demands(
             cast(tuple[PrivacyModel, ...], spec.privacy),
             spec.guide.spread,
-            spec.guide.orders,
+            orders_of(spec),
             {name: column.grid for name, column in spec.columns.items() if column.grid is not None},
             spec.seed,
             spec.suppression.limit,

@@ -16,6 +16,7 @@ from anon_pipeline.masking.cells import CellTechnique
 from anon_pipeline.masking.cost import SAMPLE
 from anon_pipeline.masking.execution import SqlColumn, StepReport, apply_steps, sql_select
 from anon_pipeline.masking.keys import KeySource, Secrets
+from anon_pipeline.masking.memory import require_memory, usable_memory
 from anon_pipeline.masking.numbers import to_floats
 from anon_pipeline.masking.plan import Plan, plan_steps
 from anon_pipeline.masking.positions import PositionTechnique
@@ -48,6 +49,8 @@ def build_masking(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.AssetsDe
             source = SourceFacts.from_json(raw.facts)
             plan, secrets = planned(spec, source.types())
             plan = plan.of_people
+            if not plan.is_row_wise:
+                require_memory(source.rows, len(source.columns), usable_memory(runtime.limit(spec)))
             facts: dict[str, Any] = {}
             with stages.store(MASKED, {RAW: raw}, facts) as folder:
                 reports, maps = mask(spec, engine, plan, secrets, source, raw.folder / DATA, folder / DATA)

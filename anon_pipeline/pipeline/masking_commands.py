@@ -20,6 +20,7 @@ from anon_pipeline.masking.catalog import CatalogRow, catalog, technique_named
 from anon_pipeline.masking.encryption import Encrypt, reveal
 from anon_pipeline.masking.execution import StepReport, apply_steps
 from anon_pipeline.masking.keys import Secrets
+from anon_pipeline.masking.memory import require_memory, usable_memory
 from anon_pipeline.spec import ReleaseSpec
 
 FORMATS = (".csv", ".parquet")
@@ -104,7 +105,9 @@ def mask_source(spec: ReleaseSpec, home: Home, out: Path) -> Masked:
     with tempfile.TemporaryDirectory(dir=home.private_folder("mask")) as folder:
         scratch = Path(folder)
         engine = DuckDBEngine(scratch, spec.engine.memory_limit, spec.engine.threads)
-        types = engine.store_source(spec, scratch / "source.parquet").types()
+        source = engine.store_source(spec, scratch / "source.parquet")
+        require_memory(source.rows, len(source.columns), usable_memory(spec.engine.memory_limit))
+        types = source.types()
         plan, secrets = planned(spec, types)
         made, reports = apply_steps(
             engine.everybody(scratch / "source.parquet"),

@@ -41,11 +41,15 @@ class Runtime(dg.ConfigurableResource):
 
     def engine(self, spec: ReleaseSpec) -> Engine:
         """The engine, with what the command line says, else the spec, of the machine's memory and threads."""
-        memory_limit = self.memory_limit or spec.engine.memory_limit
+        memory_limit = self.limit(spec)
         threads = self.threads or spec.engine.threads
         if self.engine_name not in ENGINES:
             raise InputError(f"engine: {self.engine_name!r} is not available; use {' or '.join(ENGINES)}")
         return ENGINES[self.engine_name](self.place().private_folder("spill"), memory_limit, threads)
+
+    def limit(self, spec: ReleaseSpec) -> str | None:
+        """The memory that may be used, as the command line says, else the spec; None where neither does."""
+        return self.memory_limit or spec.engine.memory_limit
 
     def stages(self, spec: ReleaseSpec) -> Stages:
         return Stages(self.place(), spec)

@@ -24,7 +24,8 @@ from anon_pipeline.attack.table_audit import Earlier, Knowledge, audit_table
 from anon_pipeline.engine.base import Batch
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.learning.cells import folds_of_sample
-from anon_pipeline.learning.guide import LoadLogged, TrainedGuide, build_model, fit_model, name_of, task_of, train
+from anon_pipeline.learning.guide import LoadLogged, TrainedGuide, build_model, fit_model, name_of, task_of
+from anon_pipeline.learning.targets import JointGuide, train_guide
 from anon_pipeline.release.manifest import class_sizes
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 from anon_pipeline.tables import IntArray
@@ -55,7 +56,7 @@ class Twin:
     members: pd.DataFrame
     control: pd.DataFrame
     classes: pd.DataFrame
-    guide: TrainedGuide
+    guide: TrainedGuide | JointGuide
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def make_twin(
     members = frame[~control].reset_index(drop=True)
     folds, guide = folds_of_sample(people.hash[~control], spec.guide)
     features = {name: types[name] for name in spec.features}
-    trained = train(
+    trained = train_guide(
         members[spec.features], members[spec.target], guide, task_of(types[spec.target]), features, spec.seed, folds,
         load_logged,
     )  # fmt: skip
@@ -117,7 +118,11 @@ def make_twin(
 
 
 def _twin(
-    spec: ReleaseSpec, tree: AnonymizerTree, trained: TrainedGuide, members: pd.DataFrame, control: pd.DataFrame
+    spec: ReleaseSpec,
+    tree: AnonymizerTree,
+    trained: TrainedGuide | JointGuide,
+    members: pd.DataFrame,
+    control: pd.DataFrame,
 ) -> Twin:
     inside = members[tree.apply(members[spec.quasi_identifiers]) >= 0].reset_index(drop=True)
     shown = inside.assign(**tree.transform(inside[spec.quasi_identifiers]))[spec.released]
@@ -219,7 +224,7 @@ def _attack_models(
         # Two folds are enough to guide a grouping of so few; the release itself has `guide.folds`.
         guide = spec.guide.model_copy(update={"folds": 2})
         folds = np.arange(len(part)) % 2
-        trained = train(part[spec.features], part[spec.target], guide, task, features, seed, folds, load_logged)
+        trained = train_guide(part[spec.features], part[spec.target], guide, task, features, seed, folds, load_logged)
         return train_raw(anonymize_part(spec, part, trained.guidance(part, folds)), seed)
 
     try:
@@ -238,7 +243,7 @@ def _attack_models(
         models = {"skipped": str(error)}
     try:
         guide = audit_fitted(
-            twin.guide.full.estimator, twin.members, twin.control, spec.target, spec.features, attributes=[],
+            twin.guide.full.estimator, twin.members, twin.control, spec.target, twin.guide.full.features, attributes=[],
             seed=spec.seed,
         ).to_json()  # fmt: skip
     except InputError as error:

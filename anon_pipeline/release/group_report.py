@@ -25,7 +25,7 @@ def promises(content: Mapping[str, Any]) -> list[Promise]:
         replace(
             one,
             measured=one.measured.replace("class", "group"),
-            meaning="Every count is of so many people, and every mean of as many known values." if one.holds else "",
+            meaning="No count is of fewer people, and no mean of fewer known values." if one.holds else "",
         )
         for one in verdict_report.promises(content)
     ]

