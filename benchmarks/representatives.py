@@ -24,6 +24,8 @@ from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.learning.associations import Variable, association
 from anon_pipeline.spec import ReleaseSpec
 
+#: So many people of a table, chosen at random: this is about the order of the ways, not about the last digit.
+PEOPLE = 12_000
 #: Splits into training and test part.
 SPLITS = 2
 WAYS = ("raw", "median", "mean", "medoid", "sampled")
@@ -33,7 +35,8 @@ def adult() -> tuple[pd.DataFrame, list[str], str]:
     """The Adult table, income to be predicted."""
     spec = ReleaseSpec.load("data/adult")
     frame = pd.read_parquet("data/adult/adult.parquet").replace({"?": None})
-    return frame[spec.released], spec.quasi_identifiers, spec.target
+    people = frame[spec.released].sample(PEOPLE, random_state=0).reset_index(drop=True)
+    return people, spec.quasi_identifiers, spec.target
 
 
 def hours() -> tuple[pd.DataFrame, list[str], str]:

@@ -175,6 +175,8 @@ def test_a_stored_tree_needs_no_hierarchy(tmp_path: Path) -> None:
     ).fit(frame)
     tree.save(tmp_path / "tree.json")
     stored = AnonymizerTree.load(tmp_path / "tree.json")
+    pairs = zip(stored.partition_.tree.features, tree.partition_.tree.features, strict=True)
+    assert all(np.array_equal(one.within, other.within) for one, other in pairs)  # type: ignore[arg-type]
     pd.testing.assert_frame_equal(stored.transform(frame), tree.transform(frame))
     pd.testing.assert_frame_equal(stored.classes_, tree.classes_)
 
@@ -285,3 +287,34 @@ def test_texts_of_very_many_values_need_a_hierarchy(monkeypatch: pytest.MonkeyPa
     with pytest.raises(InputError, match=r"zip has 50 different texts in 200 rows.*columns.zip.hierarchy"):
         AnonymizerTree(k=5).fit(frame)
     assert AnonymizerTree(k=5, hierarchies={"zip": Prefixes((4, 3), True)}).fit(frame).sizes_.min() >= 5
+
+
+@pytest.mark.parametrize(
+    ("days", "label"),
+    [
+        (["2020-01-31", "2020-03-31"], "2020 Q1"),
+        (["2020-10-01", "2020-12-31"], "2020 Q4"),
+        (["2020-03-31", "2020-04-01"], "2020"),
+        (["2020-02-01", "2020-02-29"], "2020-02"),
+        (["2019-12-31", "2020-01-01"], "2019 .. 2020"),
+    ],
+)
+def test_periods_end_where_the_calendar_ends_them(days: list[str], label: str) -> None:
+    frame = pd.DataFrame({"born": pd.to_datetime(days * 4)})
+    assert AnonymizerTree(k=8, hierarchies={"born": Calendar()}).fit(frame).classes_["born_label"].tolist() == [label]
+
+
+@pytest.mark.parametrize(
+    ("codes", "label"), [(["12345", "12399"], "123**"), (["12345", "12999"], "12***"), (["12345", "1239"], "*")]
+)
+def test_what_a_prefix_leaves_out_is_starred(codes: list[str], label: str) -> None:
+    frame = pd.DataFrame({"zip": codes * 4})
+    tree = AnonymizerTree(k=8, hierarchies={"zip": Prefixes((5, 3, 2))}).fit(frame)
+    assert tree.classes_["zip_label"].tolist() == [label]
+
+
+def test_a_root_stands_over_all_tops_of_the_file_though_the_column_lacks_some() -> None:
+    frame = pd.DataFrame({"town": ["v0", "v1"] * 4})
+    paths = {"v0": ("a",), "v1": ("a",), "v2": ("b",)}
+    nodes = AnonymizerTree(k=4, hierarchies={"town": Listed(paths)}).fit(frame).domains_[0].nodes
+    assert nodes is not None and nodes.labels == (("a",), ("*",))
