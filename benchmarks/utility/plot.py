@@ -27,9 +27,10 @@ def picture(name: str, mean: dict[str, dict[str, dict[str, float]]], ks: Sequenc
         legend.append(f'<text x="{x + 30}" y="{y}">{escape(method)}</text>')
     width, height = 2 * (WIDTH + GAP) + 20, TOP + HEIGHT + 110
     title = f"{escape(name)}: score and information lost over k"
+    font = 'font-family="sans-serif" font-size="13"'
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="13" '
-        f'role="img"><title>{title}</title><rect width="{width}" height="{height}" fill="white"/>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" {font} role="img">'
+        f'<title>{title}</title><rect width="{width}" height="{height}" fill="white"/>'
         f"{''.join(panels)}{''.join(legend)}</svg>\n"
     )
 
