@@ -1,0 +1,50 @@
+"""What a release is: the policy of one dataset, as `release.yaml` states it. Nothing here touches data.
+
+Every other layer reads these objects, so that no k, role or seed is written twice.
+"""
+
+from anon_pipeline.spec.demands import PRIVACY_MODELS, Demand, load_privacy_model
+from anon_pipeline.spec.frontier import K_PATH, Frontier
+from anon_pipeline.spec.parts import (
+    NO_ROWS,
+    AcrossReleases,
+    BuiltInModel,
+    Column,
+    ColumnType,
+    Guide,
+    HierarchyFile,
+    ImportedModel,
+    LoggedModel,
+    MaskingStep,
+    PrefixHierarchy,
+    Role,
+    Source,
+    Strict,
+)
+from anon_pipeline.spec.release import ReleaseSpec
+from anon_pipeline.spec.written import UNDECIDED, undecided_lines
+
+__all__ = [
+    "K_PATH",
+    "NO_ROWS",
+    "PRIVACY_MODELS",
+    "UNDECIDED",
+    "AcrossReleases",
+    "BuiltInModel",
+    "Column",
+    "ColumnType",
+    "Demand",
+    "Frontier",
+    "Guide",
+    "HierarchyFile",
+    "ImportedModel",
+    "LoggedModel",
+    "MaskingStep",
+    "PrefixHierarchy",
+    "ReleaseSpec",
+    "Role",
+    "Source",
+    "Strict",
+    "load_privacy_model",
+    "undecided_lines",
+]

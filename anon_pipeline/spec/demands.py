@@ -1,0 +1,33 @@
+"""Privacy demands by the name a spec uses; `anon_pipeline.privacy` holds the models that say what they mean."""
+
+from __future__ import annotations
+
+import importlib
+from typing import ClassVar
+
+from anon_pipeline.spec.parts import Strict
+
+#: Privacy models by the name a spec uses. One file and one line here add a model (docs/engineer.md shows it).
+PRIVACY_MODELS: dict[str, str] = {
+    "k_anonymity": "anon_pipeline.privacy.k_anonymity:KAnonymity",
+    "l_diversity": "anon_pipeline.privacy.l_diversity:LDiversity",
+    "alpha_k_anonymity": "anon_pipeline.privacy.alpha_k:AlphaKAnonymity",
+    "t_closeness": "anon_pipeline.privacy.t_closeness:TCloseness",
+    "beta_likeness": "anon_pipeline.privacy.beta_likeness:BetaLikeness",
+    "delta_disclosure": "anon_pipeline.privacy.delta_disclosure:DeltaDisclosure",
+    "k_map": "anon_pipeline.privacy.k_map:KMap",
+    "delta_presence": "anon_pipeline.privacy.delta_presence:DeltaPresence",
+}
+
+
+class Demand(Strict):
+    """A demand on every equivalence class; `anon_pipeline.privacy` holds the models that say what it means."""
+
+    name: ClassVar[str]
+
+
+def load_privacy_model(name: str) -> type[Demand]:
+    """The class behind a name in `privacy:`, imported when a spec asks for it."""
+    module, _, attribute = PRIVACY_MODELS[name].partition(":")
+    model: type[Demand] = getattr(importlib.import_module(module), attribute)
+    return model

@@ -1,0 +1,281 @@
+"""The parts of a spec, each a small immutable model; what they mean is for the layers that read them to say."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator, model_validator
+
+from anon_pipeline.spec.written import sentences
+
+
+class Strict(BaseModel):
+    """A part of the spec: immutable, and unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Role(StrEnum):
+    """What a column is to a person, and so what may happen to it."""
+
+    IDENTIFIER = "identifier"  # names a person; never leaves
+    QUASI_IDENTIFIER = "quasi_identifier"  # singles a person out together with others; generalized
+    SENSITIVE = "sensitive"  # kept as it is, protected against inference
+    INSENSITIVE = "insensitive"  # kept as it is
+    EXCLUDE = "exclude"  # left out
+
+
+class ColumnType(StrEnum):
+    """How values compare: by size, by equality, or along the calendar."""
+
+    NUMERIC = "numeric"
+    CATEGORICAL = "categorical"
+    DATE = "date"
+
+
+#: Reads a masking step; imported when a spec has one.
+READ_STEP = "anon_pipeline.masking.catalog:read_step"
+
+
+class MaskingStep(Strict):
+    """One masking technique with its parameters; `anon_pipeline.masking` holds what they mean."""
+
+    technique: str
+
+
+def read_steps(value: Any) -> tuple[MaskingStep, ...]:
+    """The steps of a list as a spec writes it.
+
+    Raises
+    ------
+    ValueError
+        With one sentence per step that is none.
+    """
+    if not isinstance(value, list | tuple):
+        raise ValueError("is a list of steps, for example [{technique: round, to: 10}]")
+    module, _, attribute = READ_STEP.partition(":")
+    read = getattr(importlib.import_module(module), attribute) if value else None
+    steps: list[MaskingStep] = []
+    problems: list[str] = []
+    for number, one in enumerate(value):
+        try:
+            steps.append(read(one))  # type: ignore[misc]
+        except ValidationError as error:
+            problems += sentences(error, f"{number}")
+        except ValueError as error:
+            problems.append(f"{number}: {error}")
+    if problems:
+        raise ValueError("; ".join(problems))
+    return tuple(steps)
+
+
+#: The step that leaves a table of groups and no people, and why nothing can then be asked of their rows.
+AGGREGATE, NO_ROWS = "aggregate", "aggregate leaves a table of groups and no rows of people to judge"
+
+
+class KeyPlace(Strict):
+    """Where a key lies: an environment variable, or a file of mode 0600 named relative to the spec."""
+
+    environment: str | None = None
+    file: str | None = None
+
+
+class HierarchyFile(Strict):
+    """A hierarchy in a CSV file, relative to the spec, as ARX writes it: `value;level 1;level 2;...` on each line."""
+
+    file: str = Field(min_length=1)
+    delimiter: str = Field(default=";", min_length=1, max_length=1)
+    strict: bool = False  # the tree may split the column only between nodes that lie directly below one node
+
+
+class PrefixHierarchy(Strict):
+    """A hierarchy of codes that say less the shorter they are, as ZIP codes do: 12345, 123**, 12***."""
+
+    prefix: tuple[Annotated[int, Field(ge=1)], ...] = Field(min_length=1)  # lengths, the longest first
+    strict: bool = False
+
+    @field_validator("prefix")
+    @classmethod
+    def _become_shorter(cls, lengths: tuple[int, ...]) -> tuple[int, ...]:
+        if any(longer <= shorter for longer, shorter in itertools.pairwise(lengths)):
+            raise ValueError("each length is smaller than the one before, as in [5, 3, 2]")
+        return lengths
+
+
+class Column(Strict):
+    """One column of the source, or one that a masking step makes."""
+
+    role: Role
+    type: ColumnType | None = None  # taken from the source where absent
+    grid: float | None = Field(default=None, gt=0, le=1e15)  # the step of shown numbers; from the data where absent
+    levels: tuple[str, ...] | None = Field(default=None, min_length=2)  # categories that have an order, lowest first
+    hierarchy: Literal["calendar"] | HierarchyFile | PrefixHierarchy | None = None  # whose words classes show
+    why: str | None = None  # the reason for the role, for the report
+    unit: str | None = Field(default=None, min_length=1)  # what its numbers count, for the report: years
+    steps: tuple[MaskingStep, ...] = ()  # masking, in order, before people are grouped
+    made: bool = False  # by a step; the source has no such column
+
+    @field_validator("steps", mode="plain")
+    @classmethod
+    def _read_steps(cls, value: Any) -> tuple[MaskingStep, ...]:
+        return read_steps(value)
+
+    @field_serializer("steps")
+    def _write_steps(self, steps: tuple[MaskingStep, ...]) -> list[dict[str, Any]]:
+        return [step.model_dump(mode="json", by_alias=True, exclude_none=True) for step in steps]
+
+    @field_validator("levels", mode="before")
+    @classmethod
+    def _read_levels(cls, value: Any) -> Any:
+        """Levels are texts, also where YAML reads numbers: [1, 2, 3]."""
+        if not isinstance(value, list | tuple):
+            return value
+        levels = [str(one) if isinstance(one, int | float) and not isinstance(one, bool) else one for one in value]
+        if len(set(map(str, levels))) < len(levels):
+            raise ValueError("a level stands twice; name each once, the lowest first")
+        return levels
+
+    @field_validator("hierarchy", mode="before")
+    @classmethod
+    def _read_hierarchy(cls, value: Any) -> Any:
+        if value is None or value == "calendar" or isinstance(value, HierarchyFile | PrefixHierarchy):
+            return value
+        if not isinstance(value, Mapping) or ("file" in value) == ("prefix" in value):
+            raise ValueError("is calendar, {file: education.csv} or {prefix: [5, 3, 2]}")
+        try:
+            return (HierarchyFile if "file" in value else PrefixHierarchy).model_validate(value)
+        except ValidationError as error:
+            raise ValueError("; ".join(sentences(error))) from None
+
+    @model_validator(mode="after")
+    def _is_described_once(self) -> Column:
+        if self.levels is None and self.hierarchy is None:
+            return self
+        stated = "hierarchy" if self.levels is None else "levels"
+        if self.levels is not None and self.hierarchy is not None:
+            raise ValueError("has levels and a hierarchy; state one of them")
+        if self.role is not Role.QUASI_IDENTIFIER:
+            raise ValueError(f"{stated}: is of quasi-identifiers, and the role is {self.role}; take it out")
+        needed = {"levels": ColumnType.CATEGORICAL}.get(stated)
+        needed = ColumnType.CATEGORICAL if isinstance(self.hierarchy, PrefixHierarchy) else needed
+        needed = ColumnType.DATE if self.hierarchy == "calendar" else needed
+        if isinstance(self.hierarchy, HierarchyFile) and self.type is ColumnType.DATE:
+            raise ValueError("hierarchy: a file lists texts or numbers, and the type is date; say hierarchy: calendar")
+        if needed is not None and self.type not in (None, needed):
+            raise ValueError(f"{stated}: needs type: {needed}, and the type is {self.type}")
+        return self
+
+
+class Source(Strict):
+    """Where the table lies: a CSV or Parquet file, a folder of Parquet files, or a query to a DuckDB or SQLite file."""
+
+    path: str
+    query: str | None = None
+    missing: tuple[str, ...] = ()  # texts that stand for "not known", beside the empty field
+    delimiter: str | None = Field(default=None, min_length=1, max_length=4)  # CSV; detected where absent
+    encoding: str = "utf-8"
+
+
+class ImportedModel(Strict):
+    """A scikit-learn-compatible estimator made by a function of the user's: `import: package.module:factory`."""
+
+    import_: str = Field(alias="import", pattern=r"^[\w.]+:\w+$")
+
+
+class LoggedModel(Strict):
+    """A scikit-learn model logged in MLflow, by its URI."""
+
+    mlflow: str
+
+
+BuiltInModel = Literal["gradient_boosting", "random_forest", "linear", "decision_tree"]
+
+
+class Guide(Strict):
+    """The model M whose predictions guide the grouping, and how the tree listens to it."""
+
+    model: BuiltInModel | ImportedModel | LoggedModel = "gradient_boosting"
+    on: Literal["label", "probability"] = "probability"
+    predictions: Literal["out_of_fold", "in_sample"] = "out_of_fold"
+    folds: int = Field(default=5, ge=2, le=50)
+    spread: float = Field(default=1.0, ge=0, le=1e6)  # weight of the quasi-identifiers' own spread beside the guidance
+    sample: int = Field(default=500_000, ge=100)  # M is trained on at most so many people, chosen by content hash
+    orders: Literal["guidance", "both", "each"] = "both"  # of categories: by guidance, by frequency too, by each output
+    targets: tuple[str, ...] = ()  # where one release serves several analyses: the spec's target, then the others
+
+
+class Recode(Strict):
+    """What a class shows in place of its members' values."""
+
+    numeric: Literal["median"] = "median"
+    categorical: Literal["mode"] = "mode"
+    form: Literal["value", "range"] = "value"
+
+
+class Utility(Strict):
+    """How accuracy before and after is measured."""
+
+    models: tuple[BuiltInModel, ...] = ("linear",)  # beside the guide's own
+    folds: int = Field(default=5, ge=2, le=50)
+    sample: int = Field(default=100_000, ge=100)  # measured on at most so many people, chosen by content hash
+
+
+class Audit(Strict):
+    """How a release is attacked before it leaves, and what an attack may achieve at most.
+
+    A bound is held against the upper end of the attack's 95 % interval: too few people to tell is not "safe". Who would
+    rather hold it against the estimate says `bounds_on: estimate`; an attack no better than guessing then counts as 0.
+    """
+
+    enabled: bool = True
+    control: Literal["twin", "held_out"] = "twin"  # who is kept out: of a twin of the release, or of the release
+    share: float = Field(default=0.1, gt=0, le=0.5)  # of the people; at least 500 and at most 5,000 of them
+    sample: int = Field(default=60_000, ge=1_000)  # the twin is made of at most so many people
+    targets: int = Field(default=5_000, ge=100)  # people in the release, and control people, attacked at most
+    models: bool = True  # whether models are attacked, too
+    people: int = Field(default=4_000, ge=200)  # in the membership game on models
+    shadows: int = Field(default=16, ge=4, multiple_of=2)
+    bounds_on: Literal["upper_end", "estimate"] = "upper_end"
+    linkage: float | None = Field(default=None, ge=0, le=1)  # bounds: leak of the strongest attack of this kind
+    singling_out: float | None = Field(default=None, ge=0, le=1)
+    attribute_inference: dict[str, float] = {}  # leak by sensitive column
+    membership_auc: float | None = Field(default=None, ge=0.5, le=1)  # of models trained on the release
+
+
+class Suppression(Strict):
+    """Leaving people out where grouping them would cost everybody else more."""
+
+    limit: float = Field(default=0.0, ge=0, lt=1)  # share of the people
+
+
+class Grouping(Strict):
+    """How people are counted before they are grouped."""
+
+    cells: int = Field(default=5_000_000, ge=100)  # above so many distinct tuples, ordered columns are coarsened
+
+
+class AcrossReleases(Strict):
+    """What is asked of a release together with the former ones of its dataset."""
+
+    k: int = Field(ge=2, le=10**9)  # people who share a person's class, or absence, in every release of the window
+    window: int = Field(default=12, ge=2, le=1000)  # releases, the new one included
+    reserve: float = Field(default=0.3, ge=0, le=10)  # classes start larger than k by this share, and may lose people
+    refit: float = Field(default=0.1, ge=0)  # a new tree replaces the kept one where it loses less by this share
+    departures: Literal["at_once", "in_company"] = "at_once"  # in company: k - 1 others of their history go with them
+
+
+class EngineSettings(Strict):
+    """What the engine may use of the machine; nothing of it changes a release."""
+
+    memory_limit: str | None = Field(default=None, pattern=r"^[0-9]+(\.[0-9]+)?\s*([KMGT]i?B|%)$")
+    threads: int | None = Field(default=None, ge=1)
+
+
+class Retention(Strict):
+    """How long the private zone keeps what it holds of a dataset."""
+
+    private_days: int = Field(ge=1, le=36_500)  # after the step that made it

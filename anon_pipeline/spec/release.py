@@ -1,0 +1,389 @@
+"""The policy of one dataset as a whole, and what its parts must agree on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import Field, SerializeAsAny, ValidationError, field_serializer, field_validator, model_validator
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec.demands import PRIVACY_MODELS, Demand, load_privacy_model
+from anon_pipeline.spec.frontier import Frontier
+from anon_pipeline.spec.parts import (
+    AGGREGATE,
+    NO_ROWS,
+    AcrossReleases,
+    Audit,
+    Column,
+    EngineSettings,
+    Grouping,
+    Guide,
+    HierarchyFile,
+    KeyPlace,
+    MaskingStep,
+    Recode,
+    Retention,
+    Role,
+    Source,
+    Strict,
+    Suppression,
+    Utility,
+    read_steps,
+)
+from anon_pipeline.spec.written import UNDECIDED, PlainLoader, put, sentences, undecided_lines, with_lists
+
+
+class ReleaseSpec(Strict):
+    """The policy of one dataset.
+
+    Build it with `ReleaseSpec.load(path)`; a spec made in code is validated the same way.
+    """
+
+    dataset: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
+    description: str = ""
+    owner: str | None = None
+    source: Source
+    target: str
+    columns: dict[str, Column]
+    privacy: tuple[SerializeAsAny[Demand], ...]
+    steps: tuple[MaskingStep, ...] = ()  # masking of several columns together, after the columns' own
+    draws: KeyPlace | None = None  # the key that random masking draws under; from the seed alone where absent
+    suppression: Suppression = Suppression()
+    guide: Guide = Guide()
+    grouping: Grouping = Grouping()
+    recode: Recode = Recode()
+    person: str | None = None  # the identifier that people are followed by from release to release
+    across_releases: AcrossReleases | None = None
+    utility: Utility = Utility()
+    audit: Audit = Audit()
+    sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # the table's share of its population
+    frontier: Frontier | None = None
+    schedule: str | None = None
+    retention: Retention | None = None
+    engine: EngineSettings = EngineSettings()
+    seed: int = Field(default=0, ge=0, lt=2**32)
+
+    _folder: Path = Path(".")
+
+    @field_validator("steps", mode="plain")
+    @classmethod
+    def _read_steps(cls, value: Any) -> tuple[MaskingStep, ...]:
+        return read_steps(value)
+
+    @field_serializer("steps")
+    def _write_steps(self, steps: tuple[MaskingStep, ...]) -> list[dict[str, Any]]:
+        return [step.model_dump(mode="json", by_alias=True, exclude_none=True) for step in steps]
+
+    @field_validator("privacy", mode="plain")
+    @classmethod
+    def _read_demands(cls, value: Any) -> tuple[Demand, ...]:
+        """`{model: parameters}` or `{model: [parameters, parameters]}` becomes one flat tuple of demands."""
+        if isinstance(value, tuple) and all(isinstance(demand, Demand) for demand in value):
+            return value
+        if not isinstance(value, dict):
+            raise ValueError("is a mapping from a privacy model to its parameters, for example {k_anonymity: {k: 10}}")
+        demands: list[Demand] = []
+        for name, parameters in value.items():
+            if name not in PRIVACY_MODELS:
+                raise ValueError(f"{name!r} is no privacy model; known are {', '.join(sorted(PRIVACY_MODELS))}")
+            for one in parameters if isinstance(parameters, list) else [parameters]:
+                try:
+                    demands.append(load_privacy_model(name).model_validate(one))
+                except ValidationError as error:
+                    raise ValueError("; ".join(sentences(error, name))) from None
+        return tuple(demands)
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> ReleaseSpec:
+        if self.target not in self.columns:
+            raise ValueError(f"target: {self.target!r} is not among the columns; give it a role under columns")
+        role = self.columns[self.target].role
+        if role is Role.QUASI_IDENTIFIER:
+            raise ValueError(
+                f"target: {self.target!r} is also a quasi-identifier; a value that the grouping hides cannot be "
+                "the one it is guided by: give it the role sensitive or insensitive, or name another target"
+            )
+        if role not in (Role.SENSITIVE, Role.INSENSITIVE):
+            raise ValueError(f"target: {self.target!r} has the role {role}; a target must be sensitive or insensitive")
+        self._can_be_guided()
+        if not self.quasi_identifiers:
+            raise ValueError("columns: no column has the role quasi_identifier, so there is nothing to group by")
+        if sum(demand.name == "k_anonymity" for demand in self.privacy) != 1:
+            raise ValueError("privacy: k_anonymity must be demanded, once, for example {k_anonymity: {k: 10}}")
+        if len(set(self._populations())) > 1:
+            raise ValueError("privacy: the demands name different population tables; name one and the same")
+        for demand in self.privacy:
+            column = getattr(demand, "column", None)
+            if column is not None and column not in self.with_role(Role.SENSITIVE):
+                raise ValueError(
+                    f"privacy.{demand.name}.column: {column!r} is no sensitive column; "
+                    f"those are {', '.join(self.with_role(Role.SENSITIVE)) or 'none'}"
+                )
+        if self.columns[self.target].made:
+            raise ValueError("target: is made by a step; the target is a column of the source")
+        if self.masks and self.audit.control == "held_out":
+            raise ValueError("audit.control: held_out does not go with masking steps; leave it at twin")
+        if any(column.made for column in self.columns.values()) and not self.steps:
+            raise ValueError("columns: a column is said to be made, and there are no steps; list them under steps")
+        asked = self.audit
+        bounded = (asked.linkage, asked.singling_out, asked.membership_auc)
+        if not asked.enabled and (asked.attribute_inference or any(one is not None for one in bounded)):
+            raise ValueError("audit: sets bounds and is switched off; a bound without an attack holds nothing")
+        if asked.membership_auc is not None and not asked.models:
+            raise ValueError("audit.membership_auc: bounds attacks on models, which audit.models switches off")
+        for column, limit in asked.attribute_inference.items():
+            if column not in self.with_role(Role.SENSITIVE):
+                raise ValueError(f"audit.attribute_inference: {column!r} is no sensitive column")
+            if not 0 <= limit <= 1:
+                raise ValueError(f"audit.attribute_inference.{column}: is a share between 0 and 1")
+        if self.person is not None and self.person not in self.with_role(Role.IDENTIFIER):
+            raise ValueError(f"person: {self.person!r} is no column of the role identifier")
+        if self.across_releases is not None:
+            self._can_be_followed()
+        if self.aggregates:
+            self._can_be_aggregated()
+        if self.frontier is not None:
+            one = self.model_copy(update={"frontier": None})
+            for setting in self.frontier.settings():
+                try:
+                    one.replaced(setting)
+                except InputError as error:
+                    raise ValueError(f"frontier: {error}") from None
+        return self
+
+    def _can_be_guided(self) -> None:
+        targets = self.guide.targets
+        if targets and targets[0] != self.target:
+            raise ValueError(f"guide.targets: start with the target of the spec, {self.target!r}, then name others")
+        if len(set(targets)) < len(targets):
+            raise ValueError("guide.targets: a column stands twice; name each once")
+        for name in targets[1:]:
+            if name not in self.with_role(Role.SENSITIVE, Role.INSENSITIVE) or self.columns[name].made:
+                raise ValueError(
+                    f"guide.targets: {name!r} is no sensitive or insensitive column of the source; a target is one, "
+                    "since nothing may be guided by what the grouping hides"
+                )
+
+    def _can_be_followed(self) -> None:
+        if self.person is None:
+            raise ValueError("across_releases: nobody can be followed; name their identifier: person: <column>")
+        if self.columns[self.person].steps:
+            raise ValueError(f"person: {self.person!r} has steps; people are followed by the identifier as it is")
+        if self._populations():
+            raise ValueError("across_releases: does not go with a demand on a population")
+        if self.audit.control == "held_out":
+            raise ValueError("across_releases: does not go with audit.control: held_out; leave it at twin")
+        if any(getattr(column.hierarchy, "strict", False) for column in self.columns.values()):
+            raise ValueError("across_releases: does not go with a strict hierarchy, since cohorts stay together")
+
+    def _can_be_aggregated(self) -> None:
+        """What is asked of rows of people cannot be held against a table of groups, and is refused."""
+        threshold, place = int(self.steps[-1].threshold), f"steps.{len(self.steps) - 1}"  # type: ignore[attr-defined]
+        if threshold < self.k:
+            raise ValueError(
+                f"{place}.threshold: is {threshold}, and k = {self.k} asks for more people in every group; raise it "
+                f"to {self.k}"
+            )
+        for demand in self.privacy:
+            if demand.name != "k_anonymity":
+                raise ValueError(f"privacy.{demand.name}: {NO_ROWS}; take it out")
+        asked = self.audit
+        bounds = (asked.linkage, asked.singling_out, asked.membership_auc, *asked.attribute_inference.values())
+        if any(one is not None for one in bounds):
+            raise ValueError(f"audit: sets bounds on attacks, and {NO_ROWS}; take them out")
+        if self.across_releases is not None:
+            raise ValueError(f"across_releases: {NO_ROWS}; take it out")
+        if self.frontier is not None:
+            raise ValueError(f"frontier: {NO_ROWS}; take it out")
+        if self.suppression.limit:
+            raise ValueError(f"suppression.limit: {NO_ROWS}; the threshold of {place} says which groups are left out")
+
+    @classmethod
+    def load(cls, path: str | Path) -> ReleaseSpec:
+        """Read and validate a `release.yaml` (or a folder that holds one).
+
+        Raises
+        ------
+        InputError
+            With one sentence per problem, each naming the file and the field.
+        """
+        path = Path(path)
+        if path.is_dir():
+            path = path / "release.yaml"
+        try:
+            text = path.read_text(encoding="utf-8")
+            content = yaml.load(text, Loader=PlainLoader)  # noqa: S506 (a SafeLoader)
+            undecided = undecided_lines(text)
+        except FileNotFoundError:
+            raise InputError(f"{path}: there is no such file; name a release.yaml or the folder it lies in") from None
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+        except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, or no such date
+            raise InputError(f"{path}: is not valid YAML: {' '.join(str(error).split())}") from None
+        if not isinstance(content, dict):
+            raise InputError(f"{path}: must be a mapping with the keys dataset, source, target, columns and privacy")
+        if undecided:
+            listed = ", ".join(f"line {line} ({place})" for line, place in undecided)
+            raise InputError(
+                f"{path}: a person must decide {listed}; write what you decide in the place of `{UNDECIDED}`, "
+                "the comment beside it says what there is to choose from"
+            )
+        try:
+            spec = cls.model_validate(content)
+        except ValidationError as error:
+            raise InputError("; ".join(f"{path}: {sentence}" for sentence in sentences(error))) from None
+        object.__setattr__(spec, "_folder", path.parent.resolve())
+        return spec
+
+    def replaced(self, changes: Mapping[str, Any]) -> ReleaseSpec:
+        """The spec with other values at some places, validated again.
+
+        Parameters
+        ----------
+        changes
+            Values by dotted path into the spec as it is written: `guide.spread`, `privacy.t_closeness.t`, or, where a
+            model stands several times, `privacy.l_diversity.0.l`. What the spec does not write yet is added, a privacy
+            model too.
+
+        Raises
+        ------
+        InputError
+            For a path that does not exist, or a value that the spec cannot have.
+        """
+        content = with_lists(self.model_dump(by_alias=True, exclude_unset=True, exclude={"privacy"}))
+        content["privacy"] = {}
+        for name in dict.fromkeys(demand.name for demand in self.privacy):
+            written = [
+                with_lists(demand.model_dump(by_alias=True, exclude_unset=True))
+                for demand in self.privacy
+                if demand.name == name
+            ]
+            content["privacy"][name] = written if len(written) > 1 else written[0]
+        for path, value in changes.items():
+            put(content, path, value)
+        try:
+            spec = ReleaseSpec.model_validate(content)
+        except ValidationError as error:
+            raise InputError("; ".join(sentences(error))) from None
+        object.__setattr__(spec, "_folder", self._folder)
+        return spec
+
+    def with_role(self, *roles: Role) -> list[str]:
+        """The columns of these roles, in the order of the spec."""
+        return [name for name, column in self.columns.items() if column.role in roles]
+
+    @property
+    def masks(self) -> bool:
+        """Whether anything is done to the columns before people are grouped."""
+        return bool(self.steps) or any(column.steps for column in self.columns.values())
+
+    @property
+    def aggregates(self) -> bool:
+        """Whether a table of groups is released, and no rows of people."""
+        return bool(self.steps) and self.steps[-1].technique == AGGREGATE
+
+    @property
+    def stored(self) -> list[str]:
+        """The columns that are read from the source: all but the excluded, unless a step needs one, and the made."""
+        used = {name for step in self.steps for name in getattr(step, "used", ())}
+        used |= {name for name, column in self.columns.items() if column.steps}
+        return [
+            name
+            for name, column in self.columns.items()
+            if not column.made and (column.role is not Role.EXCLUDE or name in used)
+        ]
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the spec, which files are named relative to."""
+        return self._folder
+
+    @property
+    def quasi_identifiers(self) -> list[str]:
+        return self.with_role(Role.QUASI_IDENTIFIER)
+
+    @property
+    def released(self) -> list[str]:
+        """The columns of the release, in the order of the spec; of a table of groups, in its own."""
+        if self.aggregates:
+            return list(self.steps[-1].sources)  # type: ignore[attr-defined]
+        return self.with_role(Role.QUASI_IDENTIFIER, Role.SENSITIVE, Role.INSENSITIVE)
+
+    @property
+    def features(self) -> list[str]:
+        """What a model that is trained on the release may look at: all that is released but the target."""
+        return [name for name in self.released if name != self.target]
+
+    @property
+    def k(self) -> int:
+        """The one k of this release."""
+        return next(int(demand.k) for demand in self.privacy if demand.name == "k_anonymity")  # type: ignore[attr-defined]
+
+    @property
+    def fitted_k(self) -> int:
+        """The smallest leaf of the tree: k, and a reserve where classes must last over several releases."""
+        if self.across_releases is None:
+            return self.k
+        return math.ceil(max(self.k, self.across_releases.k) * (1 + self.across_releases.reserve))
+
+    @property
+    def population(self) -> str | None:
+        """The population table that demands name, relative to the spec."""
+        return next((str(path) for path in self._populations()), None)
+
+    def _populations(self) -> list[str]:
+        return [demand.population for demand in self.privacy if hasattr(demand, "population")]
+
+    @property
+    def source_path(self) -> Path:
+        """The source, resolved against the folder of the spec."""
+        return (self._folder / self.source.path).resolve()
+
+    def policy(self) -> dict[str, Any]:
+        """The spec as plain data, without what cannot change a release, such as schedule, engine and source path."""
+        content = self.model_dump(
+            mode="json",
+            by_alias=True,
+            exclude={
+                "schedule": True,
+                "retention": True,
+                "engine": True,
+                "frontier": True,
+                "privacy": True,
+                "source": {"path"},
+            },
+        )
+        for column in content["columns"].values():
+            column.pop("unit")  # only the report speaks of it
+            for name in ("levels", "hierarchy"):
+                if column[name] is None:
+                    del column[name]
+        for name, one in self.columns.items():
+            if isinstance(one.hierarchy, HierarchyFile):
+                content["columns"][name]["hierarchy"]["sha256"] = self._hash_of(name, one.hierarchy)
+        if not self.guide.targets:
+            del content["guide"]["targets"]
+        for name in ("person", "across_releases"):
+            if content[name] is None:
+                del content[name]
+        content["privacy"] = [{"model": demand.name, **demand.model_dump(mode="json")} for demand in self.privacy]
+        return content
+
+    def _hash_of(self, column: str, hierarchy: HierarchyFile) -> str:
+        """SHA-256 of the file of a column's hierarchy: what it says is part of the policy."""
+        path = self._folder / hierarchy.file
+        try:
+            return hashlib.sha256(path.read_bytes()).hexdigest()
+        except OSError as error:
+            raise InputError(f"columns.{column}.hierarchy: {path}: cannot be read ({error.strerror})") from None
+
+    @property
+    def policy_hash(self) -> str:
+        """SHA-256 of `policy()`, in hexadecimal."""
+        return hashlib.sha256(json.dumps(self.policy(), sort_keys=True).encode()).hexdigest()

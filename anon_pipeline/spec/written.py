@@ -1,0 +1,109 @@
+"""How a spec is written: YAML without surprises, sentences for what is wrong in it, places by dotted path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from anon_pipeline.errors import InputError
+
+#: Stands in a proposed spec where a person must decide; unquoted, and a value (a column may have this name).
+UNDECIDED = "decide"
+
+
+def undecided_lines(text: str) -> list[tuple[int, str]]:
+    """The lines of a spec on which a value is still `decide`: the number, from 1, and the dotted path."""
+    found: list[tuple[int, str]] = []
+    seen: set[int] = set()  # a node may be its own descendant, by an alias
+
+    def look(node: yaml.Node, path: str) -> None:
+        if isinstance(node, yaml.ScalarNode) and node.style is None and node.value == UNDECIDED:
+            found.append((node.start_mark.line + 1, path))
+        if id(node) in seen:
+            return
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                look(value, f"{path}.{key.value}" if path else str(key.value))
+        elif isinstance(node, yaml.SequenceNode):
+            for number, value in enumerate(node.value):
+                look(value, f"{path}.{number}")
+
+    if UNDECIDED in text and (root := yaml.compose(text, Loader=PlainLoader)) is not None:
+        look(root, "")
+    return found
+
+
+def put(content: dict[str, Any], path: str, value: Any) -> None:
+    """Set what stands at a dotted path; mappings on the way are made where they are absent."""
+    place: Any = content
+    *way, last = path.split(".")
+    for number, part in enumerate([*way, last]):
+        before = ".".join(way[:number])
+        if not part:
+            raise InputError(f"{path!r}: is no path into the spec; write one as privacy.k_anonymity.k")
+        if isinstance(place, list):
+            if not part.isdecimal() or int(part) >= len(place):
+                numbers = ", ".join(f"{before}.{one}" for one in range(len(place)))
+                raise InputError(f"{path}: {before} stands {len(place)} times; say which one: {numbers}")
+        elif not isinstance(place, dict):
+            raise InputError(f"{path}: does not exist, since {before} is a single value; use the path {before}")
+        key: Any = int(part) if isinstance(place, list) else part
+        if number == len(way):
+            place[key] = value
+        else:
+            place = place[key] if isinstance(place, list) else place.setdefault(key, {})
+
+
+def with_lists(value: Any) -> Any:
+    """Plain data with its tuples as lists, as YAML gives them."""
+    if isinstance(value, dict):
+        return {key: with_lists(one) for key, one in value.items()}
+    return [with_lists(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+class PlainLoader(yaml.SafeLoader):
+    """YAML without two surprises: a key stands once, and `on`, `off`, `yes` and `no` are texts (as in YAML 1.2)."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                raise yaml.constructor.ConstructorError(None, None, "a key is a text", key_node.start_mark)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} stands twice", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+PlainLoader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:bool"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+PlainLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
+
+
+def sentences(error: ValidationError, prefix: str = "") -> list[str]:
+    """pydantic's findings as `field: what is wrong`, without the input and without links."""
+    sentences = []
+    for finding in error.errors(include_url=False, include_input=False, include_context=False):
+        place = ".".join([prefix] * bool(prefix) + [str(part) for part in finding["loc"]])
+        if finding["type"] == "extra_forbidden":
+            what = "is not a key of the spec; check its spelling or remove it"
+        elif finding["type"] == "missing":
+            what = "is missing"
+        else:
+            what = re.sub("^Value error, ", "", finding["msg"])
+        sentences.append(f"{place}: {what}" if place else what)
+    return sentences
