@@ -12,10 +12,10 @@ release: .venv/runtime ## Install, then run the Adult release
 	$(BIN)/anon-pipeline run data/adult
 
 test: .venv/dev ## Install, then run every test
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 fast: .venv/dev ## The tests that take no end-to-end run
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --ignore=anon_pipeline_tests/end_to_end
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --ignore=anon_pipeline_tests/end_to_end
 
 lint: .venv/dev ## Formatting, style and the layers of the house
 	$(BIN)/ruff format --check .

@@ -87,7 +87,8 @@ def test_the_manifest_is_complete(told: dict[str, Any], release: Path) -> None:
         "checks", "content_hashes", "created", "dataset", "files", "format", "lineage", "measured", "previous", "rows",
         "runs", "software", "source", "spec", "spec_hash", "utility", "verified", "version",
     }  # fmt: skip
-    assert manifest["files"].keys() == {"data.parquet", "classes.parquet", "report.html"}
+    written = {"data.parquet", "classes.parquet", "report.html", "openlineage.jsonl", "prov.json"}
+    assert manifest["files"].keys() == written
     assert all(check["passed"] and not check["crashed"] for check in manifest["checks"])
     assert all(check["measured"] is not None for check in manifest["checks"])
     assert all(finding["holds"] for finding in manifest["verified"])

@@ -13,7 +13,7 @@ import pytest
 from anon_pipeline.anonymize.policy import anonymize_part, mean_loss, tree_of
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.learning import frontier as frontier_module
-from anon_pipeline.learning import utility as utility_module
+from anon_pipeline.learning import targets as targets_module
 from anon_pipeline.learning.frontier import Price, price_list
 from anon_pipeline.learning.utility import measure_utility
 from anon_pipeline.spec import ReleaseSpec
@@ -101,9 +101,8 @@ def test_the_model_is_trained_once_however_many_settings(
     engine: DuckDBEngine, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained = []
-    for module in (frontier_module, utility_module):
-        train = module.train
-        monkeypatch.setattr(module, "train", lambda *given, train=train: trained.append(len(given[0])) or train(*given))
+    train = targets_module.train
+    monkeypatch.setattr(targets_module, "train", lambda *given: trained.append(len(given[0])) or train(*given))
     prices(engine, spec, [{K: k} for k in (5, 10, 20, 40)])
     assert trained == [600, 300, 300]
 
