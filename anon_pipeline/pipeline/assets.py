@@ -493,9 +493,12 @@ def _remember(spec: ReleaseSpec, runtime: Runtime, tree: Stage, candidate: Stage
     """What keeps the people and the tree of a release for the next one, where people are followed."""
     if spec.across_releases is None:
         return None
-    return lambda version: remember(
-        runtime.place(), spec.dataset, version, candidate.folder / MEMBERS, tree.folder / ROUTING
-    )
+
+    def keep(version: str) -> None:
+        following.require_company(spec, runtime, candidate)  # under the ledger's lock
+        remember(runtime.place(), spec.dataset, version, candidate.folder / MEMBERS, tree.folder / ROUTING)
+
+    return keep
 
 
 def _bounds(summary: Summary) -> list[Any] | None:

@@ -16,7 +16,7 @@ from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.policy import orders_of
 from anon_pipeline.anonymize.succession import Demands, Successor, succeed
 from anon_pipeline.engine.base import Engine
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.expectations import Question
 from anon_pipeline.pipeline.masking import MASKED, RAW
@@ -216,6 +216,24 @@ def question(spec: ReleaseSpec, runtime: Runtime, candidate: Stage) -> Question:
         if agrees
         else "the people kept of this candidate are not those of its classes; run anonymized_table again",
     )
+
+
+def require_company(spec: ReleaseSpec, runtime: Runtime, candidate: Stage) -> None:
+    """Measure once more at the last moment: another run may have published since the checks were asked.
+
+    Raises
+    ------
+    Refused
+        If the demand does not hold beside the releases that stand now.
+    """
+    found = measured(spec, runtime, candidate)
+    if found.fewest < _asked(spec).k:
+        raise Refused(
+            [
+                f"{CHECK}: beside the releases that stand now somebody has {found.fewest} candidates, "
+                f"fewer than {_asked(spec).k}; run the dataset again"
+            ]
+        )
 
 
 def told(spec: ReleaseSpec, runtime: Runtime, followed: Stage, tree: Stage, candidate: Stage) -> dict[str, Any]:

@@ -56,27 +56,13 @@ def export(home: Home, version: str, form: Form, dataset: str | None = None) -> 
     Refused
         Where the manifest is not the one that was published.
     """
-    entry = _find(ledger.read(home), version, dataset)
+    entry = ledger.published(home, version, dataset)
     content, gone = _manifest(home, entry), ledger.withdrawal(home, *entry.release)
     withdrawn = "" if gone is None else f"This release was withdrawn on {gone.time[:10]}: {gone.why}"
     if form is Form.MARKDOWN:
         return markdown_report.render(content, withdrawn).encode()
     page = report.render(content, withdrawn)
     return printed_report.print_page(page) if form is Form.PDF else page.encode()
-
-
-def _find(entries: list[Entry], version: str, dataset: str | None) -> Entry:
-    found = [
-        one
-        for one in entries
-        if one.action == ledger.PUBLISH and one.version == version and dataset in (None, one.dataset)
-    ]
-    if not found:
-        raise InputError(f"{version}: there is no such release; see `anon-pipeline releases list`")
-    if len(found) > 1:
-        names = ", ".join(one.dataset for one in found)
-        raise InputError(f"{version}: {names} have such a release; say which with --dataset")
-    return found[0]
 
 
 def _manifest(home: Home, entry: Entry) -> dict[str, Any]:

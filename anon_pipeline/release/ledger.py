@@ -69,6 +69,27 @@ def standing(home: Home, dataset: str) -> list[Entry]:
     ]
 
 
+def published(home: Home, version: str, dataset: str | None) -> Entry:
+    """The line that published a version.
+
+    Raises
+    ------
+    InputError
+        Where there is none, or, without a dataset, more than one.
+    """
+    found = [
+        entry
+        for entry in read(home)
+        if entry.action == PUBLISH and entry.version == version and dataset in (None, entry.dataset)
+    ]
+    if not found:
+        raise InputError(f"{version}: there is no such release; see `anon-pipeline releases list`")
+    if len(found) > 1:
+        names = ", ".join(entry.dataset for entry in found)
+        raise InputError(f"{version}: {names} have such a release; say which with --dataset")
+    return found[0]
+
+
 def last_version(home: Home, dataset: str) -> str | None:
     """The newest release of a dataset that was not withdrawn."""
     return next((entry.version for entry in reversed(standing(home, dataset))), None)

@@ -32,25 +32,10 @@ def withdraw(home: Home, version: str, why: str, dataset: str | None = None) -> 
     with home.lock("ledger"):
         unfinished.finish(home)
         ledger.require_unaltered(home)
-        published = _find(ledger.read(home), version, dataset)
+        published = ledger.published(home, version, dataset)
         before = ledger.withdrawal(home, published.dataset, version)
         if before is not None:
             raise InputError(f"{published.dataset}/{version}: was withdrawn already, on {before.time}: {before.why}")
         unfinished.note(home, ledger.WITHDRAW, published.dataset, version, published.manifest, why)
         unfinished.finish(home)
         return ledger.read(home)[-1]
-
-
-def _find(entries: list[Entry], version: str, dataset: str | None) -> Entry:
-    """The line that published a version."""
-    found = [
-        entry
-        for entry in entries
-        if entry.action == ledger.PUBLISH and entry.version == version and dataset in (None, entry.dataset)
-    ]
-    if not found:
-        raise InputError(f"{version}: there is no such release; see `anon-pipeline releases list`")
-    if len(found) > 1:
-        names = ", ".join(entry.dataset for entry in found)
-        raise InputError(f"{version}: {names} have such a release; say which with --dataset")
-    return found[0]

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,30 @@ def test_a_grouping_that_forgets_histories_is_refused(three_months: Place, tmp_p
     before = place.releases()
     ended = place.run(sabotage=no_company)
     assert ended.exit_code == 3 and "across_releases" in ended.sentence, ended.said
+    assert place.releases() == before
+
+
+def no_company_and_a_check_that_lies() -> None:
+    no_company()
+    from anon_pipeline.pipeline import following
+
+    ask = following.question
+
+    def lies(*given: Any) -> Any:
+        question = ask(*given)
+        return replace(question, table=question.table.assign(candidates=10**6))
+
+    following.question = lies
+
+
+def test_the_demand_is_measured_once_more_before_a_release_appears(three_months: Place, tmp_path: Path) -> None:
+    place = three_months.copy(tmp_path)
+    frame = pd.read_csv(place.dataset / "people.csv")
+    frame["age"] = np.random.default_rng(4).permutation(frame["age"].to_numpy())
+    write_dataset(place.dataset, frame, followed_policy())
+    before = place.releases()
+    ended = place.run(sabotage=no_company_and_a_check_that_lies)
+    assert ended.exit_code == 3 and "beside the releases that stand now" in ended.sentence, ended.said
     assert place.releases() == before
 
 
