@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help release test lint types fast ui spark bench bench-large bench-masking bench-attacks bench-over-time bench-utility lock clean
+.PHONY: help release test lint types fast ui spark bench bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -47,8 +47,11 @@ bench-attacks: .venv/runtime ## What attacks find in several releases of Adult
 bench-over-time: .venv/runtime ## Twenty-four monthly releases of a changing population, four ways
 	$(BIN)/python -m benchmarks.over_time
 
-bench-utility: .venv/runtime ## What releases of seven tables are worth at eight values of k (fetches packages from PyPI)
+bench-utility: .venv/runtime ## What releases of eight tables are worth at eight values of k (fetches packages from PyPI)
 	$(BIN)/python -m benchmarks.utility --splits 3 --people 4000 --processes 2
+
+bench-arx: .venv/runtime ## Beside what ARX 3.9.2 reaches on the same rows of Adult
+	$(BIN)/python -m benchmarks.arx
 
 spark: .venv/spark ## Install with the Spark engine (needs a Java 17 runtime)
 

@@ -14,7 +14,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
-from anon_pipeline.anonymize import classes, encoding, enforce, recode, storage, tree
+from anon_pipeline.anonymize import classes, encoding, enforce, recode, refinement, storage, tree
 from anon_pipeline.anonymize.description import described
 from anon_pipeline.anonymize.hierarchy import Hierarchy
 from anon_pipeline.errors import InputError, Refused
@@ -28,6 +28,8 @@ from anon_pipeline.tables import Cells, Domain, IntArray, scale_of
 
 #: A category of more values is free text or a code, and is grouped by a hierarchy or not at all.
 MOST_TEXTS = 100_000
+#: Tables of more distinct tuples keep the classes of the tree, since the time to tighten them grows with the cells.
+REFINED = 50_000
 
 
 class AnonymizerTree(TransformerMixin, BaseEstimator):
@@ -40,6 +42,9 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         algorithm of Goldsteen et al. (arXiv 2007.13086)
     orders : split features per category: "guidance", "both" (by guidance and by frequency), or "each" (by every column
         of the guidance too, where several models guide)
+    refine : a table of at most so many distinct tuples has its classes made tighter after the tree (refinement.py);
+        0 leaves every tree as it is. Not done at `spread` 0, which has nothing that would be tightened, nor with a
+        strict hierarchy or demands on a population, which are about what a tree gives
     grids : published numbers are multiples of this step, per column; from the data where absent
     levels : the order of a column's categories, lowest first, per column that has one
     hierarchies : per column that has one, the hierarchy whose words classes show (`Listed`, `Prefixes` or `Calendar`
@@ -82,6 +87,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         *,
         spread: float = 1.0,
         orders: tree.Orders = "both",
+        refine: int = REFINED,
         grids: Mapping[str, float] | None = None,
         levels: Mapping[str, Sequence[str]] | None = None,
         hierarchies: Mapping[str, Hierarchy] | None = None,
@@ -93,6 +99,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         self.k = k
         self.spread = spread
         self.orders = orders
+        self.refine = refine
         self.grids = grids
         self.levels = levels
         self.hierarchies = hierarchies
@@ -177,30 +184,40 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
                     f"by columns.{domain.name}.hierarchy, such as {{prefix: [3, 2]}} or {{file: ...}}, or exclude it"
                 )
         fitted = tree.fit_tree(cells, self.k, self.spread, self.orders, self.random_state)
-        partition = classes.Partition(fitted, np.arange(fitted.leaves))
+        class_of_cell = fitted.apply(cells.codes)
+        strict = any(domain.nodes is not None and domain.nodes.strict for domain in cells.domains)
+        if self.spread > 0 and census is None and not strict and len(cells.counts) <= self.refine:
+            class_of_cell = refinement.refine(cells, class_of_cell, self.k, self.spread)
         if self.demands:
-            partition = self._enforce(cells, fitted, people or ClassStatistics(sizes=cells.counts), census)
-        return self._settle(cells, partition)
+            people = people or ClassStatistics(sizes=cells.counts)
+            class_of_cell = self._enforce(cells, fitted, class_of_cell, people, census)
+        self._settle(cells, fitted, class_of_cell)
+        return class_of_cell
 
     def _enforce(
-        self, cells: Cells, fitted: tree.SplitTree, people: ClassStatistics, census: pd.DataFrame | None
-    ) -> classes.Partition:
+        self,
+        cells: Cells,
+        fitted: tree.SplitTree,
+        class_of_cell: IntArray,
+        people: ClassStatistics,
+        census: pd.DataFrame | None,
+    ) -> IntArray:
         demands = [KAnonymity(k=self.k), *self.demands]
         recount = None if census is None else self._population_counter(cells, fitted, census)
-        partition = enforce.enforce(
+        class_of_cell = enforce.enforce(
             cells,
-            fitted,
+            fitted.features,
+            class_of_cell,
             tree.criterion(cells, self.spread, self.random_state),
             people,
             lambda statistics: np.logical_and.reduce([demand.holds(statistics) for demand in demands]),
             suppressible=int(self.suppression * cells.n),
             recount=recount,
         )
-        class_of_cell = partition.apply(cells.codes)
-        kept = class_of_cell >= 0
+        number = int(class_of_cell.max()) + 1
         if recount is not None:
-            people = recount(people, class_of_cell, partition.classes)
-        reached = people.without(~kept).pool(classes.members(class_of_cell, partition.classes))
+            people = recount(people, class_of_cell, number)
+        reached = people.without(class_of_cell < 0).pool(classes.members(class_of_cell, number))
         failed = [finding for finding in judge(demands, reached) if not finding.holds]
         if failed:
             raise Refused(
@@ -210,7 +227,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
                     for one in failed
                 ]
             )
-        return partition
+        return class_of_cell
 
     def _population_counter(self, cells: Cells, fitted: tree.SplitTree, census: pd.DataFrame) -> enforce.Recount:
         """Counts the people of the population inside each class's box, with the first of the class's cells."""
@@ -232,18 +249,16 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
 
         return recount
 
-    def _settle(self, cells: Cells, partition: classes.Partition) -> IntArray:
-        class_of_cell = partition.apply(cells.codes)
-        people = classes.sizes(cells, class_of_cell, partition.classes)
-        summaries = recode.summarize(cells, class_of_cell, partition.classes, self.k, self.grids or {})
+    def _settle(self, cells: Cells, fitted: tree.SplitTree, class_of_cell: IntArray) -> None:
+        number = int(class_of_cell.max()) + 1
+        summaries = recode.summarize(cells, class_of_cell, number, self.k, self.grids or {})
         self._set(
             domains_=cells.domains,
-            partition_=partition,
+            partition_=classes.Partition.of(fitted, cells, class_of_cell),
             summaries_=summaries,
-            sizes_=people,
-            information_loss_=classes.information_loss(cells, class_of_cell, partition.classes, summaries),
+            sizes_=classes.sizes(cells, class_of_cell, number),
+            information_loss_=classes.information_loss(cells, class_of_cell, number, summaries),
         )
-        return class_of_cell
 
     def _set(self, **fitted: Any) -> Self:
         self.__dict__.pop("classes_", None)
@@ -263,6 +278,8 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
             raise InputError("k must be a whole number of at least 2")
         if not (isinstance(self.spread, int | float) and np.isfinite(self.spread) and self.spread >= 0):
             raise InputError("spread must be a number of at least 0")
+        if isinstance(self.refine, bool) or not isinstance(self.refine, int | np.integer) or self.refine < 0:
+            raise InputError("refine must be a whole number of cells, 0 or more")
         if not (isinstance(self.suppression, int | float) and 0 <= self.suppression < 1):
             raise InputError("suppression must be a share of the people, from 0 to below 1")
         for name, allowed in (("orders", ("guidance", "both", "each")), ("form", ("value", "range"))):

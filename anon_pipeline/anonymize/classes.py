@@ -7,37 +7,61 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
 from anon_pipeline.anonymize.labels import UNTOLD
 from anon_pipeline.anonymize.recode import CategorySummary, OrderedSummary, Summary
-from anon_pipeline.anonymize.tree import SplitTree
+from anon_pipeline.anonymize.tree import SplitTree, hash_of_codes
 from anon_pipeline.privacy.statistics import histogram
 from anon_pipeline.tables import Cells, IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """A tree and the class each of its leaves became part of.
+    """Which class a tuple belongs to: that of its leaf, unless it is a cell that is elsewhere.
 
     Attributes
     ----------
     tree : the fitted tree with L leaves
-    class_of_leaf : class 0 ... J - 1 of each leaf, -1 where its people are suppressed, shape (L,)
+    class_of_leaf : the class 0 ... J - 1 that most people of each leaf belong to, -1 where they are suppressed,
+        shape (L,)
+    elsewhere : codes of the cells of other classes than their leaf's, in the order of their hashes, shape (m, p)
+    class_elsewhere : the class of each of them, shape (m,)
     """
 
     tree: SplitTree
     class_of_leaf: IntArray
+    elsewhere: npt.NDArray[np.int32]
+    class_elsewhere: IntArray
 
-    @property
-    def classes(self) -> int:
-        """Number of classes, J."""
-        return int(self.class_of_leaf.max()) + 1
+    @classmethod
+    def of(cls, tree: SplitTree, cells: Cells, class_of_cell: IntArray) -> Partition:
+        """The classes of cells, -1 for those that are left out, as what they are in a tree."""
+        leaf = tree.apply(cells.codes)
+        order = np.lexsort((class_of_cell, leaf))
+        starts = np.flatnonzero(np.r_[True, (np.diff(leaf[order]) != 0) | (np.diff(class_of_cell[order]) != 0)])
+        people = np.add.reduceat(cells.counts[order], starts)
+        one = order[starts]  # a cell of each class of each leaf
+        best = one[np.lexsort((-class_of_cell[one], people, leaf[one]))]  # the last of a leaf has most people
+        class_of_leaf = np.full(tree.leaves, -1, dtype=np.int64)
+        class_of_leaf[leaf[best]] = class_of_cell[best]
+        elsewhere = np.flatnonzero(class_of_leaf[leaf] != class_of_cell)
+        elsewhere = elsewhere[np.argsort(hash_of_codes(cells.codes[elsewhere]), kind="stable")]
+        return cls(tree, class_of_leaf, cells.codes[elsewhere], class_of_cell[elsewhere])
 
-    def apply(self, codes: np.ndarray) -> IntArray:
+    def apply(self, codes: npt.NDArray[np.int32]) -> IntArray:
         """The class of each tuple of codes, shape (n, p) to (n,)."""
-        return self.class_of_leaf[self.tree.apply(codes)]
+        found = self.class_of_leaf[self.tree.apply(codes)]
+        if len(self.elsewhere):
+            known, sought = hash_of_codes(self.elsewhere), hash_of_codes(codes)
+            first, last = np.searchsorted(known, sought), np.searchsorted(known, sought, side="right")
+            for step in range(int((last - first).max())):  # more than one only where hashes of cells collide
+                place = np.flatnonzero(first + step < last)
+                same = (self.elsewhere[first[place] + step] == codes[place]).all(axis=1)
+                found[place[same]] = self.class_elsewhere[first[place[same]] + step]
+        return found
 
 
 def members(class_of_cell: IntArray, classes: int) -> sparse.csr_array:

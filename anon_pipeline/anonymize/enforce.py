@@ -1,4 +1,4 @@
-"""From the tree's leaves to classes that meet every demand: merge what fails, split again what became too large.
+"""From classes of k people to classes that meet every demand: merge what fails, split again what became too large.
 
 All in class space. A class that fails is merged with the nearest class that repairs it (Ward's cost in the space of
 the tree's criterion), the cheapest repairs first; then every merged class is split again, at a threshold of one split
@@ -17,27 +17,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from anon_pipeline.anonymize.classes import Partition, members
-from anon_pipeline.anonymize.tree import FloatArray, SplitTree, feature_matrix
+from anon_pipeline.anonymize.classes import members
+from anon_pipeline.anonymize.tree import FloatArray, SplitFeature, feature_matrix
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.tables import Cells, IntArray
 
 BoolArray = npt.NDArray[np.bool_]
-Values = npt.NDArray[Any]
 Holds = Callable[[ClassStatistics], BoolArray]
 #: Takes the statistics of the cells, the class of each cell (-1: suppressed) and the number of classes.
 Recount = Callable[[ClassStatistics, IntArray, int], ClassStatistics]
 
 #: How many of the nearest classes a failing class looks at before it widens its search.
 NEIGHBOURS = (24, 192, 1536)
-#: A split feature, the rank that goes left, and the cells of either half.
-Threshold = tuple[int, float, IntArray, IntArray]
+#: The cells of either half.
+Halves = tuple[IntArray, IntArray]
 #: How many of the best thresholds of a merged class are tried, in this many goes.
 THRESHOLDS, GOES = 12, 4
 
@@ -48,19 +46,19 @@ class Work:
 
     Attributes
     ----------
+    features : the axes along which merged classes may be split again
     outputs : the criterion per cell, shape (C, o)
     codes, ranks : quasi-identifiers and split features per cell, shapes (C, p) and (C, F)
     people : what the demands look at, per cell
-    leaf, group : leaf of each cell, and class of each leaf, -1 where its people are suppressed
+    group : class of each cell, -1 where its people are suppressed, shape (C,)
     suppressible : how many more people may be suppressed
     """
 
-    tree: SplitTree
+    features: tuple[SplitFeature, ...]
     outputs: FloatArray
     codes: npt.NDArray[np.int32]
     ranks: npt.NDArray[np.float32]
     people: ClassStatistics
-    leaf: IntArray
     group: IntArray
     suppressible: int
 
@@ -70,22 +68,25 @@ class Work:
 
     def members(self) -> sparse.csr_array:
         """Which cells each class has, as a 0-1 matrix of shape (J, C)."""
-        return members(self.group[self.leaf], self.classes)
+        return members(self.group, self.classes)
 
 
 def enforce(
     cells: Cells,
-    tree: SplitTree,
+    features: tuple[SplitFeature, ...],
+    class_of_cell: IntArray,
     outputs: FloatArray,
     people: ClassStatistics,
     holds: Holds,
     suppressible: int = 0,
     recount: Recount | None = None,
-) -> Partition:
-    """Classes over the leaves of a (refined) tree, all of which hold if the table as one class does.
+) -> IntArray:
+    """The class of each cell, -1 where its people are left out; all classes hold if the table as one class does.
 
     Parameters
     ----------
+    features : the axes of the tree, along which merged classes may be split again
+    class_of_cell : the classes to begin with, 0 ... J - 1, shape (C,)
     outputs : the tree's criterion per cell, shape (C, o)
     people : statistics of the cells, each as if it were a class
     holds : every demand at once, judged per class
@@ -94,23 +95,22 @@ def enforce(
         population); then nothing is split, since such counts cannot be taken apart
     """
     work = Work(
-        tree=tree,
+        features=features,
         outputs=outputs,
         codes=cells.codes,
-        ranks=feature_matrix(tree.features, cells.codes),
+        ranks=feature_matrix(features, cells.codes),
         people=people,
-        leaf=tree.apply(cells.codes),
-        group=np.arange(tree.leaves),
+        group=class_of_cell,
         suppressible=suppressible,
     )
-    merged = np.zeros(tree.leaves, dtype=bool)
-    fewest = tree.leaves + 1
+    merged = np.zeros(work.classes, dtype=bool)
+    fewest = work.classes + 1
     while True:
         if recount is not None:
-            work.people = recount(work.people, work.group[work.leaf], work.classes)
+            work.people = recount(work.people, work.group, work.classes)
         failing = ~holds(work.people.pool(work.members()))
         if not failing.any() or work.classes == 1:
-            return Partition(work.tree, work.group)
+            return work.group
         # Splitting creates classes, so it goes on only while every round leaves fewer that fail than any before;
         # after that classes are merged and suppressed only, and become fewer until one is left.
         splitting = recount is None and failing.sum() < fewest
@@ -151,8 +151,7 @@ def _merge(work: Work, failing: BoolArray, merged: BoolArray, holds: Holds) -> t
     used = _suppress(work, failing, repairs, mean, weight)
     target[used] = -1
     if used.any():
-        cell_class = work.group[work.leaf]
-        work.people = work.people.without((cell_class < 0) | used[cell_class])
+        work.people = work.people.without((work.group < 0) | used[work.group])
     for _, one, other in sorted((price, one, other) for one, offers in repairs.items() for price, other in offers):
         if not used[one] and not used[other]:
             used[one] = used[other] = True
@@ -241,16 +240,16 @@ def _split(work: Work, candidates: BoolArray, holds: Holds) -> BoolArray:
             tried = {one: thresholds for one, thresholds in tried.items() if thresholds}
             if not tried:
                 break
-            halves = [half for thresholds in tried.values() for _, _, *both in thresholds for half in both]
-            good: BoolArray = np.all(holds(work.people.pool(_halves(halves, len(work.leaf)))).reshape(-1, 2), axis=1)
+            halves = [half for thresholds in tried.values() for both in thresholds for half in both]
+            good: BoolArray = np.all(holds(work.people.pool(_halves(halves, len(work.group)))).reshape(-1, 2), axis=1)
             position = 0
             for one, thresholds in tried.items():
                 fit = np.flatnonzero(good[position : position + len(thresholds)])
                 position += len(thresholds)
                 if len(fit):
-                    feature, threshold, _, right = thresholds[fit[0]]
+                    new = work.classes
+                    work.group[thresholds[fit[0]][1]] = new
                     del proposals[one]
-                    new = _apply_split(work, one, feature, threshold, right)
                     open_ |= {one, new}
                     merged.add(new)
     still = np.zeros(work.classes, dtype=bool)
@@ -264,10 +263,10 @@ def _halves(halves: list[IntArray], cells: int) -> sparse.csr_array:
     return sparse.csr_array((np.ones(len(index), dtype=np.int64), index, pointer), shape=(len(halves), cells))
 
 
-def _proposals(work: Work, groups: list[int]) -> dict[int, list[Threshold]]:
+def _proposals(work: Work, groups: list[int]) -> dict[int, list[Halves]]:
     """Thresholds of each class, those that reduce the squared error most first."""
-    order = np.argsort(work.group[work.leaf], kind="stable")
-    sorted_groups = work.group[work.leaf][order]
+    order = np.argsort(work.group, kind="stable")
+    sorted_groups = work.group[order]
     proposals = {}
     for one in groups:
         start, end = np.searchsorted(sorted_groups, [one, one + 1])
@@ -277,7 +276,7 @@ def _proposals(work: Work, groups: list[int]) -> dict[int, list[Threshold]]:
         outputs = work.outputs[cells] * weight[:, None]
         total, people = outputs.sum(axis=0), weight.sum()
         base = float(total @ total) / people
-        for feature, axis in enumerate(work.tree.features):
+        for feature, axis in enumerate(work.features):
             if not axis.splits(work.codes[cells, axis.column]):
                 continue
             ranks = work.ranks[cells, feature]
@@ -293,38 +292,7 @@ def _proposals(work: Work, groups: list[int]) -> dict[int, list[Threshold]]:
                 found.append((-gain[position], feature, cut[position], by_rank))
         found.sort(key=lambda one: one[:3])
         ranked = []
-        for _, feature, cut, by_rank in found[: THRESHOLDS * GOES]:
-            threshold = float(work.ranks[cells[by_rank[cut]], feature]) + 0.5
-            ranked.append((feature, threshold, cells[by_rank[: cut + 1]], cells[by_rank[cut + 1 :]]))
+        for _, _, cut, by_rank in found[: THRESHOLDS * GOES]:
+            ranked.append((cells[by_rank[: cut + 1]], cells[by_rank[cut + 1 :]]))
         proposals[one] = ranked
     return proposals
-
-
-def _apply_split(work: Work, one: int, feature: int, threshold: float, right: IntArray) -> int:
-    """Cut every leaf of a class in two; the right halves become a class of their own, whose number is returned."""
-    new = work.classes
-    leaves = np.flatnonzero(work.group == one)
-    tree = work.tree
-    nodes = np.flatnonzero(np.isin(tree.leaf, leaves))
-    count, first, first_leaf = len(nodes), len(tree.leaf), tree.leaves
-    lefts, rights = first + np.arange(count), first + count + np.arange(count)
-    numbers = tree.leaf[nodes]
-
-    def grown(values: Values, at_nodes: npt.ArrayLike, at_lefts: npt.ArrayLike, at_rights: npt.ArrayLike) -> Values:
-        values = values.copy()
-        values[nodes] = at_nodes
-        return np.concatenate([values, np.broadcast_to(at_lefts, count), np.broadcast_to(at_rights, count)])
-
-    work.tree = SplitTree(
-        tree.features,
-        feature=grown(tree.feature, feature, -1, -1),
-        threshold=grown(tree.threshold, threshold, 0.0, 0.0),
-        left=grown(tree.left, lefts, -1, -1),
-        right=grown(tree.right, rights, -1, -1),
-        leaf=grown(tree.leaf, -1, numbers, first_leaf + np.arange(count)),
-    )
-    moved = np.full(first_leaf, -1)
-    moved[numbers] = first_leaf + np.arange(count)
-    work.leaf[right] = moved[work.leaf[right]]
-    work.group = np.concatenate([work.group, np.full(count, new)])
-    return new

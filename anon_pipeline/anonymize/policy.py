@@ -35,6 +35,8 @@ def tree_of(spec: ReleaseSpec, in_folds: bool = False) -> AnonymizerTree:
         k=spec.fitted_k,
         spread=spec.guide.spread,
         orders=orders_of(spec),
+        # Cohorts go down a tree, so that what is measured for such a dataset is of trees as they are.
+        refine=0 if spec.across_releases else spec.grouping.refine,
         grids={name: column.grid for name, column in spec.columns.items() if column.grid is not None},
         levels=levels_of(spec),
         hierarchies=hierarchies,

@@ -20,7 +20,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Cells, Domain, Nodes
 
-FORMAT = 1
+FORMAT = 2
 NODE_ARRAYS = ("feature", "threshold", "left", "right", "leaf")
 ORDERED_ARRAYS = ("representative", "withheld", "low", "high", "known", "missing")
 SPARSE_ARRAYS = ("data", "indices", "indptr")
@@ -54,6 +54,8 @@ def fitted_to_json(parameters: dict[str, Any], fitted: dict[str, Any]) -> str:
             "parameters": parameters,
             **tree_to_json(partition.tree, fitted["domains_"]),
             "class_of_leaf": partition.class_of_leaf.tolist(),
+            "elsewhere": partition.elsewhere.tolist(),
+            "class_elsewhere": partition.class_elsewhere.tolist(),
             "summaries": [_summary_to_json(summary) for summary in fitted["summaries_"]],
             "sizes": fitted["sizes_"].tolist(),
             "information_loss": fitted["information_loss_"],
@@ -73,7 +75,12 @@ def fitted_from_json(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
     if content.get("format") != FORMAT:
         raise InputError("the tree was stored by another version of anon_pipeline; fit it again")
     tree, domains = tree_from_json(content)
-    partition = Partition(tree, np.array(content["class_of_leaf"], np.int64))
+    partition = Partition(
+        tree,
+        np.array(content["class_of_leaf"], np.int64),
+        np.array(content["elsewhere"], np.int32).reshape(-1, len(domains)),
+        np.array(content["class_elsewhere"], np.int64),
+    )
     return content["parameters"], {
         "domains_": domains,
         "partition_": partition,

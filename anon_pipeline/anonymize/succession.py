@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from anon_pipeline.anonymize import classes, encoding, enforce, recode, storage, tree
-from anon_pipeline.anonymize.cohorts import HELD_BACK, Company, place, tree_over
+from anon_pipeline.anonymize.cohorts import HELD_BACK, Company, place
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import write_file
@@ -208,17 +208,17 @@ def _meeting_demands(
     together = people.without(~present).pool(members)
     mean = (members @ (outputs * cells.counts[:, None])) / together.sizes[:, None]
     atoms = Cells((), np.arange(number, dtype=np.int32)[:, None], together.sizes, np.zeros((number, 1), np.int64))
-    partition = enforce.enforce(
+    axis = tree.SplitFeature(0, np.arange(number, dtype=np.int32))
+    class_of_atom = enforce.enforce(
         atoms,
-        tree_over(number),
+        (axis,),
+        np.arange(number),
         mean,
         together,
         lambda statistics: np.logical_and.reduce([demand.holds(statistics) for demand in demands.models]),
         suppressible=int(demands.suppression * cells.n),
     )
-    class_of_atom = partition.apply(atoms.codes)
-    left_out = class_of_atom < 0
-    reached = together.without(left_out).pool(classes.members(class_of_atom, partition.classes))
+    reached = together.without(class_of_atom < 0).pool(classes.members(class_of_atom, int(class_of_atom.max()) + 1))
     failed = [finding for finding in judge(demands.models, reached) if not finding.holds]
     if failed:
         raise Refused(

@@ -227,7 +227,8 @@ class Criterion:
         self._centre = np.zeros(cells.guidance.shape[1])
         self._scale = 1.0
         self._ordered: list[tuple[int, FloatArray]] = []
-        #: Column, the codes that occur, and scale of each category that is shown one-hot.
+        #: Column, the codes that occur, and scale of each category; and of those that are shown one-hot.
+        self.categories: list[tuple[int, npt.NDArray[np.intp], float]] = []
         self.one_hot: list[tuple[int, npt.NDArray[np.intp], float]] = []
         self._projected: list[tuple[int, FloatArray]] = []
         if spread == 0:
@@ -236,29 +237,32 @@ class Criterion:
         guidance = cells.mean_guidance()
         self._centre = np.einsum("c,co->o", weight, guidance)
         self._scale = _per_deviation(np.einsum("c,co->", weight, (guidance - self._centre) ** 2))
-        categories = []
         for column, domain in enumerate(cells.domains):
             share: FloatArray = np.bincount(cells.codes[:, column], weights=weight, minlength=len(domain)).astype(float)
             if domain.positions is not None:
                 self._ordered.append((column, np.sqrt(spread) * _ordered_outputs(domain, share)))
             elif (gini := 1.0 - float((share * share).sum())) > 1e-12:
-                categories.append((column, np.flatnonzero(share), float(np.sqrt(spread / gini))))
-        width = sum(len(present) for _, present, _ in categories)
+                self.categories.append((column, np.flatnonzero(share), float(np.sqrt(spread / gini))))
+        width = sum(len(present) for _, present, _ in self.categories)
         pairs = width * sum(min(len(domain), BINS) if domain.ordered else len(domain) for domain in cells.domains)
         if width * len(cells.counts) <= ONE_HOT_LIMIT or (pairs <= PAIRS_LIMIT and not at_once):
-            self.one_hot = categories
+            self.one_hot = self.categories
         else:
             generator = np.random.default_rng(seed)
-            for column, _, scale in categories:
+            for column, _, scale in self.categories:
                 signs = generator.choice((-1.0, 1.0), size=(len(cells.domains[column]), PROJECTIONS))
                 self._projected.append((column, signs * scale / np.sqrt(PROJECTIONS)))
 
-    def numeric(self, part: slice | IntArray = slice(None)) -> FloatArray:
-        """The outputs of some cells that are not one-hot, shape (c, o')."""
+    def scores(self, part: slice | IntArray = slice(None)) -> FloatArray:
+        """Guidance and ordered columns of some cells, shape (c, o'')."""
         codes, counts = self._cells.codes[part], self._cells.counts[part]
         guidance = self._cells.guidance[part] * GUIDANCE_UNIT / counts[:, None]
-        blocks = [(guidance - self._centre) * self._scale]
-        blocks += [outputs[codes[:, column]] for column, outputs in self._ordered]
+        return np.hstack([(guidance - self._centre) * self._scale, *(one[codes[:, at]] for at, one in self._ordered)])
+
+    def numeric(self, part: slice | IntArray = slice(None)) -> FloatArray:
+        """The outputs of some cells that are not one-hot, shape (c, o')."""
+        codes = self._cells.codes[part]
+        blocks = [self.scores(part)]
         if self._projected:
             # D. Achlioptas, "Database-friendly random projections" (2003): distances survive nearly unchanged.
             projected = np.zeros((len(codes), PROJECTIONS))
@@ -366,7 +370,7 @@ def _grow(
     """
     counter = Counter(features, cells, outputs)
     limit = len(cells.counts) if len(cells.counts) <= EXACT_LIMIT else SAMPLE
-    order = _hash_of_codes(cells.codes)
+    order = hash_of_codes(cells.codes)
 
     def counted(group: IntArray) -> Table:
         """The table of a group, or of a part of a very large one: k people of the part are k of the group."""
@@ -458,7 +462,7 @@ def _assembled(features: tuple[SplitFeature, ...], parts: list[_Nodes]) -> Split
     return SplitTree(features, feature, threshold, left, right, leaf_number)
 
 
-def _hash_of_codes(codes: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
+def hash_of_codes(codes: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
     """A number per cell that looks random and is the same wherever the cell occurs."""
     mixed = np.zeros(len(codes), dtype=np.uint64)
     for column in codes.T:

@@ -25,7 +25,10 @@ def holds(one: pd.Series, row: pd.Series, column: str) -> bool:
         return (None if pd.isna(value) else str(value)) in told or "*" in told
     if pd.isna(value):
         return bool(pd.isna(one[f"{column}_missing"]) or one[f"{column}_missing"])
-    return bool(pd.notna(one[f"{column}_low"]) and one[f"{column}_low"] <= value <= one[f"{column}_high"])
+    low, high = one[f"{column}_low"], one[f"{column}_high"]
+    if isinstance(value, int) and pd.notna(low):  # the space knows numbers as float64
+        low, value, high = float(low), float(value), float(high)
+    return bool(pd.notna(low) and low <= value <= high)
 
 
 def in_utc(frame: pd.DataFrame) -> pd.DataFrame:

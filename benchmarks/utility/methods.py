@@ -6,7 +6,10 @@ medians and modes of their members.
 
 from __future__ import annotations
 
+import subprocess
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +58,7 @@ def mondrian(people: pd.DataFrame, _guidance: np.ndarray, _labels: np.ndarray, k
 
 
 def mdav(people: pd.DataFrame, _guidance: np.ndarray, _labels: np.ndarray, k: int) -> Groups:
-    """MDAV (J. Domingo-Ferrer, V. Torra, DMKD 2005) on z-scores and one-hot categories, each column of variance 1."""
+    """MDAV (J. Domingo-Ferrer, V. Torra, DMKD 2005) in the space of `_points`."""
     points = _points(people).astype(np.float32)
     group = np.full(len(points), -1)
     left, number = np.arange(len(points)), 0
@@ -85,6 +88,37 @@ def at_random(people: pd.DataFrame, _guidance: np.ndarray, _labels: np.ndarray, 
     return np.random.default_rng(0).permutation(group)
 
 
+class Unusable(Exception):
+    """Another tool gave no groups, or some of fewer than k people."""
+
+
+def toolkit(python: Path, regression: bool) -> Method:
+    """IBM's ai-privacy-toolkit, run by the interpreter of its own environment (toolkit.py, beside this file)."""
+
+    def group(people: pd.DataFrame, guidance: np.ndarray, labels: np.ndarray, k: int) -> Groups:
+        with tempfile.TemporaryDirectory() as scratch:
+            people.to_parquet(Path(scratch) / "people.parquet", index=False)
+            np.save(Path(scratch) / "said.npy", guidance if regression else pd.factorize(labels, sort=True)[0])
+            script, kind = Path(__file__).with_name("toolkit.py"), "regression" if regression else "labels"
+            command = [str(python), str(script), scratch, str(k), kind]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                raise Unusable((done.stderr.strip().splitlines() or ["no message"])[-1])
+            found: Groups = np.load(Path(scratch) / "groups.npy")
+        _check_sizes(found, len(people), k)
+        return found
+
+    return group
+
+
+def _check_sizes(group: Groups, people: int, k: int) -> None:
+    if len(group) != people:
+        raise Unusable(f"{len(group)} of {people} people are in a group")
+    smallest = np.unique(group, return_counts=True)[1].min()
+    if smallest < k:
+        raise Unusable(f"a group has {smallest} people")
+
+
 METHODS: dict[str, Method] = {
     "ours": ours(1),
     "ours, spread 0.1": ours(0.1),
@@ -94,9 +128,11 @@ METHODS: dict[str, Method] = {
     "MDAV": mdav,
     "random": at_random,
 }
+#: The method that there is only where an environment was made for it.
+TOOLKIT = "toolkit"
 #: Those that another may be better than by no more than chance.
 OURS = "ours"
-OTHERS = ("paper", "Mondrian", "MDAV", "random")
+OTHERS = ("paper", "Mondrian", "MDAV", "random", TOOLKIT)
 
 
 def shown(people: pd.DataFrame, group: Groups) -> pd.DataFrame:
@@ -123,17 +159,28 @@ def shown(people: pd.DataFrame, group: Groups) -> pd.DataFrame:
 
 
 def information_lost(people: pd.DataFrame, group: Groups) -> float:
-    """Within-group share of variance (numbers) or Gini impurity (categories), mean over the columns."""
+    """Within-group share of each column's variation, mean over the columns; defined as a release reports it.
+
+    Numbers: sum of squares among known values, since a missing one is no distance away from anything. Categories: Gini
+    impurity, a missing value being a category. A constant column has nothing to lose.
+    """
     _, group = np.unique(group, return_inverse=True)
-    size = np.bincount(group)
-    lost = []
-    for name in people:
-        points = _points(people[[name]])
-        total = ((points - points.mean(axis=0)) ** 2).sum()
-        summed = np.stack([np.bincount(group, weights=column) for column in points.T], axis=1)
-        within = (points**2).sum() - (summed**2 / size[:, None]).sum()
-        lost.append(within / total if total > 0 else 0.0)
-    return float(np.mean(lost))
+    return float(np.mean([_lost_of(people[name], group) for name in people]))
+
+
+def _lost_of(column: pd.Series, group: Groups) -> float:
+    if column.dtype == object:
+        values = (_codes(column)[:, None] == np.unique(_codes(column))).astype(float)
+    else:
+        known = column.notna().to_numpy()
+        values, group = column.to_numpy(dtype=float)[known, None], group[known]
+    if not len(values):
+        return 0.0
+    centred = values - values.mean(axis=0)
+    total = float((centred**2).sum())
+    summed = np.stack([np.bincount(group, weights=part) for part in centred.T], axis=1)
+    between = float((summed**2 / np.maximum(np.bincount(group), 1)[:, None]).sum())
+    return min(1.0, max(0.0, 1.0 - between / total)) if total > 1e-9 else 0.0
 
 
 def _codes(column: pd.Series) -> npt.NDArray[np.int64]:
@@ -141,14 +188,28 @@ def _codes(column: pd.Series) -> npt.NDArray[np.int64]:
 
 
 def _points(people: pd.DataFrame) -> npt.NDArray[np.float64]:
+    """The space in which MDAV measures distances: the blocks of all columns, each of total variance 1."""
     blocks = []
     for name in people:
-        if people[name].dtype == object:
-            block = pd.get_dummies(people[name].fillna("missing")).to_numpy(float)
-        else:
-            value = people[name].fillna(people[name].mean()).to_numpy()[:, None]
-            block = np.c_[value, people[name].isna()] if people[name].isna().any() else value
-            block = (block - block.mean(axis=0)) / np.maximum(block.std(axis=0), 1e-12)
+        block = _one_hot(people[name]) if people[name].dtype == object else _standardized(people[name])
         block = block - block.mean(axis=0)
         blocks.append(block / max(float(np.sqrt((block**2).sum() / len(block))), 1e-12))
     return np.hstack(blocks)
+
+
+def _one_hot(column: pd.Series) -> npt.NDArray[np.float64]:
+    return pd.get_dummies(column.fillna("missing")).to_numpy(float)
+
+
+def _standardized(column: pd.Series) -> npt.NDArray[np.float64]:
+    """The z-score, missing values at the mean and told apart by an indicator in its natural units, as our tree does.
+
+    Were the indicator standardized too, a few missing values would weigh as much as all that is known.
+    """
+    missing = column.isna().to_numpy()
+    value = column.to_numpy(dtype=float)
+    if missing.all():
+        return np.zeros((len(value), 1))
+    score = np.where(missing, 0.0, value - value[~missing].mean())
+    score /= max(float(value[~missing].std()), 1e-12)
+    return np.c_[score, missing] if missing.any() else score[:, None]

@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-COLOURS = ("#0b5cad", "#6ba3d6", "#123a63", "#b3541e", "#3f7d3a", "#8a5aa8", "#777777")
+COLOURS = ("#0b5cad", "#6ba3d6", "#123a63", "#b3541e", "#3f7d3a", "#8a5aa8", "#777777", "#b8960c")
 WIDTH, HEIGHT, LEFT, TOP, GAP = 380, 260, 56, 34, 60
 
 
 def picture(name: str, mean: dict[str, dict[str, dict[str, float]]], ks: Sequence[int]) -> str:
     """An SVG with two panels; the dashed line is what raw people give."""
-    methods = list(mean[str(ks[0])])
+    methods = list(dict.fromkeys(method for k in ks for method in mean[str(k)]))
     raw = mean["raw"]["raw"]["mean"]
     panels = [
         _panel(0, "score", "mean", mean, ks, methods, raw),

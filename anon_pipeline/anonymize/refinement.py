@@ -1,0 +1,394 @@
+"""After the tree: cells change classes, and classes are founded, where that makes classes tighter.
+
+A tree parts people at one threshold after another, so its classes are boxes, and many have nearly 2k people because no
+threshold parts them. Three changes are repeated until none helps:
+
+- a cell moves to the class where it costs least (the exchange of J. A. Hartigan, "Clustering Algorithms", 1975,
+  chapter 4, with a smallest size: no class falls below k people);
+- people whom their classes can spare found a new class of k (as groups are begun in the microaggregation of
+  J. Domingo-Ferrer and V. Torra, DMKD 2005);
+- cells move once more with the *set cover* beside the squared error, so that a class has few different values: the
+  share of a column's span, or of its other categories, that stands in a class.
+
+Who moves is decided by the quasi-identifiers and the guidance alone, never by a sensitive value, and a cell moves as a
+whole. Sums run in one order, and matrix products over whole numbers, so that neither threads nor the machine decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from anon_pipeline.anonymize.tree import Criterion, FloatArray
+from anon_pipeline.tables import Cells, IntArray
+
+#: Classes that are looked at together: at most so many, and so many numbers of classes times categories.
+CLASSES, NUMBERS = 500, 4_000_000
+#: How many of the nearest classes cells are held against, and how many of those each cell may move to.
+NEAR, CHOICES = 32, 4
+#: The nearest classes whose people may found a class with the person who stands out most.
+COMPANIONS = 4
+#: Rounds of moves in a row, and how often classes are founded.
+ROUNDS, FOUNDINGS = 20, 2
+#: At most this share of a class moves in one round.
+AT_ONCE = 0.1
+#: A change must save this much of one person's variance.
+LEAST = 1e-3
+#: Weight of a column's set cover beside the share of its variance that is lost.
+COVER = 3.0
+#: How much of its price a value keeps for each cell of the class that bears it already: first much, so that a class is
+#: rid of a value cell by cell, then nothing, which is the set cover.
+PATIENCE = (0.8, 0.5, 0.0)
+
+
+def refine(cells: Cells, class_of_cell: IntArray, k: int, spread: float) -> IntArray:
+    """The class of each cell, shape (C,), after the changes; each class has k people as before.
+
+    Parameters
+    ----------
+    class_of_cell : classes 0 ... J - 1, numbered so that neighbours have near numbers (a tree's leaves, left to right)
+    """
+    criterion = Criterion(cells, spread, 0, at_once=False)
+    refined = np.empty_like(class_of_cell)
+    count = 0
+    for members, group in _parts(cells, class_of_cell, criterion):
+        part = Part(cells, criterion, members, group, k, COVER * spread)
+        part.improve()
+        refined[members] = part.group + count
+        count += part.classes
+    return refined
+
+
+def _parts(cells: Cells, class_of_cell: IntArray, criterion: Criterion) -> Iterator[tuple[IntArray, IntArray]]:
+    """The cells of so many classes as are looked at together, and the class of each, counted from 0.
+
+    Cells go in the order of their codes, those of levels in the order of the levels, so that names decide nothing.
+    """
+    categories = sum(len(present) for _, present, _ in criterion.categories)
+    at_once = min(CLASSES, max(64, NUMBERS // max(1, categories)))
+    classes = int(class_of_cell.max()) + 1
+    keys = [
+        cells.codes[:, column] if domain.levels is None else np.r_[0, domain.levels + 1][cells.codes[:, column]]
+        for column, domain in enumerate(cells.domains)
+    ]
+    order = np.lexsort((*keys[::-1], class_of_cell))
+    ends = np.linspace(0, classes, -(-classes // at_once) + 1).astype(np.int64)
+    cuts = np.searchsorted(class_of_cell[order], ends)
+    for first, start, end in zip(ends, cuts, cuts[1:], strict=False):
+        members = order[start:end]
+        yield members, class_of_cell[members] - first
+
+
+class Part:
+    """Classes that stand beside each other, and the cells in them.
+
+    Attributes
+    ----------
+    group : class of each cell, 0 ... J - 1, shape (c,)
+    classes : J
+    """
+
+    def __init__(
+        self, cells: Cells, criterion: Criterion, members: IntArray, group: IntArray, k: int, cover: float
+    ) -> None:
+        self.k = k
+        self.group = group.copy()
+        self.classes = int(group.max()) + 1
+        self._people = cells.counts[members].astype(np.float64)
+        self._scores = criterion.scores(members)
+        # Categories as places in one list of all values, with the squared scale and the cover of each column.
+        places, self._scale, self._step = [], [], []
+        self._values = 0
+        for column, _, scale in criterion.categories:
+            present, place = np.unique(cells.codes[members, column], return_inverse=True)
+            places.append(place + self._values)
+            self._values += len(present)
+            self._scale.append(scale**2)
+            self._step.append(1 / max(1, len(cells.domains[column].values) - 1))
+        self._place = np.stack(places, axis=1) if places else np.zeros((len(members), 0), dtype=np.int64)
+        self._column = np.zeros(self._values, dtype=np.int64)
+        for position, place in enumerate(self._place.T):
+            self._column[place] = position
+        # Ordered columns as shares of their span, with the cells that have a value in its order.
+        self._spans: list[tuple[FloatArray, IntArray]] = []
+        for column, domain in enumerate(cells.domains):
+            known = np.zeros(0) if domain.positions is None else domain.positions.astype(np.float64)
+            if len(known) and known.max() > known.min():
+                value = np.r_[np.nan, (known - known.min()) / np.ptp(known)][cells.codes[members, column]]
+                order = np.argsort(value, kind="stable")
+                self._spans.append((value, order[: np.count_nonzero(~np.isnan(value))]))
+        self._full_cover = cover
+        self._cover = self._patience = 0.0
+        self._count()
+
+    def improve(self) -> None:
+        """Move cells and found classes until neither saves anything, or for so many rounds."""
+        self._look_around()
+        self._move()
+        for _ in range(FOUNDINGS):
+            if not self._found():
+                break
+            self._look_around()
+            self._move()
+        self._cover = self._full_cover
+        for self._patience in PATIENCE:
+            self._see(np.arange(self.classes))
+            self._look_around()
+            self._move()
+
+    # What is known of the classes.
+
+    def _count(self) -> None:
+        """People, sums of scores, and people and cells by value, of every class."""
+        classes, values = self.classes, self._values
+        self._size = np.bincount(self.group, weights=self._people, minlength=classes)
+        weighted = (self._people[:, None] * self._scores).T
+        self._total = np.stack([np.bincount(self.group, weights=one, minlength=classes) for one in weighted], axis=1)
+        self._bearing = np.zeros(classes * values)
+        self._bearers = np.zeros(classes * values)
+        for place in self._place.T:
+            key = self.group * values + place
+            self._bearing += np.bincount(key, weights=self._people, minlength=classes * values)
+            self._bearers += np.bincount(key, minlength=classes * values)
+        self._mean = np.zeros_like(self._total)
+        self._alike, self._present = np.zeros(classes), np.zeros(classes)
+        self._share, self._one_more, self._one_less = (np.zeros(classes * values) for _ in range(3))
+        self._see(np.arange(classes))
+
+    def _see(self, changed: IntArray) -> None:
+        """What follows from these for the classes that have changed."""
+        size, shape = self._size[changed], (self.classes, self._values)
+        scale, step = np.array(self._scale)[self._column], np.array(self._step)[self._column]
+        self._mean[changed] = self._total[changed] / size[:, None]
+        share = self._bearing.reshape(shape)[changed] / size[:, None]
+        self._share.reshape(shape)[changed] = share
+        # The distance to a class is that of the scores, and per column scale * (1 - 2 share of the value + alike).
+        self._alike[changed] = np.einsum("jv,jv,v->j", share, share, scale) + sum(self._scale)
+        if self._cover:
+            bearers = self._bearers.reshape(shape)[changed]
+            left = self._patience**bearers  # of the price of a value: 1 where nobody bears it
+            self._present[changed] = np.einsum("jv,v->j", 1 - left, step)
+            self._one_more.reshape(shape)[changed] = (1 - self._patience) * left * step
+            self._one_less.reshape(shape)[changed] = (
+                (1 - self._patience) * self._patience ** np.maximum(bearers - 1, 0) * step
+            )
+            self._ends = [_ends(value, order, self.group, self.classes) for value, order in self._spans]
+            self._covered = self._present + sum(high - low for low, high, _, _ in self._ends)
+
+    def _objective(self) -> float:
+        """Squared error within classes, less what does not depend on them, and the set cover."""
+        apart = np.einsum("jo,jo->j", self._total, self._mean) + self._size * (self._alike - sum(self._scale))
+        cover = self._cover * (self._size * self._covered).sum() if self._cover else 0.0
+        return float(cover - apart.sum())
+
+    def _distance(self, cell: IntArray, group: IntArray) -> FloatArray:
+        """Squared distance of cells to the centres of classes, shapes (q,) and (m, q) or (q,) to that of the second."""
+        distance = self._alike.take(group)
+        for score, mean in zip(self._scores.T, self._mean.T, strict=True):
+            distance += (score.take(cell) - mean.take(group)) ** 2
+        first = group * self._values
+        for place, scale in zip(self._place.T, self._scale, strict=True):
+            distance -= 2 * scale * self._share.take(first + place.take(cell))
+        return np.maximum(distance, 0.0)
+
+    def _entering(self, cell: IntArray, group: IntArray) -> FloatArray:
+        """What it costs where cells enter classes, shapes (q,) and (m, q) to (m, q)."""
+        people, size = self._people[cell], self._size.take(group)
+        cost = self._distance(cell, group) * (size * people / (size + people))
+        if self._cover:
+            wider = np.zeros(group.shape)
+            first = group * self._values
+            for place in self._place.T:
+                wider += self._one_more.take(first + place.take(cell))
+            for (value, _), (low, high, _, _) in zip(self._spans, self._ends, strict=True):
+                own = value[cell]
+                wider += np.fmax(low.take(group) - own, 0) + np.fmax(own - high.take(group), 0)
+            cost += self._cover * ((size + people) * wider + people * self._covered.take(group))
+        return cost
+
+    def _leaving(self, cell: IntArray) -> FloatArray:
+        """What is saved where cells leave their classes, in which somebody stays, shape (q,)."""
+        group, people = self.group[cell], self._people[cell]
+        size = self._size[group]
+        rest = np.maximum(size - people, 1e-9)
+        saved = self._distance(cell, group) * (size * people / rest)
+        if self._cover:
+            narrower = np.zeros(len(cell))
+            for place in self._place.T:
+                narrower += self._one_less.take(group * self._values + place.take(cell))
+            for (value, _), (low, high, second_low, second_high) in zip(self._spans, self._ends, strict=True):
+                own = value[cell]
+                narrower += np.where(own == low[group], second_low[group] - low[group], 0)
+                narrower += np.where(own == high[group], high[group] - second_high[group], 0)
+            saved += self._cover * (rest * narrower + people * self._covered[group])
+        return saved
+
+    # What is done.
+
+    def _look_around(self) -> None:
+        """Which classes are near each class, and to which of these each cell may move."""
+        share = self._share.reshape(self.classes, self._values) * np.sqrt(np.array(self._scale))[self._column]
+        centre = np.round(np.hstack([self._mean, share]) * 2**7)  # whole numbers, so that their products are exact
+        square = (centre**2).sum(axis=1)
+        apart = square[:, None] + square - 2 * (centre @ centre.T)
+        apart = apart * self.classes + np.arange(self.classes)  # no two are equal
+        np.fill_diagonal(apart, np.inf)
+        near = min(NEAR, self.classes - 1)
+        nearest = np.argpartition(apart, max(near - 1, 0), axis=1)[:, :near]
+        self._near = np.take_along_axis(nearest, np.argsort(np.take_along_axis(apart, nearest, axis=1), axis=1), axis=1)
+        around = np.ascontiguousarray(self._near.T)[:, self.group]
+        cost = self._entering(np.arange(len(self.group)), around).T
+        order = np.argsort(cost, axis=1, kind="stable")[:, :CHOICES]
+        self._choice = np.ascontiguousarray(np.take_along_axis(around.T, order, axis=1).T)
+
+    def _move(self) -> None:
+        """Rounds of moves: several per class at once, and one per class where they hinder each other."""
+        if self.classes == 1:
+            return
+        at_once = AT_ONCE
+        before = self._objective()
+        active = np.ones(len(self.group), dtype=bool)
+        for _ in range(ROUNDS):
+            cell = np.flatnonzero(active & (self._size[self.group] - self._people >= self.k))
+            choice = self._choice[:, cell]
+            cost = self._entering(cell, choice)
+            cost[choice == self.group[cell]] = np.inf
+            best = cost.argmin(axis=0)
+            saved = self._leaving(cell) - cost[best, np.arange(len(cell))]
+            order = np.argsort(-saved, kind="stable")
+            order = order[saved[order] > LEAST]
+            if not len(order):
+                return
+            cell, best = cell[order], best[order]
+            source, to = self.group[cell], self._choice[best, cell]
+            chosen = self._compatible(source, to, self._people[cell], at_once)
+            cell, source, to = cell[chosen], source[chosen], to[chosen]
+            self._change(cell, to)
+            after = self._objective()
+            if after >= before and at_once:
+                self._change(cell, source)
+                at_once = 0.0
+                continue
+            before = after
+            touched = np.zeros(self.classes, dtype=bool)
+            touched[source] = touched[to] = True
+            active = touched[self.group] | touched[self._choice].any(axis=0)
+
+    def _compatible(self, source: IntArray, to: IntArray, people: FloatArray, at_once: float) -> IntArray:
+        """Moves, in their order, that little change each other, as positions.
+
+        The first of a class, and further ones while at most the share `at_once` of the class leaves or comes. A class
+        keeps k people.
+        """
+        rank = np.arange(len(source))
+        leaves, comes = _before(source, people), _before(to, people)
+        few = (leaves + people <= at_once * self._size[source]) & (comes + people <= at_once * self._size[to])
+        first = np.full(self.classes, len(source))
+        np.minimum.at(first, source, rank)
+        np.minimum.at(first, to, rank)
+        alone = (first[source] == rank) & (first[to] == rank)
+        return np.flatnonzero(alone | (few & (leaves + people <= self._size[source] - self.k)))
+
+    def _change(self, cell: IntArray, to: IntArray) -> None:
+        """Put cells into other classes."""
+        people = self._people[cell]
+        for group, sign in ((self.group[cell], -1.0), (to, 1.0)):
+            np.add.at(self._size, group, sign * people)
+            np.add.at(self._total, group, (sign * people)[:, None] * self._scores[cell])
+            for place in self._place.T:
+                key = group * self._values + place[cell]
+                np.add.at(self._bearing, key, sign * people)
+                np.add.at(self._bearers, key, sign)
+        changed = np.union1d(self.group[cell], to)
+        self.group[cell] = to
+        self._see(changed)
+
+    def _found(self) -> bool:
+        """Found classes, each by the person furthest from the centre of a class and the nearest who can be spared."""
+        spare = self._size - self.k
+        if self.classes == 1 or np.maximum(spare, 0).sum() < self.k:
+            return False
+        own = self._distance(np.arange(len(self.group)), self.group)
+        by_class = np.lexsort((-own, self.group))
+        starts = np.searchsorted(self.group[by_class], np.arange(self.classes + 1))
+        founder = by_class[starts[:-1]]
+        # The people of each founder's class and of those near it: class of the founder, cell.
+        around = np.c_[np.arange(self.classes), self._near[:, :COMPANIONS]].ravel()
+        count = (starts[1:] - starts[:-1])[around]
+        first = np.repeat(starts[around] - (np.cumsum(count) - count), count)
+        cell = by_class[first + np.arange(len(first))]
+        of = np.repeat(np.repeat(np.arange(self.classes), self._near[:, :COMPANIONS].shape[1] + 1), count)
+        may = self._people[cell] <= spare[self.group[cell]]
+        of, cell = of[may], cell[may]
+        apart = np.zeros(len(cell))
+        for score in self._scores.T:
+            apart += (score[cell] - score[founder[of]]) ** 2
+        for place, scale in zip(self._place.T, self._scale, strict=True):
+            apart += 2 * scale * (place[cell] != place[founder[of]])
+        order = np.lexsort((cell, apart, of))
+        of, cell = of[order], cell[order]
+        people = self._people[cell]
+        stays = _before(of * self.classes + self.group[cell], people) + people <= spare[self.group[cell]]
+        of, cell, people = of[stays], cell[stays], people[stays]
+        so_far = _before(of, people)
+        reached = np.bincount(of, weights=people, minlength=self.classes) >= self.k
+        needed = (so_far < self.k) & reached[of]
+        of, cell = of[needed], cell[needed]
+        if not len(of):
+            return False
+        gain = np.bincount(of, weights=self._leaving(cell), minlength=self.classes) - self._error(of, cell)
+        taken = np.zeros(self.classes, dtype=bool)
+        former, before, founded = self.group.copy(), self._objective(), self.classes
+        bounds = np.searchsorted(of, np.arange(self.classes + 1))
+        for one in np.argsort(-gain, kind="stable").tolist():
+            company = cell[bounds[one] : bounds[one + 1]]
+            if gain[one] <= LEAST or not len(company):
+                break
+            sources = former[company]
+            if not taken[sources].any():
+                taken[sources] = True
+                self.group[company] = self.classes
+                self.classes += 1
+        if self.classes == founded:
+            return False
+        self._count()
+        if self._objective() >= before:
+            self.group, self.classes = former, founded
+            self._count()
+            return False
+        return True
+
+    def _error(self, of: IntArray, cell: IntArray) -> FloatArray:
+        """Squared error within groups of cells, shape (J,)."""
+        people = self._people[cell]
+        size = np.maximum(np.bincount(of, weights=people, minlength=self.classes), 1.0)
+        error = np.zeros(self.classes)
+        for score in self._scores.T:
+            error += np.bincount(of, weights=people * score[cell] ** 2, minlength=self.classes)
+            error -= np.bincount(of, weights=people * score[cell], minlength=self.classes) ** 2 / size
+        for place, scale in zip(self._place.T, self._scale, strict=True):
+            key, inverse = np.unique(of * self._values + place[cell], return_inverse=True)
+            alike = np.bincount(inverse, weights=people) ** 2
+            error += scale * (size - np.bincount(key // self._values, weights=alike, minlength=self.classes) / size)
+        return error
+
+
+def _before(group: IntArray, people: FloatArray) -> FloatArray:
+    """How many people of the same group stand before each entry, shape (q,)."""
+    order = np.argsort(group, kind="stable")
+    so_far = np.cumsum(people[order]) - people[order]
+    before = np.empty(len(group))
+    before[order] = so_far - so_far[np.searchsorted(group[order], group[order])]
+    return before
+
+
+def _ends(value: FloatArray, order: IntArray, group: IntArray, classes: int) -> tuple[FloatArray, ...]:
+    """The smallest and the largest known value of each class, and those next to them, each of shape (J,)."""
+    order = order[np.argsort(group[order], kind="stable")]
+    starts = np.searchsorted(group[order], np.arange(classes + 1))
+    ordered = np.r_[value[order], 0.0]
+    first, last = starts[:-1], starts[1:] - 1
+    places = first, last, np.minimum(first + 1, last), np.maximum(last - 1, first)
+    low, high, second_low, second_high = (np.where(last < first, 0.0, ordered[place]) for place in places)
+    return low, high, second_low, second_high
