@@ -11,11 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import cross_val_predict
 
-from anon_pipeline.anonymize import classes, encoding, enforce, tree
+from anon_pipeline.anonymize import classes, encoding, enforce, refinement, tree
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.statistics import ClassStatistics
@@ -26,8 +27,9 @@ SPEC = ReleaseSpec.load(Path(__file__).parents[1] / "data/adult")
 DEMANDS = [KAnonymity(k=10), LDiversity(column="income", l=2, kind="distinct")]
 
 
-def holds(statistics: ClassStatistics) -> np.ndarray:
-    return np.logical_and.reduce([demand.holds(statistics) for demand in DEMANDS])
+def holds(statistics: ClassStatistics) -> npt.NDArray[np.bool_]:
+    held: npt.NDArray[np.bool_] = np.logical_and.reduce([demand.holds(statistics) for demand in DEMANDS])
+    return held
 
 
 def main() -> None:
@@ -44,33 +46,42 @@ def main() -> None:
 
     print(f"{'':34} {'classes':>8} {'suppressed':>10} {'information lost':>17} {'cpu s':>6}")
 
-    def row(name: str, make: Callable[[], tuple[IntArray, int]]) -> None:
+    def row(name: str, make: Callable[[], IntArray]) -> None:
         start = time.process_time()
-        class_of_cell, number = make()
+        class_of_cell = make()
         seconds = time.process_time() - start
+        number = int(class_of_cell.max()) + 1
         lost = np.mean(list(classes.information_loss(cells, class_of_cell, number).values()))
         suppressed = cells.counts[class_of_cell < 0].sum()
         print(f"{name:34} {number:>8,} {suppressed:>10,} {lost:>17.4f} {seconds:>6.1f}", flush=True)
 
-    def enforced(limit: float) -> tuple[IntArray, int]:
-        partition = enforce.enforce(cells, fitted, outputs, counted, holds, int(limit * cells.n))
-        return partition.apply(cells.codes), partition.classes
+    leaf = fitted.apply(cells.codes)
 
-    def merged() -> tuple[IntArray, int]:
-        partition = enforce.enforce(cells, fitted, outputs, counted, holds, recount=lambda same, *_: same)
-        return partition.apply(cells.codes), partition.classes
+    def enforced(limit: float, before: IntArray = leaf) -> IntArray:
+        return enforce.enforce(cells, fitted.features, before, outputs, counted, holds, int(limit * cells.n))
 
-    def suppressed() -> tuple[IntArray, int]:
-        leaf = fitted.apply(cells.codes)
+    def merged() -> IntArray:
+        return enforce.enforce(cells, fitted.features, leaf, outputs, counted, holds, recount=lambda same, *_: same)
+
+    def refined(class_of_cell: IntArray) -> IntArray:
+        kept = counted.without(class_of_cell < 0)
+        placed = classes.by_leaf(class_of_cell, leaf, cells.counts)
+        return refinement.refine(cells, placed, 10, 1.0, lambda chosen: holds(kept.pool(chosen)))
+
+    def suppressed() -> IntArray:
         keep = holds(counted.merge(leaf, fitted.leaves))
         number = np.where(keep, np.cumsum(keep) - 1, -1)
-        return number[leaf], int(keep.sum())
+        return number[leaf]
 
-    row("no demand beyond k", lambda: (fitted.apply(cells.codes), fitted.leaves))
+    row("no demand beyond k", lambda: leaf)
+    row("no demand beyond k, refined", lambda: refinement.refine(cells, leaf, 10, 1.0))
     row("suppress every class that fails", suppressed)
     row("merge only", merged)
     row("merge and split again", lambda: enforced(0))
     row("merge, split, suppress up to 1 %", lambda: enforced(0.01))
+    row("refine, merge and split", lambda: enforced(0, refinement.refine(cells, leaf, 10, 1.0)))
+    row("merge, split and refine", lambda: refined(enforced(0)))
+    row("refine, merge, split, refine", lambda: refined(enforced(0, refinement.refine(cells, leaf, 10, 1.0))))
 
 
 if __name__ == "__main__":

@@ -186,11 +186,12 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         fitted = tree.fit_tree(cells, self.k, self.spread, self.orders, self.random_state)
         class_of_cell = fitted.apply(cells.codes)
         strict = any(domain.nodes is not None and domain.nodes.strict for domain in cells.domains)
-        if self.spread > 0 and census is None and not strict and len(cells.counts) <= self.refine:
-            class_of_cell = refinement.refine(cells, class_of_cell, self.k, self.spread)
+        refined = self.spread > 0 and census is None and not strict and len(cells.counts) <= self.refine
         if self.demands:
             people = people or ClassStatistics(sizes=cells.counts)
-            class_of_cell = self._enforce(cells, fitted, class_of_cell, people, census)
+            class_of_cell = self._enforce(cells, fitted, class_of_cell, people, census, refined)
+        elif refined:
+            class_of_cell = refinement.refine(cells, class_of_cell, self.k, self.spread)
         self._settle(cells, fitted, class_of_cell)
         return class_of_cell
 
@@ -201,8 +202,14 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         class_of_cell: IntArray,
         people: ClassStatistics,
         census: pd.DataFrame | None,
+        refined: bool,
     ) -> IntArray:
         demands = [KAnonymity(k=self.k), *self.demands]
+
+        def holds(statistics: ClassStatistics) -> enforce.BoolArray:
+            held: enforce.BoolArray = np.logical_and.reduce([demand.holds(statistics) for demand in demands])
+            return held
+
         recount = None if census is None else self._population_counter(cells, fitted, census)
         class_of_cell = enforce.enforce(
             cells,
@@ -210,14 +217,23 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
             class_of_cell,
             tree.criterion(cells, self.spread, self.random_state),
             people,
-            lambda statistics: np.logical_and.reduce([demand.holds(statistics) for demand in demands]),
+            holds,
             suppressible=int(self.suppression * cells.n),
             recount=recount,
         )
+        kept = people.without(class_of_cell < 0)
+        if refined:
+            class_of_cell = refinement.refine(
+                cells,
+                classes.by_leaf(class_of_cell, fitted.apply(cells.codes), cells.counts),
+                self.k,
+                self.spread,
+                lambda chosen: holds(kept.pool(chosen)),
+            )
         number = int(class_of_cell.max()) + 1
         if recount is not None:
-            people = recount(people, class_of_cell, number)
-        reached = people.without(class_of_cell < 0).pool(classes.members(class_of_cell, number))
+            kept = recount(people, class_of_cell, number).without(class_of_cell < 0)
+        reached = kept.pool(classes.members(class_of_cell, number))
         failed = [finding for finding in judge(demands, reached) if not finding.holds]
         if failed:
             raise Refused(

@@ -8,9 +8,10 @@ It ends whether or not a demand is monotone. Splitting ends, since each split ad
 cell. Rounds that split leave fewer failing classes than any round before; all others leave fewer classes. What is
 returned has been judged as a whole; only a table that fails as a single class comes back failing.
 
-People never change classes one by one, although that would lose less: a person taken into a class for the value they
-bear stands out in it, and who knows the algorithm knows why they are there (the minimality attack of Wong et al.,
-VLDB 2007).
+People never change classes one by one for the value they bear, although that would lose less: a person taken into a
+class for it stands out there, and who knows the algorithm knows why (the minimality attack of Wong et al., VLDB 2007).
+Refinement afterwards (refinement.py) chooses moves by the quasi-identifiers alone, and makes none that a demand
+forbids.
 """
 
 from __future__ import annotations

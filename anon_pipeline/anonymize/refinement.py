@@ -10,18 +10,25 @@ threshold parts them. Three changes are repeated until none helps:
 - cells move once more with the *set cover* beside the squared error, so that a class has few different values: the
   share of a column's span, or of its other categories, that stands in a class.
 
-Who moves is decided by the quasi-identifiers and the guidance alone, never by a sensitive value, and a cell moves as a
-whole. Sums run in one order, and matrix products over whole numbers, so that neither threads nor the machine decide.
+Who moves is decided by the quasi-identifiers and the guidance alone, and a cell moves as a whole. Where there are
+demands beyond k, a change that would leave a class below one is not made; sensitive values choose nothing else. Sums
+run in one order, and matrix products over whole numbers, so that neither threads nor the machine decide.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
+import numpy.typing as npt
+from scipy import sparse
 
 from anon_pipeline.anonymize.tree import Criterion, FloatArray
 from anon_pipeline.tables import Cells, IntArray
+
+BoolArray = npt.NDArray[np.bool_]
+#: Which of some classes meet every demand, given which cells each of them has, a 0-1 matrix of shape (j, C).
+Holds = Callable[[sparse.csr_array], BoolArray]
 
 #: Classes that are looked at together: at most so many, and so many numbers of classes times categories.
 CLASSES, NUMBERS = 500, 4_000_000
@@ -42,18 +49,26 @@ COVER = 3.0
 PATIENCE = (0.8, 0.5, 0.0)
 
 
-def refine(cells: Cells, class_of_cell: IntArray, k: int, spread: float) -> IntArray:
+def refine(
+    cells: Cells,
+    class_of_cell: IntArray,
+    k: int,
+    spread: float,
+    holds: Holds | None = None,
+) -> IntArray:
     """The class of each cell, shape (C,), after the changes; each class has k people as before.
 
     Parameters
     ----------
-    class_of_cell : classes 0 ... J - 1, numbered so that neighbours have near numbers (a tree's leaves, left to right)
+    class_of_cell : classes 0 ... J - 1, numbered so that neighbours have near numbers (a tree's leaves, left to
+        right); -1 for cells that are left out, and stay so
+    holds : the demands, which the classes of `class_of_cell` meet; a change after which a class would not is not made
     """
     criterion = Criterion(cells, spread, 0, at_once=False)
-    refined = np.empty_like(class_of_cell)
+    refined = class_of_cell.copy()
     count = 0
     for members, group in _parts(cells, class_of_cell, criterion):
-        part = Part(cells, criterion, members, group, k, COVER * spread)
+        part = Part(cells, criterion, members, group, k, COVER * spread, holds)
         part.improve()
         refined[members] = part.group + count
         count += part.classes
@@ -90,9 +105,17 @@ class Part:
     """
 
     def __init__(
-        self, cells: Cells, criterion: Criterion, members: IntArray, group: IntArray, k: int, cover: float
+        self,
+        cells: Cells,
+        criterion: Criterion,
+        members: IntArray,
+        group: IntArray,
+        k: int,
+        cover: float,
+        holds: Holds | None = None,
     ) -> None:
         self.k = k
+        self._members, self._cells, self._holds = members, len(cells.counts), holds
         self.group = group.copy()
         self.classes = int(group.max()) + 1
         self._people = cells.counts[members].astype(np.float64)
@@ -241,19 +264,20 @@ class Part:
         cost = self._entering(np.arange(len(self.group)), around).T
         order = np.argsort(cost, axis=1, kind="stable")[:, :CHOICES]
         self._choice = np.ascontiguousarray(np.take_along_axis(around.T, order, axis=1).T)
+        self._barred = np.zeros(self._choice.shape, dtype=bool)
 
     def _move(self) -> None:
         """Rounds of moves: several per class at once, and one per class where they hinder each other."""
         if self.classes == 1:
             return
-        at_once = AT_ONCE
+        at_once = 0.0 if self._holds else AT_ONCE  # one per class can be taken back by itself
         before = self._objective()
         active = np.ones(len(self.group), dtype=bool)
         for _ in range(ROUNDS):
             cell = np.flatnonzero(active & (self._size[self.group] - self._people >= self.k))
             choice = self._choice[:, cell]
             cost = self._entering(cell, choice)
-            cost[choice == self.group[cell]] = np.inf
+            cost[(choice == self.group[cell]) | self._barred[:, cell]] = np.inf
             best = cost.argmin(axis=0)
             saved = self._leaving(cell) - cost[best, np.arange(len(cell))]
             order = np.argsort(-saved, kind="stable")
@@ -263,8 +287,13 @@ class Part:
             cell, best = cell[order], best[order]
             source, to = self.group[cell], self._choice[best, cell]
             chosen = self._compatible(source, to, self._people[cell], at_once)
-            cell, source, to = cell[chosen], source[chosen], to[chosen]
+            cell, best, source, to = cell[chosen], best[chosen], source[chosen], to[chosen]
             self._change(cell, to)
+            if self._holds:
+                fails = self._failing(np.union1d(source, to))
+                back = fails[source] | fails[to]
+                self._barred[best[back], cell[back]] = True
+                self._change(cell[back], source[back])
             after = self._objective()
             if after >= before and at_once:
                 self._change(cell, source)
@@ -274,6 +303,19 @@ class Part:
             touched = np.zeros(self.classes, dtype=bool)
             touched[source] = touched[to] = True
             active = touched[self.group] | touched[self._choice].any(axis=0)
+
+    def _failing(self, asked: IntArray) -> BoolArray:
+        """Which of some classes do not meet the demands, as a mask over all, shape (J,)."""
+        number = np.full(self.classes, -1)
+        number[asked] = np.arange(len(asked))
+        here = np.flatnonzero(number[self.group] >= 0)
+        chosen = sparse.csr_array(
+            (np.ones(len(here), dtype=np.int64), (number[self.group[here]], self._members[here])),
+            shape=(len(asked), self._cells),
+        )
+        fails = np.zeros(self.classes, dtype=bool)
+        fails[asked] = ~self._holds(chosen) if self._holds else False
+        return fails
 
     def _compatible(self, source: IntArray, to: IntArray, people: FloatArray, at_once: float) -> IntArray:
         """Moves, in their order, that little change each other, as positions.
@@ -339,25 +381,40 @@ class Part:
             return False
         gain = np.bincount(of, weights=self._leaving(cell), minlength=self.classes) - self._error(of, cell)
         taken = np.zeros(self.classes, dtype=bool)
-        former, before, founded = self.group.copy(), self._objective(), self.classes
-        bounds = np.searchsorted(of, np.arange(self.classes + 1))
+        former, before, classes = self.group.copy(), self._objective(), self.classes
+        bounds = np.searchsorted(of, np.arange(classes + 1))
+        companies = []
         for one in np.argsort(-gain, kind="stable").tolist():
             company = cell[bounds[one] : bounds[one + 1]]
             if gain[one] <= LEAST or not len(company):
                 break
-            sources = former[company]
-            if not taken[sources].any():
-                taken[sources] = True
-                self.group[company] = self.classes
-                self.classes += 1
-        if self.classes == founded:
+            if not taken[former[company]].any():  # so that each founding can be taken back by itself
+                taken[former[company]] = True
+                companies.append(company)
+        self._settle(companies)
+        if self._holds and companies:
+            fails = self._failing(np.r_[np.flatnonzero(taken), classes : self.classes])
+            holding = [
+                company
+                for number, company in enumerate(companies, start=classes)
+                if not (fails[number] or fails[former[company]].any())
+            ]
+            self.group, self.classes = former.copy(), classes
+            self._settle(holding)
+        if self.classes == classes:
             return False
         self._count()
         if self._objective() >= before:
-            self.group, self.classes = former, founded
+            self.group, self.classes = former, classes
             self._count()
             return False
         return True
+
+    def _settle(self, companies: list[IntArray]) -> None:
+        """Make classes of companies."""
+        for company in companies:
+            self.group[company] = self.classes
+            self.classes += 1
 
     def _error(self, of: IntArray, cell: IntArray) -> FloatArray:
         """Squared error within groups of cells, shape (J,)."""
