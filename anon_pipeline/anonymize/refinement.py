@@ -10,20 +10,22 @@ threshold parts them. Three changes are repeated until none helps:
 - cells move once more with the *set cover* beside the squared error, so that a class has few different values: the
   share of a column's span, or of its other categories, that stands in a class.
 
-Who moves is decided by the quasi-identifiers and the guidance alone, and a cell moves as a whole. Where there are
-demands beyond k, a change that would leave a class below one is not made; sensitive values choose nothing else. Sums
-run in one order, and matrix products over whole numbers, so that neither threads nor the machine decide.
+Who moves is decided by the quasi-identifiers alone, and by what they say of the guidance: the mean over a leaf of a
+tree, never the one of a single person, which other columns decide. A cell moves as a whole. Where there are demands
+beyond k, a change that would leave a class below one is not made; sensitive values choose nothing else. Sums run in
+one order, and matrix products over whole numbers, so that neither threads nor the machine decide.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from anon_pipeline.anonymize.tree import Criterion, FloatArray
+from anon_pipeline.anonymize.tree import Criterion, FloatArray, fit_tree
 from anon_pipeline.tables import Cells, IntArray
 
 BoolArray = npt.NDArray[np.bool_]
@@ -33,7 +35,7 @@ Holds = Callable[[sparse.csr_array], BoolArray]
 #: Classes that are looked at together: at most so many, and so many numbers of classes times categories.
 CLASSES, NUMBERS = 500, 4_000_000
 #: How many of the nearest classes cells are held against, and how many of those each cell may move to.
-NEAR, CHOICES = 32, 4
+NEAR, CHOICES = 48, 4
 #: The nearest classes whose people may found a class with the person who stands out most.
 COMPANIONS = 4
 #: Rounds of moves in a row, and how often classes are founded.
@@ -42,8 +44,10 @@ ROUNDS, FOUNDINGS = 20, 2
 AT_ONCE = 0.1
 #: A change must save this much of one person's variance.
 LEAST = 1e-3
+#: A leaf of so many people tells what the quasi-identifiers say of the guidance.
+TELLING = 50
 #: Weight of a column's set cover beside the share of its variance that is lost.
-COVER = 3.0
+COVER = 2.5
 #: How much of its price a value keeps for each cell of the class that bears it already: first much, so that a class is
 #: rid of a value cell by cell, then nothing, which is the set cover.
 PATIENCE = (0.8, 0.5, 0.0)
@@ -64,7 +68,7 @@ def refine(
         right); -1 for cells that are left out, and stay so
     holds : the demands, which the classes of `class_of_cell` meet; a change after which a class would not is not made
     """
-    criterion = Criterion(cells, spread, 0, at_once=False)
+    criterion = Criterion(replace(cells, guidance=_expected(cells, k)), spread, 0, at_once=False)
     refined = class_of_cell.copy()
     count = 0
     for members, group in _parts(cells, class_of_cell, criterion):
@@ -73,6 +77,14 @@ def refine(
         refined[members] = part.group + count
         count += part.classes
     return refined
+
+
+def _expected(cells: Cells, k: int) -> IntArray:
+    """The guidance that the quasi-identifiers alone would tell: each cell's share of its leaf's sum, shape (C, g)."""
+    leaf = fit_tree(cells, max(k, TELLING), 0.0, "guidance", 0).apply(cells.codes)
+    share = cells.counts / np.bincount(leaf, weights=cells.counts)[leaf]
+    summed = np.stack([np.bincount(leaf, weights=one) for one in cells.guidance.T.astype(np.float64)], axis=1)
+    return np.round(summed[leaf] * share[:, None]).astype(np.int64)
 
 
 def _parts(cells: Cells, class_of_cell: IntArray, criterion: Criterion) -> Iterator[tuple[IntArray, IntArray]]:
