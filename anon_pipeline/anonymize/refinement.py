@@ -131,7 +131,8 @@ class Part:
         self.group = group.copy()
         self.classes = int(group.max()) + 1
         self._people = cells.counts[members].astype(np.float64)
-        self._scores = criterion.scores(members)
+        # Rounded, so that the last bits, which depend on the order of values, decide between no two changes.
+        self._scores = np.round(criterion.scores(members), 6)
         # Categories as places in one list of all values, with the squared scale and the cover of each column.
         places, self._scale, self._step = [], [], []
         self._values = 0
@@ -139,7 +140,7 @@ class Part:
             present, place = np.unique(cells.codes[members, column], return_inverse=True)
             places.append(place + self._values)
             self._values += len(present)
-            self._scale.append(scale**2)
+            self._scale.append(round(scale**2, 6))
             self._step.append(1 / max(1, len(cells.domains[column].values) - 1))
         self._place = np.stack(places, axis=1) if places else np.zeros((len(members), 0), dtype=np.int64)
         self._column = np.zeros(self._values, dtype=np.int64)
