@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 from math import exp, log
 from pathlib import Path
@@ -14,13 +15,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anon_pipeline.anonymize import enforce
+from anon_pipeline.anonymize import encoding, enforce, tree
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.description import described
+from anon_pipeline.anonymize.hierarchy import Prefixes
 from anon_pipeline.errors import Refused
 from anon_pipeline.privacy.alpha_k import AlphaKAnonymity
 from anon_pipeline.privacy.beta_likeness import BetaLikeness
 from anon_pipeline.privacy.delta_disclosure import DeltaDisclosure
 from anon_pipeline.privacy.l_diversity import LDiversity
+from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.privacy.t_closeness import TCloseness
 
 ADULT = Path(__file__).parents[2] / "data/adult/adult.parquet"
@@ -177,6 +181,31 @@ def test_suppressing_a_few_costs_less_than_merging_everybody() -> None:
     suppressed = 1 - tree.sizes_.sum() / len(adult()[0])
     assert 0 < suppressed <= 0.01
     assert chosen < merged
+
+
+def test_what_was_merged_is_split_again_as_a_strict_hierarchy_allows() -> None:
+    """Two towns together are parted before their streets are."""
+    frame = pd.DataFrame({"zip": [f"{town}0{street}" for town in (12, 13) for street in range(4)] * 5})
+    domain, code = encoding.learn_domain("zip", frame["zip"])
+    guidance = frame["zip"].str[-1].astype(float).to_numpy()[:, None]
+    found, _ = encoding.count_cells((domain,), code[:, None], guidance)
+    for strict, parted in ((True, False), (False, True)):
+        domains = described((domain,), {}, {"zip": Prefixes((2,), strict)})
+        cells = replace(found, domains=domains)
+        features = tree.split_features(cells, "both")
+        work = enforce.Work(
+            features=features,
+            outputs=tree.criterion(cells, 1.0, 0),
+            codes=cells.codes,
+            ranks=tree.feature_matrix(features, cells.codes),
+            people=ClassStatistics(sizes=cells.counts),
+            group=np.zeros(len(cells.counts), dtype=np.int64),
+            suppressible=0,
+        )
+        town = np.array([text[:2] for text in domain.values])[cells.codes[:, 0] - 1]
+        halves = enforce._proposals(work, [0])[0]
+        assert halves
+        assert any(set(town[left]) & set(town[right]) for left, right in halves) == parted
 
 
 @pytest.mark.parametrize("limit", [0.0, 0.2])

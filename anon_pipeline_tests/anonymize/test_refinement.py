@@ -52,7 +52,7 @@ def error(cells: Cells, group: IntArray) -> float:
 
 
 def least_error(value: np.ndarray, k: int) -> float:
-    """The least squared error of groups of k or more numbers (S. L. Hansen, S. Mukherjee, TKDE 2003), all ways tried."""
+    """The least squared error of groups of k or more numbers (S. Hansen, S. Mukherjee, TKDE 2003), all ways tried."""
     value = np.sort(value)
     best = [0.0] + [np.inf] * len(value)
     for end in range(k, len(value) + 1):

@@ -66,12 +66,23 @@ TOOLS = (
     Tool(
         OURS,
         "ours.py",
-        ("1",),
+        ("1", "50000"),
         learned="released",
         note="`AnonymizerTree(k)`, default settings, guidance: probabilities",
     ),
     Tool(
-        "ours, spread 0", "ours.py", ("0",), learned="released", note="`AnonymizerTree(k, spread=0)`, the same guidance"
+        "ours, tree alone",
+        "ours.py",
+        ("1", "0"),
+        learned="released",
+        note="`AnonymizerTree(k, refine=0)`, the same guidance; what the default is above 50,000 cells",
+    ),
+    Tool(
+        "ours, spread 0",
+        "ours.py",
+        ("0", "0"),
+        learned="released",
+        note="`AnonymizerTree(k, spread=0)`, the same guidance",
     ),
     Tool(
         "ours, DuckDB",
