@@ -165,19 +165,19 @@ def lost(**settings: Any) -> tuple[float, AnonymizerTree]:
 
 
 def test_two_incomes_in_every_class_of_adult_cost_little() -> None:
-    """Merging with the nearest class that repairs it, and splitting again, beats .202, what merging alone came to."""
+    """Merging alone came to .212, splitting again to .200."""
     diverse, tree = lost(demands=[LDiversity(column="income", l=2, kind="distinct")])
     people, sensitive, _ = adult()
     counted = sensitive["income"].groupby(tree.apply(people)).agg(["nunique", "size"])
     assert counted["nunique"].min() == 2
     assert counted["size"].min() >= 10
-    assert diverse < 0.202
+    assert diverse < 0.185
 
 
 def test_suppressing_a_few_costs_less_than_merging_everybody() -> None:
     demand = LDiversity(column="income", l=2, kind="distinct")
-    merged, _ = lost(demands=[demand])
-    chosen, tree = lost(demands=[demand], suppression=0.01)
+    merged, _ = lost(demands=[demand], refine=0)
+    chosen, tree = lost(demands=[demand], suppression=0.01, refine=0)
     suppressed = 1 - tree.sizes_.sum() / len(adult()[0])
     assert 0 < suppressed <= 0.01
     assert chosen < merged
