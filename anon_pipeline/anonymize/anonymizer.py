@@ -184,22 +184,22 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
                     f"by columns.{domain.name}.hierarchy, such as {{prefix: [3, 2]}} or {{file: ...}}, or exclude it"
                 )
         fitted = tree.fit_tree(cells, self.k, self.spread, self.orders, self.random_state)
-        class_of_cell = fitted.apply(cells.codes)
+        class_of_cell = leaf = fitted.apply(cells.codes)
         strict = any(domain.nodes is not None and domain.nodes.strict for domain in cells.domains)
         refined = self.spread > 0 and census is None and not strict and len(cells.counts) <= self.refine
         if self.demands:
             people = people or ClassStatistics(sizes=cells.counts)
-            class_of_cell = self._enforce(cells, fitted, class_of_cell, people, census, refined)
+            class_of_cell = self._enforce(cells, fitted, leaf, people, census, refined)
         elif refined:
-            class_of_cell = refinement.refine(cells, class_of_cell, self.k, self.spread)
-        self._settle(cells, fitted, class_of_cell)
+            class_of_cell = refinement.refine(cells, leaf, self.k, self.spread)
+        self._settle(cells, classes.Partition.of(fitted, cells, leaf, class_of_cell), class_of_cell)
         return class_of_cell
 
     def _enforce(
         self,
         cells: Cells,
         fitted: tree.SplitTree,
-        class_of_cell: IntArray,
+        leaf: IntArray,
         people: ClassStatistics,
         census: pd.DataFrame | None,
         refined: bool,
@@ -214,7 +214,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         class_of_cell = enforce.enforce(
             cells,
             fitted.features,
-            class_of_cell,
+            leaf,
             tree.criterion(cells, self.spread, self.random_state),
             people,
             holds,
@@ -225,7 +225,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         if refined:
             class_of_cell = refinement.refine(
                 cells,
-                classes.by_leaf(class_of_cell, fitted.apply(cells.codes), cells.counts),
+                classes.by_leaf(class_of_cell, leaf, cells.counts),
                 self.k,
                 self.spread,
                 lambda chosen: holds(kept.pool(chosen)),
@@ -265,12 +265,12 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
 
         return recount
 
-    def _settle(self, cells: Cells, fitted: tree.SplitTree, class_of_cell: IntArray) -> None:
+    def _settle(self, cells: Cells, partition: classes.Partition, class_of_cell: IntArray) -> None:
         number = int(class_of_cell.max()) + 1
         summaries = recode.summarize(cells, class_of_cell, number, self.k, self.grids or {})
         self._set(
             domains_=cells.domains,
-            partition_=classes.Partition.of(fitted, cells, class_of_cell),
+            partition_=partition,
             summaries_=summaries,
             sizes_=classes.sizes(cells, class_of_cell, number),
             information_loss_=classes.information_loss(cells, class_of_cell, number, summaries),

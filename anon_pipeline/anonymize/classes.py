@@ -37,9 +37,10 @@ class Partition:
     class_elsewhere: IntArray
 
     @classmethod
-    def of(cls, tree: SplitTree, cells: Cells, class_of_cell: IntArray) -> Partition:
-        """The classes of cells, -1 for those that are left out, as what they are in a tree."""
-        leaf = tree.apply(cells.codes)
+    def of(cls, tree: SplitTree, cells: Cells, leaf: IntArray, class_of_cell: IntArray) -> Partition:
+        """The classes of cells, -1 for those that are left out, in a tree of which `leaf` is the leaf of each."""
+        if np.array_equal(leaf, class_of_cell):  # as it is in large tables, where the rest takes a second
+            return cls(tree, np.arange(tree.leaves), cells.codes[:0], leaf[:0])
         order = np.lexsort((class_of_cell, leaf))
         starts = np.flatnonzero(np.r_[True, (np.diff(leaf[order]) != 0) | (np.diff(class_of_cell[order]) != 0)])
         people = np.add.reduceat(cells.counts[order], starts)
