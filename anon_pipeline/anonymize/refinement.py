@@ -24,6 +24,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from anon_pipeline.anonymize.tree import Criterion, FloatArray, fit_tree
 from anon_pipeline.tables import Cells, IntArray
@@ -71,11 +72,12 @@ def refine(
     criterion = Criterion(replace(cells, guidance=_expected(cells, k)), spread, 0, at_once=False)
     refined = class_of_cell.copy()
     count = 0
-    for members, group in _parts(cells, class_of_cell, criterion):
-        part = Part(cells, criterion, members, group, k, COVER * spread, holds)
-        part.improve()
-        refined[members] = part.group + count
-        count += part.classes
+    with threadpool_limits(1):  # several threads would mostly wait for each other over so little
+        for members, group in _parts(cells, class_of_cell, criterion):
+            part = Part(cells, criterion, members, group, k, COVER * spread, holds)
+            part.improve()
+            refined[members] = part.group + count
+            count += part.classes
     return refined
 
 
