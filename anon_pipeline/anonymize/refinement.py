@@ -1,7 +1,7 @@
 """After the tree: cells change classes, and classes are founded, where that makes classes tighter.
 
 A tree parts people at one threshold after another, so its classes are boxes, and many have nearly 2k people because no
-threshold parts them. Three changes are repeated until none helps:
+threshold parts them. Three changes are made, in rounds that end when none helps, or after so many:
 
 - a cell moves to the class where it costs least (the exchange of J. A. Hartigan, "Clustering Algorithms", 1975,
   chapter 4, with a smallest size: no class falls below k people);
@@ -13,7 +13,7 @@ threshold parts them. Three changes are repeated until none helps:
 Who moves is decided by the quasi-identifiers alone, and by what they say of the guidance: the mean over a leaf of a
 tree, never the one of a single person, which other columns decide. A cell moves as a whole. Where there are demands
 beyond k, a change that would leave a class below one is not made; sensitive values choose nothing else. Sums run in
-one order, and matrix products over whole numbers, so that neither threads nor the machine decide.
+one order, and matrix products over whole numbers, so that the number of threads decides nothing.
 """
 
 from __future__ import annotations
@@ -54,13 +54,7 @@ COVER = 2.5
 PATIENCE = (0.8, 0.5, 0.0)
 
 
-def refine(
-    cells: Cells,
-    class_of_cell: IntArray,
-    k: int,
-    spread: float,
-    holds: Holds | None = None,
-) -> IntArray:
+def refine(cells: Cells, class_of_cell: IntArray, k: int, spread: float, holds: Holds | None = None) -> IntArray:
     """The class of each cell, shape (C,), after the changes; each class has k people as before.
 
     Parameters

@@ -3,7 +3,8 @@
 The tree that made the classes stays private, since it holds rare values. Here `classes.parquet` alone is read, so that
 nothing can be learnt that the release does not tell. A row goes to the class in which it is most likely, if the members
 of a class are spread evenly over what the class shows: a class that holds the row comes before one that does not, and
-of several the larger and narrower one (classes that were merged can overlap).
+of several the larger and narrower one (classes can overlap). Numbers are compared as float64, so whole numbers above
+2^53 may be taken for their neighbours.
 """
 
 from __future__ import annotations

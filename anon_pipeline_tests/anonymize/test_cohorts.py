@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anon_pipeline.anonymize.cohorts import HELD_BACK, Company, place, tree_over
+from anon_pipeline.anonymize.cohorts import HELD_BACK, Company, place
 from anon_pipeline.anonymize.tree import SplitFeature, SplitTree
 from anon_pipeline.tables import IntArray
+from anon_pipeline_tests.trees import tree_over
 
 LEAVES = 8
 TREE = tree_over(LEAVES)  # over one column with the values 0 ... 7

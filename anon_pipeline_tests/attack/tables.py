@@ -35,9 +35,11 @@ def people(n: int, seed: int) -> pd.DataFrame:
     )
 
 
-def anonymized(table: pd.DataFrame, k: int = 10, form: str = "value") -> tuple[pd.DataFrame, pd.DataFrame, np.ndarray]:
+def anonymized(
+    table: pd.DataFrame, k: int = 10, form: str = "value", refine: int = 50_000
+) -> tuple[pd.DataFrame, pd.DataFrame, np.ndarray]:
     """A release in random row order, its table of classes, and the person behind each row."""
-    tree = AnonymizerTree(k=k, form=form).fit(table[list(QUASI)])
+    tree = AnonymizerTree(k=k, form=form, refine=refine).fit(table[list(QUASI)])
     released = pd.concat([tree.transform(table[list(QUASI)]), table[["ill", "cost"]]], axis=1)
     origin = np.random.default_rng(0).permutation(len(table))
     return released.iloc[origin].reset_index(drop=True), tree.classes_, origin

@@ -41,10 +41,22 @@ def clean() -> dict[str, Finding]:
 
 
 def test_an_anonymized_table_gives_away_no_more_than_its_groups_do(clean):
+    released, classes, origin = anonymized(MEMBERS, refine=0)
+    tree_alone = audit(released, origin, classes)
+    assert tree_alone[ALL].attack.high < 1 / 10
+    assert tree_alone[ALL].leak.high < 1 / 10
+    for found in (clean, tree_alone):
+        assert found["row order"].verdict != LEAK
+        assert found["inference: ill"].leak.low < 0.05
+
+
+def test_where_classes_are_near_k_one_in_a_class_is_found(clean):
+    _, classes, _ = anonymized(MEMBERS)
+    marketer_risk = len(classes) / len(MEMBERS)
+    assert marketer_risk < 1 / 10
+    assert clean[ALL].attack.low < marketer_risk < clean[ALL].attack.high
     assert clean[ALL].attack.rate < 1 / 10
     assert clean[ALL].leak.leak < 1 / 10
-    assert clean["row order"].verdict != LEAK
-    assert clean["inference: ill"].leak.low < 0.05
 
 
 @pytest.mark.parametrize("form", ["value", "range"])

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from anon_pipeline.anonymize.cohorts import tree_over
 from anon_pipeline.anonymize.succession import Routing
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
@@ -16,6 +15,7 @@ from anon_pipeline.privacy.across_releases import ABSENT
 from anon_pipeline.release import ledger, memberships
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import policy
+from anon_pipeline_tests.trees import tree_over
 
 IDS = pa.array([f"person {number}" for number in range(6)])
 
