@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -202,6 +203,7 @@ def test_what_was_under_way_does_not_cover_what_was_altered_meanwhile(
 def _many(root: Path, dataset: str) -> None:
     for number in range(8):
         publish(Home(root), dataset, f"{number:04}")
+        time.sleep(0.15)  # whoever waits for the lock asks for it every .05 s, and must get a turn
 
 
 def test_many_writers_keep_one_signed_chain_that_holds_whenever_it_is_looked_at(tmp_path: Path) -> None:
