@@ -183,10 +183,10 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
                     f"{told}, more than the {MOST_TEXTS} that can be grouped as they are; say what they have in common "
                     f"by columns.{domain.name}.hierarchy, such as {{prefix: [3, 2]}} or {{file: ...}}, or exclude it"
                 )
-        fitted = tree.fit_tree(cells, self.k, self.spread, self.orders, self.random_state)
-        class_of_cell = leaf = fitted.apply(cells.codes)
         strict = any(domain.nodes is not None and domain.nodes.strict for domain in cells.domains)
         refined = self.spread > 0 and census is None and not strict and len(cells.counts) <= self.refine
+        fitted = tree.fit_tree(cells, self.k, self.spread, self.orders, self.random_state, weighed=refined)
+        class_of_cell = leaf = fitted.apply(cells.codes)
         if self.demands:
             people = people or ClassStatistics(sizes=cells.counts)
             class_of_cell = self._enforce(cells, fitted, leaf, people, census, refined)
@@ -215,7 +215,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
             cells,
             fitted.features,
             leaf,
-            tree.criterion(cells, self.spread, self.random_state),
+            tree.criterion(cells, self.spread, self.random_state, weighed=refined),
             people,
             holds,
             suppressible=int(self.suppression * cells.n),

@@ -37,14 +37,16 @@ Holds = Callable[[sparse.csr_array], BoolArray]
 CLASSES, NUMBERS = 500, 4_000_000
 #: How many of the nearest classes cells are held against, and how many of those each cell may move to.
 NEAR, CHOICES = 48, 4
-#: The nearest classes whose people may found a class with the person who stands out most.
-COMPANIONS = 4
-#: Rounds of moves in a row, and how often classes are founded.
-ROUNDS, FOUNDINGS = 20, 2
+#: How often classes are founded, each time by others; the founder's people come from so many classes beside its own.
+COMPANIONS = (4, 4, 8, 16, 16, 16)
+#: Rounds of moves in a row.
+ROUNDS = 20
+#: Up to this k cells change places, too: in small classes hardly anybody can be spared.
+SWAPPED = 5
 #: At most this share of a class moves in one round.
 AT_ONCE = 0.1
 #: A change must save this much of one person's variance.
-LEAST = 1e-3
+LEAST = 1e-4
 #: A leaf of so many people tells what the quasi-identifiers say of the guidance.
 TELLING = 50
 #: Weight of a column's set cover beside the share of its variance that is lost.
@@ -63,7 +65,7 @@ def refine(cells: Cells, class_of_cell: IntArray, k: int, spread: float, holds: 
         right); -1 for cells that are left out, and stay so
     holds : the demands, which the classes of `class_of_cell` meet; a change after which a class would not is not made
     """
-    criterion = Criterion(replace(cells, guidance=_expected(cells, k)), spread, 0, at_once=False)
+    criterion = Criterion(replace(cells, guidance=_expected(cells, k)), spread, 0, at_once=False, weighed=True)
     refined = class_of_cell.copy()
     count = 0
     with threadpool_limits(1):  # several threads would mostly wait for each other over so little
@@ -156,16 +158,21 @@ class Part:
 
     def improve(self) -> None:
         """Move cells and found classes until neither saves anything, or for so many rounds."""
-        self._look_around()
-        self._move()
-        for _ in range(FOUNDINGS):
-            if not self._found():
-                break
-            self._look_around()
-            self._move()
+        self._settle_down()
+        for rank in range(len(COMPANIONS)):
+            if self._found(rank):
+                self._settle_down()
         self._cover = self._full_cover
         for self._patience in PATIENCE:
             self._see(np.arange(self.classes))
+            self._look_around()
+            self._move()
+
+    def _settle_down(self) -> None:
+        self._look_around()
+        self._move()
+        if self.k <= SWAPPED:
+            self._swap()
             self._look_around()
             self._move()
 
@@ -223,6 +230,15 @@ class Part:
         for place, scale in zip(self._place.T, self._scale, strict=True):
             distance -= 2 * scale * self._share.take(first + place.take(cell))
         return np.maximum(distance, 0.0)
+
+    def _apart(self, cell: IntArray, other: IntArray) -> FloatArray:
+        """Squared distance of cells to others, shape (q,)."""
+        apart = np.zeros(len(cell))
+        for score in self._scores.T:
+            apart += (score[cell] - score[other]) ** 2
+        for place, scale in zip(self._place.T, self._scale, strict=True):
+            apart += 2 * scale * (place[cell] != place[other])
+        return apart
 
     def _entering(self, cell: IntArray, group: IntArray) -> FloatArray:
         """What it costs where cells enter classes, shapes (q,) and (m, q) to (m, q)."""
@@ -313,6 +329,52 @@ class Part:
             touched[source] = touched[to] = True
             active = touched[self.group] | touched[self._choice].any(axis=0)
 
+    def _swap(self) -> None:
+        """Rounds of exchanges of two cells of as many people, at most one exchange per class in a round."""
+        barred = np.zeros(0, dtype=np.int64)
+        touched = np.ones(self.classes, dtype=bool)
+        for _ in range(ROUNDS):
+            cell, other, saved = self._pairs(touched)
+            key = cell * len(self.group) + other
+            best = np.argsort(-saved, kind="stable")
+            best = best[(saved[best] > LEAST) & ~np.isin(key[best], barred)]
+            cell, other = cell[best], other[best]
+            source, to = self.group[cell], self.group[other]
+            chosen = self._compatible(source, to, self._people[cell], 0.0)
+            cell, other, source, to = cell[chosen], other[chosen], source[chosen], to[chosen]
+            if not len(cell):
+                return
+            both, former = np.r_[cell, other], np.r_[source, to]
+            self._change(both, np.r_[to, source])
+            if self._holds:
+                fails = self._failing(former)
+                back = np.tile(fails[source] | fails[to], 2)
+                self._change(both[back], former[back])
+                barred = np.r_[barred, (cell * len(self.group) + other)[back[: len(cell)]]]
+            touched = np.zeros(self.classes, dtype=bool)
+            touched[former] = True
+
+    def _pairs(self, touched: BoolArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """Cells, others of as many people in classes to which they may move, and what is saved where both change.
+
+        Only pairs of which a class is `touched`.
+        """
+        by_class = np.argsort(self.group, kind="stable")
+        starts = np.searchsorted(self.group[by_class], np.arange(self.classes + 1))
+        own = self._distance(np.arange(len(self.group)), self.group)
+        rank, cell = np.nonzero((self._choice != self.group) & (touched[self.group] | touched[self._choice]))
+        to = self._choice[rank, cell]
+        nearer = own[cell] - self._distance(cell, to)
+        count = starts[to + 1] - starts[to]
+        first = np.repeat(starts[to] - (np.cumsum(count) - count), count)
+        other, cell, nearer = by_class[first + np.arange(len(first))], np.repeat(cell, count), np.repeat(nearer, count)
+        alike = self._people[cell] == self._people[other]
+        other, cell, nearer = other[alike], cell[alike], nearer[alike]
+        people, source, to = self._people[cell], self.group[cell], self.group[other]
+        nearer += own[other] - self._distance(other, source)
+        nearer += people * (1 / self._size[source] + 1 / self._size[to]) * self._apart(cell, other)
+        return cell, other, people * nearer
+
     def _failing(self, asked: IntArray) -> BoolArray:
         """Which of some classes do not meet the demands, as a mask over all, shape (J,)."""
         number = np.full(self.classes, -1)
@@ -355,29 +417,28 @@ class Part:
         self.group[cell] = to
         self._see(changed)
 
-    def _found(self) -> bool:
-        """Found classes, each by the person furthest from the centre of a class and the nearest who can be spared."""
+    def _found(self, rank: int) -> bool:
+        """Found classes, each by one who stands far from the centre of a class and the nearest who can be spared.
+
+        By the one who stands furthest where `rank` is 0, by the next where it is 1, and so on.
+        """
         spare = self._size - self.k
         if self.classes == 1 or np.maximum(spare, 0).sum() < self.k:
             return False
         own = self._distance(np.arange(len(self.group)), self.group)
         by_class = np.lexsort((-own, self.group))
         starts = np.searchsorted(self.group[by_class], np.arange(self.classes + 1))
-        founder = by_class[starts[:-1]]
+        founder = by_class[np.minimum(starts[:-1] + rank, starts[1:] - 1)]
         # The people of each founder's class and of those near it: class of the founder, cell.
-        around = np.c_[np.arange(self.classes), self._near[:, :COMPANIONS]].ravel()
+        near = self._near[:, : COMPANIONS[rank]]
+        around = np.c_[np.arange(self.classes), near].ravel()
         count = (starts[1:] - starts[:-1])[around]
         first = np.repeat(starts[around] - (np.cumsum(count) - count), count)
         cell = by_class[first + np.arange(len(first))]
-        of = np.repeat(np.repeat(np.arange(self.classes), self._near[:, :COMPANIONS].shape[1] + 1), count)
+        of = np.repeat(np.repeat(np.arange(self.classes), near.shape[1] + 1), count)
         may = self._people[cell] <= spare[self.group[cell]]
         of, cell = of[may], cell[may]
-        apart = np.zeros(len(cell))
-        for score in self._scores.T:
-            apart += (score[cell] - score[founder[of]]) ** 2
-        for place, scale in zip(self._place.T, self._scale, strict=True):
-            apart += 2 * scale * (place[cell] != place[founder[of]])
-        order = np.lexsort((cell, apart, of))
+        order = np.lexsort((cell, self._apart(cell, founder[of]), of))
         of, cell = of[order], cell[order]
         people = self._people[cell]
         stays = _before(of * self.classes + self.group[cell], people) + people <= spare[self.group[cell]]

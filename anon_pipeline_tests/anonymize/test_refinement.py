@@ -109,6 +109,41 @@ def test_people_who_can_be_spared_found_a_class() -> None:
     assert sorted(map(tuple, (np.flatnonzero(group == one) for one in range(3)))) == [(0, 1, 2), (3, 4, 5), (6, 7, 8)]
 
 
+@pytest.mark.parametrize(("rank", "company"), [(0, {300, 301, 302}), (3, {-202, -201, -200})])
+def test_others_found_a_class_the_next_time(rank: int, company: set[int]) -> None:
+    at = np.array([-202, -201, -200, 0, 1, 2, 300, 301, 302, 900, 901, 902])
+    cells = counted(pd.DataFrame({"at": at}))
+    first = np.repeat([0, 1], [9, 3])
+    part = refinement.Part(cells, tree.Criterion(cells, 1.0, 0, at_once=False), np.arange(12), first, 3, 0.0)
+    part._look_around()
+    assert part._found(rank)
+    assert set(at[part.group == 2].tolist()) == company
+
+
+def test_pairs_exchange_members_when_nobody_can_be_spared() -> None:
+    cells = counted(pd.DataFrame({"at": [0, 1, 100, 101, 200, 201]}))
+    group = refinement.refine(cells, np.array([0, 1, 1, 2, 0, 2]), 2, 1.0)
+    assert group[0] == group[1] and group[2] == group[3] and group[4] == group[5]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(refinement, "SWAPPED", 0)
+        assert (refinement.refine(cells, np.array([0, 1, 1, 2, 0, 2]), 2, 1.0) == [0, 1, 1, 2, 0, 2]).all()
+
+
+@few
+@given(st.integers(0, 9999), st.integers(2, 3), st.integers(20, 80))
+def test_what_an_exchange_is_said_to_save_it_saves(seed: int, k: int, people: int) -> None:
+    cells = counted(some_people(seed, people)[["age", "town"]])
+    leaf = tree.fit_tree(cells, k, 1.0, "both", 0).apply(cells.codes)
+    everyone = np.arange(len(cells.counts))
+    part = refinement.Part(cells, tree.Criterion(cells, 1.0, 0, at_once=False), everyone, leaf, k, 0.0)
+    part._look_around()
+    cell, other, saved = part._pairs(np.ones(part.classes, dtype=bool))
+    for one, two, said in list(zip(cell, other, saved, strict=True))[:20]:
+        exchanged = leaf.copy()
+        exchanged[[one, two]] = leaf[[two, one]]
+        assert said == pytest.approx(error(cells, leaf) - error(cells, exchanged), abs=1e-3)
+
+
 @few
 @given(st.integers(0, 9999), st.integers(2, 5))
 def test_changes_keep_every_demand(seed: int, k: int) -> None:
@@ -191,5 +226,5 @@ def test_adult_loses_less_and_shows_narrower_ranges() -> None:
         table = found.classes_
         different = sum(table[f"{name}_values"].map(len) / frame[name].nunique() for name in frame if name != "age")
         covers.append(float(np.average(different + (table["age_high"] - table["age_low"]) / 73, weights=found.sizes_)))
-    assert losses[1] < 0.87 * losses[0]
+    assert losses[1] < 0.9 * losses[0]
     assert covers[1] < 0.95 * covers[0]
