@@ -111,9 +111,10 @@ def test_people_who_can_be_spared_found_a_class() -> None:
 
 @pytest.mark.parametrize(("rank", "company"), [(0, {300, 301, 302}), (3, {-202, -201, -200})])
 def test_others_found_a_class_the_next_time(rank: int, company: set[int]) -> None:
-    at = np.array([-202, -201, -200, 0, 1, 2, 300, 301, 302, 900, 901, 902])
-    cells = counted(pd.DataFrame({"at": at}))
-    first = np.repeat([0, 1], [9, 3])
+    at = np.array([-202, -201, -200, 0, 1, 2, 300, 301, 302, -902, -901, -900])
+    cells = counted(pd.DataFrame({"at": at}))  # in the order of the numbers
+    at = np.sort(at)
+    first = np.repeat([1, 0], [3, 9])
     part = refinement.Part(cells, tree.Criterion(cells, 1.0, 0, at_once=False), np.arange(12), first, 3, 0.0)
     part._look_around()
     assert part._found(rank)
