@@ -43,8 +43,9 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
     orders : split features per category: "guidance", "both" (by guidance and by frequency), or "each" (by every column
         of the guidance too, where several models guide)
     refine : a table of at most so many distinct tuples has its columns weighed by what they tell (relevance.py), and
-        its classes made tighter after the tree (refinement.py); 0 leaves every tree as it is. Not done at `spread` 0, which has nothing that would be tightened, nor with a
-        strict hierarchy or demands on a population, which are about what a tree gives
+        its classes made tighter after the tree (refinement.py); 0 leaves every tree as it is. Not done at `spread` 0,
+        which has nothing that would be tightened, nor with a strict hierarchy or demands on a population, which are
+        about what a tree gives
     grids : published numbers are multiples of this step, per column; from the data where absent
     levels : the order of a column's categories, lowest first, per column that has one
     hierarchies : per column that has one, the hierarchy whose words classes show (`Listed`, `Prefixes` or `Calendar`
