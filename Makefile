@@ -1,8 +1,6 @@
 # `make release` and `make test` need nothing but python3 (3.11 or newer) and make.
 PYTHON ?= python3
 BIN := .venv/bin
-# One more than there are processors, up to four: tests wait for Java, for browsers and for each other's processes.
-WORKERS := $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
 
 .DEFAULT_GOAL := help
 .PHONY: help release test lint types fast ui spark bench bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-space lock clean
@@ -14,10 +12,10 @@ release: .venv/runtime ## Install, then run the Adult release
 	$(BIN)/anon-pipeline run data/adult
 
 test: .venv/dev ## Install, then run every test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 fast: .venv/dev ## The tests that take no end-to-end run
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore=anon_pipeline_tests/end_to_end
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --ignore=anon_pipeline_tests/end_to_end
 
 lint: .venv/dev ## Formatting, style and the layers of the house
 	$(BIN)/ruff format --check .

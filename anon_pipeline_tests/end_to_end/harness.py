@@ -44,7 +44,7 @@ PRELOAD = [
     "sklearn.model_selection",
     "sklearn.tree",
 ]
-PATIENCE = 120  # seconds
+PATIENCE = 180  # seconds
 MEMORY = Path("/dev/shm")
 
 

@@ -28,7 +28,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         text=True,
         start_new_session=True,
     ) as process:
-        stdout, stderr = process.communicate(timeout=3 * harness.PATIENCE)
+        stdout, stderr = process.communicate(timeout=2 * harness.PATIENCE)
     assert process.returncode == 0, stderr
     return json.loads(stdout)
 
