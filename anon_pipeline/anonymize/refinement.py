@@ -1,10 +1,11 @@
 """After the tree: cells change classes, and classes are founded, where that makes classes tighter.
 
 A tree parts people at one threshold after another, so its classes are boxes, and many have nearly 2k people because no
-threshold parts them. Three changes are made, in rounds that end when none helps, or after so many:
+threshold parts them. Four changes are made, in rounds that end when none helps, or after so many:
 
 - a cell moves to the class where it costs least (the exchange of J. A. Hartigan, "Clustering Algorithms", 1975,
   chapter 4, with a smallest size: no class falls below k people);
+- where k is small, two cells of as many people change places, since hardly anybody can be spared;
 - people whom their classes can spare found a new class of k (as groups are begun in the microaggregation of
   J. Domingo-Ferrer and V. Torra, DMKD 2005);
 - cells move once more with the *set cover* beside the squared error, so that a class has few different values: the
