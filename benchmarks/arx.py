@@ -18,19 +18,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.metrics import accuracy_score, roc_auc_score
-from sklearn.model_selection import cross_val_predict, train_test_split
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.model_selection import train_test_split
 
 from anon_pipeline import AnonymizerTree
+from benchmarks.forests import TARGET, Forests
 from benchmarks.utility.methods import Groups, information_lost, shown
 
 NUMBERS = ["age"]
 CATEGORIES = ["sex", "race", "marital_status", "education", "native_country", "workclass", "occupation"]
 QUASI_IDENTIFIERS = ["sex", "age", *CATEGORIES[1:]]
-TARGET, POSITIVE = "income", ">50K"
-SEEDS = 3
 
 #: What our tree is set to beside k.
 SETTINGS: dict[str, dict[str, Any]] = {"ours": {}, "ours, tree alone": {"refine": 0}}
@@ -90,45 +86,12 @@ class People:
         return cls(everyone, train.reset_index(drop=True), test.reset_index(drop=True))
 
 
-class Forests:
-    """The forests of the protocol: one guides, three are trained on what is shown and scored on raw people."""
-
-    def __init__(self, people: People) -> None:
-        encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False, dtype=np.float32)
-        self._encoder = encoder.fit(people.train[CATEGORIES])
-        self._truth = (people.train[TARGET] == POSITIVE).to_numpy(int)
-        self._test, self._test_truth = self._features(people.test), (people.test[TARGET] == POSITIVE).to_numpy(int)
-
-    def guidance(self, train: pd.DataFrame) -> npt.NDArray[np.float64]:
-        """Out-of-fold probabilities, shape (n,)."""
-        said = cross_val_predict(_forest(0), self._features(train), self._truth, cv=5, method="predict_proba")
-        probability: npt.NDArray[np.float64] = said[:, 1]
-        return probability
-
-    def scores(self, released: pd.DataFrame) -> tuple[float, float]:
-        """AUC and accuracy on raw people of forests trained on a release."""
-        given = self._features(released)
-        said = [_forest(seed).fit(given, self._truth).predict_proba(self._test)[:, 1] for seed in range(SEEDS)]
-        return (
-            float(np.mean([roc_auc_score(self._test_truth, one) for one in said])),
-            float(np.mean([accuracy_score(self._test_truth, one > 0.5) for one in said])),
-        )
-
-    def _features(self, people: pd.DataFrame) -> npt.NDArray[np.float32]:
-        numbers = people[NUMBERS].to_numpy(np.float32)
-        return np.hstack([self._encoder.transform(people[CATEGORIES]), numbers])
-
-
-def _forest(seed: int) -> RandomForestClassifier:
-    return RandomForestClassifier(150, min_samples_leaf=3, random_state=seed, n_jobs=-1)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.arx", description=__doc__.splitlines()[0])
     parser.add_argument("--k", default=",".join(map(str, ARX)), help="default: 5,10,50,100")
     ks = [int(one) for one in parser.parse_args(arguments).k.split(",")]
     people = People.read()
-    forests = Forests(people)
+    forests = Forests(people.train, people.test, NUMBERS, CATEGORIES)
     guidance = forests.guidance(people.train)
     auc, accuracy = forests.scores(people.train)
     print(

@@ -273,6 +273,15 @@ class Criterion:
         guidance = self._cells.guidance[part] * GUIDANCE_UNIT / counts[:, None]
         return np.hstack([(guidance - self._centre) * self._scale, *(one[codes[:, at]] for at, one in self._ordered)])
 
+    def told_by(self, column: int) -> Iterator[tuple[int, FloatArray]]:
+        """The positions in `scores` that a column alone decides, and what each of its codes has there, (m + 1,)."""
+        position = len(self._centre)
+        for at, outputs in self._ordered:
+            for output in outputs.T:
+                if at == column:
+                    yield position, output
+                position += 1
+
     def numeric(self, part: slice | IntArray = slice(None)) -> FloatArray:
         """The outputs of some cells that are not one-hot, shape (c, o')."""
         codes = self._cells.codes[part]

@@ -116,9 +116,9 @@ def test_others_found_a_class_the_next_time(rank: int, company: set[int]) -> Non
     at = np.sort(at)
     first = np.repeat([1, 0], [3, 9])
     part = refinement.Part(cells, tree.Criterion(cells, 1.0, 0, at_once=False), np.arange(12), first, 3, 0.0)
-    part._look_around()
+    part._near = part.made.near(refinement.NEAR)
     assert part._found(rank)
-    assert set(at[part.group == 2].tolist()) == company
+    assert set(at[part.made.group == 2].tolist()) == company
 
 
 def test_pairs_exchange_members_when_nobody_can_be_spared() -> None:
@@ -137,8 +137,9 @@ def test_what_an_exchange_is_said_to_save_it_saves(seed: int, k: int, people: in
     leaf = tree.fit_tree(cells, k, 1.0, "both", 0).apply(cells.codes)
     everyone = np.arange(len(cells.counts))
     part = refinement.Part(cells, tree.Criterion(cells, 1.0, 0, at_once=False), everyone, leaf, k, 0.0)
+    part._near = part.made.near(refinement.NEAR)
     part._look_around()
-    cell, other, saved = part._pairs(np.ones(part.classes, dtype=bool))
+    cell, other, saved = part._pairs(np.ones(part.made.classes, dtype=bool))
     for one, two, said in list(zip(cell, other, saved, strict=True))[:20]:
         exchanged = leaf.copy()
         exchanged[[one, two]] = leaf[[two, one]]
