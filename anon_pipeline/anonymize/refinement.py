@@ -38,15 +38,17 @@ Holds = Callable[[sparse.csr_array], BoolArray]
 #: Classes that are looked at together: at most so many, and so many numbers of classes times priced values.
 CLASSES, NUMBERS = 500, 1_000_000
 #: How many of the nearest classes cells are held against, and how many of those each cell may move to.
-NEAR, CHOICES = 48, 4
+NEAR, CHOICES = 48, 3
 #: How often classes are founded, each time by others; the founder's people come from so many classes beside its own.
 COMPANIONS = (4, 4, 8, 16, 16, 16)
 #: Rounds of moves in a row.
-ROUNDS = 20
+ROUNDS = 12
 #: Up to this k cells change places, too: in small classes hardly anybody can be spared.
 SWAPPED = 5
 #: At most this share of a class moves in one round.
 AT_ONCE = 0.1
+#: A cell that would cost so much more than it saves, as a share of the cost, is not asked again in the same rounds.
+FAR = 0.25
 #: A change must save this much of one person's variance.
 LEAST = 1e-4
 #: A leaf of so many people tells what the quasi-identifiers say of the guidance.
@@ -162,6 +164,7 @@ class Part:
         at_once = 0.0 if self._holds else AT_ONCE  # one per class can be taken back by itself
         before = made.objective()
         active = np.ones(len(made.group), dtype=bool)
+        asked = active.copy()
         stale = np.zeros(self._choice.shape, dtype=bool)
         barred = np.zeros(self._choice.shape, dtype=bool)
         for _ in range(ROUNDS if made.classes > 1 else 0):
@@ -173,7 +176,9 @@ class Part:
             choice = self._choice[:, cell]
             cost = np.where((choice == made.group[cell]) | barred[:, cell], np.inf, self._costs[:, cell])
             best = cost.argmin(axis=0)
-            saved = made.leaving(cell) - cost[best, np.arange(len(cell))]
+            least = cost[best, np.arange(len(cell))]
+            saved = made.leaving(cell) - least
+            asked[cell] = saved > -FAR * least
             order = np.flatnonzero(saved > LEAST)
             if not len(order):
                 return
@@ -198,7 +203,7 @@ class Part:
             touched[source] = touched[to] = True
             other = touched[self._choice]
             stale |= other
-            active = touched[made.group] | other.any(axis=0)
+            active = (touched[made.group] | other.any(axis=0)) & asked
 
     def _swap(self) -> None:
         """Rounds of exchanges of two cells of as many people, at most one exchange per class in a round."""

@@ -28,7 +28,7 @@ ONE_HOT_LIMIT = 40_000_000
 PROJECTIONS = 24
 
 #: Where columns are weighed: the part of their weight that goes by what they tell, and the weight of the guidance.
-TILT, GUIDED = 0.12, 0.03
+TILT, GUIDED = 0.16, 0.06
 
 #: Where outputs are only made for a part of the cells at a time, they stay one-hot while as many numbers as this hold
 #: the people by code of any column and by category.
