@@ -41,8 +41,8 @@ CLASSES, NUMBERS = 500, 1_000_000
 NEAR, CHOICES = 48, 3
 #: How often classes are founded, each time by others; the founder's people come from so many classes beside its own.
 COMPANIONS = (4, 4, 8, 16, 16, 16)
-#: Rounds of moves in a row.
-ROUNDS = 12
+#: Rounds of moves in a row; and where there are demands, so that one cell of a class moves at a time.
+ROUNDS, ONE_BY_ONE = 12, 40
 #: Up to this k cells change places, too: in small classes hardly anybody can be spared.
 SWAPPED = 5
 #: At most this share of a class moves in one round.
@@ -167,7 +167,9 @@ class Part:
         asked = active.copy()
         stale = np.zeros(self._choice.shape, dtype=bool)
         barred = np.zeros(self._choice.shape, dtype=bool)
-        for _ in range(ROUNDS if made.classes > 1 else 0):
+        if made.classes == 1:
+            return
+        for _ in range(ONE_BY_ONE if self._holds else ROUNDS):
             cell = np.flatnonzero(active & (made.size[made.group] - made.people >= self.k))
             rank, position = np.nonzero(stale[:, cell])
             again = cell[position]
