@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help release test lint types fast ui spark bench bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-space lock clean
+.PHONY: help release test lint types fast ui spark bench bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-space lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -52,6 +52,9 @@ bench-utility: .venv/runtime ## What releases of eight tables are worth at eight
 
 bench-arx: .venv/runtime ## Beside what ARX 3.9.2 reaches on the same rows of Adult
 	$(BIN)/python -m benchmarks.arx
+
+bench-nine: .venv/runtime ## Adult with nine quasi-identifiers, beside the figures published for the method
+	$(BIN)/python -m benchmarks.nine
 
 bench-space: .venv/runtime ## How often the published classes say of a person what the private tree says
 	$(BIN)/python -m benchmarks.release_space

@@ -277,10 +277,8 @@ class Composition:
         """The classes nearest to each class, by their centres, at most so many, shape (J, n)."""
         share = self._share * np.sqrt(self._scale)
         centre = np.round(np.hstack([self._mean, share]) * 2**7)  # whole numbers, so that their products are exact
-        square = (centre**2).sum(axis=1)
         apart = centre @ (-2 * centre.T)
-        apart += square[:, None]
-        apart += square
+        apart += (centre**2).sum(axis=1)  # the square of the other centre is the same all along a row
         np.fill_diagonal(apart, 2.0**52 // self.classes)
         key = apart.astype(np.int64) * self.classes + np.arange(self.classes)  # no two are equal
         near = min(most, self.classes - 1)
