@@ -18,9 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from anon_pipeline import AnonymizerTree
 from benchmarks.forests import TARGET, Forests
-from benchmarks.utility.methods import Groups, Method, information_lost, mondrian, paper, shown
+from benchmarks.utility.methods import Method, information_lost, mondrian, ours, paper, shown
 
 NUMBERS = ["age", "education_num"]
 CATEGORIES = ["workclass", "marital_status", "occupation", "relationship", "race", "sex", "native_country"]
@@ -29,15 +28,7 @@ KEPT = ["hours_per_week", "capital_gain", "capital_loss"]
 TRAIN_ROWS, TEST_ROWS = 30_000, 15_000
 
 
-def _ours(refine: int | None) -> Method:
-    def group(people: pd.DataFrame, guidance: np.ndarray, _labels: np.ndarray, k: int) -> Groups:
-        tree = AnonymizerTree(k=k) if refine is None else AnonymizerTree(k=k, refine=refine)
-        return tree.fit(people, guidance).apply(people)
-
-    return group
-
-
-METHODS: dict[str, Method] = {"paper": paper, "Mondrian": mondrian, "ours, tree alone": _ours(0), "ours": _ours(None)}
+METHODS: dict[str, Method] = {"paper": paper, "Mondrian": mondrian, "ours, tree alone": ours(refine=0), "ours": ours()}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +23,11 @@ Groups = npt.NDArray[np.int64]
 Method = Callable[[pd.DataFrame, np.ndarray, np.ndarray, int], Groups]
 
 
-def ours(spread: float) -> Method:
+def ours(**settings: Any) -> Method:
+    """Our tree with some settings, beside k, that are not the default ones."""
+
     def group(people: pd.DataFrame, guidance: np.ndarray, _labels: np.ndarray, k: int) -> Groups:
-        return AnonymizerTree(k=k, spread=spread).fit(people, guidance).apply(people)
+        return AnonymizerTree(k=k, **settings).fit(people, guidance).apply(people)
 
     return group
 
@@ -120,9 +123,9 @@ def _check_sizes(group: Groups, people: int, k: int) -> None:
 
 
 METHODS: dict[str, Method] = {
-    "ours": ours(1),
-    "ours, spread 0.1": ours(0.1),
-    "ours, spread 10": ours(10),
+    "ours": ours(),
+    "ours, spread 0.1": ours(spread=0.1),
+    "ours, spread 10": ours(spread=10),
     "paper": paper,
     "Mondrian": mondrian,
     "MDAV": mdav,
