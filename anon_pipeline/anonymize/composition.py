@@ -105,19 +105,19 @@ class Composition:
         self._mean = np.zeros_like(self._total)
         self._alike, self._present = np.zeros(classes), np.zeros(classes)
         self._share, self._price, self._one_more, self._one_less = (np.zeros(shape) for _ in range(4))
+        self._ends = [np.zeros((4, classes)) for _ in self._spans]
         self._see(np.arange(classes))
 
     def change(self, cell: IntArray, to: IntArray) -> None:
         """Put cells into other classes."""
-        people = self.people[cell]
+        people, place = self.people[cell], self._place[:, cell]
         bearing, bearers = self._bearing.ravel(), self._bearers.ravel()
         for group, sign in ((self.group[cell], -1), (to, 1)):
             np.add.at(self.size, group, sign * people)
             np.add.at(self._total, group, (sign * people)[:, None] * self._scores[cell])
-            for place in self._place:
-                key = group * self._values + place[cell]
-                np.add.at(bearing, key, sign * people)
-                np.add.at(bearers, key, sign)
+            key = (group * self._values + place).ravel()
+            np.add.at(bearing, key, np.tile(sign * people, len(place)))
+            np.add.at(bearers, key, sign)
         changed = np.union1d(self.group[cell], to)
         self.group[cell] = to
         self._see(changed)
@@ -150,10 +150,10 @@ class Composition:
             self._present[changed] = np.einsum("jv,v->j", 1 - left, self._step)
             one_more = (1 - patience) * left * self._step
             self._one_less[changed] = (1 - patience) * powers.take(np.maximum(bearers - 1, 0)) * self._step
-            self._ends = [_ends(span, self.group, self.classes) for span in self._spans]
-            for span, (low, high, _, _) in zip(self._spans, self._ends, strict=True):
+            for span, ends in zip(self._spans, self._ends, strict=True):
+                ends[:, changed] = low, high, _, _ = _ends(span, self.group, changed)
                 if span.priced is not None:
-                    one_more[:, span.priced] = _outside(span.different, low[changed, None], high[changed, None])
+                    one_more[:, span.priced] = _outside(span.different, low[:, None], high[:, None])
             self._one_more[changed] = one_more
             self._covered = self._present + sum(high - low for low, high, _, _ in self._ends)
 
@@ -307,12 +307,13 @@ def _outside(value: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray
     return outside
 
 
-def _ends(span: _Span, group: IntArray, classes: int) -> tuple[FloatArray, ...]:
-    """The smallest and the largest known value of each class, and those next to them, each of shape (J,)."""
-    order = span.order[np.argsort(group[span.order], kind="stable")]
-    starts = np.searchsorted(group[order], np.arange(classes + 1))
+def _ends(span: _Span, group: IntArray, classes: IntArray) -> tuple[FloatArray, ...]:
+    """The smallest and the largest known value of some classes, and those next to them, each of shape (q,)."""
+    order = span.order[np.isin(group[span.order], classes)]
+    order = order[np.argsort(group[order], kind="stable")]
+    known = group[order]
+    first, last = np.searchsorted(known, classes), np.searchsorted(known, classes, side="right") - 1
     ordered = np.r_[span.value[order], 0.0]
-    first, last = starts[:-1], starts[1:] - 1
     places = first, last, np.minimum(first + 1, last), np.maximum(last - 1, first)
     low, high, second_low, second_high = (np.where(last < first, 0.0, ordered[place]) for place in places)
     return low, high, second_low, second_high

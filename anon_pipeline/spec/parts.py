@@ -8,7 +8,16 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_serializer, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from anon_pipeline.spec.written import sentences
 
@@ -73,6 +82,14 @@ def read_steps(value: Any) -> tuple[MaskingStep, ...]:
     return tuple(steps)
 
 
+def _written(steps: tuple[MaskingStep, ...]) -> list[dict[str, Any]]:
+    return [step.model_dump(mode="json", by_alias=True, exclude_none=True) for step in steps]
+
+
+#: Masking steps in order, read and written as a spec has them.
+MaskingSteps = Annotated[tuple[MaskingStep, ...], PlainValidator(read_steps), PlainSerializer(_written)]
+
+
 #: The step that leaves a table of groups and no people, and why nothing can then be asked of their rows.
 AGGREGATE, NO_ROWS = "aggregate", "aggregate leaves a table of groups and no rows of people to judge"
 
@@ -116,17 +133,8 @@ class Column(Strict):
     hierarchy: Literal["calendar"] | HierarchyFile | PrefixHierarchy | None = None  # whose words classes show
     why: str | None = None  # the reason for the role, for the report
     unit: str | None = Field(default=None, min_length=1)  # what its numbers count, for the report: years
-    steps: tuple[MaskingStep, ...] = ()  # masking, in order, before people are grouped
+    steps: MaskingSteps = ()  # masking, in order, before people are grouped
     made: bool = False  # by a step; the source has no such column
-
-    @field_validator("steps", mode="plain")
-    @classmethod
-    def _read_steps(cls, value: Any) -> tuple[MaskingStep, ...]:
-        return read_steps(value)
-
-    @field_serializer("steps")
-    def _write_steps(self, steps: tuple[MaskingStep, ...]) -> list[dict[str, Any]]:
-        return [step.model_dump(mode="json", by_alias=True, exclude_none=True) for step in steps]
 
     @field_validator("levels", mode="before")
     @classmethod

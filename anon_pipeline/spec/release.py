@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import Field, SerializeAsAny, ValidationError, field_serializer, field_validator, model_validator
+from pydantic import Field, SerializeAsAny, ValidationError, field_validator, model_validator
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec.demands import PRIVACY_MODELS, Demand, load_privacy_model
@@ -26,7 +26,7 @@ from anon_pipeline.spec.parts import (
     Guide,
     HierarchyFile,
     KeyPlace,
-    MaskingStep,
+    MaskingSteps,
     Recode,
     Retention,
     Role,
@@ -34,7 +34,6 @@ from anon_pipeline.spec.parts import (
     Strict,
     Suppression,
     Utility,
-    read_steps,
 )
 from anon_pipeline.spec.written import UNDECIDED, PlainLoader, put, sentences, undecided_lines, with_lists
 
@@ -52,7 +51,7 @@ class ReleaseSpec(Strict):
     target: str
     columns: dict[str, Column]
     privacy: tuple[SerializeAsAny[Demand], ...]
-    steps: tuple[MaskingStep, ...] = ()  # masking of several columns together, after the columns' own
+    steps: MaskingSteps = ()  # masking of several columns together, after the columns' own
     draws: KeyPlace | None = None  # the key that random masking draws under; from the seed alone where absent
     suppression: Suppression = Suppression()
     guide: Guide = Guide()
@@ -70,15 +69,6 @@ class ReleaseSpec(Strict):
     seed: int = Field(default=0, ge=0, lt=2**32)
 
     _folder: Path = Path(".")
-
-    @field_validator("steps", mode="plain")
-    @classmethod
-    def _read_steps(cls, value: Any) -> tuple[MaskingStep, ...]:
-        return read_steps(value)
-
-    @field_serializer("steps")
-    def _write_steps(self, steps: tuple[MaskingStep, ...]) -> list[dict[str, Any]]:
-        return [step.model_dump(mode="json", by_alias=True, exclude_none=True) for step in steps]
 
     @field_validator("privacy", mode="plain")
     @classmethod

@@ -20,6 +20,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -212,6 +213,21 @@ def _read(text: str) -> dict[str, object]:
     """YAML in which `on` is a key, as the loader of the specs has it."""
     content: dict[str, object] = yaml.safe_load(re.sub(r"\bon:", '"on":', text))
     return content
+
+
+def test_spark_says_nothing_of_its_own_and_leaves_nothing_behind(desk: Desk) -> None:
+    require_spark()
+    ended = desk.run("anon-pipeline run data/adult --engine spark")
+    assert "stands already" in ended.said
+    assert "WARN" not in ended.stderr
+    assert "ERROR" not in ended.stderr
+    spill = desk.folder / "var/private/spill"
+    assert not list(spill.glob("session-*"))
+    for _ in range(300):  # the JVM removes what it spilled when it sees that nobody is there any more
+        if not list(spill.iterdir()):
+            break
+        time.sleep(0.1)
+    assert not list(spill.iterdir())
 
 
 def test_the_privacy_model_of_the_engineers_page_refuses_and_releases(beside: Desk) -> None:

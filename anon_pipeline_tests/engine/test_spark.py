@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import importlib.util
-import json
 import os
 import random
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
@@ -37,7 +34,6 @@ from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.release.memberships import hashed
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline.tables import HISTORY, Domain
-from anon_pipeline_tests.end_to_end import harness
 from anon_pipeline_tests.engine.test_duckdb import ODD_NAMES
 from anon_pipeline_tests.engine.test_sources import BAD_CSV, SECRET
 from anon_pipeline_tests.people import COLUMNS, random_frame, write_spec
@@ -47,7 +43,7 @@ CATEGORY = {"role": QI, "type": "categorical"}
 ADULT = Path(__file__).parents[2] / "data/adult"
 
 #: A JVM for short tests: it compiles little, has few partitions and looks at a plan once. The run of the command that
-#: docs/spark.md shows has Spark's own settings.
+#: docs/spark.md shows has Spark's own settings (docs/test_docs.py).
 DEFAULTS = """
 spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 spark.sql.adaptive.enabled    false
@@ -82,7 +78,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture
 def spark(quick: Path, tmp_path: Path) -> SparkEngine:
     """Spark on two threads of this machine; the first test starts it, all others find it running."""
-    return SparkEngine(tmp_path / "spill", threads=2)
+    return SparkEngine(tmp_path / "spill", memory_limit="1GB", threads=2)
 
 
 # ------------------------------------------------------------------ the same release
@@ -520,27 +516,6 @@ def test_memory_is_counted_as_duckdb_does(limit: str, megabytes: int) -> None:
     assert 0 < _megabytes("50%") < _megabytes("100%")
     with pytest.raises(InputError, match="memory: lots is no amount"):
         _megabytes("lots")
-
-
-def test_a_run_on_spark_stands_already(quick: Path) -> None:
-    place = harness.released()[0]
-    folder = harness.scratch()
-    copy = place.copy(folder)
-    prepare = functools.partial(os.putenv, "SPARK_CONF_DIR", str(quick))
-    ended = copy.run("--engine", "spark", "--threads", "2", "--memory", "1GB", "--json", sabotage=prepare)
-    assert ended.exit_code == 0, ended.said
-    said = json.loads(ended.stdout)
-    assert (said["released"], said["new"], said["folder"]) == (True, False, str(copy.release))
-    assert "WARN" not in ended.stderr
-    assert "ERROR" not in ended.stderr
-    spill = copy.home.private / "spill"
-    assert not list(spill.glob("session-*"))
-    for _ in range(300):  # the JVM removes what it spilled when it sees that nobody is there any more
-        if not list(spill.iterdir()):
-            break
-        time.sleep(0.1)
-    assert not list(spill.iterdir())
-    shutil.rmtree(folder)
 
 
 # ------------------------------------------------------------------ people who are followed
