@@ -146,7 +146,7 @@ def _row(k: int, name: str, told: Measures, people: int) -> str:
         (told.cover, ".3f"),
         (told.auc, ".4f"),
         (told.accuracy, ".4f"),
-        (told.seconds, ".1f"),
+        (told.seconds, ".2f"),
     ]
     cells = ["-" if value is None else format(value, form) for value, form in figures]
     return f"| {k} | {name} | {' | '.join(cells)} |"

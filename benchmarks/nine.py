@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for (k, name), draws in measured.items():
         classes, lost, auc, accuracy, seconds = np.mean(draws, axis=0)
         by_draw = " ".join(f"{one[2]:.4f}" for one in draws)
-        told = f"{classes:,.0f} | {lost:.3f} | {auc:.4f} | {by_draw} | {accuracy:.4f} | {seconds:.1f}"
+        told = f"{classes:,.0f} | {lost:.3f} | {auc:.4f} | {by_draw} | {accuracy:.4f} | {seconds:.2f}"
         print(f"| {k or '-'} | {name} | {told} |")
 
 
