@@ -151,8 +151,9 @@ class Composition:
             one_more = (1 - patience) * left * self._step
             self._one_less[changed] = (1 - patience) * powers.take(np.maximum(bearers - 1, 0)) * self._step
             for span, ends in zip(self._spans, self._ends, strict=True):
-                ends[:, changed] = low, high, _, _ = _ends(span, self.group, changed)
+                ends[:, changed] = _ends(span, self.group, changed)
                 if span.priced is not None:
+                    low, high = ends[:2, changed]
                     one_more[:, span.priced] = _outside(span.different, low[:, None], high[:, None])
             self._one_more[changed] = one_more
             self._covered = self._present + sum(high - low for low, high, _, _ in self._ends)

@@ -56,7 +56,7 @@ class MaskingStep(Strict):
     technique: str
 
 
-def read_steps(value: Any) -> tuple[MaskingStep, ...]:
+def _read_steps(value: Any) -> tuple[MaskingStep, ...]:
     """The steps of a list as a spec writes it.
 
     Raises
@@ -82,12 +82,12 @@ def read_steps(value: Any) -> tuple[MaskingStep, ...]:
     return tuple(steps)
 
 
-def _written(steps: tuple[MaskingStep, ...]) -> list[dict[str, Any]]:
+def _write_steps(steps: tuple[MaskingStep, ...]) -> list[dict[str, Any]]:
     return [step.model_dump(mode="json", by_alias=True, exclude_none=True) for step in steps]
 
 
 #: Masking steps in order, read and written as a spec has them.
-MaskingSteps = Annotated[tuple[MaskingStep, ...], PlainValidator(read_steps), PlainSerializer(_written)]
+MaskingSteps = Annotated[tuple[MaskingStep, ...], PlainValidator(_read_steps), PlainSerializer(_write_steps)]
 
 
 #: The step that leaves a table of groups and no people, and why nothing can then be asked of their rows.

@@ -217,7 +217,7 @@ def _read(text: str) -> dict[str, object]:
 
 def test_spark_says_nothing_of_its_own_and_leaves_nothing_behind(desk: Desk) -> None:
     require_spark()
-    ended = desk.run("anon-pipeline run data/adult --engine spark")
+    ended = desk.run("anon-pipeline run data/adult --engine spark --threads 2 --memory 2GB")
     assert "stands already" in ended.said
     assert "WARN" not in ended.stderr
     assert "ERROR" not in ended.stderr
