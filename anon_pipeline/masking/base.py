@@ -14,7 +14,7 @@ from typing import ClassVar, Literal, Self
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from anon_pipeline.masking.keys import KeySource, Secrets
+from anon_pipeline.keys import KeySource, Secrets
 from anon_pipeline.masking.order import Draws
 from anon_pipeline.spec import ColumnType, Strict
 from anon_pipeline.tables import IntArray

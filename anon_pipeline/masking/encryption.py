@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal
 import pyarrow as pa
 
 from anon_pipeline.errors import InputError
+from anon_pipeline.keys import Key
 from anon_pipeline.masking.base import Applied, Columns, Context
-from anon_pipeline.masking.keys import Key
 from anon_pipeline.masking.pseudonyms import PSEUDONYMOUS, KeyedTechnique
 from anon_pipeline.masking.texts import as_texts
 

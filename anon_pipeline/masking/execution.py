@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from anon_pipeline.engine.content import Lanes
 from anon_pipeline.engine.sql import quoted
 from anon_pipeline.errors import InputError
+from anon_pipeline.keys import Secrets
 from anon_pipeline.masking import cost
 from anon_pipeline.masking.base import (
     Applied,
@@ -28,7 +29,6 @@ from anon_pipeline.masking.base import (
     Technique,
 )
 from anon_pipeline.masking.cost import ColumnCost, Linkage
-from anon_pipeline.masking.keys import Secrets
 from anon_pipeline.masking.order import Draws, canonical_order, undone
 from anon_pipeline.masking.plan import Plan, Step, plan_steps
 from anon_pipeline.spec import ColumnType

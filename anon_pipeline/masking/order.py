@@ -20,7 +20,7 @@ import pyarrow as pa
 from scipy.special import ndtri
 
 from anon_pipeline.engine.content import Lanes, row_hashes
-from anon_pipeline.masking.keys import Key
+from anon_pipeline.keys import Key
 from anon_pipeline.tables import IntArray
 
 FloatArray = npt.NDArray[np.float64]

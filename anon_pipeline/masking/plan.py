@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import cast
 
 from anon_pipeline.errors import InputError
+from anon_pipeline.keys import Secrets
 from anon_pipeline.masking.base import OneColumnTechnique, RowTechnique, TableTechnique, Technique
-from anon_pipeline.masking.keys import Secrets
 from anon_pipeline.spec import ColumnType
 
 

@@ -13,8 +13,8 @@ from pydantic import Field
 from typing_extensions import override
 
 from anon_pipeline.errors import InputError
+from anon_pipeline.keys import DEFAULT_KEY, KeySource
 from anon_pipeline.masking.base import CATEGORICAL, Applied, Columns, ColumnTechnique, Context
-from anon_pipeline.masking.keys import DEFAULT_KEY, KeySource
 from anon_pipeline.masking.texts import as_texts
 from anon_pipeline.spec import ColumnType
 

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 from anon_pipeline.engine.base import Engine, SourceFacts
 from anon_pipeline.engine.relational import PEOPLE
 from anon_pipeline.errors import InputError
+from anon_pipeline.keys import KeySource, Secrets
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.cells import CellTechnique
 from anon_pipeline.masking.cost import SAMPLE
 from anon_pipeline.masking.execution import SqlColumn, StepReport, apply_steps, sql_select
-from anon_pipeline.masking.keys import KeySource, Secrets
 from anon_pipeline.masking.memory import require_memory, usable_memory
 from anon_pipeline.masking.numbers import to_floats
 from anon_pipeline.masking.plan import Plan, plan_steps

@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
+from anon_pipeline.keys import Secrets
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.catalog import CatalogRow, catalog, technique_named
 from anon_pipeline.masking.encryption import Encrypt, reveal
 from anon_pipeline.masking.execution import StepReport, apply_steps
-from anon_pipeline.masking.keys import Secrets
 from anon_pipeline.masking.memory import require_memory, usable_memory
 from anon_pipeline.spec import ReleaseSpec
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from anon_pipeline.keys import KeySource, Secrets
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.catalog import read_step
 from anon_pipeline.masking.execution import StepReport, apply_steps
-from anon_pipeline.masking.keys import KeySource, Secrets
 from anon_pipeline.spec import ColumnType
 
 NUMERIC, CATEGORICAL, DATE = ColumnType.NUMERIC, ColumnType.CATEGORICAL, ColumnType.DATE

@@ -11,10 +11,10 @@ import pytest
 
 import anon_pipeline.masking
 from anon_pipeline.errors import InputError
+from anon_pipeline.keys import Secrets
 from anon_pipeline.masking.base import OneColumnTechnique, TableTechnique, Technique
 from anon_pipeline.masking.catalog import TECHNIQUES, catalog, read_step
 from anon_pipeline.masking.execution import PERTURBING
-from anon_pipeline.masking.keys import Secrets
 from anon_pipeline.masking.plan import plan_steps
 from anon_pipeline.spec import ColumnType
 from anon_pipeline_tests.masking.tables import CATEGORICAL, COLUMN_STEPS, DATE, NUMERIC, TABLE_STEPS, step

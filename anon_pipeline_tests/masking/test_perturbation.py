@@ -33,7 +33,7 @@ def test_draws_have_the_distributions_they_are_named_after() -> None:
 
 
 def test_draws_follow_from_seed_columns_technique_number_and_key() -> None:
-    from anon_pipeline.masking.keys import Key
+    from anon_pipeline.keys import Key
 
     first = Draws(1, ["v"], "noise").uniform(3)
     assert (first == Draws(1, ["v"], "noise").uniform(3)).all()

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from anon_pipeline.errors import InputError
+from anon_pipeline.keys import DEFAULT_KEY, Key, KeySource, Secrets
 from anon_pipeline.masking.encryption import Encrypt, reveal
-from anon_pipeline.masking.keys import DEFAULT_KEY, Key, KeySource, Secrets
 from anon_pipeline.masking.texts import as_texts
 from anon_pipeline_tests.masking.tables import CATEGORICAL, DATE, NUMERIC, SECRETS, masked, step
 

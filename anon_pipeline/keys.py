@@ -1,7 +1,9 @@
-"""Keys of masking: where they come from, what may be said of them (their id), and what is derived from them.
+"""Keys: where they come from, what may be said of them (their id), and what is derived from them.
 
 A key is at least 256 bits, written as hexadecimal digits, in an environment variable or in a file that only its owner
-may read. It is never in a spec, a report, a message or a repr.
+may read. It is never in a spec, a report, a message or a repr. Every dataset has a private key: the one that its spec
+names under `draws`, or one that is made in the private zone when it is first needed. All that is random in a release
+is drawn under it, so that nobody who has the code, the spec and the release can draw the same again.
 """
 
 from __future__ import annotations
@@ -10,15 +12,20 @@ import hashlib
 import hmac
 import os
 import re
+import secrets
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from pydantic import Field, model_validator
 
 from anon_pipeline.errors import InputError
-from anon_pipeline.spec import Strict
+from anon_pipeline.home import Home, write_file
+from anon_pipeline.spec import ReleaseSpec, Strict
 
 #: The environment variable of the key where a spec names none.
 DEFAULT_VARIABLE = "ANON_PIPELINE_KEY"
@@ -63,6 +70,17 @@ class Key:
             for number in range(1, -(-size // 32) + 1)
         ]
         return b"".join(blocks)[:size]
+
+    def pseudorandom(self, purpose: str, domain: str, blocks: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+        """128 pseudo-random bits for each block of 128 bits, shapes (n, 2): AES-256 under a key of its own.
+
+        AES is a pseudo-random permutation: different blocks give numbers that nobody without the key can tell from
+        independent ones, and the same block gives the same numbers on every machine.
+        """
+        given = np.ascontiguousarray(blocks, dtype="<u8")
+        encryptor = Cipher(algorithms.AES256(self.derived(purpose, domain)), modes.ECB()).encryptor()  # noqa: S305
+        drawn = np.frombuffer(encryptor.update(given.tobytes()) + encryptor.finalize(), dtype="<u8")
+        return drawn.reshape(given.shape).astype(np.uint64)
 
 
 class Secrets:
@@ -126,3 +144,26 @@ class Secrets:
                 return f"key: {path}", file.read()
         except OSError as error:
             raise InputError(f"key: {path} cannot be read ({error.strerror})") from None
+
+
+def private_key(spec: ReleaseSpec, home: Home) -> Key:
+    """The dataset's private key: the one named under `draws`, or the one kept in the private zone.
+
+    Raises
+    ------
+    InputError
+        Where the named or kept key cannot be used; a kept key is never replaced by a new one.
+    """
+    if spec.draws is not None:
+        return Secrets(folder=spec.folder).key(KeySource.model_validate(spec.draws.model_dump()))
+    return kept_key(spec.dataset, home)[0]
+
+
+def kept_key(dataset: str, home: Home) -> tuple[Key, bool]:
+    """The key that is kept for a dataset in the private zone, and whether it was made just now."""
+    place = home.private_folder("keys") / f"{dataset}.key"
+    with home.lock(f"key-{dataset}"):
+        made = not place.exists()
+        if made:
+            write_file(place, secrets.token_hex(32) + "\n")
+        return Secrets().key(KeySource(file=str(place))), made

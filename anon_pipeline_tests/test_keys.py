@@ -1,0 +1,53 @@
+"""The dataset's private key: made once, kept for its owner alone, and numbers that only its holder can draw."""
+
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home
+from anon_pipeline.keys import Key, kept_key
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home").prepare()
+
+
+def test_a_key_is_made_once_and_for_its_owner_alone(home: Home) -> None:
+    key, made = kept_key("clinic", home)
+    again, made_again = kept_key("clinic", home)
+    assert (made, made_again) == (True, False)
+    assert key == again
+    assert len(key.material) == 32
+    assert kept_key("other", home)[0] != key
+    kept = home.private / "keys" / "clinic.key"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(("content", "mode"), [("short", 0o600), ("ab" * 32, 0o644)])
+def test_a_kept_key_that_cannot_be_used_is_told_and_not_replaced(home: Home, content: str, mode: int) -> None:
+    kept = home.private_folder("keys") / "clinic.key"
+    kept.write_text(content)
+    kept.chmod(mode)
+    with pytest.raises(InputError, match=r"clinic\.key"):
+        kept_key("clinic", home)
+    assert kept.read_text() == content
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1)), min_size=1, unique=True))
+def test_a_block_has_one_number_per_key_purpose_and_domain(blocks: list[tuple[int, int]]) -> None:
+    asked = np.array(blocks, dtype=np.uint64)
+    key = Key(bytes(range(32)))
+    drawn = key.pseudorandom("draws", "a", asked)
+    assert drawn.shape == asked.shape
+    np.testing.assert_array_equal(key.pseudorandom("draws", "a", asked[::-1])[::-1], drawn)
+    assert len(np.unique(drawn, axis=0)) == len(asked)
+    for other in (key.pseudorandom("draws", "b", asked), key.pseudorandom("order", "a", asked)):
+        assert (other != drawn).any(axis=1).all()
+    assert (Key(bytes(32)).pseudorandom("draws", "a", asked) != drawn).any(axis=1).all()
