@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help release test lint types fast ui spark bench bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-space lock clean
+.PHONY: help release test lint types fast ui spark bench bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-space lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -55,6 +55,9 @@ bench-arx: .venv/runtime ## Beside what ARX 3.9.2 reaches on the same rows of Ad
 
 bench-nine: .venv/runtime ## Adult with nine quasi-identifiers, beside the figures published for the method
 	$(BIN)/python -m benchmarks.nine
+
+bench-minimality: .venv/runtime ## What running the anonymizer again tells of the people of small tables
+	$(BIN)/python -m benchmarks.minimality
 
 bench-space: .venv/runtime ## How often the published classes say of a person what the private tree says
 	$(BIN)/python -m benchmarks.release_space

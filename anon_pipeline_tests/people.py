@@ -12,7 +12,11 @@ import pandas as pd
 import yaml
 from hypothesis import strategies as st
 
+from anon_pipeline.keys import Key
 from anon_pipeline.spec import ReleaseSpec
+
+#: A private key, as a test has one.
+KEY = Key(bytes(range(32)))
 
 #: Texts that others mistake for numbers, missing values, markup or each other.
 TEXTS = ["Ulm", "Łódź", "東京", "007", "7", "7.0", "nan", "None", "", " ", "*", "missing", "{a, b}", 'q"q', "a\nb"]

@@ -24,10 +24,13 @@ from anon_pipeline.anonymize.cohorts import Company
 from anon_pipeline.anonymize.policy import mean_loss
 from anon_pipeline.anonymize.recode import shown_table
 from anon_pipeline.anonymize.succession import Demands, Routing, Successor, succeed
+from anon_pipeline.keys import Key
 from anon_pipeline.privacy.across_releases import ABSENT, histories, intersection
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.tables import HISTORY, IntArray
+
+KEY = Key(bytes(32))
 
 SPEC = ReleaseSpec.load(Path(__file__).parents[1] / "data/adult")
 K, CHURN, TESTED = 10, 0.05, 10_000  # CHURN in a year
@@ -60,7 +63,7 @@ class Strategy:
         company = Company(K, int(np.ceil(K * (1 + self.reserve))), self.departures)
         demands = Demands([KAnonymity(k=K)], SPEC.guide.spread, SPEC.guide.orders, {}, 0)
         found = succeed(
-            cells, encoding.count_sensitive(cells, cell, None), gone, self.routing, company, demands, self.refit
+            cells, encoding.count_sensitive(cells, cell, None), gone, self.routing, company, demands, self.refit, KEY
         )
         self.routing = found.routing
         new = np.full(everybody, ABSENT, dtype=np.int64)

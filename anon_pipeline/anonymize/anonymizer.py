@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -17,11 +18,12 @@ from sklearn.exceptions import NotFittedError
 from anon_pipeline.anonymize import classes, encoding, enforce, recode, refinement, storage, tree
 from anon_pipeline.anonymize.description import described
 from anon_pipeline.anonymize.hierarchy import Hierarchy
-from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.anonymize.repair import Repair
+from anon_pipeline.errors import InputError
 from anon_pipeline.home import write_file
+from anon_pipeline.keys import Key
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.census import PEOPLE, people_in_own_box
-from anon_pipeline.privacy.judge import judge
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.tables import Cells, Domain, IntArray, scale_of
@@ -51,6 +53,8 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
     hierarchies : per column that has one, the hierarchy whose words classes show (`Listed`, `Prefixes` or `Calendar`
         of anonymize/hierarchy.py), and that the tree keeps to where it is strict
     demands : privacy models beyond k-anonymity that every class must meet, such as LDiversity(column="income", l=2)
+    key : the secret under which chance is drawn where there are demands (see enforce.py); with the same key the same
+        classes are found again. Absent, every fit makes one that is kept nowhere
     suppression : share of the people who may be left out where that costs less than merging classes
     form : "value" (a representative of the column's own type) or "range" (texts such as "[25, 37]")
     random_state : seed of the tree's tie-breaks
@@ -93,6 +97,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         levels: Mapping[str, Sequence[str]] | None = None,
         hierarchies: Mapping[str, Hierarchy] | None = None,
         demands: Sequence[PrivacyModel] = (),
+        key: Key | None = None,
         suppression: float = 0.0,
         form: Literal["value", "range"] = "value",
         random_state: int = 0,
@@ -105,6 +110,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         self.levels = levels
         self.hierarchies = hierarchies
         self.demands = demands
+        self.key = key
         self.suppression = suppression
         self.form = form
         self.random_state = random_state
@@ -167,7 +173,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
 
     def _fit_cells(self, cells: Cells, people: ClassStatistics | None, census: pd.DataFrame | None) -> IntArray:
         """Learn the classes; the class of each cell, shape (C,)."""
-        cells = replace(cells, domains=described(cells.domains, self.levels or {}, self.hierarchies or {}))
+        cells = self._described(cells)
         if cells.n < self.k:
             raise InputError(f"the table has {cells.n} rows, fewer than k = {self.k}")
         for domain in cells.domains:
@@ -184,67 +190,41 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
                     f"{told}, more than the {MOST_TEXTS} that can be grouped as they are; say what they have in common "
                     f"by columns.{domain.name}.hierarchy, such as {{prefix: [3, 2]}} or {{file: ...}}, or exclude it"
                 )
-        strict = any(domain.nodes is not None and domain.nodes.strict for domain in cells.domains)
-        refined = self.spread > 0 and census is None and not strict and len(cells.counts) <= self.refine
-        fitted = tree.fit_tree(cells, self.k, self.spread, self.orders, self.random_state, weighed=refined)
-        class_of_cell = leaf = fitted.apply(cells.codes)
+        fitted, leaf, repair = self._before_demands(cells, people, census)
+        class_of_cell = repair.class_of_cell
         if self.demands:
-            people = people or ClassStatistics(sizes=cells.counts)
-            class_of_cell = self._enforce(cells, fitted, leaf, people, census, refined)
-        elif refined:
-            class_of_cell = refinement.refine(cells, leaf, self.k, self.spread)
+            class_of_cell = repair.repaired(self.key or Key(secrets.token_bytes(32)))
+            repair.refuse_what_fails(class_of_cell)
         self._settle(cells, classes.Partition.of(fitted, cells, leaf, class_of_cell), class_of_cell)
         return class_of_cell
 
-    def _enforce(
-        self,
-        cells: Cells,
-        fitted: tree.SplitTree,
-        leaf: IntArray,
-        people: ClassStatistics,
-        census: pd.DataFrame | None,
-        refined: bool,
-    ) -> IntArray:
-        demands = [KAnonymity(k=self.k), *self.demands]
+    def repair_of(self, cells: Cells, people: ClassStatistics, census: pd.DataFrame | None = None) -> Repair:
+        """What stands before the demands are looked at, and the demands: found by the quasi-identifiers alone."""
+        self._check_parameters()
+        return self._before_demands(self._described(cells), people, census)[2]
 
-        def holds(statistics: ClassStatistics) -> enforce.BoolArray:
-            held: enforce.BoolArray = np.logical_and.reduce([demand.holds(statistics) for demand in demands])
-            return held
+    def _described(self, cells: Cells) -> Cells:
+        return replace(cells, domains=described(cells.domains, self.levels or {}, self.hierarchies or {}))
 
-        recount = None if census is None else self._population_counter(cells, fitted, census)
-        class_of_cell = enforce.enforce(
+    def _before_demands(
+        self, cells: Cells, people: ClassStatistics | None, census: pd.DataFrame | None
+    ) -> tuple[tree.SplitTree, IntArray, Repair]:
+        """The tree, the leaf of each cell, and the classes with what is asked of them."""
+        strict = any(domain.nodes is not None and domain.nodes.strict for domain in cells.domains)
+        refined = self.spread > 0 and census is None and not strict and len(cells.counts) <= self.refine
+        fitted = tree.fit_tree(cells, self.k, self.spread, self.orders, self.random_state, weighed=refined)
+        leaf = fitted.apply(cells.codes)
+        repair = Repair(
             cells,
             fitted.features,
-            leaf,
-            tree.criterion(cells, self.spread, self.random_state, weighed=refined),
-            people,
-            holds,
-            suppressible=int(self.suppression * cells.n),
-            recount=recount,
+            refinement.refine(cells, leaf, self.k, self.spread) if refined else leaf,
+            tree.criterion(cells, self.spread, self.random_state, weighed=refined) if self.demands else np.empty(0),
+            people or ClassStatistics(sizes=cells.counts),
+            [KAnonymity(k=self.k), *self.demands],
+            int(self.suppression * cells.n),
+            None if census is None else self._population_counter(cells, fitted, census),
         )
-        kept = people.without(class_of_cell < 0)
-        if refined:
-            class_of_cell = refinement.refine(
-                cells,
-                classes.by_leaf(class_of_cell, leaf, cells.counts),
-                self.k,
-                self.spread,
-                lambda chosen: holds(kept.pool(chosen)),
-            )
-        number = int(class_of_cell.max()) + 1
-        if recount is not None:
-            kept = recount(people, class_of_cell, number).without(class_of_cell < 0)
-        reached = kept.pool(classes.members(class_of_cell, number))
-        failed = [finding for finding in judge(demands, reached) if not finding.holds]
-        if failed:
-            raise Refused(
-                [
-                    f"{one.name}: no grouping was found in which {one.demand}; the best value reached is "
-                    f"{'infinite' if one.measured is None else format(one.measured, '.4g')}"
-                    for one in failed
-                ]
-            )
-        return class_of_cell
+        return fitted, leaf, repair
 
     def _population_counter(self, cells: Cells, fitted: tree.SplitTree, census: pd.DataFrame) -> enforce.Recount:
         """Counts the people of the population inside each class's box, with the first of the class's cells."""
@@ -341,13 +321,13 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         return pd.DataFrame(shown, index=X.index)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted tree as JSON, without `demands`, which its classes meet already.
+        """Write the fitted tree as JSON, without `demands`, which its classes meet already, and without the key.
 
         Hierarchies are left out too: what they say of its columns' values is part of the tree. It holds these values:
         keep it in the private zone.
         """
         self._check_fitted()
-        left_out = ("demands", "hierarchies")
+        left_out = ("demands", "key", "hierarchies")
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in left_out}
         write_file(Path(path), storage.fitted_to_json(parameters, self.__dict__))
 

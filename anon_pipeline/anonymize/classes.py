@@ -65,16 +65,6 @@ class Partition:
         return found
 
 
-def by_leaf(class_of_cell: IntArray, leaf: IntArray, counts: IntArray) -> IntArray:
-    """The same classes, numbered by the leaves that their people come from, so that neighbours have near numbers."""
-    kept = class_of_cell >= 0
-    people = np.bincount(class_of_cell[kept], weights=counts[kept])
-    place = np.bincount(class_of_cell[kept], weights=counts[kept] * leaf[kept]) / people
-    number = np.empty(len(place), dtype=np.int64)
-    number[np.argsort(place, kind="stable")] = np.arange(len(place))
-    return np.where(kept, number[class_of_cell], -1)
-
-
 def members(class_of_cell: IntArray, classes: int) -> sparse.csr_array:
     """Which cells each class has, as a 0-1 matrix of shape (J, C); a suppressed cell stands in none."""
     kept = np.flatnonzero(class_of_cell >= 0)

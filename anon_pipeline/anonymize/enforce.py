@@ -1,17 +1,19 @@
 """From classes of k people to classes that meet every demand: merge what fails, split again what became too large.
 
-All in class space. A class that fails is merged with the nearest class that repairs it (Ward's cost in the space of
-the tree's criterion), the cheapest repairs first; then every merged class is split again, at a threshold of one split
-feature, where both halves meet every demand. Suppressing a class is taken instead where it costs less.
+All in class space. A class that fails is merged with a near class, Ward's cost in the space of the tree's criterion
+deciding, and one that repairs it before one that does not; then merged classes are split again, at a threshold of one
+split feature, where both halves meet every demand. Suppressing a class is taken instead where it costs less.
+
+Who repeats this for every value that somebody may have must not learn from the outcome which one it was (the minimality
+attack: Wong, Fu, Wang and Pei, VLDB 2007). So nothing follows for certain from a class that failed. Some classes that
+hold are merged as if they failed; which partner is taken, where a class is split, and whether it is split at all is
+left to chance, drawn under the private key (chance.py). Demands decide nothing else: people change classes by their
+quasi-identifiers alone (refinement.py), before any demand is looked at, and nobody is moved for the value they bear.
 
 It ends whether or not a demand is monotone. Splitting ends, since each split adds a class and a class has at least one
-cell. Rounds that split leave fewer failing classes than any round before; all others leave fewer classes. What is
-returned has been judged as a whole; only a table that fails as a single class comes back failing.
-
-People never change classes one by one for the value they bear, although that would lose less: a person taken into a
-class for it stands out there, and who knows the algorithm knows why (the minimality attack of Wong et al., VLDB 2007).
-Refinement afterwards (refinement.py) chooses moves by the quasi-identifiers alone, and makes none that a demand
-forbids.
+cell. After the first rounds, rounds that split leave fewer failing classes than any round before; all others leave
+fewer classes. What is returned has been judged as a whole; only a table that fails as a single class comes back
+failing.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from anon_pipeline.anonymize.chance import Chance, pairs_of
 from anon_pipeline.anonymize.classes import members
 from anon_pipeline.anonymize.tree import FloatArray, SplitFeature, feature_matrix
 from anon_pipeline.privacy.statistics import ClassStatistics
@@ -33,8 +36,18 @@ Holds = Callable[[ClassStatistics], BoolArray]
 #: Takes the statistics of the cells, the class of each cell (-1: suppressed) and the number of classes.
 Recount = Callable[[ClassStatistics, IntArray, int], ClassStatistics]
 
-#: How many of the nearest classes a failing class looks at before it widens its search.
-NEIGHBOURS = (24, 192, 1536)
+#: How many of the nearest classes a class may be merged with. More would repair more classes at once, at the price of
+#: merging people who are far apart: on Adult with two incomes to a class 5 lose less than 8, 24 or 60.
+NEIGHBOURS = 5
+#: A partner that does not repair a failing class counts as so many times as dear.
+NO_REPAIR = 3.0
+#: In so many rounds this share of the classes that hold is merged as if they failed.
+ROUNDS, DECOYS = 2, 0.03
+#: Share of the merged classes that are not split again, though they could be; and of those merged without need, since a
+#: class that had to be merged can seldom be split.
+WHOLE, DECOYS_WHOLE = 0.03, 0.5
+#: Scales of the chance in what a partner costs and in what a split gains (see `Chance.factor`).
+PARTNER, SPLIT = 0.05, 1.0
 #: The cells of either half.
 Halves = tuple[IntArray, IntArray]
 #: How many of the best thresholds of a merged class are tried, in this many goes.
@@ -53,6 +66,7 @@ class Work:
     people : what the demands look at, per cell
     group : class of each cell, -1 where its people are suppressed, shape (C,)
     suppressible : how many more people may be suppressed
+    chance : what the key leaves open, for the people of the cells
     """
 
     features: tuple[SplitFeature, ...]
@@ -62,6 +76,7 @@ class Work:
     people: ClassStatistics
     group: IntArray
     suppressible: int
+    chance: Chance
 
     @property
     def classes(self) -> int:
@@ -79,6 +94,7 @@ def enforce(
     outputs: FloatArray,
     people: ClassStatistics,
     holds: Holds,
+    chance: Chance,
     suppressible: int = 0,
     recount: Recount | None = None,
 ) -> IntArray:
@@ -91,6 +107,7 @@ def enforce(
     outputs : the tree's criterion per cell, shape (C, o)
     people : statistics of the cells, each as if it were a class
     holds : every demand at once, judged per class
+    chance : what the private key leaves open, for the people of the cells
     suppressible : how many people may be left out where that costs less than merging them
     recount : counts anew, for the classes of a round, what does not simply add up when classes merge (people of a
         population); then nothing is split, since such counts cannot be taken apart
@@ -103,75 +120,80 @@ def enforce(
         people=people,
         group=class_of_cell,
         suppressible=suppressible,
+        chance=chance,
     )
     merged = np.zeros(work.classes, dtype=bool)
-    fewest = work.classes + 1
+    fewest, rounds = work.classes + 1, 0
     while True:
         if recount is not None:
             work.people = recount(work.people, work.group, work.classes)
         failing = ~holds(work.people.pool(work.members()))
-        if not failing.any() or work.classes == 1:
+        if work.classes == 1 or (rounds >= ROUNDS and not failing.any()):
             return work.group
         # Splitting creates classes, so it goes on only while every round leaves fewer that fail than any before;
         # after that classes are merged and suppressed only, and become fewer until one is left.
-        splitting = recount is None and failing.sum() < fewest
+        splitting = recount is None and (rounds < ROUNDS or failing.sum() < fewest)
         fewest = min(fewest, int(failing.sum()))
-        new, merged = _merge(work, failing, merged, holds)
+        numbers = chance.joined(work.members())
+        decoys = (rounds < ROUNDS) & (chance.uniform(f"merged though it holds {rounds}", numbers) < DECOYS)
+        new, merged = _merge(work, failing | decoys, merged, holds)
         work.group = np.where(work.group >= 0, new[work.group], -1)
         if splitting:
-            merged = _split(work, merged, holds)
+            needed = np.zeros(work.classes, dtype=bool)
+            needed[new[failing & (new >= 0)]] = True
+            merged = _split(work, merged, np.where(needed, WHOLE, DECOYS_WHOLE), holds)
             if not suppressible:  # the table stays what it is, so what could not be split never can
                 merged[:] = False
+        rounds += 1
 
 
-def _merge(work: Work, failing: BoolArray, merged: BoolArray, holds: Holds) -> tuple[IntArray, BoolArray]:
-    """One round of merges and suppressions.
+def _merge(work: Work, asking: BoolArray, merged: BoolArray, holds: Holds) -> tuple[IntArray, BoolArray]:
+    """One round of merges and suppressions; `asking` are the classes that need a partner, or are treated as if.
 
     Returns
     -------
     The new number of each class (-1: suppressed), and which of the new classes came from a merge, now or before.
     """
-    statistics = work.people.pool(work.members())
+    chosen = work.members()
+    statistics = work.people.pool(chosen)
     weight = statistics.sizes.astype(float)
-    mean = (work.members() @ (work.outputs * work.people.sizes[:, None])) / weight[:, None]
-    repairs: dict[int, list[tuple[float, int]]] = {int(one): [] for one in np.flatnonzero(failing)}
-    asking = np.flatnonzero(failing)
-    for width in NEIGHBOURS:
-        pairs, cost = _nearest(mean, weight, asking, min(width, len(weight) - 1))
-        good = holds(statistics.pool(_unions(pairs, len(weight))))
-        for (one, other), price in zip(pairs[good].tolist(), cost[good].tolist(), strict=True):
-            repairs[one].append((price, other))
-        asking = np.array([one for one in asking.tolist() if not repairs[one]], dtype=np.int64)
-        if not len(asking) or width >= len(weight) - 1:
-            break
-    if len(asking):  # nothing near repairs these alone: each joins its nearest, and is judged again in company
-        for (one, other), price in zip(*(part.tolist() for part in _nearest(mean, weight, asking, 1)), strict=True):
-            repairs[one].append((price, other))
-
+    mean = (chosen @ (work.outputs * work.people.sizes[:, None])) / weight[:, None]
+    numbers = work.chance.joined(chosen)
     target = np.arange(len(weight))
-    used = _suppress(work, failing, repairs, mean, weight)
-    target[used] = -1
-    if used.any():
-        work.people = work.people.without((work.group < 0) | used[work.group])
-    for _, one, other in sorted((price, one, other) for one, offers in repairs.items() for price, other in offers):
-        if not used[one] and not used[other]:
-            used[one] = used[other] = True
-            target[max(one, other)] = min(one, other)
+    used = np.zeros(len(weight), dtype=bool)
+    if asking.any():
+        pairs, cost = _nearest(mean, weight, np.flatnonzero(asking), min(NEIGHBOURS, len(weight) - 1))
+        repairs = holds(statistics.pool(_unions(pairs, len(weight))))
+        price = cost * work.chance.factor("partner", pairs_of(numbers, pairs), PARTNER)
+        price = np.where(repairs, price, price * NO_REPAIR)
+        used = _suppress(work, asking, np.minimum.reduceat(price, _starts(pairs[:, 0])), mean, weight)
+        target[used] = -1
+        if used.any():
+            work.people = work.people.without((work.group < 0) | used[work.group])
+        order = np.lexsort((pairs[:, 1], pairs[:, 0], price))
+        for one, other in pairs[order].tolist():
+            if not used[one] and not used[other]:
+                used[one] = used[other] = True
+                target[max(one, other)] = min(one, other)
     touched = merged | (target != np.arange(len(target)))
     kept, new = np.unique(target[target >= 0], return_inverse=True)
-    numbers = np.full(len(target), -1)
-    numbers[target >= 0] = new
+    renumbered = np.full(len(target), -1)
+    renumbered[target >= 0] = new
     was_merged = np.zeros(len(kept), dtype=bool)
     was_merged[new[touched[target >= 0]]] = True
-    return numbers, was_merged
+    return renumbered, was_merged
 
 
-def _suppress(
-    work: Work, failing: BoolArray, repairs: dict[int, list[tuple[float, int]]], mean: FloatArray, weight: FloatArray
-) -> BoolArray:
-    """Which failing classes to leave out: those whose loss is least beside what merging them would lose, per person.
+def _starts(ascending: IntArray) -> IntArray:
+    """Where each run of equal numbers begins."""
+    return np.flatnonzero(np.r_[True, np.diff(ascending) != 0])
+
+
+def _suppress(work: Work, asking: BoolArray, cheapest: FloatArray, mean: FloatArray, weight: FloatArray) -> BoolArray:
+    """Which asking classes to leave out: those whose loss is least beside what merging them would lose, per person.
 
     A suppressed person has lost all: the whole variance of the criterion, of which a class has lost a part already.
+    `cheapest` is what merging costs, one number per asking class.
     """
     chosen = np.zeros(len(weight), dtype=bool)
     if not work.suppressible:
@@ -179,16 +201,10 @@ def _suppress(
     everyone = work.people.sizes / work.people.sizes.sum()
     centre = np.einsum("c,co->o", everyone, work.outputs)
     variance = float(np.einsum("c,co->", everyone, (work.outputs - centre) ** 2))
-    members = work.members()
-    squares = members @ (work.people.sizes * (work.outputs**2).sum(axis=1))
+    squares = work.members() @ (work.people.sizes * (work.outputs**2).sum(axis=1))
     within = squares - weight * (mean**2).sum(axis=1)
-    savings = []
-    for one in np.flatnonzero(failing).tolist():
-        cheapest = min((price for price, _ in repairs[one]), default=np.inf)
-        saved = cheapest - (weight[one] * variance - within[one])
-        if saved > 0:
-            savings.append((-saved / weight[one], one))
-    for _, one in sorted(savings):
+    saved = cheapest - (weight * variance - within)[asking]
+    for one in np.flatnonzero(asking)[np.argsort(-saved / weight[asking], kind="stable")][: (saved > 0).sum()].tolist():
         if weight[one] <= work.suppressible and (~chosen).sum() > 1:
             work.suppressible -= int(weight[one])
             chosen[one] = True
@@ -229,12 +245,17 @@ def _unions(pairs: IntArray, classes: int) -> sparse.csr_array:
     )
 
 
-def _split(work: Work, candidates: BoolArray, holds: Holds) -> BoolArray:
-    """Split merged classes where both halves hold, again and again; returns which classes are still of that kind."""
+def _split(work: Work, candidates: BoolArray, whole: FloatArray, holds: Holds) -> BoolArray:
+    """Split merged classes where both halves hold, again and again; returns which classes are still of that kind.
+
+    `whole` is the share of classes like each one that are left as they are, shape (J,).
+    """
     open_ = set(np.flatnonzero(candidates).tolist())
     merged = set(open_)
     while open_:
-        proposals = _proposals(work, sorted(open_))
+        numbers = work.chance.joined(work.members())
+        left = work.chance.uniform("left whole", numbers) < np.r_[whole, np.full(work.classes - len(whole), WHOLE)]
+        proposals = _proposals(work, [one for one in sorted(open_) if not left[one]])
         open_ = set()
         for go in range(GOES):
             tried = {one: thresholds[go * THRESHOLDS : (go + 1) * THRESHOLDS] for one, thresholds in proposals.items()}
@@ -265,14 +286,14 @@ def _halves(halves: list[IntArray], cells: int) -> sparse.csr_array:
 
 
 def _proposals(work: Work, groups: list[int]) -> dict[int, list[Halves]]:
-    """Thresholds of each class, those that reduce the squared error most first."""
+    """Thresholds of each class, those first that reduce the squared error most, by and large: chance has its say."""
     order = np.argsort(work.group, kind="stable")
     sorted_groups = work.group[order]
     proposals = {}
     for one in groups:
         start, end = np.searchsorted(sorted_groups, [one, one + 1])
         cells = order[start:end]
-        found = []
+        gains, cuts, people_left = [np.empty(0)], [], [np.empty((0, 2), dtype=np.int64)]
         weight = work.people.sizes[cells].astype(float)
         outputs = work.outputs[cells] * weight[:, None]
         total, people = outputs.sum(axis=0), weight.sum()
@@ -288,12 +309,10 @@ def _proposals(work: Work, groups: list[int]) -> dict[int, list[Halves]]:
             left = np.cumsum(outputs[by_rank], axis=0)[cut]
             left_people = np.cumsum(weight[by_rank])[cut]
             right, right_people = total - left, people - left_people
-            gain = (left**2).sum(axis=1) / left_people + (right**2).sum(axis=1) / right_people - base
-            for position in range(len(cut)):
-                found.append((-gain[position], feature, cut[position], by_rank))
-        found.sort(key=lambda one: one[:3])
-        ranked = []
-        for _, _, cut, by_rank in found[: THRESHOLDS * GOES]:
-            ranked.append((cells[by_rank[: cut + 1]], cells[by_rank[cut + 1 :]]))
-        proposals[one] = ranked
+            gains.append((left**2).sum(axis=1) / left_people + (right**2).sum(axis=1) / right_people - base)
+            cuts += [(position, by_rank) for position in cut.tolist()]
+            people_left.append(np.cumsum(work.chance.members[cells[by_rank]], axis=0)[cut])
+        gain = np.concatenate(gains) * work.chance.factor("split", np.concatenate(people_left), SPLIT)
+        best = [cuts[place] for place in np.argsort(-gain, kind="stable")[: THRESHOLDS * GOES].tolist()]
+        proposals[one] = [(cells[by_rank[: cut + 1]], cells[by_rank[cut + 1 :]]) for cut, by_rank in best]
     return proposals

@@ -13,14 +13,15 @@ from anon_pipeline.anonymize.description import hierarchies_of, levels_of
 from anon_pipeline.anonymize.hierarchy import Calendar
 from anon_pipeline.anonymize.tree import Orders
 from anon_pipeline.errors import InputError
+from anon_pipeline.keys import Key
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.population import PopulationModel
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.spec import ReleaseSpec, Role
 
 
-def tree_of(spec: ReleaseSpec, in_folds: bool = False) -> AnonymizerTree:
-    """The unfitted anonymizer of a spec.
+def tree_of(spec: ReleaseSpec, key: Key | None, in_folds: bool = False) -> AnonymizerTree:
+    """The unfitted anonymizer of a spec, under the dataset's private key, or one that is kept nowhere.
 
     Within the folds of the utility measurement it shows values, and leaves out the demands on a population, of which
     a fold's training part is no sample, and calendars: dates are numbers there, and a calendar only names their ranges.
@@ -41,6 +42,7 @@ def tree_of(spec: ReleaseSpec, in_folds: bool = False) -> AnonymizerTree:
         levels=levels_of(spec),
         hierarchies=hierarchies,
         demands=cast(list[PrivacyModel], demands),
+        key=key,
         suppression=spec.suppression.limit,
         form="value" if in_folds else spec.recode.form,
         random_state=spec.seed,
@@ -58,10 +60,10 @@ def protected_columns(spec: ReleaseSpec) -> list[str]:
     return [name for name in spec.with_role(Role.SENSITIVE) if name in named]
 
 
-def anonymize_part(spec: ReleaseSpec, part: pd.DataFrame, guidance: npt.NDArray[np.float64]) -> pd.DataFrame:
+def anonymize_part(spec: ReleaseSpec, key: Key, part: pd.DataFrame, guidance: npt.NDArray[np.float64]) -> pd.DataFrame:
     """A part of the people as a release of them alone would show it; who is suppressed is left out."""
     protected = protected_columns(spec)
-    tree = tree_of(spec, in_folds=True)
+    tree = tree_of(spec, key, in_folds=True)
     tree.fit(part[spec.quasi_identifiers], guidance, part[protected] if protected else None)
     released = part[tree.apply(part[spec.quasi_identifiers]) >= 0]
     return released.assign(**tree.transform(released[spec.quasi_identifiers]))

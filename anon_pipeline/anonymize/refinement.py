@@ -12,19 +12,18 @@ threshold parts them. Four changes are made, in rounds that end when none helps,
   share of a column's span, or of its other categories, that stands in a class.
 
 Who moves is decided by the quasi-identifiers alone, and by what they say of the guidance: the mean over a leaf of a
-tree, never the one of a single person, which other columns decide. A cell moves as a whole. Where there are demands
-beyond k, a change that would leave a class below one is not made; sensitive values choose nothing else. Sums run in
-one order, and matrix products over whole numbers, so that the number of threads decides nothing.
+tree, never the one of a single person, which other columns decide. A cell moves as a whole. Demands beyond k are met
+afterwards (enforce.py): a change that was not made for the sake of a demand would tell who stood in its way. Sums run
+in one order, and matrix products over whole numbers, so that the number of threads decides nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from anon_pipeline.anonymize.composition import PRICED, Composition
@@ -32,8 +31,6 @@ from anon_pipeline.anonymize.tree import Criterion, FloatArray, fit_tree
 from anon_pipeline.tables import Cells, IntArray
 
 BoolArray = npt.NDArray[np.bool_]
-#: Which of some classes meet every demand, given which cells each of them has, a 0-1 matrix of shape (j, C).
-Holds = Callable[[sparse.csr_array], BoolArray]
 
 #: Classes that are looked at together: at most so many, and so many numbers of classes times priced values.
 CLASSES, NUMBERS = 500, 1_000_000
@@ -41,8 +38,8 @@ CLASSES, NUMBERS = 500, 1_000_000
 NEAR, CHOICES = 48, 3
 #: How often classes are founded, each time by others; the founder's people come from so many classes beside its own.
 COMPANIONS = (4, 4, 8, 16, 16, 16)
-#: Rounds of moves in a row; and where there are demands, so that one cell of a class moves at a time.
-ROUNDS, ONE_BY_ONE = 12, 40
+#: Rounds of moves in a row.
+ROUNDS = 12
 #: Up to this k cells change places, too: in small classes hardly anybody can be spared.
 SWAPPED = 5
 #: At most this share of a class moves in one round.
@@ -60,21 +57,20 @@ COVER = 2.5
 PATIENCE = (0.8, 0.5, 0.0)
 
 
-def refine(cells: Cells, class_of_cell: IntArray, k: int, spread: float, holds: Holds | None = None) -> IntArray:
+def refine(cells: Cells, class_of_cell: IntArray, k: int, spread: float) -> IntArray:
     """The class of each cell, shape (C,), after the changes; each class has k people as before.
 
     Parameters
     ----------
     class_of_cell : classes 0 ... J - 1, numbered so that neighbours have near numbers (a tree's leaves, left to
-        right); -1 for cells that are left out, and stay so
-    holds : the demands, which the classes of `class_of_cell` meet; a change after which a class would not is not made
+        right)
     """
     criterion = Criterion(replace(cells, guidance=_expected(cells, k)), spread, 0, at_once=False, weighed=True)
     refined = class_of_cell.copy()
     count = 0
     with threadpool_limits(1):  # several threads would mostly wait for each other over so little
         for members, group in _parts(cells, class_of_cell):
-            part = Part(cells, criterion, members, group, k, COVER * spread, holds)
+            part = Part(cells, criterion, members, group, k, COVER * spread)
             part.improve()
             refined[members] = part.made.group + count
             count += part.made.classes
@@ -125,11 +121,9 @@ class Part:
         group: IntArray,
         k: int,
         cover: float,
-        holds: Holds | None = None,
     ) -> None:
         self.k = k
         self.made = Composition(cells, criterion, members, group)
-        self._members, self._cells, self._holds = members, len(cells.counts), holds
         self._cover = cover
 
     def improve(self) -> None:
@@ -161,22 +155,21 @@ class Part:
     def _move(self) -> None:
         """Rounds of moves: several per class at once, and one per class where they hinder each other."""
         made = self.made
-        at_once = 0.0 if self._holds else AT_ONCE  # one per class can be taken back by itself
+        at_once = AT_ONCE
         before = made.objective()
         active = np.ones(len(made.group), dtype=bool)
         asked = active.copy()
         stale = np.zeros(self._choice.shape, dtype=bool)
-        barred = np.zeros(self._choice.shape, dtype=bool)
         if made.classes == 1:
             return
-        for _ in range(ONE_BY_ONE if self._holds else ROUNDS):
+        for _ in range(ROUNDS):
             cell = np.flatnonzero(active & (made.size[made.group] - made.people >= self.k))
             rank, position = np.nonzero(stale[:, cell])
             again = cell[position]
             self._costs[rank, again] = made.entering(again, self._choice[rank, again])
             stale[rank, again] = False
             choice = self._choice[:, cell]
-            cost = np.where((choice == made.group[cell]) | barred[:, cell], np.inf, self._costs[:, cell])
+            cost = np.where(choice == made.group[cell], np.inf, self._costs[:, cell])
             best = cost.argmin(axis=0)
             least = cost[best, np.arange(len(cell))]
             saved = made.leaving(cell) - least
@@ -190,11 +183,6 @@ class Part:
             chosen = self._compatible(source, to, made.people[cell], at_once)
             cell, best, source, to = cell[chosen], best[chosen], source[chosen], to[chosen]
             made.change(cell, to)
-            if self._holds:
-                fails = self._failing(np.union1d(source, to))
-                back = fails[source] | fails[to]
-                barred[best[back], cell[back]] = True
-                made.change(cell[back], source[back])
             after = made.objective()
             if after >= before and at_once:
                 made.change(cell, source)
@@ -210,13 +198,11 @@ class Part:
     def _swap(self) -> None:
         """Rounds of exchanges of two cells of as many people, at most one exchange per class in a round."""
         made = self.made
-        barred = np.zeros(0, dtype=np.int64)
         touched = np.ones(made.classes, dtype=bool)
         for _ in range(ROUNDS):
             cell, other, saved = self._pairs(touched)
-            key = cell * len(made.group) + other
             best = np.argsort(-saved, kind="stable")
-            best = best[(saved[best] > LEAST) & ~np.isin(key[best], barred)]
+            best = best[saved[best] > LEAST]
             cell, other = cell[best], other[best]
             source, to = made.group[cell], made.group[other]
             chosen = self._compatible(source, to, made.people[cell], 0.0)
@@ -225,11 +211,6 @@ class Part:
                 return
             both, former = np.r_[cell, other], np.r_[source, to]
             made.change(both, np.r_[to, source])
-            if self._holds:
-                fails = self._failing(former)
-                back = np.tile(fails[source] | fails[to], 2)
-                made.change(both[back], former[back])
-                barred = np.r_[barred, (cell * len(made.group) + other)[back[: len(cell)]]]
             touched = np.zeros(made.classes, dtype=bool)
             touched[former] = True
 
@@ -254,20 +235,6 @@ class Part:
         nearer += own[other] - made.distance(other, source)
         nearer += people * (1 / made.size[source] + 1 / made.size[to]) * made.apart(cell, other)
         return cell, other, people * nearer
-
-    def _failing(self, asked: IntArray) -> BoolArray:
-        """Which of some classes do not meet the demands, as a mask over all, shape (J,)."""
-        made = self.made
-        number = np.full(made.classes, -1)
-        number[asked] = np.arange(len(asked))
-        here = np.flatnonzero(number[made.group] >= 0)
-        chosen = sparse.csr_array(
-            (np.ones(len(here), dtype=np.int64), (number[made.group[here]], self._members[here])),
-            shape=(len(asked), self._cells),
-        )
-        fails = np.zeros(made.classes, dtype=bool)
-        fails[asked] = ~self._holds(chosen) if self._holds else False
-        return fails
 
     def _compatible(self, source: IntArray, to: IntArray, people: FloatArray, at_once: float) -> IntArray:
         """Moves, in their order, that little change each other, as positions.
@@ -332,14 +299,6 @@ class Part:
                 taken[former[company]] = True
                 companies.append(company)
         made.arrange(_with(former, classes, companies))
-        if self._holds and companies:
-            fails = self._failing(np.r_[np.flatnonzero(taken), classes : made.classes])
-            companies = [
-                company
-                for number, company in enumerate(companies, start=classes)
-                if not (fails[number] or fails[former[company]].any())
-            ]
-            made.arrange(_with(former, classes, companies))
         if made.classes > classes and made.objective() < before:
             return True
         made.arrange(former)

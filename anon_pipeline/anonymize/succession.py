@@ -17,10 +17,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from anon_pipeline.anonymize import classes, encoding, enforce, recode, storage, tree
+from anon_pipeline.anonymize.chance import Chance
 from anon_pipeline.anonymize.cohorts import HELD_BACK, Company, place
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import write_file
+from anon_pipeline.keys import Key
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.judge import judge
 from anon_pipeline.privacy.statistics import ClassStatistics
@@ -115,6 +117,7 @@ def succeed(
     company: Company,
     demands: Demands,
     refit: float,
+    key: Key,
 ) -> Successor:
     """Group the people of a table that follows former releases.
 
@@ -125,6 +128,7 @@ def succeed(
     gone : people of each cohort who are no longer in the table, shape (cohorts,)
     former : the tree of the last release, if there is one
     refit : a new tree takes its place where it loses less by this share
+    key : the dataset's private key, under which classes that fail a demand are merged
 
     Raises
     ------
@@ -146,9 +150,9 @@ def succeed(
     (routing, node), lost = tried[kept], losses[kept]
     if not (node != HELD_BACK).any():
         raise InputError(f"nobody can be released: of no cohort are {company.k} people left")
-    class_of_cell = _meeting_demands(cells, node, outputs, people, demands)
+    class_of_cell = _meeting_demands(cells, node, outputs, people, demands, key)
     number = int(class_of_cell.max()) + 1
-    grouped = Cells(plain.domains, cells.codes[:, :-1], cells.counts, cells.guidance)
+    grouped = _without(cells)
     summaries = recode.summarize(grouped, class_of_cell, number, company.k, demands.grids)
     return Successor(
         routing=routing,
@@ -179,6 +183,11 @@ def without_history(cells: Cells) -> tuple[Cells, IntArray]:
     return plain, np.cumsum(first) - 1
 
 
+def _without(cells: Cells) -> Cells:
+    """The same cells without the column of cohorts; tuples that differ by it alone stand several times."""
+    return Cells(cells.domains[:-1], cells.codes[:, :-1], cells.counts, cells.guidance)
+
+
 def _lost(outputs: npt.NDArray[np.float64], counts: IntArray, node: IntArray) -> float:
     """Share of the criterion's variance within classes; people who are held back have lost all."""
     weight = counts / counts.sum()
@@ -196,7 +205,7 @@ def _lost(outputs: npt.NDArray[np.float64], counts: IntArray, node: IntArray) ->
 
 
 def _meeting_demands(
-    cells: Cells, node: IntArray, outputs: npt.NDArray[np.float64], people: ClassStatistics, demands: Demands
+    cells: Cells, node: IntArray, outputs: npt.NDArray[np.float64], people: ClassStatistics, demands: Demands, key: Key
 ) -> IntArray:
     """The class of each cell after what fails a demand was merged, as a whole, so that no cohort parts by it."""
     present = node != HELD_BACK
@@ -216,6 +225,8 @@ def _meeting_demands(
         mean,
         together,
         lambda statistics: np.logical_and.reduce([demand.holds(statistics) for demand in demands.models]),
+        # Who a person is known by is the same in every release; their cohort is not.
+        Chance(key if people.sensitive else None, Chance.of(key, _without(cells)).joined(members)),
         suppressible=int(demands.suppression * cells.n),
     )
     reached = together.without(class_of_atom < 0).pool(classes.members(class_of_atom, int(class_of_atom.max()) + 1))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from anon_pipeline.anonymize.description import described, hierarchies_of, levels_of
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import InputError
+from anon_pipeline.keys import Key
 from anon_pipeline.learning.guide import TrainedGuide
 from anon_pipeline.learning.targets import JointGuide
 from anon_pipeline.spec import ColumnType, Guide, ReleaseSpec
@@ -23,16 +24,47 @@ BINS = (1024, 256, 64, 16, 4)
 PILE = 4_000_000
 
 
-def folds_of_sample(hashes: IntArray, guide: Guide) -> tuple[npt.NDArray[np.int64], Guide]:
-    """The fold of each person of the training sample, by the rank of their content hash (ascending), shape (n,).
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The people that M was trained on, and the fold that each was left out of.
 
-    People with equal content share a fold, so nobody is predicted by a model that has seen their double. Where
-    everyone is alike there is nothing to hold out, and guidance is in-sample.
+    Attributes
+    ----------
+    hash : their content hashes, ascending, shape (n,)
+    fold : the fold of each, shape (n,)
     """
-    folds = np.searchsorted(hashes, hashes, side="left") % guide.folds
-    if len(np.unique(folds)) < 2:
-        return folds, guide.model_copy(update={"predictions": "in_sample"})
-    return folds, guide
+
+    hash: IntArray
+    fold: IntArray
+
+    def fold_of(self, hashes: IntArray) -> IntArray:
+        """The fold of people by their content hashes, -1 for who is not in the sample, shape (m,)."""
+        if not len(self.hash):
+            return np.full(len(hashes), -1)
+        place = np.minimum(np.searchsorted(self.hash, hashes), len(self.hash) - 1)
+        return np.where(self.hash[place] == hashes, self.fold[place], -1)
+
+
+#: Nobody: every person is predicted by the full model.
+NOBODY = Sample(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+
+
+def folds_of_sample(hashes: IntArray, guide: Guide, key: Key) -> tuple[Sample, Guide]:
+    """The fold of each person of the training sample, drawn by their content hash (ascending, shape (n,)).
+
+    Drawn under the private key: predictions, and the tree that is guided by them, follow from who was left out with
+    whom, so that nobody else can train them anew and try which values give the release. People with equal content
+    share a fold, so nobody is predicted by a model that has seen their double. Where everyone is alike there is
+    nothing to hold out, and guidance is in-sample.
+    """
+    different, person = np.unique(hashes, return_inverse=True)
+    block = np.stack([different, np.zeros_like(different)], axis=1).view(np.uint64)
+    drawn = key.pseudorandom("guide", "folds", block)[:, 0]
+    fold = np.empty(len(different), dtype=np.int64)
+    fold[np.argsort(drawn, kind="stable")] = np.arange(len(different)) % guide.folds
+    if len(different) < 2:
+        guide = guide.model_copy(update={"predictions": "in_sample"})
+    return Sample(hashes, fold[person]), guide
 
 
 def fitting_domains(
@@ -76,7 +108,7 @@ def guided_cells(
     spec: ReleaseSpec,
     types: dict[str, ColumnType],
     trained: TrainedGuide | JointGuide,
-    sample: IntArray,
+    sample: Sample,
     scale: float,
     progress: Callable[[int, int], None] | None = None,
     followed: bool = False,
@@ -85,7 +117,7 @@ def guided_cells(
 
     Parameters
     ----------
-    sample : ascending content hashes of the people M was trained on; everyone else is predicted by the full model
+    sample : the people M was trained on; everyone else is predicted by the full model
     scale : guidance is counted in units of it (`tables.scale_of` of the model's own predictions)
     progress : called with (people done, people) after each batch
     followed : whether the table tells everybody's cohort, which is then counted as one more quasi-identifier, the last
@@ -99,11 +131,8 @@ def guided_cells(
     domains = described(domains, levels_of(spec), hierarchies)
     parts: list[Sums] = []
     waiting, done, people = 0, 0, int(domains[0].counts.sum())
-    for batch in engine.batches(table, spec, types, domains, hashed=len(sample) > 0):
-        fold = np.full(len(batch.people), -1)
-        if len(sample):
-            rank = np.minimum(np.searchsorted(sample, batch.hash, side="left"), len(sample) - 1)
-            fold = np.where(sample[rank] == batch.hash, rank % spec.guide.folds, -1)
+    for batch in engine.batches(table, spec, types, domains, hashed=len(sample.hash) > 0):
+        fold = sample.fold_of(batch.hash) if len(sample.hash) else np.full(len(batch.people), -1)
         guidance = fixed_point(trained.guidance(batch.features, fold) / scale)
         parts.append((batch.key, batch.people, guidance * batch.people[:, None]))
         waiting += len(fold)

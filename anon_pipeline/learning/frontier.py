@@ -19,6 +19,7 @@ from anon_pipeline.anonymize.classes import members
 from anon_pipeline.anonymize.policy import anonymize_part, mean_loss, protected_columns, refuse_the_impossible, tree_of
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.keys import Key
 from anon_pipeline.learning.cells import folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import LoadLogged, side_by_side, task_of
 from anon_pipeline.learning.targets import train_guide
@@ -94,6 +95,7 @@ def price_list(
     table: Path,
     spec: ReleaseSpec,
     types: dict[str, ColumnType],
+    key: Key,
     settings: Sequence[Settings],
     with_utility: bool = True,
     load_logged: LoadLogged | None = None,
@@ -104,6 +106,7 @@ def price_list(
     Parameters
     ----------
     table : the stored source, as `Engine.store_source` writes it
+    key : the dataset's private key
     settings : as `spec.Frontier.settings` gives them; what they vary is the grouping, never the model M
     progress : called with (trees fitted, trees to fit) after each tree
 
@@ -113,20 +116,20 @@ def price_list(
         For a setting that the spec cannot have.
     """
     specs = [spec.replaced(setting) for setting in settings]
-    counted = _count(engine, table, spec, types, load_logged)
+    counted = _count(engine, table, spec, types, key, load_logged)
     prepared = _prepare(engine, table, spec, types, load_logged) if with_utility else None
     census = functools.cache(functools.partial(engine.census, spec, types))
     populations = [None if one.population is None else census(one.population) for one in specs]
 
     def fit(number: int) -> Measured | str:
         try:
-            return _measure(specs[number], counted, populations[number])
+            return _measure(specs[number], key, counted, populations[number])
         except (Refused, InputError) as refusal:
             return _sentence(refusal)
 
     def score(folds: Folds, fold: Fold, number: int) -> Anonymized | str:
         try:
-            return compare_fold(folds, fold, functools.partial(anonymize_part, specs[number]))
+            return compare_fold(folds, fold, functools.partial(anonymize_part, specs[number], key))
         except (Refused, InputError) as refusal:
             return _sentence(refusal)
 
@@ -155,16 +158,21 @@ def price_list(
 
 
 def _count(
-    engine: Engine, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], load_logged: LoadLogged | None
+    engine: Engine,
+    table: Path,
+    spec: ReleaseSpec,
+    types: dict[str, ColumnType],
+    key: Key,
+    load_logged: LoadLogged | None,
 ) -> Counted:
     """The cells as the pipeline counts them, M trained as the pipeline trains it."""
     features = {name: types[name] for name in spec.features}
     people = engine.sample(table, spec, types, spec.guide.sample)
-    folds, guide = folds_of_sample(people.hash, spec.guide)
+    sample, guide = folds_of_sample(people.hash, spec.guide, key)
     task = task_of(types[spec.target])
-    trained = train_guide(people.features, people.target, guide, task, features, spec.seed, folds, load_logged)
-    scale = scale_of(trained.guidance(people.features, folds))
-    cells = guided_cells(engine, table, spec, types, trained, people.hash, scale)
+    trained = train_guide(people.features, people.target, guide, task, features, spec.seed, sample.fold, load_logged)
+    scale = scale_of(trained.guidance(people.features, sample.fold))
+    cells = guided_cells(engine, table, spec, types, trained, sample, scale)
     sensitive = engine.sensitive_of_cells(table, cells.domains, cells, spec.with_role(Role.SENSITIVE))
     return Counted(cells, statistics_of(sensitive))
 
@@ -180,7 +188,7 @@ def _prepare(
     return prepare(frame, spec.target, features, task, spec.guide, spec.utility.folds, spec.seed, load_logged)
 
 
-def _measure(spec: ReleaseSpec, counted: Counted, census: pd.DataFrame | None) -> Measured:
+def _measure(spec: ReleaseSpec, key: Key, counted: Counted, census: pd.DataFrame | None) -> Measured:
     """Fit the tree of one setting, demands included.
 
     Raises
@@ -194,7 +202,7 @@ def _measure(spec: ReleaseSpec, counted: Counted, census: pd.DataFrame | None) -
         everybody = replace(everybody, population=np.array([census[PEOPLE].sum()]), population_unmatched=0)
     refuse_the_impossible(spec, everybody)
     protected = {name: people.sensitive[name] for name in protected_columns(spec)}
-    tree = tree_of(spec).fit_cells(cells, replace(people, sensitive=protected), census)
+    tree = tree_of(spec, key).fit_cells(cells, replace(people, sensitive=protected), census)
     class_of_cell = tree.partition_.apply(cells.codes)
     classes = people.without(class_of_cell < 0).pool(members(class_of_cell, len(tree.sizes_)))
     risk = prosecutor(tree.sizes_)

@@ -19,7 +19,7 @@ from anon_pipeline.anonymize.storage import load_cells, save_cells
 from anon_pipeline.anonymize.succession import without_history
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.learning.associations import associations
-from anon_pipeline.learning.cells import folds_of_sample, guided_cells
+from anon_pipeline.learning.cells import Sample, folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import name_of, task_of
 from anon_pipeline.learning.marginals import marginals
 from anon_pipeline.learning.targets import train_guide
@@ -125,7 +125,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             raw = stages.load(ungrouped)
             types = SourceFacts.from_json(raw.facts).types()
             people = runtime.engine(spec).sample(raw.folder / DATA, spec, types, spec.guide.sample)
-            folds, guide = folds_of_sample(people.hash, spec.guide)
+            sample, guide = folds_of_sample(people.hash, spec.guide, runtime.key(spec))
             trained = train_guide(
                 people.features,
                 people.target,
@@ -133,10 +133,10 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 task_of(types[spec.target]),
                 {name: types[name] for name in spec.features},
                 spec.seed,
-                folds,
+                sample.fold,
                 runtime.tracking().load_model,
             )
-            said = trained.guidance(people.features, folds)
+            said = trained.guidance(people.features, sample.fold)
             facts: dict[str, Any] = {
                 "model": name_of(spec.guide.model),
                 "people": len(people.target),
@@ -144,7 +144,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             }
             with stages.store("trained_model", {"raw_data": raw}, facts) as folder:
                 (folder / "model.pickle").write_bytes(pickle.dumps(trained))
-                np.save(folder / "sample.npy", people.hash)
+                np.savez(folder / "sample.npz", hash=sample.hash, fold=sample.fold)
             noted.update(facts)
         return dg.MaterializeResult(metadata={**facts, "guidance": f"{spec.guide.on}, {spec.guide.predictions}"})
 
@@ -161,13 +161,15 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             model = stages.load("trained_model", {"raw_data": raw})
             types = SourceFacts.from_json(raw.facts).types()
             trained = pickle.loads((model.folder / "model.pickle").read_bytes())  # our own file, in our own zone
+            with np.load(model.folder / "sample.npz") as arrays:
+                sample = Sample(arrays["hash"], arrays["fold"])
             cells = guided_cells(
                 runtime.engine(spec),
                 raw.folder / DATA,
                 spec,
                 types,
                 trained,
-                np.load(model.folder / "sample.npy"),
+                sample,
                 model.facts["scale"],
                 told(f"{spec.dataset}: predictions", "people"),
                 spec.across_releases is not None,
@@ -204,7 +206,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             with stages.store("anonymizer_tree", {"predictions": cells_stage}, facts) as folder:
                 if spec.across_releases is None:
                     census = None if spec.population is None else engine.census(spec, types, spec.population)
-                    tree = tree_of(spec).fit_cells(cells, people, census)
+                    tree = tree_of(spec, runtime.key(spec)).fit_cells(cells, people, census)
                     tree.save(folder / TREE)
                     grouping = Grouping.of_tree(tree, cells)
                 else:
@@ -296,7 +298,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 spec.guide,
                 spec.utility.folds,
                 spec.seed,
-                lambda part, guidance: anonymize_part(spec, part, guidance),
+                lambda part, guidance: anonymize_part(spec, runtime.key(spec), part, guidance),
                 runtime.tracking().load_model,
                 told(f"{spec.dataset}: utility", "folds"),
                 spec.utility.models,
@@ -450,7 +452,7 @@ def _other_targets(
             spec.guide.model_copy(update={"targets": (name, *others)}),
             spec.utility.folds,
             spec.seed,
-            lambda part, guidance: anonymize_part(spec, part, guidance),
+            lambda part, guidance: anonymize_part(spec, runtime.key(spec), part, guidance),
             runtime.tracking().load_model,
             told(f"{spec.dataset}: utility for {name}", "folds"),
         ).as_dict()

@@ -9,6 +9,9 @@ import dagster as dg
 import numpy as np
 import pandas as pd
 
+from anon_pipeline.anonymize.grouping import Grouping
+from anon_pipeline.anonymize.policy import protected_columns, tree_of
+from anon_pipeline.anonymize.storage import load_cells
 from anon_pipeline.attack.table_audit import Earlier
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.home import write_file
@@ -16,10 +19,13 @@ from anon_pipeline.pipeline.checks import keep_answers, result_of
 from anon_pipeline.pipeline.expectations import Question, ask
 from anon_pipeline.pipeline.following import people_of
 from anon_pipeline.pipeline.runtime import Runtime, log
+from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.release import ledger, manifest
 from anon_pipeline.release.audit import Bound, audit, bounds
 from anon_pipeline.release.audit_report import picture
 from anon_pipeline.release.publish import CLASSES, CONTROL, DATA
+from anon_pipeline.release.regrouping import regrouped
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 
 #: Former releases that the attacker has, too.
@@ -64,11 +70,20 @@ def build_audit(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             if spec.audit.control == "held_out":
                 held_out = engine.sample(raw.folder / CONTROL, spec, types, spec.audit.sample)
             content = audit(
-                spec, people, types, runtime.tracking().load_model, _earlier(spec, runtime, types), held_out
+                spec,
+                runtime.key(spec),
+                people,
+                types,
+                runtime.tracking().load_model,
+                _earlier(spec, runtime, types),
+                held_out,
             )
             if held_out is not None:
                 sizes = np.sort(pd.read_parquet(candidate.folder / CLASSES)["class_size"].to_numpy(np.int64))
                 content["is_the_release"] = content.get("class_sizes") == manifest.class_sizes(sizes)
+            replayed = _replayed(spec, runtime, raw)
+            if replayed is not None:
+                content["replayed"] = replayed
             found = bounds(spec, content)
             content["bounds"] = [{**dataclasses.asdict(one), "holds": one.holds} for one in found]
             with stages.store("attack_audit", {"raw_data": raw, "anonymized_table": candidate}, {}) as folder:
@@ -85,6 +100,23 @@ def build_audit(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
         )
 
     return [attack_audit]
+
+
+def _replayed(spec: ReleaseSpec, runtime: Runtime, raw: Stage) -> list[dict[str, Any]] | None:
+    """What grouping the people of the release again tells of them; None where no demand looks at sensitive values.
+
+    Where people are followed, or a demand is about a population, a class depends on the whole table: not measured.
+    """
+    protected = protected_columns(spec)
+    if not protected or spec.across_releases is not None or spec.population is not None:
+        return None
+    cells_stage = runtime.stages(spec).load("predictions", {"raw_data": raw})
+    tree_stage = runtime.stages(spec).load("anonymizer_tree", {"predictions": cells_stage})
+    cells = load_cells(cells_stage.folder)
+    people = statistics_of(runtime.engine(spec).sensitive_of_cells(raw.folder / DATA, cells.domains, cells, protected))
+    repair = tree_of(spec, runtime.key(spec)).repair_of(cells, people)
+    released = Grouping.load(tree_stage.folder, cells).class_of_cell
+    return [one.to_json() for one in regrouped(repair, released, runtime.key(spec))]
 
 
 def _earlier(spec: ReleaseSpec, runtime: Runtime, types: dict[str, ColumnType]) -> list[Earlier]:
@@ -120,6 +152,7 @@ def _figures(content: dict[str, Any]) -> dict[str, Any]:
     for whom in ("models", "guide"):
         for one in content.get(whom, {}).get("membership", []):
             figures[f"membership_auc_{one['model']}_{one['attack']}"] = one["auc"]
+    figures |= {f"replayed_certain_{one['column']}": one["certain"] for one in content.get("replayed", [])}
     return {_plain(name): value for name, value in figures.items()}
 
 

@@ -168,6 +168,7 @@ def group(spec: ReleaseSpec, runtime: Runtime, followed: Stage, cells: Cells, pe
             spec.suppression.limit,
         ),
         asked.refit,
+        runtime.key(spec),
     )
     log.info("%s: %s", spec.dataset, which_tree(found.kept, found.lost, found.lost_otherwise))
     return found

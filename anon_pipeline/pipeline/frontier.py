@@ -82,7 +82,8 @@ def _measured(
         log.info("%s: price list, tree %s of %s", spec.dataset, done, trees)
 
     load_model = runtime.tracking().load_model
-    return price_list(runtime.engine(spec), table, spec, types, settings, with_utility, load_model, progress)
+    key = runtime.key(spec)
+    return price_list(runtime.engine(spec), table, spec, types, key, settings, with_utility, load_model, progress)
 
 
 def _metadata(spec: ReleaseSpec, prices: Sequence[Price]) -> dict[str, Any]:

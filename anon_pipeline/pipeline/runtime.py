@@ -14,6 +14,7 @@ from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.spark import SparkEngine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, out_of_space, write_file
+from anon_pipeline.keys import Key, private_key
 from anon_pipeline.pipeline.stages import Stages
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import ReleaseSpec
@@ -53,6 +54,10 @@ class Runtime(dg.ConfigurableResource):
 
     def stages(self, spec: ReleaseSpec) -> Stages:
         return Stages(self.place(), spec)
+
+    def key(self, spec: ReleaseSpec) -> Key:
+        """The dataset's private key."""
+        return private_key(spec, self.place())
 
     def tracking(self) -> Tracking:
         return Tracking(self.place())

@@ -115,3 +115,7 @@ class ClassStatistics:
             if self.population is None
             else (self.population_unmatched or 0) + int(self.population[left_out].sum()),
         )
+
+    def some(self, kept: IntArray) -> ClassStatistics:
+        """A few of the classes, by position, held against the same table."""
+        return self.pool(sparse.csr_array(sparse.eye_array(len(self.sizes), dtype=np.int64, format="csr")[kept]))

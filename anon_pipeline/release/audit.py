@@ -23,6 +23,7 @@ from anon_pipeline.attack.rates import TOO_WEAK
 from anon_pipeline.attack.table_audit import Earlier, Knowledge, audit_table
 from anon_pipeline.engine.base import Batch
 from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.keys import Key
 from anon_pipeline.learning.cells import folds_of_sample
 from anon_pipeline.learning.guide import LoadLogged, TrainedGuide, build_model, fit_model, name_of, task_of
 from anon_pipeline.learning.targets import JointGuide, train_guide
@@ -96,6 +97,7 @@ def control_people(hashes: IntArray, spec: ReleaseSpec) -> npt.NDArray[np.bool_]
 
 def make_twin(
     spec: ReleaseSpec,
+    key: Key,
     people: Batch,
     control: npt.NDArray[np.bool_],
     types: dict[str, ColumnType],
@@ -104,16 +106,16 @@ def make_twin(
     """The release that the spec makes of everybody but the control people; demands on a population are left out."""
     frame = pd.concat([people.features, people.target], axis=1)
     members = frame[~control].reset_index(drop=True)
-    folds, guide = folds_of_sample(people.hash[~control], spec.guide)
+    sample, guide = folds_of_sample(people.hash[~control], spec.guide, key)
     features = {name: types[name] for name in spec.features}
     trained = train_guide(
-        members[spec.features], members[spec.target], guide, task_of(types[spec.target]), features, spec.seed, folds,
-        load_logged,
+        members[spec.features], members[spec.target], guide, task_of(types[spec.target]), features, spec.seed,
+        sample.fold, load_logged,
     )  # fmt: skip
-    tree = tree_of(spec, in_folds=True).set_params(form=spec.recode.form)
+    tree = tree_of(spec, key, in_folds=True).set_params(form=spec.recode.form)
     protected = protected_columns(spec)
     quasi_identifiers = members[spec.quasi_identifiers]
-    tree.fit(quasi_identifiers, trained.guidance(members, folds), members[protected] if protected else None)
+    tree.fit(quasi_identifiers, trained.guidance(members, sample.fold), members[protected] if protected else None)
     return _twin(spec, tree, trained, members, frame[control].reset_index(drop=True))
 
 
@@ -141,6 +143,7 @@ def _twin(
 
 def audit(
     spec: ReleaseSpec,
+    key: Key,
     people: Batch,
     types: dict[str, ColumnType],
     load_logged: LoadLogged | None = None,
@@ -151,6 +154,7 @@ def audit(
 
     Parameters
     ----------
+    key : the dataset's private key, which the attacker does not have
     people : the people, or a sample of them by content hash, as `Engine.sample` gives it
     earlier : former releases, as their readers have them
     held_out : the control people, where they were kept out of the release itself
@@ -165,7 +169,7 @@ def audit(
         return {**content, "skipped": f"{n} people are too few to attack a release of them and tell a leak from chance"}
     control = np.zeros(n, dtype=bool) if held_out is not None else control_people(people.hash, spec)
     try:
-        twin = make_twin(spec, people, control, types, load_logged)
+        twin = make_twin(spec, key, people, control, types, load_logged)
         if held_out is not None:
             twin = replace(twin, control=pd.concat([held_out.features, held_out.target], axis=1))
     except (InputError, Refused) as error:
@@ -191,7 +195,7 @@ def audit(
     )
     content["findings"] = [finding.to_json() for finding in findings]
     if spec.audit.models:
-        content |= _attack_models(spec, twin, types, load_logged)
+        content |= _attack_models(spec, key, twin, types, load_logged)
     return content
 
 
@@ -208,7 +212,7 @@ def knowledge_of(spec: ReleaseSpec, types: dict[str, ColumnType]) -> Knowledge:
 
 
 def _attack_models(
-    spec: ReleaseSpec, twin: Twin, types: dict[str, ColumnType], load_logged: LoadLogged | None
+    spec: ReleaseSpec, key: Key, twin: Twin, types: dict[str, ColumnType], load_logged: LoadLogged | None
 ) -> dict[str, Any]:
     """Membership and attribute inference on models: raw against released people, and the guiding model itself."""
     features = {name: types[name] for name in spec.features}
@@ -225,7 +229,7 @@ def _attack_models(
         guide = spec.guide.model_copy(update={"folds": 2})
         folds = np.arange(len(part)) % 2
         trained = train_guide(part[spec.features], part[spec.target], guide, task, features, seed, folds, load_logged)
-        return train_raw(anonymize_part(spec, part, trained.guidance(part, folds)), seed)
+        return train_raw(anonymize_part(spec, key, part, trained.guidance(part, folds)), seed)
 
     try:
         models = audit_models(

@@ -24,6 +24,7 @@ GROUPS = {
     "membership": ("Recognised as member", "Is it found out who is in the release at all?"),
 }
 MODELS = ("Models", "Does a model give away who it was trained on, or what is true of them?")
+REPLAYED = ("Grouped again", "Does the grouping itself tell who made it so, to somebody who runs it again?")
 PAIRS = "Models: pairs of a member and another told apart"
 
 #: What came of an attack, by its verdict, where there is no leak to state.
@@ -176,7 +177,7 @@ def in_words(
         who=_who(content, everybody),
         skipped=str(content.get("skipped") or ("" if content else "This release was not attacked.")),
         picture=picture(content),
-        told=[*_told(findings), *_told_of_models(content)],
+        told=[*_told(findings), *_told_of_replays(content), *_told_of_models(content)],
         rows=table(findings),
         bounds=bounds,
         criteria=_criteria(findings) if findings else [],
@@ -361,6 +362,20 @@ def _numbers(finding: Mapping[str, Any]) -> list[str]:
             f"{percent(details['in_narrow_groups'])} of the people are in classes whose {column} has a narrow range."
         )
     return sentences
+
+
+def _told_of_replays(content: Mapping[str, Any]) -> list[Told]:
+    replayed = content.get("replayed") or []
+    if not replayed:
+        return []
+    sentences = [
+        f"{one['column']}: of {count(one['people'])} members of classes with several values, the value of "
+        f"{percent(one['certain'])} is told, since every other gives the class ten times more seldom; of "
+        f"{percent(one['undecided'])} the tries did not tell."
+        for one in replayed
+    ]
+    summary = "The values of a class are handed out otherwise and its people are grouped again, under other keys."
+    return [Told(*REPLAYED, summary=summary, sentences=sentences, numbers=[], rest=[])]
 
 
 def _told_of_models(content: Mapping[str, Any]) -> list[Told]:

@@ -23,7 +23,7 @@ from anon_pipeline.pipeline.assets import _other_targets
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline.tables import Cells
 from anon_pipeline_tests.end_to_end.harness import people
-from anon_pipeline_tests.people import write_spec
+from anon_pipeline_tests.people import KEY, write_spec
 
 CITIES = "Aberdeen;Scotland;*\nBergen;Norway;*\nCork;Ireland;*\nDelft;Netherlands;*\n"
 QI = {"role": "quasi_identifier", "type": "categorical"}
@@ -59,11 +59,11 @@ def counted(engine: DuckDBEngine, spec: ReleaseSpec) -> tuple[Cells, pd.DataFram
     table = spec.folder / "stored.parquet"
     types = engine.store_source(spec, table).types()
     sample = engine.sample(table, spec, types, spec.guide.sample)
-    folds, guide = folds_of_sample(sample.hash, spec.guide)
+    folded, guide = folds_of_sample(sample.hash, spec.guide, KEY)
     features = {name: types[name] for name in spec.features}
     task = task_of(types[spec.target])
-    trained = train_guide(sample.features, sample.target, guide, task, features, spec.seed, folds)
-    cells = guided_cells(engine, table, spec, types, trained, sample.hash, 1.0)
+    trained = train_guide(sample.features, sample.target, guide, task, features, spec.seed, folded.fold)
+    cells = guided_cells(engine, table, spec, types, trained, folded, 1.0)
     return cells, pd.concat([sample.features, sample.target], axis=1), types
 
 
@@ -72,7 +72,7 @@ def test_a_spec_s_hierarchies_and_levels_reach_the_release(engine: DuckDBEngine,
     cells, _, _ = counted(engine, spec)
     save_cells(cells, tmp_path)
     cells = load_cells(tmp_path)
-    tree_of(spec).fit_cells(cells).save(tmp_path / TREE)
+    tree_of(spec, KEY).fit_cells(cells).save(tmp_path / TREE)
     grouping = Grouping.load(tmp_path, cells)
     classes, shown = grouping.table, shown_table(grouping.summaries, spec.recode.form).to_pandas()
     assert cells.guidance.shape[1] == 2 and (grouping.sizes >= 10).all()
@@ -82,7 +82,7 @@ def test_a_spec_s_hierarchies_and_levels_reach_the_release(engine: DuckDBEngine,
     assert shown["size"].str.fullmatch(r"(low|middle|high)( \.\. (middle|high))?").all()
     for name in ("city", "zip", "born"):
         assert shown[name].tolist() == classes[f"{name}_label"].tolist()
-    assert sum(axis.within is not None for axis in tree_of(spec).fit_cells(cells).partition_.tree.features) > 0
+    assert sum(axis.within is not None for axis in tree_of(spec, KEY).fit_cells(cells).partition_.tree.features) > 0
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_what_does_not_fit_is_told_before_people_are_grouped(
 def test_in_a_fold_dates_are_numbers_and_calendars_are_left_out(engine: DuckDBEngine, tmp_path: Path) -> None:
     spec = dataset(tmp_path)
     _, frame, _ = counted(engine, spec)
-    part = anonymize_part(spec, frame, np.zeros((len(frame), 1)))
+    part = anonymize_part(spec, KEY, frame, np.zeros((len(frame), 1)))
     assert set(part["city"]) <= {"Aberdeen", "Bergen", "Cork", "Delft", "*"} and part["born"].dtype.kind in "if"
 
 
@@ -121,6 +121,6 @@ def test_a_column_with_a_hierarchy_is_not_put_into_bins(engine: DuckDBEngine, tm
 def test_utility_is_measured_for_every_further_target(engine: DuckDBEngine, tmp_path: Path) -> None:
     spec = dataset(tmp_path)
     _, frame, types = counted(engine, spec)
-    runtime: Any = SimpleNamespace(tracking=lambda: SimpleNamespace(load_model=None))
+    runtime: Any = SimpleNamespace(tracking=lambda: SimpleNamespace(load_model=None), key=lambda _: KEY)
     measured = _other_targets(spec, runtime, frame, types)
     assert list(measured) == ["visits"] and set(measured["visits"]["metrics"]) == {"r2", "mae"}

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from anon_pipeline.anonymize import encoding, enforce, tree
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.chance import Chance
 from anon_pipeline.anonymize.description import described
 from anon_pipeline.anonymize.hierarchy import Prefixes
 from anon_pipeline.errors import Refused
@@ -26,6 +27,7 @@ from anon_pipeline.privacy.delta_disclosure import DeltaDisclosure
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.privacy.t_closeness import TCloseness
+from anon_pipeline_tests.people import KEY
 
 ADULT = Path(__file__).parents[2] / "data/adult/adult.parquet"
 QUASI_IDENTIFIERS = [
@@ -95,7 +97,7 @@ def test_every_demand_holds_or_is_refused(
     table: tuple[pd.DataFrame, pd.DataFrame, np.ndarray], demands: list[Any], k: int, suppression: float
 ) -> None:
     people, sensitive, guidance = table
-    tree = AnonymizerTree(k=k, demands=demands, suppression=suppression)
+    tree = AnonymizerTree(k=k, demands=demands, key=KEY, suppression=suppression)
     try:
         tree.fit(people, guidance, sensitive)
     except Refused as refusal:
@@ -124,7 +126,7 @@ def test_what_holds_in_one_class_is_never_refused(
     whole = {name: sensitive[name].tolist() for name in sensitive}
     possible = all(meets(demand, whole[demand.column], whole[demand.column]) for demand in demands)
     try:
-        AnonymizerTree(k=2, demands=demands).fit(people, guidance, sensitive)
+        AnonymizerTree(k=2, demands=demands, key=KEY).fit(people, guidance, sensitive)
     except Refused:
         assert not possible
 
@@ -140,7 +142,7 @@ def test_the_order_of_people_means_nothing(
 
     def shown(rows: list[int]) -> list[str] | str:
         try:
-            tree = AnonymizerTree(k=2, demands=demands, suppression=0.1)
+            tree = AnonymizerTree(k=2, demands=demands, key=KEY, suppression=0.1)
             tree.fit(people.iloc[rows], np.asarray(guidance)[rows], sensitive.iloc[rows])
         except Refused as refusal:
             return str(refusal)
@@ -160,18 +162,18 @@ def adult() -> tuple[pd.DataFrame, pd.DataFrame, np.ndarray]:
 
 def lost(**settings: Any) -> tuple[float, AnonymizerTree]:
     people, sensitive, guidance = adult()
-    tree = AnonymizerTree(k=10, **settings).fit(people, guidance, sensitive)
+    tree = AnonymizerTree(k=10, key=KEY, **settings).fit(people, guidance, sensitive)
     return float(np.mean(list(tree.information_loss_.values()))), tree
 
 
 def test_two_incomes_in_every_class_of_adult_cost_little() -> None:
-    """Merging alone came to .212, splitting again to .200."""
+    """Two incomes by merging alone came to .212; without chance, which keeps the grouping from telling why, to .191."""
     diverse, tree = lost(demands=[LDiversity(column="income", l=2, kind="distinct")])
     people, sensitive, _ = adult()
     counted = sensitive["income"].groupby(tree.apply(people)).agg(["nunique", "size"])
     assert counted["nunique"].min() == 2
     assert counted["size"].min() >= 10
-    assert diverse < 0.185
+    assert diverse < 0.205
 
 
 def test_suppressing_a_few_costs_less_than_merging_everybody() -> None:
@@ -201,6 +203,7 @@ def test_what_was_merged_is_split_again_as_a_strict_hierarchy_allows() -> None:
             people=ClassStatistics(sizes=cells.counts),
             group=np.zeros(len(cells.counts), dtype=np.int64),
             suppressible=0,
+            chance=Chance.of(KEY, cells),
         )
         town = np.array([text[:2] for text in domain.values])[cells.codes[:, 0] - 1]
         halves = enforce._proposals(work, [0])[0]
@@ -214,7 +217,7 @@ def test_an_impossible_demand_is_named_with_the_best_value(limit: float) -> None
     sick = pd.DataFrame({"disease": ["flu"] * 20})
     demand = LDiversity(column="disease", l=2, kind="distinct")
     with pytest.raises(Refused, match=r"l_diversity_disease: .* best value reached is 1"):
-        AnonymizerTree(k=2, demands=[demand], suppression=limit).fit(people, None, sick)
+        AnonymizerTree(k=2, demands=[demand], key=KEY, suppression=limit).fit(people, None, sick)
 
 
 @pytest.mark.parametrize("width", [1, 3, 40, 299])

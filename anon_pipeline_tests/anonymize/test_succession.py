@@ -25,6 +25,7 @@ from anon_pipeline.privacy.across_releases import ABSENT, histories
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.tables import HISTORY
+from anon_pipeline_tests.people import KEY
 
 KEPT_ALWAYS = 1e9
 QUASI_IDENTIFIERS = ["age", "city", "born"]
@@ -76,6 +77,7 @@ class Releases:
             Company(self.k, int(np.ceil(1.3 * self.k)), self.departures),
             Demands([KAnonymity(k=self.k), *self.demands], 1.0, "both", {}, 0),
             self.refit,
+            KEY,
         )
         self.routing = found.routing
         new = np.full(total, ABSENT)

@@ -25,7 +25,7 @@ from anon_pipeline.learning.cells import fitting_domains, folds_of_sample, guide
 from anon_pipeline.learning.guide import task_of, train
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Source
 from anon_pipeline.tables import Cells, Domain
-from anon_pipeline_tests.people import random_frame, write_spec
+from anon_pipeline_tests.people import KEY, random_frame, write_spec
 
 QI = "quasi_identifier"
 CATEGORY, NUMBER = ColumnType.CATEGORICAL, ColumnType.NUMERIC
@@ -342,10 +342,12 @@ def guided(engine: DuckDBEngine, folder: Path, frame: pd.DataFrame, model: str, 
     types = engine.store_source(spec, table).types()
     sample = engine.sample(table, spec, types, spec.guide.sample)
     assert (np.diff(sample.hash) >= 0).all()
-    folds, guide_used = folds_of_sample(sample.hash, spec.guide)
+    folded, guide_used = folds_of_sample(sample.hash, spec.guide, KEY)
     features = {name: types[name] for name in spec.features}
-    trained = train(sample.features, sample.target, guide_used, task_of(types[target]), features, spec.seed, folds)
-    return guided_cells(engine, table, spec, types, trained, sample.hash, 1.0)
+    trained = train(
+        sample.features, sample.target, guide_used, task_of(types[target]), features, spec.seed, folded.fold
+    )
+    return guided_cells(engine, table, spec, types, trained, folded, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline.tables import HISTORY, Domain
 from anon_pipeline_tests.engine.test_duckdb import ODD_NAMES
 from anon_pipeline_tests.engine.test_sources import BAD_CSV, SECRET
-from anon_pipeline_tests.people import COLUMNS, random_frame, write_spec
+from anon_pipeline_tests.people import COLUMNS, KEY, random_frame, write_spec
 
 QI = "quasi_identifier"
 CATEGORY = {"role": QI, "type": "categorical"}
@@ -97,14 +97,16 @@ def way(engine: Engine, spec: ReleaseSpec, folder: Path, tree: AnonymizerTree | 
     said |= {"rows": facts.rows, "content": facts.content_hash, "duplicates": facts.duplicate_persons}
     sample = engine.sample(table, spec, types, spec.guide.sample)
     said |= {"sample": sample.hash, "features": sample.features, "target": sample.target}
-    folds, guide = folds_of_sample(sample.hash, spec.guide)
+    folded, guide = folds_of_sample(sample.hash, spec.guide, KEY)
     features = {name: types[name] for name in spec.features}
-    trained = train(sample.features, sample.target, guide, task_of(types[spec.target]), features, spec.seed, folds)
-    cells = guided_cells(engine, table, spec, types, trained, sample.hash, 1.0)
+    trained = train(
+        sample.features, sample.target, guide, task_of(types[spec.target]), features, spec.seed, folded.fold
+    )
+    cells = guided_cells(engine, table, spec, types, trained, folded, 1.0)
     said |= {"domains": cells.domains, "cells": engine.count_cells(table, cells.domains)}
     said |= {"codes": cells.codes, "counts": cells.counts, "guidance": cells.guidance}
     said["protected"] = engine.sensitive_of_cells(table, cells.domains, cells, [spec.target])
-    tree = tree or tree_of(spec).fit_cells(cells, statistics_of(said["protected"]))
+    tree = tree or tree_of(spec, KEY).fit_cells(cells, statistics_of(said["protected"]))
     class_of_cell = tree.partition_.apply(cells.codes)
     for form in ("value", "range"):
         file = folder / f"{form}.parquet"
@@ -540,9 +542,11 @@ def test_people_are_followed_alike(spark: SparkEngine, tmp_path: Path, identifie
         engine.add_column(folder / "stored.parquet", "id", HISTORY, lambda one: hashed(one, b"k" * 32) % 3, followed)
         domains = engine.domains(followed, {"age": types["age"], HISTORY: ColumnType.NUMERIC})
         sample = engine.sample(followed, spec, types, N)
-        folds, guide = folds_of_sample(sample.hash, spec.guide)
-        trained = train(sample.features, sample.target, guide, task_of(types["t"]), {"age": types["age"]}, 0, folds)
-        cells = guided_cells(engine, followed, spec, types, trained, sample.hash, 1.0, followed=True)
+        folded, guide = folds_of_sample(sample.hash, spec.guide, KEY)
+        trained = train(
+            sample.features, sample.target, guide, task_of(types["t"]), {"age": types["age"]}, 0, folded.fold
+        )
+        cells = guided_cells(engine, followed, spec, types, trained, folded, 1.0, followed=True)
         assert [plain(one) for one in cells.domains] == [plain(one) for one in domains]
         people = pa.Table.from_batches(
             list(engine.classes_of_people(followed, cells.domains, cells, np.arange(len(cells.counts)), "id"))

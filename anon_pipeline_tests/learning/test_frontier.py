@@ -18,6 +18,7 @@ from anon_pipeline.learning.frontier import Price, price_list
 from anon_pipeline.learning.utility import measure_utility
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import people, policy, write_dataset
+from anon_pipeline_tests.people import KEY
 
 K, T = "privacy.k_anonymity.k", "privacy.t_closeness.t"
 CLOSE = {"privacy.t_closeness.column": "ill"}
@@ -35,7 +36,7 @@ def spec(tmp_path: Path) -> ReleaseSpec:
 def prices(engine: DuckDBEngine, spec: ReleaseSpec, settings: list[dict[str, Any]], **how: Any) -> list[Price]:
     table = spec.source_path.parent / "stored.parquet"
     types = engine.store_source(spec, table).types()
-    return price_list(engine, table, spec, types, settings, **how)
+    return price_list(engine, table, spec, types, KEY, settings, **how)
 
 
 @pytest.mark.parametrize("diverse", [False, True])
@@ -90,7 +91,7 @@ def test_accuracy_is_measured_with_each_settings_own_tree(engine: DuckDBEngine, 
             spec.guide,
             2,
             spec.seed,
-            lambda part, guidance, own=own: anonymize_part(own, part, guidance),  # type: ignore[misc]
+            lambda part, guidance, own=own: anonymize_part(own, KEY, part, guidance),  # type: ignore[misc]
         )
         assert price.utility == replace(expected, calibration=None)
     assert found[0].utility != found[1].utility
@@ -147,8 +148,8 @@ def test_the_numbers_are_those_of_the_tree_counted_row_by_row(engine: DuckDBEngi
     (price,) = prices(engine, free, [{K: 4}], with_utility=False)
     table = spec.source_path.parent / "stored.parquet"
     types = engine.store_source(free, table).types()
-    counted = frontier_module._count(engine, table, free, types, None)
-    tree = tree_of(free).fit_cells(counted.cells)
+    counted = frontier_module._count(engine, table, free, types, KEY, None)
+    tree = tree_of(free, KEY).fit_cells(counted.cells)
     frame = people(600)
     group = tree.apply(frame[free.quasi_identifiers])
     sizes = frame.groupby(group)["ill"].transform("size")

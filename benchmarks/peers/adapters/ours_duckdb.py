@@ -10,11 +10,11 @@ from protocol import CATEGORICAL, GUIDANCE, QUASI_IDENTIFIERS, TARGET, Run
 from anon_pipeline.anonymize.policy import tree_of
 from anon_pipeline.anonymize.recode import shown_table
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.learning.cells import guided_cells
+from anon_pipeline.learning.cells import Sample, guided_cells
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.tables import scale_of
 
-NOBODY = np.array([-1])  # no row was held out: the guidance is given
+NOBODY = Sample(np.array([-1]), np.array([-1]))  # no row was held out: the guidance is given
 
 
 class Given:
@@ -50,7 +50,7 @@ with tempfile.TemporaryDirectory() as scratch:
         policy, engine = spec(run), DuckDBEngine(Path(scratch))
         types = engine.store_source(policy, stored).types()
         cells = guided_cells(engine, stored, policy, types, Given(), NOBODY, scale)
-        tree = tree_of(policy).fit_cells(cells)
+        tree = tree_of(policy, None).fit_cells(cells)
         class_of_cell = tree.partition_.apply(cells.codes)
         shown = shown_table(tree.summaries_, "value")
         engine.write_release(stored, cells.domains, cells, class_of_cell, shown, policy.released, released)

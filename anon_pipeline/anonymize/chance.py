@@ -1,0 +1,80 @@
+"""Chance under the private key: what the repair of classes leaves open to everybody who does not hold it.
+
+A decision hangs on the key and on the people it is about, on nothing else. Whoever reads the code and the release
+cannot draw it again, and who repeats the release draws the same, so that nothing is gained by averaging over releases.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from anon_pipeline.keys import Key
+from anon_pipeline.tables import Cells, Domain, IntArray
+
+FloatArray = npt.NDArray[np.float64]
+
+#: Factors are rounded to so many decimals, since the last bits of a logarithm differ between processors.
+DECIMALS = 9
+
+
+class Chance:
+    """Random numbers for groups of people, each group known by the sum of its members' numbers.
+
+    Parameters
+    ----------
+    key : the dataset's private key; without one nothing is left to chance: every number is the largest, every factor 1
+    members : two whole numbers per cell, shape (C, 2), that hang on the key and on what the cell's people look like
+    """
+
+    def __init__(self, key: Key | None, members: IntArray) -> None:
+        self._key = key
+        self.members = members
+
+    @classmethod
+    def of(cls, key: Key, cells: Cells) -> Chance:
+        """Chance for the people of some cells: told apart by the values of their quasi-identifiers, and how many."""
+        known = np.zeros((len(cells.counts), 2), dtype=np.uint64)
+        for column, domain in enumerate(cells.domains):
+            known = key.pseudorandom("people", domain.name, known + _names(domain)[cells.codes[:, column]])
+        return cls(key, known.view(np.int64) * cells.counts[:, None])
+
+    @classmethod
+    def none(cls, cells: Cells) -> Chance:
+        """No chance at all, where the demands look at nothing that is not known: sizes, and people of a population."""
+        return cls(None, np.zeros((len(cells.counts), 2), dtype=np.int64))
+
+    def joined(self, chosen: sparse.csr_array) -> IntArray:
+        """The numbers of groups of cells, shape (g, 2); `chosen` is a 0-1 matrix of shape (g, C)."""
+        return cast(IntArray, chosen @ self.members)
+
+    def uniform(self, decision: str, people: IntArray) -> FloatArray:
+        """Numbers strictly between 0 and 1 for one kind of decision about groups of people, shapes (g, 2) to (g,)."""
+        if self._key is None:
+            return np.ones(len(people))
+        drawn = self._key.pseudorandom("decision", decision, people.view(np.uint64))[:, 0]
+        return ((drawn >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+
+    def factor(self, decision: str, people: IntArray, scale: float) -> FloatArray:
+        """Positive factors around 1, the further from it the larger the scale: exp(scale * logistic), shape (g,)."""
+        if self._key is None:
+            return np.ones(len(people))
+        drawn = self.uniform(decision, people)
+        factor = np.exp(np.minimum(scale * np.log(drawn / (1 - drawn)), 40.0))
+        return np.round(factor, DECIMALS).astype(np.float64) + 10.0**-DECIMALS
+
+
+def pairs_of(people: IntArray, pairs: IntArray) -> IntArray:
+    """The numbers of ordered pairs of groups, shape (q, 2), from the numbers of the groups and pairs of positions."""
+    return people[pairs[:, 0]] * 3 + people[pairs[:, 1]] * 5
+
+
+def _names(domain: Domain) -> npt.NDArray[np.uint64]:
+    """Two numbers for every value of a column, a missing value first, shape (m + 1, 2)."""
+    values = domain.shown(domain.values) if domain.ordered else domain.values
+    names = [hashlib.blake2b(str(value).encode(), digest_size=16).digest() for value in (None, *values.tolist())]
+    return np.frombuffer(b"".join(names), dtype="<u8").reshape(-1, 2).astype(np.uint64)

@@ -1,0 +1,97 @@
+"""A partition and the demands that its classes must meet: what is repaired, apart from the key it is repaired under."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from anon_pipeline.anonymize import classes, enforce
+from anon_pipeline.anonymize.chance import Chance
+from anon_pipeline.anonymize.tree import FloatArray, SplitFeature
+from anon_pipeline.errors import Refused
+from anon_pipeline.keys import Key
+from anon_pipeline.privacy.base import PrivacyModel
+from anon_pipeline.privacy.judge import judge
+from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.tables import Cells, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Repair:
+    """Classes that were found by the quasi-identifiers, and what is asked of them.
+
+    Attributes
+    ----------
+    cells : the distinct tuples of quasi-identifiers
+    features : the axes along which merged classes may be split again
+    class_of_cell : the classes before any demand is looked at, shape (C,)
+    outputs : the tree's criterion per cell, shape (C, o)
+    people : the sensitive columns counted per cell
+    demands : all of them, that of k people included
+    suppressible : how many people may be left out
+    recount : counts people of a population anew, where a demand is about them (see `enforce`)
+    """
+
+    cells: Cells
+    features: tuple[SplitFeature, ...]
+    class_of_cell: IntArray
+    outputs: FloatArray
+    people: ClassStatistics
+    demands: Sequence[PrivacyModel]
+    suppressible: int = 0
+    recount: enforce.Recount | None = None
+
+    def holds(self, statistics: ClassStatistics) -> enforce.BoolArray:
+        """Which classes meet every demand, shape (J,)."""
+        held: enforce.BoolArray = np.logical_and.reduce([demand.holds(statistics) for demand in self.demands])
+        return held
+
+    def repaired(self, key: Key, people: ClassStatistics | None = None) -> IntArray:
+        """The class of each cell, -1 where its people are left out, shape (C,); other `people` where they are given."""
+        return enforce.enforce(
+            self.cells,
+            self.features,
+            self.class_of_cell,
+            self.outputs,
+            people or self.people,
+            self.holds,
+            Chance.of(key, self.cells) if self.people.sensitive else Chance.none(self.cells),
+            self.suppressible,
+            self.recount,
+        )
+
+    def refuse_what_fails(self, class_of_cell: IntArray) -> None:
+        """Judge the repaired classes as a whole.
+
+        Raises
+        ------
+        Refused
+            With the demands that they do not meet, and how near they came.
+        """
+        number = int(class_of_cell.max()) + 1
+        people = self.people if self.recount is None else self.recount(self.people, class_of_cell, number)
+        reached = people.without(class_of_cell < 0).pool(classes.members(class_of_cell, number))
+        failed = [finding for finding in judge(self.demands, reached) if not finding.holds]
+        if failed:
+            raise Refused(
+                [
+                    f"{one.name}: no grouping was found in which {one.demand}; the best value reached is "
+                    f"{'infinite' if one.measured is None else format(one.measured, '.4g')}"
+                    for one in failed
+                ]
+            )
+
+    def around(self, chosen: enforce.BoolArray) -> Repair:
+        """The same for some of the cells alone, a mask of shape (C,) that holds whole classes."""
+        kept = np.flatnonzero(chosen)
+        _, group = np.unique(self.class_of_cell[kept], return_inverse=True)
+        cells = Cells(self.cells.domains, self.cells.codes[kept], self.cells.counts[kept], self.cells.guidance[kept])
+        return replace(
+            self,
+            cells=cells,
+            class_of_cell=group,
+            outputs=self.outputs[kept],
+            people=self.people.some(kept),
+        )

@@ -1,0 +1,48 @@
+"""What somebody learns who knows all quasi-identifiers and runs the anonymizer again for every value.
+
+204 random tables of 10 to 14 people, k = 3; `make bench-minimality` tells the same of more tables and more tries.
+"""
+
+import numpy as np
+import pytest
+
+from anon_pipeline.anonymize import enforce
+from anon_pipeline.keys import Key
+from benchmarks.minimality import DEMANDS, K, Tally, attacked, table
+
+TABLES, TRIES = 68, 300
+
+
+@pytest.mark.parametrize("demand", DEMANDS)
+def test_hardly_anybody_is_learned_for_certain(demand: str) -> None:
+    tally = Tally()
+    for number in range(TABLES):
+        found = attacked(table(number, demand), TRIES)
+        if found is not None:
+            tally.add(found)
+    assert tally.tables > 0.9 * TABLES
+    assert tally.certain <= 0.01 * tally.people
+    assert tally.undecided <= 0.1 * tally.people
+
+
+def test_without_chance_many_are_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The attack finds what it is there to find: merging what fails, and nothing else, tells why it was done."""
+    for name in ("DECOYS", "WHOLE", "DECOYS_WHOLE", "PARTNER", "SPLIT"):
+        monkeypatch.setattr(enforce, name, 0.0)
+    tally = Tally()
+    for number in range(24):
+        found = attacked(table(number, "l_diversity"), 300, 10.0)
+        if found is not None:
+            tally.add(found)
+    assert tally.certain > 0.1 * tally.people
+
+
+def test_the_same_key_gives_the_same_classes_and_another_key_others() -> None:
+    groups = []
+    for number in range(30):
+        one = table(number, "l_diversity")
+        first, again, other = (one.repair.repaired(Key(bytes([byte]) * 32)) for byte in (1, 1, 2))
+        assert (first == again).all()
+        assert np.bincount(first[first >= 0], weights=one.repair.people.sizes[first >= 0]).min() >= K
+        groups.append((first != other).any())
+    assert any(groups)

@@ -1,0 +1,131 @@
+"""What rerunning the anonymizer tells of the people of small tables, for every demand on sensitive values.
+
+Run: python -m benchmarks.minimality
+Random tables of 10 to 14 people, k = 3; the attacker knows all quasi-identifiers and the code, and lacks the key.
+`certain`: people whose value is learned beyond what the published histogram of their class says.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from anon_pipeline.anonymize import encoding
+from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.repair import Repair
+from anon_pipeline.attack.replay import Replay, replay
+from anon_pipeline.errors import Refused
+from anon_pipeline.keys import Key
+from anon_pipeline.privacy.base import PrivacyModel
+from anon_pipeline.privacy.beta_likeness import BetaLikeness
+from anon_pipeline.privacy.l_diversity import LDiversity
+from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, histogram
+from anon_pipeline.privacy.t_closeness import TCloseness
+from anon_pipeline.tables import IntArray
+
+K = 3
+DEMANDS: dict[str, PrivacyModel] = {
+    "l_diversity": LDiversity(column="disease", l=2, kind="distinct"),
+    "t_closeness": TCloseness(column="disease", t=0.35, distance="equal"),
+    "beta_likeness": BetaLikeness(column="disease", beta=1.0, kind="basic"),
+}
+TRIES = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A random table before its demand is looked at, and its people's values."""
+
+    repair: Repair
+    cell: IntArray
+    values: IntArray
+    demand: str
+
+
+def table(number: int, demand: str) -> Table:
+    """A table of 10 to 14 people with two diseases, or three."""
+    random = np.random.default_rng([number, 71])
+    n, diseases = int(random.integers(10, 15)), 2 + number % 2
+    people = pd.DataFrame({"age": random.integers(20, 60, n), "town": random.choice(["Ulm", "Bonn", "Kiel"], n)})
+    values = random.choice(diseases, n, p=[0.6, 0.4] if diseases == 2 else [0.5, 0.3, 0.2])
+    learned = [encoding.learn_domain(name, people[name]) for name in people.columns]
+    codes = np.stack([code for _, code in learned], axis=1)
+    cells, cell = encoding.count_cells(tuple(domain for domain, _ in learned), codes, np.zeros((n, 1)))
+    tree = AnonymizerTree(k=K, demands=[DEMANDS[demand]])
+    repair = tree.repair_of(cells, _counted(cell, values, diseases))
+    return Table(repair, cell, values.astype(np.int64), demand)
+
+
+def _counted(cell: IntArray, values: npt.NDArray[np.int64], diseases: int) -> ClassStatistics:
+    """The people of each cell, and how many of them have each disease."""
+    cells = int(cell.max()) + 1
+    counts = histogram(cell, values, np.ones(len(cell), dtype=np.int64), (cells, diseases))
+    names: tuple[object, ...] = tuple(f"disease {one}" for one in range(diseases))
+    return ClassStatistics(np.bincount(cell).astype(np.int64), {"disease": Histogram(names, counts, ordered=False)})
+
+
+def attacked(one: Table, tries: int = TRIES, seldom: float = 100.0) -> Replay | None:
+    """The attack on a table's release; None where no grouping meets the demand."""
+    published = one.repair.repaired(_key(1 << 63))
+    try:
+        one.repair.refuse_what_fails(published)
+    except Refused:
+        return None
+    diseases = len(one.repair.people.sensitive["disease"].values)
+
+    def regroup(values: IntArray, number: int) -> IntArray:
+        return one.repair.repaired(_key(number), _counted(one.cell, values, diseases))[one.cell]
+
+    return replay(published[one.cell], one.values, regroup, tries, seldom)
+
+
+def _key(number: int) -> Key:
+    return Key(number.to_bytes(32, "big"))
+
+
+@dataclass
+class Tally:
+    """What was learned of all people of some tables."""
+
+    tables: int = 0
+    people: int = 0
+    certain: int = 0
+    undecided: int = 0
+    gain: float = 0.0
+
+    def add(self, found: Replay) -> None:
+        """Count one more table."""
+        self.tables += 1
+        self.people += len(found.certain)
+        self.certain += int(found.certain.sum())
+        self.undecided += int(found.undecided.sum())
+        self.gain += float((found.guessed - found.expected).sum())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tables", type=int, default=210, help="per demand")
+    parser.add_argument("--tries", type=int, default=TRIES, help="runs of the anonymizer per table, twice")
+    parser.add_argument("--demands", default=",".join(DEMANDS))
+    asked = parser.parse_args()
+    print(f"{'demand':14} {'tables':>7} {'people':>7} {'certain':>8} {'undecided':>10} {'gain of best guess':>19}")
+    for demand in asked.demands.split(","):
+        tally = Tally()
+        for number in range(asked.tables):
+            found = attacked(table(number, demand), asked.tries)
+            if found is not None:
+                tally.add(found)
+        people = max(tally.people, 1)
+        print(
+            f"{demand:14} {tally.tables:>7,} {tally.people:>7,} {tally.certain / people:>8.2%} "
+            f"{tally.undecided / people:>10.2%} {tally.gain / people:>+19.4f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
