@@ -23,7 +23,7 @@ from rich.text import Text
 
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import DATA_VARIABLE, Home, data_folder, out_of_space, write_file
-from anon_pipeline.spec import Frontier, ReleaseSpec, Role, Source
+from anon_pipeline.spec import Frontier, ReleaseSpec, Role, Source, permission
 
 app = typer.Typer(
     help="Turn a table of people into a release that may be published, and prove it.",
@@ -41,6 +41,10 @@ BAD_INPUT, REFUSED = 2, 3
 DEBUG_VARIABLE = "ANON_PIPELINE_DEBUG"
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
+AllowCode = Annotated[
+    bool,
+    typer.Option("--allow-code", help="Let the spec import the model that it names; its code then runs as you."),
+]
 
 
 @app.command()
@@ -49,9 +53,12 @@ def run(
     engine: Annotated[str, typer.Option(help="duckdb, or spark where that extra is installed.")] = "duckdb",
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of the engine; all cores where absent.")] = None,
     memory: Annotated[str | None, typer.Option(help="Memory limit of the engine, for example 4GB.")] = None,
+    allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the whole graph of a dataset: released (exit 0), bad input (2), or refused by a check (3)."""
+    if allow_code:
+        permission.allow_code()
     policy = ReleaseSpec.load(spec)
     home = Home.default().prepare()
     _show_progress()
@@ -250,9 +257,12 @@ def sweep(
         Path | None, typer.Option("--out", help="Folder of the files; var/frontier/DATASET where absent.")
     ] = None,
     utility: Annotated[bool, typer.Option(help="Measure accuracy before and after, which takes longest.")] = True,
+    allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
     """Price list: what every combination of settings would cost and protect. Nothing is released."""
+    if allow_code:
+        permission.allow_code()
     policy = ReleaseSpec.load(spec)
     varied = Frontier.parse(k, set_ or []) if k is not None or set_ else policy.frontier
     if varied is None:

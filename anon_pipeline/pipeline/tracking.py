@@ -86,8 +86,9 @@ class Tracking:
                 client.set_terminated(run.info.run_id, status="KILLED")
 
     def load_model(self, uri: str) -> Any:
-        """A scikit-learn model logged in this store (or in another, by a full URI)."""
+        """A scikit-learn model logged in this store; `spec.LoggedModel` says which URIs name one."""
         import mlflow
 
         mlflow.set_tracking_uri(self.uri)
+        mlflow.set_registry_uri(self.uri)  # else the environment may name another one
         return mlflow.sklearn.load_model(uri)

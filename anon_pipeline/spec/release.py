@@ -35,6 +35,7 @@ from anon_pipeline.spec.parts import (
     Suppression,
     Utility,
 )
+from anon_pipeline.spec.permission import check_files, files_of_steps
 from anon_pipeline.spec.written import UNDECIDED, PlainLoader, put, sentences, undecided_lines, with_lists
 
 
@@ -229,7 +230,21 @@ class ReleaseSpec(Strict):
         except ValidationError as error:
             raise InputError("; ".join(f"{path}: {sentence}" for sentence in sentences(error))) from None
         object.__setattr__(spec, "_folder", path.parent.resolve())
+        try:
+            spec._names_what_it_may()
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
         return spec
+
+    def _names_what_it_may(self) -> None:
+        """Files that a spec of somebody else may not name are refused before anything is read."""
+        steps = [*self.steps, *(step for column in self.columns.values() for step in column.steps)]
+        lists = [one.hierarchy.file for one in self.columns.values() if isinstance(one.hierarchy, HierarchyFile)]
+        keys = [self.draws.file] if self.draws is not None and self.draws.file is not None else []
+        for named, key in files_of_steps(steps):
+            lists += [named] if named is not None else []
+            keys += [key] if key is not None else []
+        check_files(self.folder, [self.source.path, *self._populations()], lists, keys)
 
     def replaced(self, changes: Mapping[str, Any]) -> ReleaseSpec:
         """The spec with other values at some places, validated again.
