@@ -528,8 +528,15 @@ def expire_private(
 
 
 @app.command()
-def ui(port: Annotated[int, typer.Option(help="Port on the loopback address.")] = 3000) -> None:
+def ui(
+    port: Annotated[int, typer.Option(help="Port on the loopback address.")] = 3000,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME or NAME:PORT under which a proxy or tunnel reaches it; may be repeated."),
+    ] = None,
+) -> None:
     """Open Dagster's web UI and daemon on loopback, for the datasets under data/."""
+    from anon_pipeline.pipeline.guard import ALLOW_HOSTS
     from anon_pipeline.pipeline.instance import dagster_home
 
     home, here = Home.default().prepare(), Path.cwd()
@@ -538,12 +545,13 @@ def ui(port: Annotated[int, typer.Option(help="Port on the loopback address.")] 
         "DAGSTER_HOME": str(folder),
         "ANON_PIPELINE_HOME": str(home.root),
         DATA_VARIABLE: str(here / data_folder()),
+        ALLOW_HOSTS: ",".join([*(allow_host or []), os.environ.get(ALLOW_HOSTS, "")]),
     }
     os.chdir(folder)  # else Dagster warns of a dagster.yaml in the folder we are in, which says the same
-    quietly = [sys.executable, "-W", "ignore:Function `dev_command` is superseded", "-m", "dagster", "dev"]
+    quietly = [sys.executable, "-W", "ignore:Function `dev_command` is superseded", "-m", "anon_pipeline.pipeline.ui"]
     os.execve(  # noqa: S606 (no shell is what we want)
         sys.executable,
-        [*quietly, "-h", "127.0.0.1", "-p", str(port), "-d", str(here), "-m", "anon_pipeline.definitions"],
+        [*quietly, "-p", str(port), "-d", str(here), "-m", "anon_pipeline.definitions"],
         environment,
     )
 

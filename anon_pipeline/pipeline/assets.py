@@ -32,6 +32,7 @@ from anon_pipeline.pipeline.documentation import described
 from anon_pipeline.pipeline.following import build_following, people_of, people_stage
 from anon_pipeline.pipeline.freshness import freshness
 from anon_pipeline.pipeline.masking import build_masking, secrets_of
+from anon_pipeline.pipeline.names import owners
 from anon_pipeline.pipeline.progress import told
 from anon_pipeline.pipeline.release_page import picture, release_page
 from anon_pipeline.pipeline.runtime import Runtime, log
@@ -69,7 +70,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
     common: dict[str, Any] = {
         "key_prefix": spec.dataset,
         "group_name": spec.dataset,
-        "owners": [spec.owner or "team:data-stewards"],
+        "owners": owners(spec.owner),
         "code_version": manifest.code_hash()[:12],
         "pool": spec.dataset,  # steps of one dataset go one after the other, whoever starts them
     }
