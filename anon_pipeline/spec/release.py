@@ -40,7 +40,6 @@ from anon_pipeline.spec.parts import (
 from anon_pipeline.spec.permission import check_files, files_of_steps
 from anon_pipeline.spec.written import UNDECIDED, PlainLoader, put, sentences, undecided_lines, with_lists
 
-
 #: Columns that the engines put beside those of a source.
 RESERVED = re.compile(r"#(people|class|history|position|key\d*|coded:.*)", re.IGNORECASE | re.DOTALL)
 
