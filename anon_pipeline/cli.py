@@ -23,7 +23,7 @@ from rich.text import Text
 
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import DATA_VARIABLE, Home, data_folder, out_of_space, write_file
-from anon_pipeline.spec import Frontier, ReleaseSpec, Role, Source
+from anon_pipeline.spec import Frontier, ReleaseSpec, Role, Source, permission
 
 app = typer.Typer(
     help="Turn a table of people into a release that may be published, and prove it.",
@@ -41,6 +41,10 @@ BAD_INPUT, REFUSED = 2, 3
 DEBUG_VARIABLE = "ANON_PIPELINE_DEBUG"
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
+AllowCode = Annotated[
+    bool,
+    typer.Option("--allow-code", help="Let the spec import the model that it names; its code then runs as you."),
+]
 
 
 @app.command()
@@ -49,9 +53,12 @@ def run(
     engine: Annotated[str, typer.Option(help="duckdb, or spark where that extra is installed.")] = "duckdb",
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of the engine; all cores where absent.")] = None,
     memory: Annotated[str | None, typer.Option(help="Memory limit of the engine, for example 4GB.")] = None,
+    allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the whole graph of a dataset: released (exit 0), bad input (2), or refused by a check (3)."""
+    if allow_code:
+        permission.allow_code()
     policy = ReleaseSpec.load(spec)
     home = Home.default().prepare()
     _show_progress()
@@ -250,9 +257,12 @@ def sweep(
         Path | None, typer.Option("--out", help="Folder of the files; var/frontier/DATASET where absent.")
     ] = None,
     utility: Annotated[bool, typer.Option(help="Measure accuracy before and after, which takes longest.")] = True,
+    allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
     """Price list: what every combination of settings would cost and protect. Nothing is released."""
+    if allow_code:
+        permission.allow_code()
     policy = ReleaseSpec.load(spec)
     varied = Frontier.parse(k, set_ or []) if k is not None or set_ else policy.frontier
     if varied is None:
@@ -518,8 +528,15 @@ def expire_private(
 
 
 @app.command()
-def ui(port: Annotated[int, typer.Option(help="Port on the loopback address.")] = 3000) -> None:
+def ui(
+    port: Annotated[int, typer.Option(help="Port on the loopback address.")] = 3000,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME or NAME:PORT under which a proxy or tunnel reaches it; may be repeated."),
+    ] = None,
+) -> None:
     """Open Dagster's web UI and daemon on loopback, for the datasets under data/."""
+    from anon_pipeline.pipeline.guard import ALLOW_HOSTS
     from anon_pipeline.pipeline.instance import dagster_home
 
     home, here = Home.default().prepare(), Path.cwd()
@@ -528,12 +545,13 @@ def ui(port: Annotated[int, typer.Option(help="Port on the loopback address.")] 
         "DAGSTER_HOME": str(folder),
         "ANON_PIPELINE_HOME": str(home.root),
         DATA_VARIABLE: str(here / data_folder()),
+        ALLOW_HOSTS: ",".join([*(allow_host or []), os.environ.get(ALLOW_HOSTS, "")]),
     }
     os.chdir(folder)  # else Dagster warns of a dagster.yaml in the folder we are in, which says the same
-    quietly = [sys.executable, "-W", "ignore:Function `dev_command` is superseded", "-m", "dagster", "dev"]
+    quietly = [sys.executable, "-W", "ignore:Function `dev_command` is superseded", "-m", "anon_pipeline.pipeline.ui"]
     os.execve(  # noqa: S606 (no shell is what we want)
         sys.executable,
-        [*quietly, "-h", "127.0.0.1", "-p", str(port), "-d", str(here), "-m", "anon_pipeline.definitions"],
+        [*quietly, "-p", str(port), "-d", str(here), "-m", "anon_pipeline.definitions"],
         environment,
     )
 

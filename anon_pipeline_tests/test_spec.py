@@ -48,6 +48,35 @@ def test_the_good_spec_is_read_as_it_is_written(tmp_path: Path) -> None:
 
 
 BAD = {
+    "SQL would take two columns for one": (
+        changed("  hobby:", "  Hobby: {role: exclude}\n  hobby:"),
+        ["columns: Hobby and hobby differ by capitals only"],
+    ),
+    "a column has no name": (changed("hobby:", "' ':"), ["columns: a column without a name stands in it"]),
+    "a column is called as the engines call theirs": (
+        changed("hobby:", '"#People":'),
+        ["columns: #People: is a name that is used for counting"],
+    ),
+    "the sizes of the classes would be overwritten": (
+        changed("city:", "class_size:"),
+        ["columns: class_size: is a name that the table of classes gives to another column"],
+    ),
+    "the ends of another column would be overwritten": (
+        changed("city:", "age_high:"),
+        ["columns: age_high: is a name that the table of classes gives to another column"],
+    ),
+    "loading a model from a folder runs what lies there": (
+        GOOD + "guide: {model: {mlflow: /tmp/model}}\n",
+        ["guide.model", "is no model of the home's MLflow store"],
+    ),
+    "a model would be fetched from elsewhere": (
+        GOOD + "guide: {model: {mlflow: 'models://databricks:profile@host/name/1'}}\n",
+        ["is no model of the home's MLflow store"],
+    ),
+    "a model's path leads out of its run": (
+        GOOD + f"guide: {{model: {{mlflow: 'runs:/{'0' * 32}/../model'}}}}\n",
+        ["is no model of the home's MLflow store"],
+    ),
     "levels of numbers would be sorted as texts": (
         changed("grid: 5", "levels: [1, 2]"),
         ["columns.age: levels: needs type: categorical, and the type is numeric"],

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from anon_pipeline.engine.databases import store_duckdb, store_sqlite
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.typed import OpenSource, Reader, detected
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Source
+from anon_pipeline.spec.permission import refuse_private
 
 TEXT_FILES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst")
 #: What DuckDB must not guess of a CSV: it would skip lines, and with them people, until the rest looks regular.
@@ -44,19 +46,18 @@ def opened_at(connection: duckdb.DuckDBPyConnection, source: Source, path: Path,
             raise InputError("source.query: only a DuckDB or SQLite database takes a query; remove it")
         if kind in ("sqlite", "duckdb") and source.query is None:
             raise InputError(f"source.query: {label} is a database; say which rows with a query")
-        if kind == "duckdb":
-            connection.execute(f"ATTACH {literal(str(path))} AS source_database (READ_ONLY)")
-            connection.execute("USE source_database")
-            query = str(source.query).strip().rstrip(";")
-            check_names(label, [row[0] for row in connection.execute(f"DESCRIBE ({query}\n)").fetchall()])
-            yield OpenSource(f"({query}\n)", label)
-        elif kind == "sqlite":
-            converted = scratch / "sqlite.parquet"
+        if kind in ("sqlite", "duckdb"):
+            stored = scratch / f"{kind}.parquet"
+            stored.unlink(missing_ok=True)  # of a killed process
             try:
-                _convert_sqlite(path, str(source.query), converted, label)
-                yield OpenSource(f"read_parquet({literal(str(converted))})", label, (converted,))
+                query, check = str(source.query), partial(check_names, label)
+                if kind == "duckdb":
+                    store_duckdb(connection, path, query, stored, check)
+                else:
+                    store_sqlite(path, query, stored, check)
+                yield OpenSource(f"read_parquet({literal(str(stored))})", label, (stored,))
             finally:
-                converted.unlink(missing_ok=True)
+                stored.unlink(missing_ok=True)
         elif kind == "csv":
             options = _csv_options(source)
             head = connection.execute(
@@ -70,6 +71,8 @@ def opened_at(connection: duckdb.DuckDBPyConnection, source: Source, path: Path,
             files = sorted(path.rglob("*.parquet")) if kind == "folder" else [path]
             if not files:
                 raise InputError(f"{label}: the folder holds no .parquet file")
+            for file in files:
+                refuse_private(file, label)  # a link may lead there
             check_names(label, pq.read_schema(files[0]).names)
             listed = ", ".join(literal(str(file)) for file in files)
             yield OpenSource(f"read_parquet([{listed}], union_by_name=true)", label, tuple(files))
@@ -112,25 +115,6 @@ def check_names(label: str, names: list[str]) -> None:
         )
 
 
-def _convert_sqlite(path: Path, query: str, destination: Path, label: str) -> None:
-    """SQLite types values, not columns: everything becomes text first, and is then typed like a CSV."""
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
-        cursor = database.execute(query)
-        names = [column[0] for column in cursor.description or []]
-        check_names(label, names)
-        schema = pa.schema([(name, pa.string()) for name in names])
-        with pq.ParquetWriter(destination, schema) as writer:
-            while rows := cursor.fetchmany(50_000):
-                columns = [[_text(value) for value in column] for column in zip(*rows, strict=True)]
-                writer.write_table(pa.table([pa.array(column, pa.string()) for column in columns], schema=schema))
-
-
-def _text(value: Any) -> str | None:
-    return (
-        None if value is None or isinstance(value, bytes) else repr(value) if isinstance(value, float) else str(value)
-    )
-
-
 def harmless(error: BaseException) -> str:
     """What of a library's message is safe to repeat: its kind and the line number, never the row it quotes."""
     text = str(error)
@@ -147,6 +131,7 @@ def harmless(error: BaseException) -> str:
         ("Permission denied", "permission denied"),
         ("lock", "another program holds the database open for writing"),
         ("Parquet", "it is no intact Parquet file"),
+        ("operations are disabled", "the query, or a view that it names, reads files; it may read the database alone"),
         ("not support the encoding", "source.encoding is none of utf-8, utf-16 and latin-1; convert the file"),
         ("nicode", "its text is not in the stated encoding"),
         ("does not exist", "the query names a table or column that does not exist"),

@@ -275,8 +275,6 @@ class SparkEngine(SqlEngine):
             sources.opened(reader.connection, spec, scratch) as source,
             _harmless(f"{label}: cannot be read"),
         ):
-            if not source.files and spec.source.query is not None:
-                raise InputError(f"source.path: {label} is a DuckDB database, which only --engine duckdb reads")
             files = source.files or (converted,)
             try:
                 if not source.files:

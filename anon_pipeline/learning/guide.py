@@ -22,6 +22,7 @@ import pandas as pd
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import BuiltInModel, ColumnType, Guide, ImportedModel, LoggedModel
+from anon_pipeline.spec.permission import require_code
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.integer[Any]]
@@ -85,7 +86,7 @@ def build_model(
     Raises
     ------
     InputError
-        If an imported or logged model cannot be had, or does not suit the task.
+        If an imported or logged model is not allowed or cannot be had, or does not suit the task.
     """
     from sklearn.base import clone
     from sklearn.pipeline import Pipeline, make_pipeline
@@ -216,6 +217,7 @@ def _one_hot(feature_types: dict[str, ColumnType]) -> Estimator:
 
 def _from_factory(field: str, path: str) -> Estimator:
     """What the function at `package.module:factory` returns."""
+    require_code(field, path)
     module_name, _, function_name = path.partition(":")
     problem = None
     try:

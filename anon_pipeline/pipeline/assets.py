@@ -32,6 +32,7 @@ from anon_pipeline.pipeline.documentation import described
 from anon_pipeline.pipeline.following import build_following, people_of, people_stage
 from anon_pipeline.pipeline.freshness import freshness
 from anon_pipeline.pipeline.masking import build_masking, secrets_of
+from anon_pipeline.pipeline.names import owners
 from anon_pipeline.pipeline.progress import told
 from anon_pipeline.pipeline.release_page import picture, release_page
 from anon_pipeline.pipeline.runtime import Runtime, log
@@ -48,7 +49,8 @@ from anon_pipeline.release.audit import control_people
 from anon_pipeline.release.charts import class_size_chart
 from anon_pipeline.release.memberships import MEMBERS, ROUTING, remember
 from anon_pipeline.release.publish import CLASSES, CONTROL, DATA, REPORT, publish
-from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
+from anon_pipeline.spec import ColumnType, ImportedModel, ReleaseSpec, Role
+from anon_pipeline.spec.permission import require_code
 from anon_pipeline.tables import Cells, scale_of
 
 ASSETS = (
@@ -68,7 +70,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
     common: dict[str, Any] = {
         "key_prefix": spec.dataset,
         "group_name": spec.dataset,
-        "owners": [spec.owner or "team:data-stewards"],
+        "owners": owners(spec.owner),
         "code_version": manifest.code_hash()[:12],
         "pool": spec.dataset,  # steps of one dataset go one after the other, whoever starts them
     }
@@ -86,7 +88,11 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
     def raw_data(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, "raw_data") as noted:
             facts: dict[str, Any] = {}
-            secrets_of(spec)  # a key that is missing is told before anything is read
+            secrets_of(spec)  # a key that is missing, or code that is not allowed, is told before anything is read
+            if isinstance(spec.guide.model, ImportedModel):
+                require_code("guide.model.import", spec.guide.model.import_)
+            if not spec.source_path.is_relative_to(spec.folder):
+                log.info("%s: the source lies outside of the spec's folder: %s", spec.dataset, spec.source_path)
             with runtime.stages(spec).store("raw_data", {}, facts) as folder:
                 stored = runtime.engine(spec).store_source(spec, folder / DATA)
                 held_out = 0

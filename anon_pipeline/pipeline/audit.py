@@ -18,6 +18,7 @@ from anon_pipeline.home import write_file
 from anon_pipeline.pipeline.checks import keep_answers, result_of
 from anon_pipeline.pipeline.expectations import Question, ask
 from anon_pipeline.pipeline.following import people_of
+from anon_pipeline.pipeline.names import owners, technical
 from anon_pipeline.pipeline.runtime import Runtime, log
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.privacy.judge import statistics_of
@@ -45,14 +46,17 @@ def build_audit(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
     @dg.asset(
         key_prefix=spec.dataset,
         group_name=spec.dataset,
-        owners=[spec.owner or "team:data-stewards"],
+        owners=owners(spec.owner),
         code_version=manifest.code_hash()[:12],
         pool=spec.dataset,
         deps=[dg.AssetKey([spec.dataset, people_of(spec)]), dg.AssetKey([spec.dataset, "anonymized_table"])],
         kinds={"scikitlearn", "mlflow"},
         check_specs=[
             dg.AssetCheckSpec(
-                one.name, asset=[spec.dataset, "attack_audit"], blocking=True, description=f"By attack: {one.demand}."
+                technical(one.name),
+                asset=[spec.dataset, "attack_audit"],
+                blocking=True,
+                description=f"By attack: {one.demand}.",
             )
             for one in bounds(spec, {"findings": []})
         ],
@@ -148,17 +152,21 @@ def _question(bound: Bound) -> Question:
 
 def _figures(content: dict[str, Any]) -> dict[str, Any]:
     """What MLflow keeps: the leak of every attack, and the AUC of every membership attack on a model."""
-    figures = {f"attack_{one['name']}": one["leak"]["leak"] for one in content["findings"] if one["leak"] is not None}
+    figures = {_metric(one["name"]): one["leak"]["leak"] for one in content["findings"] if one["leak"] is not None}
     for whom in ("models", "guide"):
         for one in content.get(whom, {}).get("membership", []):
-            figures[f"membership_auc_{one['model']}_{one['attack']}"] = one["auc"]
-    figures |= {f"replayed_certain_{one['column']}": one["certain"] for one in content.get("replayed", [])}
-    return {_plain(name): value for name, value in figures.items()}
+            figures[_plain(f"membership_auc_{one['model']}_{one['attack']}")] = one["auc"]
+    return figures | {f"replayed_certain__{one['column']}": one["certain"] for one in content.get("replayed", [])}
 
 
-def _plain(name: str) -> str:
-    """A metric's name as MLflow takes it."""
-    return "".join(letter if letter.isalnum() else "_" for letter in name)
+def _metric(attack: str) -> str:
+    """The metric of an attack: in its words, before the name of a column that it may be on."""
+    words, colon, column = attack.partition(": ")
+    return f"attack_{_plain(words)}" + (f"__{column}" if colon else "")
+
+
+def _plain(words: str) -> str:
+    return "".join(letter if letter.isalnum() else "_" for letter in words)
 
 
 def _metadata(content: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """All definitions of a code location: a folder more under `data/` is a graph more, without code."""
 
+import logging
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,59 @@ from anon_pipeline.pipeline.aggregation import build_group_checks
 from anon_pipeline.pipeline.assets import build_assets
 from anon_pipeline.pipeline.automation import build_job, build_retention, build_schedule, build_sensor
 from anon_pipeline.pipeline.checks import build_checks
-from anon_pipeline.pipeline.freshness import freshness
 from anon_pipeline.pipeline.frontier import build_frontier
+from anon_pipeline.pipeline.names import technical
 from anon_pipeline.pipeline.runtime import BAD_INPUT, Runtime
 from anon_pipeline.spec import ReleaseSpec
+
+log = logging.getLogger("anon_pipeline")
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What one dataset, or several, bring to a code location."""
+
+    assets: list[Any] = field(default_factory=list)
+    checks: list[Any] = field(default_factory=list)
+    jobs: list[Any] = field(default_factory=list)
+    schedules: list[Any] = field(default_factory=list)
+    sensors: list[Any] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, spec: ReleaseSpec) -> "_Parts":
+        job = build_job(spec)
+        return cls(
+            [*build_assets(spec), *build_frontier(spec)],
+            [*build_checks(spec), *build_group_checks(spec)],
+            [job],
+            [one for one in (build_schedule(spec, job), build_retention(spec)) if one is not None],
+            [build_sensor(spec, job)],
+        )
+
+    def __add__(self, other: "_Parts") -> "_Parts":
+        return _Parts(
+            self.assets + other.assets,
+            self.checks + other.checks,
+            self.jobs + other.jobs,
+            self.schedules + other.schedules,
+            self.sensors + other.sensors,
+        )
+
+    def names(self) -> set[str]:
+        """What Dagster wants to find once in a code location."""
+        kinds = {"job": self.jobs, "schedule": self.schedules, "sensor": self.sensors}
+        return {f"{kind} {one.name}" for kind, found in kinds.items() for one in found}
+
+    def definitions(self, runtime: Runtime) -> dg.Definitions:
+        return dg.Definitions(
+            assets=self.assets,
+            asset_checks=self.checks,
+            jobs=self.jobs,
+            schedules=self.schedules,
+            sensors=self.sensors,
+            executor=dg.in_process_executor,
+            resources={"runtime": runtime},
+        )
 
 
 def build_definitions(
@@ -29,53 +80,60 @@ def build_definitions(
     runtime : where and with what to run; the default home and engine where absent
     data : folder of dataset folders; `$ANON_PIPELINE_DATA` or `data` where absent
     """
-    assets: list[Any] = []
-    checks: list[Any] = []
-    jobs: list[Any] = []
-    schedules: list[Any] = []
-    sensors: list[Any] = []
-    if specs is None:
-        specs, broken = _specs_under(data or data_folder())
-        assets += [_broken_dataset(name, sentence) for name, sentence in broken.items()]
-    for spec in specs:
-        job = build_job(spec)
-        assets += [*build_assets(spec), *build_frontier(spec)]
-        checks += [*build_checks(spec), *build_group_checks(spec)]
-        jobs.append(job)
-        schedules += [one for one in (build_schedule(spec, job), build_retention(spec)) if one is not None]
-        sensors.append(build_sensor(spec, job))
-    return dg.Definitions(
-        assets=assets,
-        asset_checks=checks,
-        jobs=jobs,
-        schedules=schedules,
-        sensors=sensors,
-        executor=dg.in_process_executor,
-        # Dagster may have been here first, and makes its folders readable by all: prepare() closes the private zone.
-        resources={"runtime": runtime or Runtime(home=str(Home.default().prepare().root))},
-    )
+    # Dagster may have been here first, and makes its folders readable by all: prepare() closes the private zone.
+    runtime = runtime or Runtime(home=str(Home.default().prepare().root))
+    if specs is not None:
+        return sum(map(_Parts.of, specs), _Parts()).definitions(runtime)
+    return _under(data or data_folder(), runtime).definitions(runtime)
 
 
-def _specs_under(data: Path) -> tuple[list[ReleaseSpec], dict[str, str]]:
-    """The specs found, and a sentence for each folder whose spec cannot be used."""
-    specs: dict[str, ReleaseSpec] = {}
-    broken: dict[str, str] = {}
+def _under(data: Path, runtime: Runtime) -> _Parts:
+    """Every dataset folder: a graph for a spec that can be used, and an asset with a sentence for one that cannot."""
+    whole, broken, taken = _Parts(), dict[str, str](), set[str]()
     for file in sorted(data.glob("*/release.yaml")):
         try:
-            spec = ReleaseSpec.load(file)
-            freshness(spec)  # a schedule that is none is told here, and hides no other dataset
-            if spec.dataset in specs:
-                raise InputError(f"{file}: the dataset {spec.dataset} stands in another folder too; rename one")
-            specs[spec.dataset] = spec
+            dataset, parts = _loaded(file, runtime)
+            names = {f"dataset {dataset}", *parts.names()}
+            if names & taken:
+                raise InputError(f"{file}: the {min(names & taken)} stands in another folder too; rename one")
         except InputError as error:
-            broken["".join(letter if letter.isalnum() else "_" for letter in file.parent.name)] = str(error)
-    return list(specs.values()), broken
+            broken[file.parent.name] = str(error)
+        else:
+            whole, taken = whole + parts, taken | names
+    return whole + _Parts([_broken_dataset(name, sentence) for name, sentence in broken.items()])
+
+
+def _loaded(file: Path, runtime: Runtime) -> tuple[str, _Parts]:
+    """The dataset of a spec and its graph.
+
+    Raises
+    ------
+    InputError
+        Whatever it is that Dagster does not take: it hides no other dataset.
+    """
+    spec = ReleaseSpec.load(file)
+    try:
+        parts = _Parts.of(spec)
+        dg.Definitions.validate_loadable(parts.definitions(runtime))
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
+    except Exception as error:
+        log.exception("%s: no graph can be built of this spec", file)
+        raise InputError(
+            f"{file}: no graph can be built of this spec ({type(error).__name__}); Dagster's log says why"
+        ) from None
+    return spec.dataset, parts
 
 
 def _broken_dataset(name: str, sentence: str) -> dg.AssetsDefinition:
     """A visible asset in place of a graph that cannot be built, so that one bad spec does not hide the others."""
 
-    @dg.asset(name="spec", key_prefix=name, group_name=name, description=f"This dataset cannot be built. {sentence}")
+    @dg.asset(
+        name="spec",
+        key_prefix=technical(name),
+        group_name=technical(name),
+        description=f"The dataset in the folder {name} cannot be built. {sentence}",
+    )
     def unusable_spec() -> None:
         raise dg.Failure(sentence, metadata={"exit_code": BAD_INPUT}, allow_retries=False)
 

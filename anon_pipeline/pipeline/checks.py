@@ -13,6 +13,7 @@ from anon_pipeline.home import write_file
 from anon_pipeline.pipeline import following
 from anon_pipeline.pipeline.expectations import Answer, Question, ask
 from anon_pipeline.pipeline.following import people_of
+from anon_pipeline.pipeline.names import technical
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.privacy.judge import judge_release, name_of
@@ -35,6 +36,8 @@ CANDIDATE_CHECKS = {
 }
 #: What to do where the code has broken its own word.
 FAULT = "nothing was published; run anonymized_table again, and if it fails again report a fault of this package"
+#: What Dagster shows of a check under its technical name.
+NAME = "check"
 DEMAND = "Every class of the stored candidate meets this demand of the spec."
 
 
@@ -260,7 +263,9 @@ def build_checks(spec: ReleaseSpec) -> list[dg.AssetChecksDefinition]:
         name=f"{spec.dataset}_candidate_checks",
         pool=spec.dataset,
         specs=[
-            dg.AssetCheckSpec(name, asset=candidate_key, blocking=True, description=descriptions.get(name, DEMAND))
+            dg.AssetCheckSpec(
+                technical(name), asset=candidate_key, blocking=True, description=descriptions.get(name, DEMAND)
+            )
             for name in names
         ],
     )
@@ -287,7 +292,8 @@ def result_of(answer: Answer, asset: dg.AssetKey) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         passed=answer.passed,
         asset_key=asset,
-        check_name=answer.name,
+        check_name=technical(answer.name),
         description=answer.sentence,
-        metadata={"demand": answer.demand, "measured": measured} | ({"crashed": True} if answer.crashed else {}),
+        metadata={NAME: answer.name, "demand": answer.demand, "measured": measured}
+        | ({"crashed": True} if answer.crashed else {}),
     )

@@ -16,6 +16,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.home import remove_leftovers
 from anon_pipeline.learning.frontier import Price, Settings, price_list
 from anon_pipeline.pipeline.following import people_of
+from anon_pipeline.pipeline.names import owners
 from anon_pipeline.pipeline.runtime import Runtime, log
 from anon_pipeline.release import manifest
 from anon_pipeline.release import price_list as shown
@@ -46,7 +47,7 @@ def build_frontier(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
     @dg.asset(
         key_prefix=spec.dataset,
         group_name=spec.dataset,
-        owners=[spec.owner or "team:data-stewards"],
+        owners=owners(spec.owner),
         code_version=manifest.code_hash()[:12],
         pool=spec.dataset,
         deps=[dg.AssetKey([spec.dataset, people_of(spec)])],

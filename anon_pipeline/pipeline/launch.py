@@ -10,6 +10,7 @@ import dagster as dg
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.automation import DATASET_TAG
 from anon_pipeline.pipeline.build import build_definitions
+from anon_pipeline.pipeline.checks import NAME
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.runtime import INTERNAL, REFUSED, Runtime, log
 from anon_pipeline.release.publish import MANIFEST
@@ -91,7 +92,7 @@ def _released(result: dg.ExecuteInProcessResult) -> Outcome:
 
 def _failed(result: dg.ExecuteInProcessResult) -> Outcome:
     refused = [
-        f"{evaluation.check_name}: {evaluation.description}"
+        f"{evaluation.metadata[NAME].value}: {evaluation.description}"
         for evaluation in result.get_asset_check_evaluations()
         if not evaluation.passed
     ]

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from anon_pipeline.home import Home
+from anon_pipeline.pipeline.names import technical
 
 DATASET, DAGSTER_RUN, STEP, PARENT = "dataset", "dagster_run_id", "step", "mlflow.parentRunId"
 
@@ -37,7 +38,8 @@ class Tracking:
     def step(self, dataset: str, dagster_run: str, step: str) -> Iterator[dict[str, Any]]:
         """A child run around a step; what the block puts into the yielded mapping is logged.
 
-        Numbers become metrics, everything else tags. The parent is running while a step is, and ended between steps,
+        Numbers become metrics, everything else tags; a name that MLflow does not take stands as it is in the tag
+        `<its technical name>.name`. The parent is running while a step is, and ended between steps,
         so that a run left RUNNING belongs to a killed process; the next step of the dataset marks it KILLED.
         """
         client = self._client()
@@ -53,7 +55,10 @@ class Tracking:
             yield noted
             status = "FINISHED"
         finally:
-            for name, value in noted.items():
+            for said, value in noted.items():
+                name = technical(said)
+                if name != said:
+                    client.set_tag(child, f"{name}.name", said)
                 if isinstance(value, bool | int | float):
                     client.log_metric(child, name, float(value))
                     client.log_metric(parent, name, float(value))
@@ -86,8 +91,9 @@ class Tracking:
                 client.set_terminated(run.info.run_id, status="KILLED")
 
     def load_model(self, uri: str) -> Any:
-        """A scikit-learn model logged in this store (or in another, by a full URI)."""
+        """A scikit-learn model logged in this store; `spec.LoggedModel` says which URIs name one."""
         import mlflow
 
         mlflow.set_tracking_uri(self.uri)
+        mlflow.set_registry_uri(self.uri)  # else the environment may name another one
         return mlflow.sklearn.load_model(uri)

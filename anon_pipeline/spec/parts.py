@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -188,6 +189,10 @@ class Source(Strict):
     encoding: str = "utf-8"
 
 
+#: URIs that MLflow looks up in the store it is connected to; no part is `..`, encoded, or a host.
+LOGGED = re.compile(r"models:/\w[\w .-]*(/\w+|@\w[\w.-]*)?|runs:/[0-9a-f]{32}(/\w[\w .-]*)+")
+
+
 class ImportedModel(Strict):
     """A scikit-learn-compatible estimator made by a function of the user's: `import: package.module:factory`."""
 
@@ -195,9 +200,20 @@ class ImportedModel(Strict):
 
 
 class LoggedModel(Strict):
-    """A scikit-learn model logged in MLflow, by its URI."""
+    """A scikit-learn model logged in the home's MLflow store: `models:/name/version` or `runs:/id/path`."""
 
     mlflow: str
+
+    @field_validator("mlflow")
+    @classmethod
+    def _lies_in_the_home(cls, uri: str) -> str:
+        """Loading a model runs what was pickled, so a spec names no folder and no other store."""
+        if not LOGGED.fullmatch(uri):
+            raise ValueError(
+                "is no model of the home's MLflow store; write models:/name/version, models:/name@alias or "
+                "runs:/id/path, since loading a model from anywhere else would run what lies there"
+            )
+        return uri
 
 
 BuiltInModel = Literal["gradient_boosting", "random_forest", "linear", "decision_tree"]

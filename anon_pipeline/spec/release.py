@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from anon_pipeline.spec.parts import (
     AcrossReleases,
     Audit,
     Column,
+    ColumnType,
     EngineSettings,
     Grouping,
     Guide,
@@ -35,7 +37,18 @@ from anon_pipeline.spec.parts import (
     Suppression,
     Utility,
 )
+from anon_pipeline.spec.permission import check_files, files_of_steps
 from anon_pipeline.spec.written import UNDECIDED, PlainLoader, put, sentences, undecided_lines, with_lists
+
+#: Columns that the engines put beside those of a source.
+RESERVED = re.compile(r"#(people|class|history|position|key\d*|coded:.*)", re.IGNORECASE | re.DOTALL)
+
+
+def _beside(column: Column) -> tuple[str, ...]:
+    """What the table of classes tells of a quasi-identifier beside its representative."""
+    ordered = () if column.type is ColumnType.CATEGORICAL else ("low", "high", "missing")
+    labelled = () if column.hierarchy is None else ("label", "level")
+    return (*ordered, *(() if ordered and column.type is not None else ("values",)), *labelled)
 
 
 class ReleaseSpec(Strict):
@@ -88,6 +101,26 @@ class ReleaseSpec(Strict):
                 except ValidationError as error:
                     raise ValueError("; ".join(sentences(error, name))) from None
         return tuple(demands)
+
+    @field_validator("columns")
+    @classmethod
+    def _can_be_told_apart(cls, columns: dict[str, Column]) -> dict[str, Column]:
+        """A column may have any name, but SQL tells none apart by capitals, and a few names are our own."""
+        known: dict[str, str] = {}
+        for name in columns:
+            if not name.strip():
+                raise ValueError("a column without a name stands in it; give it one in the source and here")
+            if RESERVED.fullmatch(name):
+                raise ValueError(f"{name}: is a name that is used for counting; rename the column in the source")
+            other = known.setdefault(name.casefold(), name)
+            if other != name:
+                raise ValueError(f"{other} and {name} differ by capitals only; rename one of them in the source")
+        grouped = {name: column for name, column in columns.items() if column.role is Role.QUASI_IDENTIFIER}
+        taken = {"class_size", *(f"{name}_{what}" for name, one in grouped.items() for what in _beside(one))}
+        for name in grouped:
+            if name in taken:
+                raise ValueError(f"{name}: is a name that the table of classes gives to another column; rename it")
+        return columns
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> ReleaseSpec:
@@ -229,7 +262,21 @@ class ReleaseSpec(Strict):
         except ValidationError as error:
             raise InputError("; ".join(f"{path}: {sentence}" for sentence in sentences(error))) from None
         object.__setattr__(spec, "_folder", path.parent.resolve())
+        try:
+            spec._names_what_it_may()
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
         return spec
+
+    def _names_what_it_may(self) -> None:
+        """Files that a spec of somebody else may not name are refused before anything is read."""
+        steps = [*self.steps, *(step for column in self.columns.values() for step in column.steps)]
+        lists = [one.hierarchy.file for one in self.columns.values() if isinstance(one.hierarchy, HierarchyFile)]
+        keys = [self.draws.file] if self.draws is not None and self.draws.file is not None else []
+        for named, key in files_of_steps(steps):
+            lists += [named] if named is not None else []
+            keys += [key] if key is not None else []
+        check_files(self.folder, [self.source.path, *self._populations()], lists, keys)
 
     def replaced(self, changes: Mapping[str, Any]) -> ReleaseSpec:
         """The spec with other values at some places, validated again.

@@ -34,11 +34,11 @@ def executable() -> str:
 
 
 @contextmanager
-def window(width: int = 1400, height: int = 1000) -> Iterator[Window]:
+def window(width: int = 1400, height: int = 1000, *flags: str) -> Iterator[Window]:
     """An empty page in a headless browser that is closed at the end."""
     path = executable()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, args=[*FLAGS, *flags])
         try:
             page = browser.new_page(viewport={"width": width, "height": height})
             opened = Window(page)

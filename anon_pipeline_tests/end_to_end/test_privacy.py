@@ -99,7 +99,7 @@ def test_a_model_that_quotes_people_is_not_quoted(secretive: Place, folder: Path
     (secretive.dataset / "release.yaml").write_text(
         text.replace("model: decision_tree", "model: {import: 'gossip:make'}")
     )
-    ended = secretive.run(path=folder)
+    ended = secretive.run("--allow-code", path=folder)
     assert ended.exit_code == 2, ended.said
     assert "gossip:make" in ended.sentence
     assert_nothing_leaks(secretive, ended)

@@ -2,16 +2,7 @@
 
 import json
 import os
-import signal
-import socket
 import stat
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +10,24 @@ import dagster as dg
 import pytest
 from playwright.sync_api import expect
 
-from anon_pipeline.home import DATA_VARIABLE, VARIABLE
+from anon_pipeline.home import VARIABLE
 from anon_pipeline.pipeline.assets import ASSETS
 from anon_pipeline.pipeline.automation import DATASET_TAG
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.launch import COMMAND_LINE, STARTED_BY
-from anon_pipeline_tests.end_to_end import browser
+from anon_pipeline_tests.end_to_end import browser, served_ui
 from anon_pipeline_tests.end_to_end.browser import Window
 from anon_pipeline_tests.end_to_end.harness import Place
 
-SCRIPT = Path(sys.executable).with_name("anon-pipeline")
 LOCATION = "/locations/__repository__@anon_pipeline.definitions"
-PATIENCE = 120  # seconds
 expect.set_options(timeout=30_000)
 
 
 def test_the_ui_shows_what_the_command_line_did(published: Place, tmp_path: Path) -> None:
     browser.executable()  # skips before a server is started
     manifest = json.loads((published.release / "manifest.json").read_text())
-    with _served(published, tmp_path / "ui.log") as address, browser.window() as window:
+    with served_ui.served(published, tmp_path / "ui.log") as address, browser.window() as window:
         _shows_the_graph(window, address)
         _shows_demand_and_measured_value(window, address, manifest)
         _shows_the_picture(window, address)
@@ -117,41 +106,3 @@ def test_a_run_whose_process_was_killed_does_not_count_as_running_for_ever(publi
         ended = instance.get_run_by_id(killed.run_id)
         assert ended is not None
         assert ended.status is dg.DagsterRunStatus.FAILURE
-
-
-@contextmanager
-def _served(place: Place, log: Path) -> Iterator[str]:
-    """The address of `anon-pipeline ui` for a place; nothing of it is alive afterwards."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    address = f"http://127.0.0.1:{port}"
-    environment = os.environ | {VARIABLE: str(place.home.root), DATA_VARIABLE: str(place.dataset.parent)}
-    environment.pop("DAGSTER_HOME", None)
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            [SCRIPT, "ui", "--port", str(port)],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            _wait_for(f"{address}/server_info", process, log)
-            yield address
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def _wait_for(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        assert process.poll() is None, log.read_text()
-        try:
-            with urllib.request.urlopen(url, timeout=5):
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.2)
-    raise TimeoutError(log.read_text())

@@ -125,6 +125,7 @@ def test_every_kind_of_source_gives_the_same_people(engine: DuckDBEngine, tmp_pa
     assert [one.storage for one in facts.columns][1:] == ["VARCHAR", "VARCHAR"]
     assert facts.columns[0].storage in ("BIGINT", "INTEGER")
     assert not (tmp_path / "sqlite.parquet").exists()
+    assert not (tmp_path / "duckdb.parquet").exists()
 
 
 def test_latin_1_is_read_where_stated_and_refused_where_not(engine: DuckDBEngine, tmp_path: Path) -> None:
@@ -334,7 +335,7 @@ def test_lines_that_look_like_comments_are_people_too(engine: DuckDBEngine, tmp_
         ("people.csv", b"x,t\n1,a\n", {"query": "SELECT 1"}, "source.query: only a DuckDB or SQLite database"),
         ("people.db", "sqlite", {}, "source.query: people.db is a database"),
         ("people.db", "sqlite", {"query": f"SELECT '{SECRET}' FROM nowhere"}, "names a table or column that does not"),
-        ("people.db", "sqlite", {"query": "DELETE FROM people"}, "people.db: cannot be read"),
+        ("people.db", "sqlite", {"query": "DELETE FROM people"}, "source.query: asks for more than rows"),
         ("people.db", "sqlite", {"query": "SELECT age AS x, t AS x, t FROM people"}, "the columns x stand twice"),
         ("people.db", "sqlite", {"query": "SELEKT"}, "the query has a syntax error"),
         ("people.db", "duckdb", {"query": f"SELECT '{SECRET}' FROM nowhere"}, "names a table or column that does not"),

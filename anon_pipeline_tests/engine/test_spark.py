@@ -14,7 +14,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -452,10 +451,6 @@ def test_files_that_spark_would_change_or_leave_out_are_refused(spark: SparkEngi
     spec = write_spec(tmp_path, columns, "parts")
     shutil.copy(tmp_path / "parts/b.parquet", tmp_path / "parts/_c.parquet")
     assert "parts: Spark would leave out _c.parquet" in refusal(spark, spec, tmp_path)
-    with duckdb.connect(tmp_path / "people.db") as connection:
-        connection.execute(f"CREATE TABLE people AS SELECT '{SECRET}' AS x, 'a' AS t")
-    spec = write_spec(tmp_path, columns, "people.db", source={"query": "SELECT * FROM people"})
-    assert "people.db is a DuckDB database, which only --engine duckdb reads" in refusal(spark, spec, tmp_path)
     assert "there is no such file" in refusal(spark, write_spec(tmp_path, columns, "absent.parquet"), tmp_path)
 
 

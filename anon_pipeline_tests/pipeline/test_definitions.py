@@ -10,11 +10,15 @@ from pathlib import Path
 import dagster as dg
 import pytest
 import yaml
+from hypothesis import assume, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
 
 from anon_pipeline.pipeline.assets import ASSETS
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.checks import build_checks
 from anon_pipeline.pipeline.instance import settings
+from anon_pipeline.pipeline.names import owners, technical
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import policy, write_dataset
@@ -95,9 +99,108 @@ def test_a_broken_spec_is_shown_and_does_not_hide_the_others(data: Path, text: s
     (data / "broken-one" / "release.yaml").write_text(text)
     definitions = load(data)
     dg.Definitions.validate_loadable(definitions)
-    assert names(definitions) >= {"people/release", "others/release", "broken_one/spec"}
-    shown = specs_of(definitions)["broken_one/spec"]
-    assert "release.yaml" in str(shown.description)
+    broken = f"{technical('broken-one')}/spec"
+    assert names(definitions) >= {"people/release", "others/release", broken}
+    shown = specs_of(definitions)[broken]
+    assert "broken-one/release.yaml" in str(shown.description)
+
+
+@pytest.mark.parametrize("folder", ["Größe", "a-b", "a b", "1st", "q'uote", "🦆"])
+def test_a_broken_folder_of_any_name_is_shown(data: Path, folder: str, load: Load) -> None:
+    for name in (folder, "a_b"):
+        (data / name).mkdir()
+        (data / name / "release.yaml").write_text("dataset: [")
+    definitions = load(data)
+    dg.Definitions.validate_loadable(definitions)
+    shown = specs_of(definitions)
+    assert {"people/release", "others/release", "a_b/spec", f"{technical(folder)}/spec"} <= set(shown)
+    assert folder in str(shown[f"{technical(folder)}/spec"].description)
+
+
+def test_a_spec_that_dagster_does_not_take_is_shown_and_hides_no_other(
+    data: Path, load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(spec: ReleaseSpec) -> None:
+        if spec.dataset == "others":
+            raise dg.DagsterInvalidDefinitionError("for a reason that nobody thought of")
+
+    monkeypatch.setattr("anon_pipeline.pipeline.build.build_frontier", lambda spec: refuse(spec) or [])
+    definitions = load(data)
+    dg.Definitions.validate_loadable(definitions)
+    assert "others/release" not in names(definitions)
+    assert "people/release" in names(definitions)
+    assert "DagsterInvalidDefinitionError" in str(specs_of(definitions)["others/spec"].description)
+
+
+def test_two_datasets_that_would_share_a_name_in_dagster_are_told_apart(data: Path, load: Load) -> None:
+    write_dataset(data / "people", spec=policy() | {"retention": {"private_days": 1}})
+    write_dataset(data / "people_retention", spec=policy("people_retention") | {"schedule": "30 4 * * *"})
+    definitions = load(data)
+    dg.Definitions.validate_loadable(definitions)
+    assert "people/release" in names(definitions)
+    said = str(specs_of(definitions)["people_retention/spec"].description)
+    assert "schedule people_retention_schedule stands in another folder too" in said
+
+
+def test_an_owner_of_any_name_is_shown(data: Path, load: Load) -> None:
+    for owner in ("Jane Doe", "Ministère de la Santé", "jane@example.org", "team:statistics", "q'u\"o🦆", "x" * 300):
+        write_dataset(data / "people", spec=policy() | {"owner": owner})
+        definitions = load(data)
+        dg.Definitions.validate_loadable(definitions)
+        assert owner in specs_of(definitions)["people/release"].owners[0]
+    assert owners(None) == owners(" ") == ["team:data-stewards"]
+
+
+#: Names of columns that SQL, Dagster, Great Expectations or MLflow do not take as they are, and any others.
+column_names = st.sampled_from(
+    [
+        "blood type",
+        "Größe",
+        "a-b",
+        "1st",
+        "a.b",
+        'q"uote',
+        "it's",
+        "{x}",
+        "%s",
+        "../up",
+        "a//b",
+        "🦆",
+        "x" * 300,
+        "select",
+    ]
+) | st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=40)
+
+
+@examples(max_examples=40)
+@given(first=column_names, second=column_names)
+def test_any_name_of_a_column_works_and_none_hides_another(first: str, second: str) -> None:
+    assume(len({name.casefold() for name in (first, second, "age", "city", "sex", "visits")}) == 6)
+    assume(all(name.strip() and not name.startswith("#") for name in (first, second)))
+    spec = policy()
+    for name in (first, second):
+        spec["columns"][name] = {"role": "sensitive", "type": "categorical"}
+    spec["target"] = first
+    del spec["columns"]["ill"]
+    spec["privacy"]["l_diversity"] = [{"column": name, "l": 2} for name in (first, second)]
+    spec["audit"] |= {"attribute_inference": {first: 0.5, second: 0.5}}
+    release = ReleaseSpec.model_validate(spec)
+    definitions = build_definitions([release], Runtime(home="nowhere"))
+    dg.Definitions.validate_loadable(definitions)
+    checks = [check.name for battery in build_checks(release) for check in battery.check_specs]
+    assert len(set(checks)) == len(checks)
+
+
+@given(st.lists(st.text(max_size=30) | st.just("l_diversity_ill"), unique=True))
+def test_different_names_stay_different_when_translated(given_names: list[str]) -> None:
+    translated = [technical(name) for name in given_names]
+    assert len(set(translated)) == len(translated)
+    again = {technical(name) for name in translated}
+    assert len(again) == len(translated)
+    assert all(name.isascii() and name.replace("_", "a").isalnum() for name in translated)
+    assert technical("l_diversity_ill") == "l_diversity_ill"
+    assert technical("a b") != technical("a_b")
+    assert technical(technical("a b")) != technical("a b")  # else a column could take the name of another's
 
 
 def test_two_folders_of_one_name_are_told_apart(data: Path, load: Load) -> None:

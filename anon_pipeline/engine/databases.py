@@ -1,0 +1,151 @@
+"""The rows of a query to a DuckDB or SQLite file, and nothing else of the machine.
+
+A query may come from somebody else. It runs in a connection of its own, which has the named database open for reading
+and reaches nothing beside it: no file, no other database, no extension, no setting.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from anon_pipeline.engine.sql import literal
+from anon_pipeline.errors import InputError
+
+#: The name of a DuckDB database within its connection.
+NAMED = "source_database"
+#: Table functions that read nothing, and functions that tell of the machine.
+HARMLESS_TABLES, REVEALING = {"generate_series", "range", "unnest"}, {"current_setting", "getenv", "getvariable"}
+#: All that SQLite may do for a query; it asks before it does anything.
+READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+HOW = "write one SELECT from tables and views of that database"
+SQLITE_ROWS = 50_000
+
+#: Raises InputError for names of columns that cannot be used.
+CheckNames = Callable[[list[str]], None]
+
+
+def store_duckdb(
+    reader: duckdb.DuckDBPyConnection, path: Path, query: str, destination: Path, check_names: CheckNames
+) -> None:
+    """Write the rows of a query to the DuckDB database at `path` as a new Parquet file.
+
+    Memory, threads and where to spill to are those of `reader`.
+
+    Raises
+    ------
+    InputError
+        For what is not one SELECT from tables and views of that database.
+    """
+    with closing(duckdb.connect()) as connection:
+        for setting in ("memory_limit", "threads", "temp_directory", "TimeZone"):
+            (value,) = reader.execute(f"SELECT current_setting({literal(setting)})").fetchone() or ("",)
+            connection.execute(f"SET {setting}={literal(str(value))}")
+        connection.execute(f"ATTACH {literal(str(path))} AS {NAMED} (READ_ONLY, TYPE duckdb)")
+        connection.execute(f"USE {NAMED}")
+        for setting, locked in (
+            ("allowed_paths", f"[{literal(str(destination))}]"),  # what it is written to
+            ("enable_external_access", "false"),
+            ("python_enable_replacements", "false"),
+            ("lock_configuration", "true"),
+        ):
+            connection.execute(f"SET {setting}={locked}")
+        rows = connection.sql(_one_select(connection, query))
+        check_names(rows.columns)
+        rows.write_parquet(str(destination), compression="snappy")
+
+
+def _one_select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.Statement:
+    """The query as DuckDB parses it, where it is one SELECT that names nothing beside the tables of the database."""
+    statements = connection.extract_statements(query)
+    parsed = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [query]).fetchone()
+    tree = json.loads(parsed[0]) if parsed else {"error": True}
+    if len(statements) != 1 or tree["error"]:
+        raise InputError(f"source.query: is not one SELECT; {HOW}")
+    known = connection.execute(
+        f"SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = '{NAMED}' "
+        f"UNION SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = '{NAMED}' AND NOT internal"
+    ).fetchall()
+    places = {part.casefold() for part in (NAMED, *(schema for schema, _ in known))}
+    parts = list(_parts(tree))
+    tables = {name.casefold() for _, name in known}
+    tables |= {entry["key"].casefold() for part in parts if "cte_map" in part for entry in part["cte_map"]["map"]}
+    for part in parts:
+        kind, function = part.get("type"), str(part.get("function_name", "")).casefold()
+        if kind == "BASE_TABLE":
+            *within, name = (one.casefold() for one in part["qualified_name"]["path"])
+            if name not in tables or not places.issuperset(within):
+                raise InputError(f"source.query: names a table or column that does not exist; {HOW}")
+        elif kind == "TABLE_FUNCTION":
+            called = str(part["function"]["function_name"])
+            if called.casefold() not in HARMLESS_TABLES:
+                raise InputError(f"source.query: calls {called}, which is no table of the database; {HOW}")
+        elif kind == "SHOW_REF" or function in REVEALING:
+            raise InputError(f"source.query: asks for more than rows; {HOW}")
+    return statements[0]
+
+
+def _parts(tree: Any) -> Iterator[dict[str, Any]]:
+    """All nodes of a parsed query."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            yield node
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
+
+
+def store_sqlite(path: Path, query: str, destination: Path, check_names: CheckNames) -> None:
+    """Write the rows of a query to the SQLite database at `path` as a new Parquet file.
+
+    SQLite types values, not columns: everything becomes text first, and is then typed like a CSV.
+
+    Raises
+    ------
+    InputError
+        For what is not one SELECT from tables and views of that database.
+    """
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
+        database.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)  # VACUUM INTO needs to attach, too
+        denied = False
+
+        def decide(action: int, *asked: str | None) -> int:
+            nonlocal denied
+            allowed = action in READING and "load_extension" not in asked
+            denied = denied or not allowed
+            return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+        database.set_authorizer(decide)
+        try:
+            cursor = database.execute(query)
+        except (sqlite3.Warning, sqlite3.ProgrammingError):  # several statements
+            raise InputError(f"source.query: is not one SELECT; {HOW}") from None
+        except sqlite3.DatabaseError:
+            if not denied:
+                raise
+            raise InputError(f"source.query: asks for more than rows; {HOW}") from None
+        if cursor.description is None:
+            raise InputError(f"source.query: is not one SELECT; {HOW}")
+        names = [column[0] for column in cursor.description]
+        check_names(names)
+        schema = pa.schema([(name, pa.string()) for name in names])
+        with pq.ParquetWriter(destination, schema) as writer:
+            while rows := cursor.fetchmany(SQLITE_ROWS):
+                columns = [[_text(value) for value in column] for column in zip(*rows, strict=True)]
+                writer.write_table(pa.table([pa.array(column, pa.string()) for column in columns], schema=schema))
+
+
+def _text(value: Any) -> str | None:
+    return (
+        None if value is None or isinstance(value, bytes) else repr(value) if isinstance(value, float) else str(value)
+    )

@@ -1,0 +1,82 @@
+"""What a spec may do beside naming columns: whose code it may run, and which files it may name.
+
+A spec may come from somebody else, so what goes further is allowed by the person who runs it, not by the spec.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home, data_folder
+
+#: Set to 1, it allows specs to import the code that they name; `--allow-code` does so for one command.
+ALLOW_CODE = "ANON_PIPELINE_ALLOW_CODE"
+#: Folders, separated as in PATH. Where set, a spec names files in its own folder, the data folder and these only.
+ALLOW_FILES = "ANON_PIPELINE_ALLOW_FILES"
+
+
+def allow_code() -> None:
+    """Let specs import code, in this process and those that it starts."""
+    os.environ[ALLOW_CODE] = "1"
+
+
+def require_code(field: str, name: str) -> None:
+    """
+    Raises
+    ------
+    InputError
+        Where the person who runs a spec has not allowed it to import code.
+    """
+    if os.environ.get(ALLOW_CODE) != "1":
+        raise InputError(
+            f"{field}: {name} is code, and a spec runs code only where you allow it; if you trust the spec and the "
+            f"code, add --allow-code, or set {ALLOW_CODE}=1 for a service"
+        )
+
+
+def refuse_private(path: Path, named: str) -> None:
+    """
+    Raises
+    ------
+    InputError
+        For what lies in the private zone, where the people of other datasets are, or holds it.
+    """
+    path, private = path.resolve(), Home.default().private.resolve()
+    if path.is_relative_to(private) or private.is_relative_to(path):
+        raise InputError(f"{named}: leads into the private zone, and no spec may name what lies there")
+
+
+def check_files(folder: Path, tables: Sequence[str], lists: Sequence[str], keys: Sequence[str]) -> None:
+    """Refuse what a spec in `folder` may not name.
+
+    Parameters
+    ----------
+    tables : the source and a population, which may lie anywhere: whoever names a table of their own means it
+    lists : hierarchies, whose words are published. They lie with the spec, or where the person who runs it allows
+    keys : files of keys, of which nothing is published; they may lie anywhere
+
+    Raises
+    ------
+    InputError
+        Naming the file.
+    """
+    for name in (*tables, *lists, *keys):
+        refuse_private(folder / name, name)
+    stated = os.environ.get(ALLOW_FILES)
+    allowed = [folder, data_folder(), *(Path(one) for one in (stated or "").split(os.pathsep) if one)]
+    for name in lists if stated is None else (*tables, *lists):
+        if not any((folder / name).resolve().is_relative_to(one.resolve()) for one in allowed):
+            raise InputError(
+                f"{name}: lies neither with the spec nor in the folder of the datasets; move it there, or name its "
+                f"folder in {ALLOW_FILES}"
+            )
+
+
+def files_of_steps(steps: Sequence[Any]) -> Iterator[tuple[str | None, str | None]]:
+    """Of each masking step, the list and the key that it names in files."""
+    for step in steps:
+        yield getattr(step, "file", None), getattr(getattr(step, "key", None), "file", None)

@@ -1,0 +1,57 @@
+"""`anon-pipeline ui` as a process of its own, for as long as a test looks at it."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from anon_pipeline.home import DATA_VARIABLE, VARIABLE
+from anon_pipeline_tests.end_to_end.harness import Place
+
+SCRIPT = Path(sys.executable).with_name("anon-pipeline")
+PATIENCE = 120  # seconds
+
+
+@contextmanager
+def served(place: Place, log: Path, *arguments: str) -> Iterator[str]:
+    """The address of `anon-pipeline ui` for a place; nothing of it is alive afterwards."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    environment = os.environ | {VARIABLE: str(place.home.root), DATA_VARIABLE: str(place.dataset.parent)}
+    environment.pop("DAGSTER_HOME", None)
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [SCRIPT, "ui", "--port", str(port), *arguments],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            _wait_for(f"{address}/server_info", process, log)
+            yield address
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _wait_for(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        assert process.poll() is None, log.read_text()
+        try:
+            with urllib.request.urlopen(url, timeout=5):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.2)
+    raise TimeoutError(log.read_text())

@@ -1,0 +1,197 @@
+"""What a page of another origin gets of `anon-pipeline ui`: nothing, shown in a real browser and with raw requests.
+
+The attacker owns a website that the data steward has open while the UI runs on loopback. They know the port, Dagster's
+GraphQL and the names of datasets, and they may point a name of their own at 127.0.0.1 (DNS rebinding). They want to
+start a run, or read a page.
+"""
+
+import http.client
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
+
+import pytest
+
+from anon_pipeline.pipeline.instance import open_instance
+from anon_pipeline_tests.end_to_end import browser, harness, served_ui
+from anon_pipeline_tests.end_to_end.harness import Place
+
+LAUNCH = """mutation { launchRun(executionParams: {selector: {repositoryLocationName: "anon_pipeline.definitions",
+repositoryName: "__repository__", jobName: "people_release"}, runConfigData: "{}"}) { __typename } }"""
+VERSION = "{ version }"
+#: What a browser sends without asking first.
+SIMPLE = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
+
+
+@dataclass(frozen=True)
+class Served:
+    place: Place
+    address: str
+
+    @property
+    def port(self) -> int:
+        return urlsplit(self.address).port or 0
+
+    def runs(self) -> int:
+        with open_instance(self.place.home) as instance:
+            return instance.get_runs_count()
+
+    def answer(self, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, str]:
+        """Status and text; a header `content_type` is Content-Type. Without one, Host is the server's own."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, body, {"Host": f"127.0.0.1:{self.port}", **given})
+        answered = connection.getresponse()
+        return answered.status, answered.read().decode(errors="replace")
+
+
+@pytest.fixture(scope="module")
+def ui(template: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    place = template.copy(folder := harness.scratch())
+    with served_ui.served(
+        place, tmp_path_factory.mktemp("ui") / "ui.log", "--allow-host", "steward.example.org"
+    ) as address:
+        yield Served(place, address)
+    harness.shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_programs_of_the_machine_and_allowed_names_are_answered(ui: Served) -> None:
+    body = json.dumps({"query": VERSION})
+    for more in ({}, {"Host": "steward.example.org", "Origin": "https://steward.example.org"}):
+        status, text = ui.answer("POST", "/graphql", body, content_type="application/json", **more)
+        assert status == 200
+        assert "version" in json.loads(text)["data"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.test:{port}"},
+        {"Host": "evil.test"},
+        {"Host": "0.0.0.0:{port}"},
+        {"Host": "evil.test:{port}", "Origin": "http://evil.test:{port}"},
+        {"Origin": "http://evil.test"},
+        {"Origin": "null"},
+        {"Origin": "http://localhost:1"},
+        {"Sec_Fetch_Site": "cross-site"},
+    ],
+)
+def test_no_foreign_host_or_origin_reads_or_starts_anything(ui: Served, headers: dict[str, str]) -> None:
+    before = ui.runs()
+    sent = {name: value.format(port=ui.port) for name, value in headers.items()}
+    for query in (VERSION, LAUNCH):
+        status, text = ui.answer(
+            "POST", "/graphql", json.dumps({"query": query}), content_type="application/json", **sent
+        )
+        assert (status, "data" in text) == (403, False)
+        assert ui.answer("GET", f"/graphql?query={quote(query)}", **sent)[0] == 403
+    assert ui.answer("GET", "/", **sent)[0] == 403
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec_WebSocket_Version": "13"}
+    upgrade |= {"Sec_WebSocket_Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec_WebSocket_Protocol": "graphql-ws"}
+    assert ui.answer("GET", "/graphql", **upgrade, **sent)[0] == 403
+    assert ui.runs() == before
+
+
+def test_no_order_is_taken_but_by_post_with_json(ui: Served) -> None:
+    before = ui.runs()
+    assert ui.answer("GET", f"/graphql?query={quote(LAUNCH)}")[0] == 403
+    for kind in SIMPLE:
+        for body in (json.dumps({"query": LAUNCH}), f"query={quote(LAUNCH)}"):
+            assert ui.answer("POST", f"/graphql?query={quote(LAUNCH)}", body, content_type=kind)[0] == 403
+    assert ui.answer("POST", "/report_asset_materialization/people/release", "", content_type="text/plain")[0] == 403
+    assert ui.runs() == before
+
+
+#: Run in a page of another origin: what it could read of each way to ask.
+ASK = """async ([address, query, version]) => {
+    const order = address + '/graphql?query=' + encodeURIComponent(query);
+    const read = {};
+    const ask = async (name, url, how) => {
+        try { const answer = await fetch(url, how); read[name] = answer.type + ': ' + await answer.text(); }
+        catch (error) { read[name] = 'nothing'; }
+    };
+    await ask('plain', order, {method: 'POST', mode: 'no-cors', headers: {'content-type': 'text/plain'},
+        body: JSON.stringify({query})});
+    await ask('sent', order, {method: 'GET', mode: 'no-cors', credentials: 'include'});
+    await ask('json', address + '/graphql', {method: 'POST', headers: {'content-type': 'application/json'},
+        body: JSON.stringify({query})});
+    await ask('page', address + '/', {});
+    await ask('question', address + '/graphql?query=' + encodeURIComponent(version), {});
+    read.socket = await new Promise(resolve => {
+        const socket = new WebSocket(address.replace('http', 'ws') + '/graphql', 'graphql-ws');
+        socket.onopen = () => resolve('open');
+        socket.onerror = () => resolve('nothing');
+    });
+    await new Promise(resolve => {
+        const frame = document.createElement('iframe');
+        frame.name = 'frame'; frame.onload = resolve; document.body.append(frame);
+        const form = document.createElement('form');
+        form.method = 'POST'; form.action = order; form.target = 'frame'; form.enctype = 'text/plain';
+        document.body.append(form); form.submit();
+        setTimeout(resolve, 3000);
+    });
+    const image = document.createElement('img');
+    await new Promise(resolve => { image.onload = image.onerror = resolve; image.src = order; });
+    return read;
+}"""
+
+
+class _EmptyPage(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><title>a page of the attacker's</title><body>")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def _attackers_server() -> Iterator[int]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _EmptyPage)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.mark.parametrize("origin", ["http://evil.test:{port}", "http://127.0.0.1:{port}"])
+def test_a_page_of_another_origin_gets_nothing(ui: Served, origin: str) -> None:
+    """Also one of another port of this machine, which a browser counts as the same site."""
+    browser.executable()
+    before = ui.runs()
+    rules = "--host-resolver-rules=MAP evil.test 127.0.0.1"
+    with _attackers_server() as port, browser.window(1400, 1000, rules) as window:
+        answers: list[tuple[str, str, int]] = []
+        window.page.on("response", lambda one: answers.append((one.request.method, one.url, one.status)))
+        window.page.goto(origin.format(port=port))
+        read = window.page.evaluate(ASK, [ui.address, LAUNCH, VERSION])
+    opaque = {name: read.pop(name) for name in ("plain", "sent")}
+    assert set(opaque.values()) <= {"nothing", "opaque: "}
+    assert set(read.values()) == {"nothing"}
+    reached = [status for _, url, status in answers if url.startswith(ui.address)]
+    assert set(reached) == {403}  # a browser tells of some answers only, but always of the form's
+    assert ui.runs() == before
+
+
+def test_a_name_that_was_pointed_at_loopback_reads_nothing(ui: Served) -> None:
+    """DNS rebinding: to the browser the attacker's page and the UI are then one origin."""
+    browser.executable()
+    before = ui.runs()
+    with browser.window(1400, 1000, "--host-resolver-rules=MAP evil.test 127.0.0.1") as window:
+        opened = window.page.goto(f"http://evil.test:{ui.port}/")
+        assert opened is not None
+        assert opened.status == 403
+        read = window.page.evaluate(ASK, [f"http://evil.test:{ui.port}", LAUNCH, VERSION])
+    assert read.pop("socket") == "nothing"
+    assert all(answer == "nothing" or "refused: this server is not known" in answer for answer in read.values())
+    assert ui.runs() == before
