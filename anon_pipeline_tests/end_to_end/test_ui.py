@@ -28,15 +28,14 @@ from anon_pipeline.pipeline.launch import COMMAND_LINE, STARTED_BY
 from anon_pipeline_tests.end_to_end import browser
 from anon_pipeline_tests.end_to_end.browser import Window
 from anon_pipeline_tests.end_to_end.harness import Place
+from anon_pipeline_tests.skips import require_browser
 
 SCRIPT = Path(sys.executable).with_name("anon-pipeline")
 LOCATION = "/locations/__repository__@anon_pipeline.definitions"
-PATIENCE = 120  # seconds
-expect.set_options(timeout=30_000)
 
 
 def test_the_ui_shows_what_the_command_line_did(published: Place, tmp_path: Path) -> None:
-    browser.executable()  # skips before a server is started
+    require_browser()  # skips before a server is started
     manifest = json.loads((published.release / "manifest.json").read_text())
     with _served(published, tmp_path / "ui.log") as address, browser.window() as window:
         _shows_the_graph(window, address)
@@ -146,12 +145,10 @@ def _served(place: Place, log: Path) -> Iterator[str]:
 
 
 def _wait_for(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
+    while True:
         assert process.poll() is None, log.read_text()
         try:
-            with urllib.request.urlopen(url, timeout=5):
+            with urllib.request.urlopen(url):
                 return
         except (urllib.error.URLError, OSError):
             time.sleep(0.2)
-    raise TimeoutError(log.read_text())

@@ -87,7 +87,7 @@ def test_stories_of_errors_and_spilled_files_go_too(home: Home) -> None:
     assert [path.name for folder in ("errors", "spill") for path in (home.private / folder).iterdir()] == ["young"] * 2
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=25)
 @given(ages=st.lists(st.integers(0, 60), max_size=4), period=st.integers(1, 60))
 def test_exactly_what_is_older_goes(home: Home, ages: list[int], period: int) -> None:
     shutil.rmtree(home.private / "people", ignore_errors=True)

@@ -227,7 +227,7 @@ def test_many_writers_keep_one_chain(tmp_path: Path) -> None:
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(60)
+        writer.join()
     assert [writer.exitcode for writer in writers] == [0] * 4
     assert len(ledger.read(home)) == 40
     assert ledger.verify(home) == []
