@@ -127,6 +127,7 @@ def _served(place: Place, log: Path) -> Iterator[str]:
     address = f"http://127.0.0.1:{port}"
     environment = os.environ | {VARIABLE: str(place.home.root), DATA_VARIABLE: str(place.dataset.parent)}
     environment.pop("DAGSTER_HOME", None)
+    environment["DAGSTER_GRPC_TIMEOUT_SECONDS"] = "3600"  # else a busy machine shows no page
     with log.open("w") as output:
         process = subprocess.Popen(
             [SCRIPT, "ui", "--port", str(port)],

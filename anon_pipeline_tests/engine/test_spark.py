@@ -483,6 +483,13 @@ def test_what_is_missing_is_named(spark: SparkEngine, tmp_path: Path, monkeypatc
     java.chmod(0o700)
     with pytest.raises(InputError, match=r"engine: spark could not be started \(PySparkRuntimeError\)"):
         spark.rows(_a_table(tmp_path))
+
+    def fails(*_: object) -> None:
+        raise AttributeError("a mistake of ours")
+
+    monkeypatch.setattr("pyspark.java_gateway.launch_gateway", fails)
+    with pytest.raises(AttributeError, match="a mistake of ours"):  # which no user can mend
+        spark.rows(_a_table(tmp_path))
     monkeypatch.setitem(sys.modules, "pyspark.errors", None)
     with pytest.raises(InputError, match=r"anon-pipeline\[spark\]"):
         spark.rows(_a_table(tmp_path))
