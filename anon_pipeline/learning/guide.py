@@ -421,7 +421,8 @@ class TrainedGuide:
 def _rounded(guidance: FloatArray) -> FloatArray:
     """The same numbers to `LINEAR_BITS` significant bits."""
     mantissa, exponent = np.frexp(guidance)
-    return np.ldexp(np.rint(np.ldexp(mantissa, LINEAR_BITS)), exponent - LINEAR_BITS)
+    rounded: FloatArray = np.ldexp(np.rint(np.ldexp(mantissa, LINEAR_BITS)), exponent - LINEAR_BITS)
+    return rounded
 
 
 def train(
