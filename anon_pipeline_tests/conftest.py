@@ -6,17 +6,26 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline_tests.skips import Skips
+from anon_pipeline_tests.watchdog import Watchdog
 
 #: Imported by a test on purpose, and by the doctest collector only to fail.
 collect_ignore = ["learning/gossiping_module.py"]
 
 # The same examples in every run: a test that fails today fails tomorrow. HYPOTHESIS_PROFILE=explore looks further.
-settings.register_profile("default", deadline=None, derandomize=True)
-settings.register_profile("explore", deadline=None, print_blob=True)
+# No example is too slow: on a busy machine any may be.
+TIMELESS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("default", derandomize=True, **TIMELESS)
+settings.register_profile("explore", print_blob=True, **TIMELESS)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Watchdog(config), "watchdog")
+    config.pluginmanager.register(Skips(config), "skips")
 
 
 @pytest.fixture

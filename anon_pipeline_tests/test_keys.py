@@ -1,5 +1,6 @@
 """The dataset's private key: made once, kept for its owner alone, and numbers that only its holder can draw."""
 
+import os
 import stat
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.keys import Key, kept_key
+from anon_pipeline.release import signing
 
 
 @pytest.fixture
@@ -51,3 +53,39 @@ def test_a_block_has_one_number_per_key_purpose_and_domain(blocks: list[tuple[in
     for other in (key.pseudorandom("draws", "b", asked), key.pseudorandom("order", "a", asked)):
         assert (other != drawn).any(axis=1).all()
     assert (Key(bytes(32)).pseudorandom("draws", "a", asked) != drawn).any(axis=1).all()
+
+
+def test_a_key_of_another_owner_is_refused(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept_key("people", home)
+    owner = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    monkeypatch.setattr(os, "fstat", lambda file, tell=os.fstat: _of_another(tell(file)))
+    with pytest.raises(InputError, match="belongs to another user; keep the key in a file of your own"):
+        kept_key("people", home)
+
+
+def _of_another(status: os.stat_result) -> os.stat_result:
+    """The same file in the hands of user 12345, whoever runs the tests."""
+    told = list(status)
+    told[4] = 12345  # st_uid
+    return os.stat_result(told)
+
+
+def test_a_key_is_never_readable_by_others_whatever_the_mask(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even for the moment between its making and its last mode."""
+    modes: list[int] = []
+    rename = os.replace
+
+    def replace(source: str, final: Path) -> None:
+        modes.append(stat.S_IMODE(Path(source).stat().st_mode))
+        rename(source, final)
+
+    monkeypatch.setattr(os, "replace", replace)
+    mask = os.umask(0)
+    try:
+        kept_key("people", home)
+        signing.make_key(home.root / "signing.pem")
+    finally:
+        os.umask(mask)
+    modes.append(stat.S_IMODE((home.root / "signing.pem").stat().st_mode))
+    assert modes == [0o600, 0o600]

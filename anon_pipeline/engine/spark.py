@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 MASTER_VARIABLE = "SPARK_MASTER"
+#: How long parts of Spark wait for each other on one machine, where a wait says that the machine is busy, not that the
+#: network failed.
+PATIENCE = "3600s"
 CATEGORY = ColumnType.CATEGORICAL
 
 INSTALL = (
@@ -48,9 +51,23 @@ INSTALL = (
     "for example from `apt-get install openjdk-17-jre-headless`"
 )
 
+#: What in an error at the start of Spark says that its user can mend it. Any other is a mistake in a program.
+MENDABLE = (
+    "JAVA_GATEWAY_EXITED",  # another Java than Spark's, or less memory than a JVM takes
+    "FileNotFoundError",  # SPARK_HOME is not where it says
+    "PermissionError",
+    "Py4JNetworkError",  # the JVM died
+    "IllegalArgumentException",  # of Spark's settings, with the memory
+    "org.apache.spark.SparkException",  # of a master's name
+    "java.lang.NumberFormatException",
+    "java.net.",
+    "java.io.IOException",
+)
+
 #: What a query may rely on, whatever the environment has set. They hold for our own session, not for others.
 SETTINGS = {
     "spark.sql.ansi.enabled": "true",  # an overflow is an error, not another number
+    "spark.sql.broadcastTimeout": "-1",  # however busy the machine is
     "spark.sql.caseSensitive": "true",
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",  # else people would be lost without a word
@@ -546,6 +563,8 @@ def _start(scratch: Path, memory_limit: str | None, threads: int | None) -> None
         if SparkContext._gateway.proc is not None:
             atexit.register(_stop, context)
     except Exception as error:
+        if not any(sign in f"{type(error).__name__} {error}" for sign in MENDABLE):
+            raise
         raise InputError(
             f"engine: spark could not be started ({type(error).__name__}); it needs a Java 17 runtime, a master that "
             "answers, and a --memory of at least 512MB"
@@ -571,6 +590,9 @@ def _stay_at_home(settings: Any, scratch: Path, threads: int | None) -> None:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.maxResultSize": "0",
+        "spark.executor.heartbeatInterval": "60s",
+        "spark.network.timeout": PATIENCE,
+        "spark.python.authenticate.socketTimeout": PATIENCE,
         "spark.local.dir": str(scratch),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": _uri(scratch / "warehouse"),

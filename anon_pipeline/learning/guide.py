@@ -36,6 +36,9 @@ LoadLogged = Callable[[str], Estimator]
 MOST_CODES = 254
 #: One column per category: this bounds the width of the encoded table, rarer categories share a column.
 MOST_COLUMNS = 64
+#: Significant bits of a linear model's guidance. Its sums differ between processors by 1e-11 at most, other built-in
+#: models' by the last bit, which `tables.GUIDANCE_UNIT` rounds away; no model is right to 16 bits.
+LINEAR_BITS = 16
 #: Rows predicted at a time, so that the memory of an encoded table does not grow with the table.
 CHUNK = 50_000
 
@@ -129,6 +132,8 @@ def _built_in(name: BuiltInModel, task: Task, feature_types: dict[str, ColumnTyp
     from sklearn import ensemble, linear_model, tree
     from sklearn.pipeline import make_pipeline
 
+    from anon_pipeline.learning.linear import ExactLogisticRegression
+
     classify = task is Task.CLASSIFICATION
     estimator: Estimator
     if name == "gradient_boosting":
@@ -152,7 +157,7 @@ def _built_in(name: BuiltInModel, task: Task, feature_types: dict[str, ColumnTyp
     if name == "decision_tree":
         make = tree.DecisionTreeClassifier if classify else tree.DecisionTreeRegressor
         return make_pipeline(_coded(feature_types), make(min_samples_leaf=20, random_state=seed))
-    estimator = linear_model.LogisticRegression(max_iter=1000) if classify else linear_model.Ridge()
+    estimator = ExactLogisticRegression(max_iter=1000) if classify else linear_model.Ridge(solver="cholesky")
     return make_pipeline(_one_hot(feature_types), estimator)
 
 
@@ -402,6 +407,9 @@ class TrainedGuide:
         return answers
 
     def _columns(self, model: FittedModel, frame: pd.DataFrame) -> FloatArray:
+        return _rounded(self._answers(model, frame)) if model.name == "linear" else self._answers(model, frame)
+
+    def _answers(self, model: FittedModel, frame: pd.DataFrame) -> FloatArray:
         if model.classes is None:
             return np.asarray(model.predict(frame)[:, None], dtype=np.float64)
         if self.on == "label":
@@ -410,6 +418,13 @@ class TrainedGuide:
                 raise InputError(f"guide.model: {model.name} predicts labels that are not classes of the target")
             return np.asarray(chosen, dtype=np.float64)
         return model.probabilities(frame)[:, -self.width :]
+
+
+def _rounded(guidance: FloatArray) -> FloatArray:
+    """The same numbers to `LINEAR_BITS` significant bits."""
+    mantissa, exponent = np.frexp(guidance)
+    rounded: FloatArray = np.ldexp(np.rint(np.ldexp(mantissa, LINEAR_BITS)), exponent - LINEAR_BITS)
+    return rounded
 
 
 def train(

@@ -9,6 +9,9 @@ import yaml
 from anon_pipeline.home import Home, write_file
 from anon_pipeline.pipeline.automation import DATASET_TAG
 
+#: Seconds that a busy machine may take to import what a code server or a run imports.
+PATIENCE = 1800
+
 
 def settings(storage: str) -> dict[str, Any]:
     """The content of dagster.yaml for a storage folder; the file in the repository's root says the same."""
@@ -30,10 +33,11 @@ def settings(storage: str) -> dict[str, Any]:
         # A run whose process was killed stays "started" and holds up its dataset's queue until it counts as too long.
         "run_monitoring": {
             "enabled": True,
-            "start_timeout_seconds": 300,
+            "start_timeout_seconds": PATIENCE,
             "max_runtime_seconds": 86_400,
             "poll_interval_seconds": 60,
         },
+        "code_servers": {"local_startup_timeout": PATIENCE, "reload_timeout": PATIENCE},
         "retention": {
             "schedule": {"purge_after_days": {"skipped": 7, "failure": 90, "success": 90}},
             "sensor": {"purge_after_days": {"skipped": 7, "failure": 90, "success": 90}},

@@ -14,8 +14,8 @@ import numpy as np
 
 import anon_pipeline
 from anon_pipeline.masking.aggregation import aggregate_of
-from anon_pipeline.spec import ReleaseSpec
-from anon_pipeline.tables import IntArray
+from anon_pipeline.spec import ImportedModel, LoggedModel, ReleaseSpec
+from anon_pipeline.tables import GUIDANCE_UNIT, IntArray
 
 FORMAT = 1
 PACKAGES = ("dagster", "duckdb", "great-expectations", "mlflow", "numpy", "pandas", "pyarrow", "scikit-learn")
@@ -42,6 +42,46 @@ def software() -> dict[str, Any]:
         "anon_pipeline": metadata.version("anon-pipeline"),
         "code": code_hash(),
         "packages": {name: metadata.version(name) for name in PACKAGES},
+        "machine": machine(),
+    }
+
+
+def machine() -> dict[str, Any]:
+    """What computes beneath the packages, and may explain why a release made elsewhere differs."""
+    from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
+
+    libraries = [one for one in threadpool_info() if one["user_api"] == "blas"]
+    return {
+        "platform": f"{platform.system()} {platform.machine()}",
+        "libc": " ".join(platform.libc_ver()).strip(),
+        "processor": _processor(),
+        # Which of its routines for several processors a library has chosen.
+        "blas": sorted({f"{one['internal_api']} {one['version']} {one.get('architecture', '')}" for one in libraries}),
+        "simd": list(np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])),  # type: ignore[index]
+    }
+
+
+def _processor() -> str:
+    """Maker, family and model, as Linux tells them; elsewhere what Python knows."""
+    information = Path("/proc/cpuinfo")
+    lines = information.read_text().splitlines() if information.exists() else []
+    told = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    known = [told[name] for name in ("vendor_id", "cpu family", "model") if name in told]
+    return " ".join(known) or platform.processor() or platform.machine()
+
+
+def relied_on(spec: ReleaseSpec) -> dict[str, Any]:
+    """The model M, and whether another machine may count on the same guidance from it."""
+    if spec.aggregates:
+        return {"model": None, "same_everywhere": True}
+    model = spec.guide.model
+    if not isinstance(model, ImportedModel | LoggedModel):
+        return {"model": model, "same_everywhere": True}
+    return {
+        "model": model.import_ if isinstance(model, ImportedModel) else model.mlflow,
+        "same_everywhere": False,
+        "relied_on": "that this model, trained on the same people in the same order, predicts the same for them to "
+        f"within {GUIDANCE_UNIT:.0e} of its scale on another processor and with other libraries",
     }
 
 

@@ -32,7 +32,8 @@ FLAGS = (
     "--no-pdf-header-footer",
     "--generate-pdf-document-outline",
 )
-PATIENCE = 120  # seconds
+#: Seconds after which a browser hangs; printing takes it two, and on a busy machine longer.
+PATIENCE = 1200
 
 
 def print_page(page: str) -> bytes:

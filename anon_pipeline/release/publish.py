@@ -89,7 +89,7 @@ def publish(
                 "verified": _count_again(spec, engine, staged),
                 "content_hashes": hashes,
                 "lineage": manifest.lineage(spec),
-                "software": manifest.software(),
+                "software": manifest.software() | {"guide": manifest.relied_on(spec)},
             }
             (staged / REPORT).write_text(report.render(content), encoding="utf-8")
             openlineage.write(staged / OPENLINEAGE, spec, content, engine.columns(staged / DATA), _size(staged / DATA))

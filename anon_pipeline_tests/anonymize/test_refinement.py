@@ -72,6 +72,16 @@ def test_nobody_is_lost_and_no_class_falls_below_k(seed: int, k: int, people: in
     assert len(sizes) >= leaf.max() + 1  # classes are founded, and none is given up
 
 
+@pytest.mark.parametrize("k", [19, 20, 29])
+def test_no_class_falls_below_k_when_several_people_leave_it_at_once(k: int) -> None:
+    """Only of a large class may several leave at once, one of k and one more: small k never come to it."""
+    for seed in range(3):
+        cells = counted(some_people(seed, 2000)[["age", "income", "town"]])
+        leaf = tree.fit_tree(cells, k, 1.0, "both", 0).apply(cells.codes)
+        sizes = np.bincount(refinement.refine(cells, leaf, k, 1.0), weights=cells.counts)
+        assert sizes.min() >= k
+
+
 @few
 @given(st.integers(0, 9999), st.integers(2, 8), st.integers(20, 150))
 def test_without_the_set_cover_the_error_only_falls(seed: int, k: int, people: int) -> None:

@@ -1,16 +1,15 @@
 """A browser to look at pages with, that asks nobody but the page's own server, and says whom it asked."""
 
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+from anon_pipeline_tests.skips import require_browser
+from anon_pipeline_tests.watchdog import generous
+
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
 
 
@@ -22,25 +21,16 @@ class Window:
     hosts: set[str] = field(default_factory=set)
 
 
-def executable() -> str:
-    """The installed browser; without one the test is skipped, or fails where CI=true."""
-    found = next((path for name in NAMES if (path := shutil.which(name))), None)
-    if found is None:
-        sentence = "no browser is on the PATH: install one, for example with `apt-get install chromium`"
-        if os.environ.get("CI") == "true":
-            pytest.fail(sentence)
-        pytest.skip(sentence)
-    return found
-
-
 @contextmanager
 def window(width: int = 1400, height: int = 1000, *flags: str) -> Iterator[Window]:
     """An empty page in a headless browser that is closed at the end."""
-    path = executable()
+    path, patience = require_browser(), 1000 * generous()  # milliseconds
+    expect.set_options(timeout=patience)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=[*FLAGS, *flags])
+        browser = playwright.chromium.launch(executable_path=path, args=[*FLAGS, *flags], timeout=patience)
         try:
             page = browser.new_page(viewport={"width": width, "height": height})
+            page.set_default_timeout(patience)  # for navigation too
             opened = Window(page)
             page.on("request", lambda request: _note(opened.hosts, request.url))
             page.on("websocket", lambda socket: _note(opened.hosts, socket.url))

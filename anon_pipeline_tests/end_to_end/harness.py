@@ -44,7 +44,6 @@ PRELOAD = [
     "sklearn.model_selection",
     "sklearn.tree",
 ]
-PATIENCE = 180  # seconds
 MEMORY = Path("/dev/shm")
 
 
@@ -133,17 +132,24 @@ class Command:
         self._process.start()
 
     def ended(self) -> Ended:
-        self._process.join(PATIENCE)
-        if self._process.exitcode is None:
-            os.killpg(self._process.pid, signal.SIGKILL)  # its own group: see _command
-            self._process.join()
-            raise TimeoutError(f"still running after {PATIENCE} s: {self._said('stderr')}")
+        joined(self._process, lambda: self._said("stderr"))
         ended = Ended(self._process.exitcode, self._said("stdout"), self._said("stderr"))
         shutil.rmtree(self._streams)
         return ended
 
     def _said(self, stream: str) -> str:
         return (self._streams / stream).read_text()
+
+
+def joined(process: Any, said: Callable[[], str]) -> None:
+    """Wait for a process of the fork server; if the wait is broken off, so is the process, and its last words shown."""
+    try:
+        process.join()
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)  # its own group: see _command
+        process.join()
+        print(said(), file=sys.stderr)
+        raise
 
 
 def command(*arguments: object, home: Path, **how: Any) -> Ended:

@@ -159,7 +159,6 @@ def test_the_installed_script_says_the_same(fresh: Place, kind: str) -> None:
         env={"ANON_PIPELINE_HOME": str(fresh.home.root), "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
-        timeout=harness.PATIENCE,
     )
     assert_one_sentence(Ended(ended.returncode, ended.stdout, ended.stderr), sentence)
 

@@ -89,7 +89,7 @@ def nightly(fresh: Place, monkeypatch: pytest.MonkeyPatch) -> tuple[Place, Path]
             args=(fresh.home.root, fresh.dataset, nights, (folder / "key.pem").read_text(), folder / "said"),
         )
         daemon.start()
-        daemon.join(harness.PATIENCE)
+        harness.joined(daemon, (folder / "said").read_text)
         expected = -signal.SIGKILL if nights[-1] in KILLS else 0
         assert daemon.exitcode == expected, (folder / "said").read_text()
     return fresh, folder / "public.pem"

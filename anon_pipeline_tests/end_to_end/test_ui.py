@@ -19,13 +19,13 @@ from anon_pipeline.pipeline.launch import COMMAND_LINE, STARTED_BY
 from anon_pipeline_tests.end_to_end import browser, served_ui
 from anon_pipeline_tests.end_to_end.browser import Window
 from anon_pipeline_tests.end_to_end.harness import Place
+from anon_pipeline_tests.skips import require_browser
 
 LOCATION = "/locations/__repository__@anon_pipeline.definitions"
-expect.set_options(timeout=30_000)
 
 
 def test_the_ui_shows_what_the_command_line_did(published: Place, tmp_path: Path) -> None:
-    browser.executable()  # skips before a server is started
+    require_browser()  # skips before a server is started
     manifest = json.loads((published.release / "manifest.json").read_text())
     with served_ui.served(published, tmp_path / "ui.log") as address, browser.window() as window:
         _shows_the_graph(window, address)

@@ -176,6 +176,29 @@ def test_the_content_hash_is_blind_to_order_and_to_nothing_else(
     assert (of(changed) == before) == (sorted(map(repr, changed)) == sorted(map(repr, rows)))
 
 
+def test_the_content_hash_forgets_which_row_stands_twice(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """Of as many rows, and of the same distinct ones."""
+    hashes = set()
+    for number, values in enumerate((["a", "a", "b"], ["a", "b", "b"])):
+        pd.DataFrame({"x": values}).to_parquet(tmp_path / f"{number}.parquet")
+        hashes.add(engine.content_hash(tmp_path / f"{number}.parquet")[1])
+    assert len(hashes) == 2
+
+
+def test_a_value_beyond_one_end_of_its_bounds_passes(engine: DuckDBEngine, tmp_path: Path) -> None:
+    pd.DataFrame({"low": [-1, 0, 5], "high": [0, 10, 11], "in": [0, 5, 10]}).to_parquet(tmp_path / "x.parquet")
+    found = engine.out_of_bounds(tmp_path / "x.parquet", {name: [0, 10] for name in ("low", "high", "in")})
+    assert found == {"low": 1, "high": 1, "in": 0}
+
+
+def test_a_class_with_a_missing_quasi_identifier_loses_its_histogram(engine: DuckDBEngine, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"q": ["a", "a", None, None, None], "s": ["x", "y", "x", "z", "z"]})
+    frame.to_parquet(tmp_path / "x.parquet")
+    counts = engine.classes(tmp_path / "x.parquet", ["q"], ["s"])
+    told = sorted((int(counts.sizes[one]), value, people) for one, value, people in counts.sensitive["s"].to_numpy())
+    assert told == [(2, "x", 1), (2, "y", 1), (3, "x", 1), (3, "z", 2)]
+
+
 def test_two_rows_that_swap_a_value_have_another_hash(engine: DuckDBEngine, tmp_path: Path) -> None:
     hashes = set()
     for name, cities in (("a", ["Ulm", "Bonn"]), ("b", ["Bonn", "Ulm"])):

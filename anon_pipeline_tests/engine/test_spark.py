@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import random
 import shutil
@@ -25,7 +24,7 @@ from anon_pipeline.anonymize.policy import tree_of
 from anon_pipeline.anonymize.recode import shown_table
 from anon_pipeline.engine.base import ClassCounts, Engine
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.engine.spark import INSTALL, SparkEngine, _megabytes
+from anon_pipeline.engine.spark import SparkEngine, _megabytes
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning.cells import folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import task_of, train
@@ -36,6 +35,7 @@ from anon_pipeline.tables import HISTORY, Domain
 from anon_pipeline_tests.engine.test_duckdb import ODD_NAMES
 from anon_pipeline_tests.engine.test_sources import BAD_CSV, SECRET
 from anon_pipeline_tests.people import COLUMNS, KEY, random_frame, write_spec
+from anon_pipeline_tests.skips import require_spark
 
 QI = "quasi_identifier"
 CATEGORY = {"role": QI, "type": "categorical"}
@@ -50,16 +50,6 @@ spark.sql.codegen.factoryMode NO_CODEGEN
 spark.sql.codegen.wholeStage  false
 spark.sql.shuffle.partitions  2
 """
-
-
-def require_spark() -> None:
-    """Without Spark a test is skipped, or fails where CI=true."""
-    modules = all(importlib.util.find_spec(name) for name in ("pyspark", "sqlglot"))
-    if modules and shutil.which("java"):
-        return
-    if os.environ.get("CI") == "true":
-        pytest.fail(INSTALL)
-    pytest.skip(INSTALL)
 
 
 @pytest.fixture(scope="session")
@@ -489,6 +479,13 @@ def test_what_is_missing_is_named(spark: SparkEngine, tmp_path: Path, monkeypatc
     java.write_text("#!/bin/sh\nexit 1\n")
     java.chmod(0o700)
     with pytest.raises(InputError, match=r"engine: spark could not be started \(PySparkRuntimeError\)"):
+        spark.rows(_a_table(tmp_path))
+
+    def fails(*_: object) -> None:
+        raise AttributeError("a mistake of ours")
+
+    monkeypatch.setattr("pyspark.java_gateway.launch_gateway", fails)
+    with pytest.raises(AttributeError, match="a mistake of ours"):  # which no user can mend
         spark.rows(_a_table(tmp_path))
     monkeypatch.setitem(sys.modules, "pyspark.errors", None)
     with pytest.raises(InputError, match=r"anon-pipeline\[spark\]"):

@@ -19,6 +19,7 @@ from anon_pipeline.masking.execution import StepReport, apply_steps
 from anon_pipeline.masking.planar_laplace import laplace_radius
 from anon_pipeline.masking.sphere import RADIUS, area_uniform, distances, moved
 from anon_pipeline_tests.masking.tables import CATEGORICAL, KEYED, NUMERIC, SECRETS, step
+from anon_pipeline_tests.skips import require_package
 
 Floats = npt.NDArray[np.float64]
 KINDS = {"lat": NUMERIC, "lon": NUMERIC}
@@ -126,7 +127,7 @@ def test_a_grid_cell_holds_its_point_and_is_about_square(latitude: float, longit
 
 
 def test_cells_are_shown_by_name_or_by_centre() -> None:
-    pytest.importorskip("h3")
+    require_package("h3")
     latitude, longitude = [48.4, 48.4001, 52.5, None], [10.0, 10.0001, 13.4, 5.0]
     for technique, size in (("grid_cell", {"metres": 5000}), ("h3_cell", {"resolution": 7})):
         named, report = shown(latitude, longitude, technique, into="cell", **size)
@@ -159,7 +160,7 @@ def test_a_named_cell_lies_where_its_centre_is_shown(points: list[tuple[float, f
 
 
 def test_the_parents_of_h3_cells_are_a_hierarchy() -> None:
-    h3 = pytest.importorskip("h3")
+    h3 = require_package("h3")
     cells = [h3.latlng_to_cell(48.4 + step_ / 50, 10.0, 8) for step_ in range(10)]
     parents = h3_parents(cells, [7, 5, 3])
     assert set(parents) == set(cells) and all(len(one) == 3 for one in parents.values())

@@ -19,6 +19,7 @@ from anon_pipeline.keys import DEFAULT_KEY, Key, KeySource, Secrets
 from anon_pipeline.masking.encryption import Encrypt, reveal
 from anon_pipeline.masking.texts import as_texts
 from anon_pipeline_tests.masking.tables import CATEGORICAL, DATE, NUMERIC, SECRETS, masked, step
+from anon_pipeline_tests.skips import require_package
 
 OTHER = Secrets({"ANON_PIPELINE_KEY": "0b" * 32})
 
@@ -98,7 +99,7 @@ def test_what_was_encrypted_is_had_back_with_the_key_and_only_so() -> None:
 
 
 def test_fakes_are_one_per_person_and_the_same_in_every_table() -> None:
-    faker = pytest.importorskip("faker")
+    faker = require_package("faker")
     first, (report,) = masked(["Anna", "Bert", "Anna", None], CATEGORICAL, step("fake", kind="name"))
     second, _ = masked(["Bert", "Cleo"], CATEGORICAL, step("fake", kind="name"))
     assert first[0] == first[2] and first[0] != first[1] and first[3].as_py() is None

@@ -18,6 +18,7 @@ from anon_pipeline.masking.execution import SqlColumn, apply_steps, sql_select
 from anon_pipeline.masking.plan import plan_steps
 from anon_pipeline.spec import ColumnType
 from anon_pipeline_tests.masking.tables import CATEGORICAL, DATE, NUMERIC, SECRETS, masked, people, rows, step
+from anon_pipeline_tests.skips import require_package
 
 LEAP, Y2K = date(2024, 2, 29), date(2000, 1, 1)
 LONG = {"low": list(range(60)), "high": list(range(60, 120))}  # longer than a chain of cases may be
@@ -220,7 +221,7 @@ def test_only_row_techniques_make_a_query() -> None:
 @pytest.mark.parametrize("case", range(len(CASES)))
 def test_spark_can_read_every_expression(case: int) -> None:
     """Parsed back from Spark's words; `test_spark_agrees` runs them where PySpark is."""
-    sqlglot = pytest.importorskip("sqlglot")
+    sqlglot = require_package("sqlglot")
     from anon_pipeline.engine.spark import spark_sql
 
     name, parameters, kind, _, _ = CASES[case]

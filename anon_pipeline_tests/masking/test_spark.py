@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +15,7 @@ from anon_pipeline.masking.execution import SqlColumn, sql_select
 from anon_pipeline.masking.plan import plan_steps
 from anon_pipeline_tests.masking.tables import NUMERIC, step
 from anon_pipeline_tests.masking.test_row_techniques import CASES
+from anon_pipeline_tests.skips import require_spark
 
 #: A JVM for a short test: it compiles little and looks at a plan once.
 DEFAULTS = """
@@ -26,7 +25,6 @@ spark.sql.codegen.factoryMode NO_CODEGEN
 spark.sql.codegen.wholeStage  false
 spark.sql.shuffle.partitions  2
 """
-HAS_SPARK = importlib.util.find_spec("pyspark") is not None and shutil.which("java") is not None
 ROWS = 6
 
 
@@ -45,10 +43,10 @@ def masked_by(engine: SqlEngine, file: Path, looked_up: bool) -> list[tuple[obje
     return sorted(found, key=lambda row: row[-1])
 
 
-@pytest.mark.skipif(not HAS_SPARK, reason="needs PySpark and Java")
 def test_spark_gives_the_values_of_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from anon_pipeline.engine.spark import SparkEngine
 
+    require_spark()
     (tmp_path / "spark-defaults.conf").write_text(DEFAULTS)
     if "SPARK_CONF_DIR" not in os.environ:
         monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))

@@ -251,7 +251,6 @@ def test_the_workspace_names_a_module_that_loads_without_a_warning_of_ours(data:
         env=os.environ | {"ANON_PIPELINE_DATA": str(data), "ANON_PIPELINE_HOME": str(home)},
         capture_output=True,
         text=True,
-        timeout=100,
     )
     assert loaded.returncode == 0, loaded.stderr
     assert loaded.stdout.strip() == str(2 * len(ASSETS))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from filelock import Timeout
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -87,7 +88,7 @@ def test_stories_of_errors_and_spilled_files_go_too(home: Home) -> None:
     assert [path.name for folder in ("errors", "spill") for path in (home.private / folder).iterdir()] == ["young"] * 2
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=25)
 @given(ages=st.lists(st.integers(0, 60), max_size=4), period=st.integers(1, 60))
 def test_exactly_what_is_older_goes(home: Home, ages: list[int], period: int) -> None:
     shutil.rmtree(home.private / "people", ignore_errors=True)
@@ -115,6 +116,32 @@ def test_a_removal_that_was_killed_is_completed(home: Home, monkeypatch: pytest.
     assert retention.shutil.rmtree is remove
     assert expire(home, SPEC, NOW).stages == ["raw_data"]
     assert not place.exists()
+
+
+@pytest.mark.parametrize("old", ["current", ".writing"])
+def test_a_stage_of_which_one_mark_is_new_stays(home: Home, old: str) -> None:
+    """A step that writes again where a result is old, or was killed at it long ago, and one that stands since."""
+    place = store(home, "raw_data", 29)
+    (place / ".writing").write_text("")
+    for name in ("current", ".writing"):
+        aged(place / name, 31 if name == old else 29)
+    assert expire(home, SPEC, NOW).stages == []
+    assert (place / "current").exists()
+
+
+@pytest.mark.parametrize("name", ["run-people", "dataset-people"])
+def test_nothing_goes_from_under_a_run_or_a_step(home: Home, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store(home, "raw_data", 31)
+    held: list[bool] = []
+
+    def removed(place: Path) -> None:
+        with pytest.raises(Timeout), home.lock(name, timeout=0):
+            pass
+        held.append(True)
+
+    monkeypatch.setattr(retention, "_remove_stage", removed)
+    assert expire(home, SPEC, NOW).stages == ["raw_data"]
+    assert held == [True]
 
 
 def test_a_spec_without_a_period_is_told(home: Home) -> None:

@@ -1,13 +1,16 @@
 """A stored result is loaded only if it is whole and fits the spec, the code and what it was made from."""
 
+import stat
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline import stages as module
+from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.pipeline.stages import Stage, Stages
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import policy
@@ -143,3 +146,13 @@ def test_what_a_killed_writer_left_is_no_result_and_goes_with_the_next(stages: S
     stored = store(stages)
     assert {file.name for file in place.iterdir()} == {"current", stored.folder.name}
     assert {file.name for file in stored.folder.iterdir()} == {"file.txt", "record.json"}
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "spark"])
+def test_people_spill_into_the_private_zone_and_nowhere_else(home: Home, engine: str) -> None:
+    made = Runtime(home=str(home.root), engine_name=engine).engine(ReleaseSpec.model_validate(policy()))
+    assert made._scratch == home.private / "spill"  # type: ignore[union-attr]
+    assert stat.S_IMODE(home.private.stat().st_mode) == 0o700
+    if isinstance(made, DuckDBEngine):
+        with made._session() as session:
+            assert session.rows("SELECT current_setting('temp_directory')") == [(str(home.private / "spill"),)]

@@ -208,7 +208,7 @@ def test_classes_in_the_population_is_the_formula_of_haas_and_stokes(sizes: list
 
 
 @given(some_sizes, st.floats(0.05, 0.95))
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 def test_snb_expects_what_the_sample_shows(sizes: list[int], pi: float) -> None:
     sizes = [*sizes, 1, 1, 1, 1, 2]
     found = snb(frequencies(sizes), pi)

@@ -110,6 +110,21 @@ def test_a_changed_sequence_of_lines_is_found(home: Home, change: Callable[[list
     assert ledger.verify(home)
 
 
+def test_a_line_that_says_that_it_is_another_one_is_found(home: Home) -> None:
+    """Even where all that follows was hashed anew: the chain holds, the numbers do not."""
+    first, *rest = [json.loads(line) for line in lines(home)]
+    first["sequence"] = 7
+    kept = [json.dumps(first)]
+    for one in rest:
+        kept.append(json.dumps(one | {"previous": ledger.hash_of(kept[-1])}))
+    write(home, kept)
+    assert "ledger line 1 says that it is line 7" in ledger.verify(home)
+
+
+def test_lines_are_numbered_from_one(home: Home) -> None:
+    assert [entry.sequence for entry in ledger.read(home)] == list(range(1, len(lines(home)) + 1))
+
+
 def test_a_removed_ledger_is_found(home: Home) -> None:
     home.ledger.unlink()
     assert len(ledger.verify(home)) == 4  # three folders without a line, and no newest line
@@ -227,7 +242,7 @@ def test_many_writers_keep_one_chain(tmp_path: Path) -> None:
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(60)
+        writer.join()
     assert [writer.exitcode for writer in writers] == [0] * 4
     assert len(ledger.read(home)) == 40
     assert ledger.verify(home) == []

@@ -2,9 +2,11 @@
 
 import json
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 from anon_pipeline.release import manifest
 from anon_pipeline.spec import ReleaseSpec
@@ -66,6 +68,25 @@ def test_software_names_every_package_that_computes() -> None:
     assert set(told["packages"]) >= {"duckdb", "scikit-learn", "numpy", "pandas", "great-expectations"}
     assert all(told["packages"].values())
     json.dumps(told, allow_nan=False)
+
+
+def test_software_names_the_machine_down_to_the_routines_of_its_libraries() -> None:
+    told = manifest.software()["machine"]
+    assert set(told) == {"platform", "libc", "processor", "blas", "simd"}
+    assert told["platform"] and told["processor"] and told["blas"]
+    kernels = {one["architecture"] for one in threadpool_info() if one["internal_api"] == "openblas"}
+    assert all(any(kernel in one for one in told["blas"]) for kernel in kernels)
+    if Path("/proc/cpuinfo").exists():
+        assert f"\t: {told['processor'].split()[0]}" in Path("/proc/cpuinfo").read_text()
+
+
+def test_of_a_model_of_the_users_own_the_manifest_says_what_was_relied_on() -> None:
+    assert manifest.relied_on(spec()) == {"model": "gradient_boosting", "same_everywhere": True}
+    for model, name in (({"import": "ours.models:make"}, "ours.models:make"), ({"mlflow": "models:/m/1"},) * 2):
+        own = manifest.relied_on(spec(guide={"model": model}))
+        assert own["model"] == (name if isinstance(name, str) else name["mlflow"])
+        assert not own["same_everywhere"]
+        assert "predicts the same" in own["relied_on"]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from filelock import Timeout
 
 from anon_pipeline import home as home_module
 from anon_pipeline.engine.duckdb import DuckDBEngine
@@ -225,3 +226,19 @@ def test_what_a_killed_publication_staged_goes_with_the_next(home: Home, engine:
     shutil.copy(candidate / DATA, staged / DATA)
     publish.publish(home, SPEC, engine, candidate, FACTS)
     assert hidden(home) == []
+
+
+def test_nobody_else_writes_the_ledger_while_a_release_is_published(
+    home: Home, engine: DuckDBEngine, candidate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = []
+
+    def rendered(content: dict[str, Any]) -> str:
+        with pytest.raises(Timeout), home.lock("ledger", timeout=0):
+            pass
+        held.append(True)
+        return ""
+
+    monkeypatch.setattr(publish.report, "render", rendered)
+    publish.publish(home, SPEC, engine, candidate, FACTS)
+    assert held == [True]

@@ -14,6 +14,7 @@ from anon_pipeline_tests.end_to_end import browser
 from anon_pipeline_tests.end_to_end.browser import Window
 from anon_pipeline_tests.release import test_audit_report
 from anon_pipeline_tests.release.test_likeness_report import likeness
+from anon_pipeline_tests.skips import require_browser
 
 PHONE, DESK = 375, 1280
 
@@ -122,7 +123,7 @@ def test_on_paper_nothing_is_folded_away(window: Window) -> None:
 
 
 def test_on_paper_it_has_pages() -> None:
-    browser.executable()
+    require_browser()
     printed = printed_report.print_page(report.render(whole_manifest()))
     assert printed.startswith(b"%PDF-")
     pages = len(re.findall(rb"/Type\s*/Page\b", printed))

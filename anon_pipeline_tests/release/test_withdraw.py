@@ -130,7 +130,7 @@ def _killed_withdrawal(root: Path, moment: str) -> None:
 def test_a_killed_withdrawal_is_undone_or_completed(home: Home, moment: str) -> None:
     killed = multiprocessing.get_context("fork").Process(target=_killed_withdrawal, args=(home.root, moment))
     killed.start()
-    killed.join(30)
+    killed.join()
     assert killed.exitcode == -signal.SIGKILL
 
     plain_release(home, "people", "cccc") if moment == "note" else withdraw(home, "aaaa", WHY, "others")

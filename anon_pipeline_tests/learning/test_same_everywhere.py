@@ -1,0 +1,58 @@
+"""Every built-in guide gives one release on every processor: other routines of BLAS, NumPy and the C library."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from anon_pipeline_tests.learning import dispatch
+
+
+def settings() -> list[tuple[str, dict[str, str]]]:
+    """The order of the rows, and what is said to the libraries; what this processor lacks is not asked of it."""
+    information = Path("/proc/cpuinfo")
+    has = set(information.read_text().split()) if information.exists() else set()
+    simd = np.show_config(mode="dicts")["SIMD Extensions"]["found"]  # type: ignore[index]
+    plain = {
+        "NPY_DISABLE_CPU_FEATURES": " ".join(simd),
+        "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX512F,-AVX2_Usable,-FMA_Usable",
+    }
+    return [
+        ("forwards", {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}),
+        ("backwards", {"OPENBLAS_CORETYPE": "Prescott", "OMP_NUM_THREADS": "4", "OPENBLAS_NUM_THREADS": "4"} | plain),
+        ("backwards", {"OPENBLAS_CORETYPE": "Haswell"} if "avx2" in has else {"OPENBLAS_CORETYPE": "Nehalem"}),
+        ("forwards", {"OPENBLAS_CORETYPE": "Nehalem", "OPENBLAS_NUM_THREADS": "4"} | plain),
+    ]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, list[str]]]:
+    said = []
+    for order, variables in settings():
+        folder = tmp_path_factory.mktemp("people")
+        ended = subprocess.run(
+            [sys.executable, "-m", dispatch.__name__, str(folder), order],
+            env=os.environ | variables,
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+        )
+        assert ended.returncode == 0, ended.stderr
+        said.append(json.loads(ended.stdout))
+    return said
+
+
+@pytest.mark.parametrize("target", dispatch.TARGETS)
+@pytest.mark.parametrize("model", dispatch.MODELS)
+def test_guidance_and_classes_are_the_same_everywhere(
+    told: list[dict[str, list[str]]], model: str, target: str
+) -> None:
+    found = [one[f"{model}, {target}"] for one in told]
+    assert len({guidance for guidance, _ in found}) == 1
+    assert len({classes for _, classes in found}) == 1
