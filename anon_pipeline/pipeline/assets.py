@@ -89,11 +89,11 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             secrets_of(spec)  # a key that is missing is told before anything is read
             with runtime.stages(spec).store("raw_data", {}, facts) as folder:
                 stored = runtime.engine(spec).store_source(spec, folder / DATA)
-                held_out = 0
+                read, held_out = stored.content_hash, 0
                 if spec.audit.enabled and spec.audit.control == "held_out":
                     everybody, stored = stored, _hold_out(spec, runtime, folder, stored.types())
                     held_out = everybody.rows - stored.rows
-                facts |= {**stored.to_json(), "held_out": held_out}
+                facts |= {**stored.to_json(), "held_out": held_out, "read": read}
                 if not spec.masks:
                     _refuse_the_impossible(spec, runtime, folder, stored.types())
             noted["people"] = stored.rows
@@ -351,8 +351,8 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             facts: dict[str, Any] = {
                 "source": {
                     "rows": source.rows,
-                    "content_hash": source.content_hash,
-                    "columns": source.to_json()["columns"],
+                    "content_hash": unmasked.facts["read"],
+                    "columns": manifest.source_columns(spec, source),
                 },
                 "coarsened": cells_stage.facts["coarsened"],
                 "rows": {
