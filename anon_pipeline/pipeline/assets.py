@@ -18,6 +18,7 @@ from anon_pipeline.anonymize.shown import shown_columns
 from anon_pipeline.anonymize.storage import load_cells, save_cells
 from anon_pipeline.anonymize.succession import without_history
 from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.keys import measuring_seed
 from anon_pipeline.learning.associations import associations
 from anon_pipeline.learning.cells import folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import name_of, task_of
@@ -31,6 +32,7 @@ from anon_pipeline.pipeline.checks import RAW_CHECKS, candidate_check_names, req
 from anon_pipeline.pipeline.documentation import described
 from anon_pipeline.pipeline.following import build_following, people_of, people_stage
 from anon_pipeline.pipeline.freshness import freshness
+from anon_pipeline.pipeline.maps import released_maps
 from anon_pipeline.pipeline.masking import build_masking, secrets_of
 from anon_pipeline.pipeline.progress import told
 from anon_pipeline.pipeline.release_page import picture, release_page
@@ -43,7 +45,7 @@ from anon_pipeline.privacy.measures import describe
 from anon_pipeline.privacy.risk import reidentification_risk
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.privacy.uniqueness import population_uniqueness
-from anon_pipeline.release import manifest
+from anon_pipeline.release import fineness, manifest
 from anon_pipeline.release.audit import control_people
 from anon_pipeline.release.charts import class_size_chart
 from anon_pipeline.release.memberships import MEMBERS, ROUTING, remember
@@ -236,7 +238,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             cells_stage = stages.load("predictions", {"raw_data": raw})
             tree_stage = stages.load("anonymizer_tree", {"predictions": cells_stage})
             cells = load_cells(cells_stage.folder)
-            grouping = Grouping.load(tree_stage.folder, cells)
+            grouping = Grouping.load(tree_stage.folder, cells).in_order()
             suppressed = int(cells.counts[grouping.class_of_cell < 0].sum()) - grouping.waiting
             facts: dict[str, Any] = {
                 "suppressed": suppressed,
@@ -295,7 +297,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 task_of(types[spec.target]),
                 spec.guide,
                 spec.utility.folds,
-                spec.seed,
+                measuring_seed(spec, runtime.place()),
                 lambda part, guidance: anonymize_part(spec, part, guidance),
                 runtime.tracking().load_model,
                 told(f"{spec.dataset}: utility", "folds"),
@@ -348,6 +350,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             cells = load_cells(cells_stage.folder)
             alike = cells if spec.across_releases is None else without_history(cells)[0]
             people_before = ClassStatistics(sizes=alike.counts)
+            risk_before, risk = (_risk(one, spec.sampling_fraction) for one in (people_before, classes))
             facts: dict[str, Any] = {
                 "source": {
                     "rows": source.rows,
@@ -370,21 +373,20 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                     "class_sizes": manifest.class_sizes(released.sizes),
                     "columns": candidate.facts["columns"],
                     "marginals": candidate.facts["marginals"],
-                    "associations": candidate.facts["associations"],
-                    "information_loss": {
-                        "columns": candidate.facts["information_loss"],
-                        "mean": mean_loss(candidate.facts["information_loss"]),
-                    },
+                    "associations": fineness.associations(candidate.facts["associations"], cells.n),
+                    "information_loss": fineness.rounded(
+                        {
+                            "columns": candidate.facts["information_loss"],
+                            "mean": mean_loss(candidate.facts["information_loss"]),
+                        }
+                    ),
                     "sensitive": describe(classes),
-                    "risk": {
-                        "before": _risk(people_before, spec.sampling_fraction),
-                        "after": _risk(classes, spec.sampling_fraction),
-                    },
+                    "risk": {"before": fineness.risk(risk_before, people_before.n), "after": risk},
                 },
-                "utility": measured.facts,
-                "audit": attacks,
-                "masking": raw.facts.get("masking"),
-                "maps": raw.facts.get("maps"),
+                "utility": fineness.utility(measured.facts),
+                "audit": fineness.rounded(attacks),
+                "masking": fineness.masking(raw.facts.get("masking"), source.rows),
+                "maps": released_maps(spec, candidate.folder / DATA),
                 "checks": answers,
                 "runs": {"dagster": context.run.run_id, "mlflow": noted["mlflow_run"]},
             }
@@ -400,9 +402,9 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             if facts["across_releases"] is not None:
                 across = facts["across_releases"]["measured"]
                 noted.update({f"across_releases_{name}": across[name] for name in ("fewest", "below", "left_below")})
-            for when, risk in facts["measured"]["risk"].items():
-                noted[f"prosecutor_risk_max_{when}"] = risk["prosecutor"]["max"]
-                noted[f"prosecutor_risk_mean_{when}"] = risk["prosecutor"]["mean"]
+            for when, one in (("before", risk_before), ("after", risk)):
+                noted[f"prosecutor_risk_max_{when}"] = one["prosecutor"]["max"]
+                noted[f"prosecutor_risk_mean_{when}"] = one["prosecutor"]["mean"]
             for column, measures in facts["measured"]["sensitive"].items():
                 noted[f"homogeneity_{column}"] = measures["homogeneity"]
             state = "published" if published.new else "stands already, nothing new is published"
@@ -449,7 +451,7 @@ def _other_targets(
             task_of(types[name]),
             spec.guide.model_copy(update={"targets": (name, *others)}),
             spec.utility.folds,
-            spec.seed,
+            measuring_seed(spec, runtime.place()),
             lambda part, guidance: anonymize_part(spec, part, guidance),
             runtime.tracking().load_model,
             told(f"{spec.dataset}: utility for {name}", "folds"),
@@ -462,7 +464,7 @@ def _hold_out(spec: ReleaseSpec, runtime: Runtime, folder: Path, types: dict[str
     engine = runtime.engine(spec)
     batches = engine.batches(folder / DATA, spec, types, ())
     hashes = np.concatenate([np.repeat(batch.hash, batch.people) for batch in batches])
-    chosen = np.unique(hashes[control_people(hashes, spec)])
+    chosen = np.unique(hashes[control_people(hashes, spec, measuring_seed(spec, runtime.place()))])
     everybody = folder / "everybody.parquet"
     (folder / DATA).rename(everybody)
     engine.hold_out(everybody, spec, chosen, folder / DATA, folder / CONTROL)

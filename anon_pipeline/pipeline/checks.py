@@ -60,7 +60,9 @@ def raw_questions(spec: ReleaseSpec, stored: SourceFacts) -> list[Question]:
         {
             "rows": [stored.rows],
             "wrong_types": [len(wrong)],
-            "target_values": [0 if target is None or target.missing else target.distinct],
+            "target_values": [
+                0 if target is None or target.missing else min(target.distinct, 2)
+            ],  # how many is not told
             "duplicate_persons": [stored.duplicate_persons],
         }
     )
