@@ -18,6 +18,7 @@ import pandas as pd
 import pytest
 
 from anon_pipeline.home import Home, sha256_of
+from anon_pipeline.release.wording import times
 from anon_pipeline_tests.end_to_end.harness import Place, policy, write_dataset
 
 KEY = "BYTES_KEY"
@@ -44,7 +45,7 @@ MAY_DIFFER = {
     "measured.columns": "table",
     "measured.marginals": "table",
     "measured.sensitive": "table",
-    "measured.associations": "after: table. before: of the source, told in steps of 1/sqrt(n) and of 100 people or more",
+    "measured.associations": "contract: how columns hang together before and after, in steps of 1/sqrt(n)",
     "measured.information_loss": "contract: what the release costs; of quasi-identifiers and classes, to 4 digits",
     "measured.risk": "after: table. before hangs on quasi-identifiers alone, in steps of sqrt(n) people",
     "utility": "contract: accuracy before and after; folds and models are drawn under the private key, 4 digits",
@@ -91,7 +92,7 @@ def plain() -> dict[str, Any]:
         "columns": columns,
         "draws": {"environment": KEY},
         "utility": {"folds": 2, "models": []},
-        "audit": {"models": False, "targets": 40},
+        "audit": {"models": False, "targets": 100},
     }
 
 
@@ -121,10 +122,20 @@ def release(root: Path, frame: pd.DataFrame, spec: dict[str, Any]) -> Place:
     return place
 
 
+class Releases(dict[str, Place]):
+    """The releases of everybody as they are, by the name of their spec, each made when it is first asked for."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def __missing__(self, name: str) -> Place:
+        self[name] = release(self.root / name, everyone(), SPECS[name]())
+        return self[name]
+
+
 @pytest.fixture(scope="module")
-def before(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Place]:
-    """The releases of everybody as they are."""
-    return {name: release(tmp_path_factory.mktemp(name), everyone(), spec()) for name, spec in SPECS.items()}
+def before(tmp_path_factory: pytest.TempPathFactory) -> Releases:
+    return Releases(tmp_path_factory.mktemp("before"))
 
 
 def manifest_of(place: Place) -> dict[str, Any]:
@@ -139,18 +150,18 @@ def set_aside(place: Place) -> dict[str, str]:
     found = {}
     for name in SET_ASIDE:
         first, _, rest = name.partition(".")
-        file = rest.removesuffix(".sha256")
-        found[name] = (
-            content["files"][file]["sha256"] if first == "files" else content[first][rest] if rest else content[first]
-        )
+        if first == "files":
+            found[name] = content["files"][rest.removesuffix(".sha256")]["sha256"]
+        else:
+            found[name] = content[first][rest] if rest else content[first]
     return found
 
 
 def walked(place: Place) -> dict[str, bytes]:
     """Every byte under releases/, by name, with a name in the place of what differs from run to run."""
     aside = {value.encode(): f"<{name}>".encode() for name, value in set_aside(place).items()}
-    day = manifest_of(place)["created"]
-    aside |= {day[:16].replace("T", " ").encode(): b"<created, as a page writes it>", day[:10].encode(): b"<day>"}
+    written, day = times(manifest_of(place)["created"])
+    aside |= {written.encode(): b"<created>", day.encode(): b"<day>"}
     found = {}
     for name, content in place.releases().items():
         for value, written in aside.items():
@@ -179,7 +190,7 @@ def differing(one: dict[str, bytes], other: dict[str, bytes]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_no_byte_hangs_on_a_value_that_is_not_released(name: str, before: dict[str, Place], tmp_path: Path) -> None:
+def test_no_byte_hangs_on_a_value_that_is_not_released(name: str, before: Releases, tmp_path: Path) -> None:
     """One person's excluded value, and the identifier that nobody is followed by: longer, and of another kind."""
     frame = everyone()
     frame.loc[17, ["name", "diary"]] = ["somebody else altogether", "a secret of its own"]
@@ -188,7 +199,7 @@ def test_no_byte_hangs_on_a_value_that_is_not_released(name: str, before: dict[s
     assert differing(walked(before[name]), walked(place)) == []
 
 
-def test_the_walk_sees_a_change(before: dict[str, Place]) -> None:
+def test_the_walk_sees_a_change(before: Releases) -> None:
     """Else the test above would hold of anything."""
     one = walked(before["plain"])
     for name in one:
@@ -200,16 +211,14 @@ def test_the_walk_sees_a_change(before: dict[str, Place]) -> None:
     }
 
 
-def test_where_it_lies_the_commitment_alone_knows_the_source(before: dict[str, Place], tmp_path: Path) -> None:
+def test_where_it_lies_the_commitment_alone_knows_the_source(before: Releases, tmp_path: Path) -> None:
     """Two runs from the same table differ in it as well: it is no function of the source."""
     again = release(tmp_path, everyone(), plain())
     assert differing(walked(before["plain"]), walked(again)) == []
     assert set_aside(again)["source.commitment"] != set_aside(before["plain"])["source.commitment"]
 
 
-def test_what_hangs_on_a_released_sensitive_value_is_listed_with_its_reason(
-    before: dict[str, Place], tmp_path: Path
-) -> None:
+def test_what_hangs_on_a_released_sensitive_value_is_listed_with_its_reason(before: Releases, tmp_path: Path) -> None:
     frame = everyone()
     frame.loc[17, "ill"] = "no" if frame.loc[17, "ill"] == "yes" else "yes"
     place = release(tmp_path, frame, plain())
