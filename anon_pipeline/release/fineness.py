@@ -14,6 +14,9 @@ from typing import Any
 
 DIGITS = 4
 
+#: Where estimates of how many people are unique in the population stand.
+ESTIMATES = "population_uniqueness"
+
 #: Of fewer people nothing that is counted from the source alone is told.
 FEWEST = 100
 
@@ -59,8 +62,19 @@ def associations(content: dict[str, Any], people: int) -> dict[str, Any]:
 
 
 def risk(before: dict[str, Any], people: int) -> dict[str, Any] | None:
-    """The risk of the source, coarsely; None of few people."""
-    return None if people < FEWEST else {**coarse(before, people), "records": people}
+    """The risk of the source, coarsely; None of few people.
+
+    Estimates of the population's uniques are told to two digits, and without the parameters that were fitted.
+    """
+    if people < FEWEST:
+        return None
+    told = coarse({name: one for name, one in before.items() if name != ESTIMATES}, people) | {"records": people}
+    if ESTIMATES in before:
+        told[ESTIMATES] = {
+            name: {**one, "parameters": {}, **{what: _two_digits(one[what]) for what in ("uniques", "share")}}
+            for name, one in before[ESTIMATES].items()
+        }
+    return told
 
 
 def utility(content: dict[str, Any]) -> dict[str, Any]:
@@ -84,6 +98,10 @@ def masking(reports: list[dict[str, Any]] | None, people: int) -> list[dict[str,
     return [
         {**one, "costs": coarse(one["costs"], people), "linkage": _linkage(one["linkage"], people)} for one in reports
     ]
+
+
+def _two_digits(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.2g}")
 
 
 def _linkage(found: dict[str, Any] | None, people: int) -> dict[str, Any] | None:

@@ -243,6 +243,21 @@ def agrees(published: list[float | None], measured: list[float | None]) -> bool:
     )
 
 
+def test_who_of_a_class_has_which_value_shows_in_scores_alone(released: Place, tmp_path: Path) -> None:
+    """Two people of one class change places: the tables stay, and all that may differ is measured under the key."""
+    changed = next(itertools.islice(swapped(people()), 1, None))
+    other = Place(Home(tmp_path / "home"), write_dataset(tmp_path / "people", changed, SPEC))
+    ended = other.run("--json", sabotage=Keyed())
+    assert ended.exit_code == 0, ended.said
+    assert other.release.name == released.release.name
+    for name in ("data.parquet", "classes.parquet"):
+        assert (other.release / name).read_bytes() == (released.release / name).read_bytes()
+    one, then = manifest_of(released), manifest_of(other)
+    differ = {name for name in one if one[name] != then[name]}
+    assert differ <= {"created", "runs", "files", "source", "utility"}
+    assert {name for name in one["source"] if one["source"][name] != then["source"][name]} == {"commitment"}
+
+
 def test_the_opening_confirms_the_source_for_who_is_given_it(released: Place, tmp_path: Path) -> None:
     """The whole way of an auditor, through the commands."""
     home, version = released.home.root, released.release.name

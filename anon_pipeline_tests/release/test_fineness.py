@@ -48,3 +48,19 @@ def test_ties_before_and_after_are_told_in_the_same_steps() -> None:
     told = fineness.associations(content, 10_000)
     assert told["step"] == 0.01
     assert told["pairs"] == [{"columns": ["a", "b"], "before": 0.12, "after": 0.13}]
+
+
+def test_estimates_of_the_population_keep_two_digits_and_none_of_what_was_fitted() -> None:
+    estimate = {
+        "model": "snb",
+        "sampling_fraction": 0.01,
+        "population": 40_000.0,
+        "uniques": 1234.5,
+        "share": 0.0308625,
+    }
+    fitted = {**estimate, "converged": True, "parameters": {"alpha": 0.123456789}, "chosen": None}
+    told = fineness.risk({"records": 400, "unique_records": 176, "population_uniqueness": {"snb": fitted}}, 400)
+    assert told == {
+        "records": 400, "unique_records": 180,
+        "population_uniqueness": {"snb": {**fitted, "uniques": 1200.0, "share": 0.031, "parameters": {}}},
+    }  # fmt: skip
