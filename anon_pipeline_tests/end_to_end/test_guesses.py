@@ -60,11 +60,11 @@ class Keyed:
 
 
 def people() -> pd.DataFrame:
-    """Three towns of eight, each with a pay of its own, in each of which two or three are ill."""
+    """Three towns of eight, each with a pay of its own, of which the last is where most are ill."""
     random = np.random.default_rng(3)
     city = np.repeat(["Aberdeen", "Bergen", "Cork"], K)
     pay = np.repeat([20_000, 50_000, 80_000], K) + random.integers(0, 10_000, N)
-    ill = [random.permutation(["yes"] * some + ["no"] * (K - some)) for some in (3, 2, 2)]
+    ill = [random.permutation(["yes"] * some + ["no"] * (K - some)) for some in (2, 1, 6)]
     return pd.DataFrame({"name": [f"n{i}" for i in range(N)], "city": city, "pay": pay, "ill": np.concatenate(ill)})
 
 
@@ -97,7 +97,7 @@ def guesses(released: Place) -> list[tuple[str, ...]]:
         tuple(value for _, value in sorted(itertools.chain.from_iterable(part.items() for part in parts)))
         for parts in itertools.product(*options)
     ]
-    assert tuple(people()["ill"]) in found and len(found) > 10_000
+    assert tuple(people()["ill"]) in found and len(found) > 5_000
     return found
 
 
@@ -181,6 +181,7 @@ def test_no_published_figure_rules_a_guess_out(released: Place, guesses: list[tu
         figures = {name: association(one, ill, alone) for name, one in variables.items()}
         if all(before is None or written_as(before, figures[name]) for name, before in published.items()):
             left.append(guess)
+    assert left[0] == tuple(known["ill"])  # the attack is right, or it says nothing
     certain = [person for person, values in enumerate(zip(*left, strict=True)) if len(set(values)) == 1]
     assert certain == []
 
@@ -188,7 +189,7 @@ def test_no_published_figure_rules_a_guess_out(released: Place, guesses: list[tu
 def written_as(published: float, figure: float | None) -> bool:
     """Whether a figure reads as the published one does, in as many digits."""
     digits = len(repr(abs(published)).replace(".", "").lstrip("0")) or 1
-    return figure is not None and abs(figure - published) <= 0.6 * 10.0 ** -(digits - 1) * max(abs(published), 1e-9)
+    return figure is not None and abs(figure - published) <= max(0.6 * 10.0 ** -(digits - 1), 1e-9) * abs(published)
 
 
 def test_scores_cannot_be_measured_again_for_each_guess(released: Place) -> None:
