@@ -68,7 +68,9 @@ def risk(before: dict[str, Any], people: int) -> dict[str, Any] | None:
     """
     if people < FEWEST:
         return None
-    told = coarse({name: one for name, one in before.items() if name != ESTIMATES}, people) | {"records": people}
+    told: dict[str, Any] = coarse({name: one for name, one in before.items() if name != ESTIMATES}, people) | {
+        "records": people
+    }
     if ESTIMATES in before:
         told[ESTIMATES] = {
             name: {**one, "parameters": {}, **{what: _two_digits(one[what]) for what in ("uniques", "share")}}
