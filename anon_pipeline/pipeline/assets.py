@@ -289,7 +289,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             types = stored.types()
             people = runtime.engine(spec).sample(raw.folder / DATA, spec, types, spec.utility.sample)
             frame = pd.concat([people.features, people.target], axis=1)
-
+            seed = measuring_seed(spec, runtime.place())
             measured = measure_utility(
                 frame,
                 spec.target,
@@ -297,7 +297,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 task_of(types[spec.target]),
                 spec.guide,
                 spec.utility.folds,
-                measuring_seed(spec, runtime.place()),
+                seed,
                 lambda part, guidance: anonymize_part(spec, part, guidance),
                 runtime.tracking().load_model,
                 told(f"{spec.dataset}: utility", "folds"),
@@ -307,7 +307,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             )
             facts = measured.as_dict()
             if len(spec.guide.targets) > 1:
-                facts["targets"] = _other_targets(spec, runtime, frame, types)
+                facts["targets"] = _other_targets(spec, runtime, frame, types, seed)
             with stages.store("utility", {"raw_data": raw}, facts):
                 pass
             noted.update(utility_figures(measured))
@@ -438,7 +438,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
 
 
 def _other_targets(
-    spec: ReleaseSpec, runtime: Runtime, frame: pd.DataFrame, types: dict[str, ColumnType]
+    spec: ReleaseSpec, runtime: Runtime, frame: pd.DataFrame, types: dict[str, ColumnType], seed: int
 ) -> dict[str, Any]:
     """The utility for each further target of the guide, under the same guidance."""
     measured = {}
@@ -451,7 +451,7 @@ def _other_targets(
             task_of(types[name]),
             spec.guide.model_copy(update={"targets": (name, *others)}),
             spec.utility.folds,
-            measuring_seed(spec, runtime.place()),
+            seed,
             lambda part, guidance: anonymize_part(spec, part, guidance),
             runtime.tracking().load_model,
             told(f"{spec.dataset}: utility for {name}", "folds"),
