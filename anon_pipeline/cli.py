@@ -23,6 +23,7 @@ from rich.text import Text
 
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import DATA_VARIABLE, Home, data_folder, out_of_space, write_file
+from anon_pipeline.opening_commands import check_opening, open_release
 from anon_pipeline.spec import Frontier, ReleaseSpec, Role, Source, permission
 
 app = typer.Typer(
@@ -33,6 +34,8 @@ app = typer.Typer(
 )
 releases = typer.Typer(help="Read, re-check, sign and withdraw what has been published.", no_args_is_help=True)
 app.add_typer(releases, name="releases")
+releases.command("open")(open_release)
+releases.command("check-opening")(check_opening)
 
 out, err = Console(), Console(stderr=True)
 

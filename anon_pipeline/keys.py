@@ -159,6 +159,19 @@ def private_key(spec: ReleaseSpec, home: Home) -> Key:
     return kept_key(spec.dataset, home)[0]
 
 
+def measuring_seed(spec: ReleaseSpec, home: Home) -> int:
+    """The seed of figures that are measured on the people and published, below 2^32, drawn under the private key.
+
+    Under a public seed, who knows all rows but one could measure again for every value that the last may have.
+
+    Raises
+    ------
+    InputError
+        As `private_key`.
+    """
+    return int.from_bytes(private_key(spec, home).derived("measuring", spec.dataset, 4), "big")
+
+
 def kept_key(dataset: str, home: Home) -> tuple[Key, bool]:
     """The key that is kept for a dataset in the private zone, and whether it was made just now."""
     place = home.private_folder("keys") / f"{dataset}.key"

@@ -257,6 +257,16 @@ def test_the_hash_does_not_change_with_when_or_where_else_nothing_is_ever_the_sa
     assert load(tmp_path, GOOD).policy_hash == load(tmp_path, changed(before, after)).policy_hash
 
 
+def test_a_query_is_not_published_and_yet_makes_a_stored_result_stale(tmp_path: Path) -> None:
+    """It may quote values: `WHERE name <> 'Jane Doe'`."""
+    path = "{path: people.csv"
+    asked = load(tmp_path, changed(path, f"{path}, query: SELECT 1"))
+    plain = load(tmp_path, GOOD)
+    assert "query" not in asked.policy()["source"]
+    assert asked.policy_hash == plain.policy_hash
+    assert asked.input_hash != plain.input_hash
+
+
 def test_a_spec_cannot_be_changed_after_it_was_validated(tmp_path: Path) -> None:
     spec = load(tmp_path, GOOD)
     with pytest.raises(ValueError, match="frozen"):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -48,6 +49,23 @@ class Grouping:
         class_of_cell = tree.partition_.apply(cells.codes)
         return cls(class_of_cell, 0, tree.sizes_, tree.summaries_, tree.information_loss_)
 
+    def in_order(self) -> Grouping:
+        """The same classes, numbered by what they show, and by nothing that they came from.
+
+        Leaves have an order that tells what a model said of their people; a published table must not have it.
+        """
+        table = self.table
+        by = [*(name for name in table.columns if name != "class_size"), "class_size"]
+        order = table.sort_values(by, key=_comparable, kind="stable").index.to_numpy()
+        number = np.empty(len(order) + 1, dtype=np.int64)
+        number[order], number[-1] = np.arange(len(order)), -1  # the last is the place of class -1
+        return replace(
+            self,
+            class_of_cell=number[self.class_of_cell],
+            sizes=self.sizes[order],
+            summaries=[summary.of_classes(order) for summary in self.summaries],
+        )
+
     def save(self, folder: Path) -> None:
         """Write it into a folder of the private zone; it holds the values of the table's columns."""
         np.savez(folder / CLASSES, class_of_cell=self.class_of_cell, waiting=self.waiting, sizes=self.sizes)
@@ -71,3 +89,8 @@ class Grouping:
                 summaries=storage.summaries_from_json(content["summaries"]),
                 information_loss=content["information_loss"],
             )
+
+
+def _comparable(column: pd.Series[Any]) -> pd.Series[Any]:
+    """A column of the class table as something that sorts: sets and texts as texts, what is absent as itself."""
+    return column.map(repr) if column.dtype == object else column

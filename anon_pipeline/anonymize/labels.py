@@ -29,6 +29,10 @@ class Labels:
     texts: npt.NDArray[np.object_]
     levels: IntArray
 
+    def of_classes(self, classes: IntArray) -> Labels:
+        """The labels of some classes, in the order in which they are named."""
+        return Labels(self.texts[classes], self.levels[classes])
+
 
 def lowest_labels(domain: Domain, nodes: Nodes, members: sparse.csr_array) -> Labels:
     """The labels of the classes whose people by code are `members`, shape (J, m + 1).

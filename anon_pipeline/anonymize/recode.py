@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +64,12 @@ class OrderedSummary:
     missing: IntArray
     labels: Labels | None = None
 
+    def of_classes(self, classes: IntArray) -> OrderedSummary:
+        """What some classes show, in the order in which they are named."""
+        columns = ("representative", "withheld", "low", "high", "known", "missing")
+        chosen: dict[str, Any] = {name: getattr(self, name)[classes] for name in columns}
+        return replace(self, **chosen, labels=None if self.labels is None else self.labels.of_classes(classes))
+
     def ranges(self) -> list[str]:
         """ "[25, 37]" for each class; "or missing" where two or more members have no value, "or *" where one has.
 
@@ -98,6 +105,12 @@ class CategorySummary:
     representative: IntArray
     members: sparse.csr_array
     labels: Labels | None = None
+
+    def of_classes(self, classes: IntArray) -> CategorySummary:
+        """What some classes show, in the order in which they are named."""
+        labels = None if self.labels is None else self.labels.of_classes(classes)
+        members = self.members[classes].tocsr()
+        return replace(self, representative=self.representative[classes], members=members, labels=labels)
 
     def sets(self) -> list[list[str | None]]:
         """The categories each class stands for: those of two or more members, None for missing, "*" for the rest.

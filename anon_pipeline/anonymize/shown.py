@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from anon_pipeline.anonymize.recode import MICROSECONDS, WITHHELD, CategorySummary, OrderedSummary, Summary
+from anon_pipeline.anonymize.recode import MICROSECONDS, SUPPRESSED, WITHHELD, CategorySummary, OrderedSummary, Summary
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Domain, IntArray
 
@@ -26,8 +25,9 @@ def shown_columns(
 
     Returns
     -------
-    By column: `groups`, the different ranges or sets of values; `width` of the one that the middle person is in (for
-    categories their number, a missing value counting as one); `unit` of that width (numbers and dates only); `exact`,
+    All of it can be counted again in the published table of classes. By column: `groups`, the different ranges or sets
+    of values; `width` of the one that the middle person is in (for categories their number, a missing value counting as
+    one, and those that are not told as one); `unit` of that width (numbers and dates only); `exact`,
     the share of people whose group is a single value; `withheld`, the share of people of whom no value is told.
     """
     told = {}
@@ -42,7 +42,7 @@ def shown_columns(
 
 
 def _ordered(summary: OrderedSummary, sizes: IntArray) -> dict[str, Any]:
-    known = summary.known > 0
+    known = summary.known > 1  # of fewer no range is told
     low, high, people = summary.low[known], summary.high[known], sizes[known]
     width = (high.astype(np.float64) - low.astype(np.float64)) / _in_days(summary.domain)
     return {
@@ -54,12 +54,13 @@ def _ordered(summary: OrderedSummary, sizes: IntArray) -> dict[str, Any]:
 
 
 def _categories(summary: CategorySummary, sizes: IntArray) -> dict[str, Any]:
-    members = summary.members.sorted_indices()
-    width = np.diff(members.indptr)
+    sets = summary.sets()
+    width = np.array([len(one) for one in sets], dtype=np.int64)
+    exact = np.array([len(one) == 1 and one[0] != SUPPRESSED for one in sets], dtype=bool)
     return {
-        "groups": len({members.indices[start:end].tobytes() for start, end in pairwise(members.indptr)}),
+        "groups": len(set(map(tuple, sets))),
         "width": _middle(width, sizes),
-        "exact": _share(sizes[width == 1], sizes),
+        "exact": _share(sizes[exact], sizes),
         "withheld": _share(sizes[summary.representative == WITHHELD], sizes),
     }
 

@@ -104,7 +104,7 @@ def _edges(values: npt.NDArray[np.generic], counts: IntArray, whole: bool) -> np
     """At most MOST - 1 multiples of 1, 2 or 5 times a power of ten, between the 2nd and the 98th percentile."""
     reached = np.cumsum(counts)
     low, high = (values[np.searchsorted(reached, share * reached[-1])] for share in (0.02, 0.98))
-    if low == high:  # nearly everybody has one number
+    if float(low) == float(high):  # nearly everybody has one number, or numbers that floats do not tell apart
         return np.array([low, low + 1]) if whole else values[:0]
     exponent = int(np.floor(np.log10(float(high) - float(low)))) - 1
     steps = (mantissa * 10.0**power for power in range(exponent, exponent + 4) for mantissa in (1, 2, 5))

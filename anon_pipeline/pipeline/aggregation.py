@@ -102,7 +102,7 @@ def build_aggregation(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.Asse
             ]
             told = _told(spec, engine, masked, candidate)
             facts = {
-                **_origin(raw, masked, told["groups"]),
+                **_origin(spec, raw, masked, told["groups"]),
                 "groups": told,
                 "masking": [_without_rows(one) for one in [*masked.facts["masking"], candidate.facts["report"]]],
                 "checks": answers,
@@ -245,12 +245,12 @@ def _told(spec: ReleaseSpec, engine: Engine, masked: Stage, candidate: Stage) ->
     }
 
 
-def _origin(raw: Stage, masked: Stage, groups: int) -> dict[str, Any]:
-    """Source and rows. How often a column has no value stays untold: it may be the count of a group that is hidden."""
+def _origin(spec: ReleaseSpec, raw: Stage, masked: Stage, groups: int) -> dict[str, Any]:
+    """Source and rows."""
     source = SourceFacts.from_json(raw.facts)
-    columns = [{"name": one.name, "role": one.role, "type": one.type, "storage": one.storage} for one in source.columns]
+    columns = manifest.source_columns(spec, source)
     return {
-        "source": {"rows": source.rows, "content_hash": source.content_hash, "columns": columns},
+        "source": {"rows": source.rows, "content_hash": raw.facts["read"], "columns": columns},
         "rows": {
             "source": source.rows,
             "sampled_out": source.rows - SourceFacts.from_json(masked.facts).rows,

@@ -18,6 +18,7 @@ from anon_pipeline.anonymize.shown import shown_columns
 from anon_pipeline.anonymize.storage import load_cells, save_cells
 from anon_pipeline.anonymize.succession import without_history
 from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.keys import measuring_seed
 from anon_pipeline.learning.associations import associations
 from anon_pipeline.learning.cells import Sample, folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import name_of, task_of
@@ -31,6 +32,7 @@ from anon_pipeline.pipeline.checks import RAW_CHECKS, candidate_check_names, req
 from anon_pipeline.pipeline.documentation import described
 from anon_pipeline.pipeline.following import build_following, people_of, people_stage
 from anon_pipeline.pipeline.freshness import freshness
+from anon_pipeline.pipeline.maps import released_maps
 from anon_pipeline.pipeline.masking import build_masking, secrets_of
 from anon_pipeline.pipeline.names import owners
 from anon_pipeline.pipeline.progress import told
@@ -44,7 +46,7 @@ from anon_pipeline.privacy.measures import describe
 from anon_pipeline.privacy.risk import reidentification_risk
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.privacy.uniqueness import population_uniqueness
-from anon_pipeline.release import manifest
+from anon_pipeline.release import fineness, manifest
 from anon_pipeline.release.audit import control_people
 from anon_pipeline.release.charts import class_size_chart
 from anon_pipeline.release.memberships import MEMBERS, ROUTING, remember
@@ -95,11 +97,11 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 log.info("%s: the source lies outside of the spec's folder: %s", spec.dataset, spec.source_path)
             with runtime.stages(spec).store("raw_data", {}, facts) as folder:
                 stored = runtime.engine(spec).store_source(spec, folder / DATA)
-                held_out = 0
+                read, held_out = stored.content_hash, 0
                 if spec.audit.enabled and spec.audit.control == "held_out":
                     everybody, stored = stored, _hold_out(spec, runtime, folder, stored.types())
                     held_out = everybody.rows - stored.rows
-                facts |= {**stored.to_json(), "held_out": held_out}
+                facts |= {**stored.to_json(), "held_out": held_out, "read": read}
                 if not spec.masks:
                     _refuse_the_impossible(spec, runtime, folder, stored.types())
             noted["people"] = stored.rows
@@ -244,7 +246,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             cells_stage = stages.load("predictions", {"raw_data": raw})
             tree_stage = stages.load("anonymizer_tree", {"predictions": cells_stage})
             cells = load_cells(cells_stage.folder)
-            grouping = Grouping.load(tree_stage.folder, cells)
+            grouping = Grouping.load(tree_stage.folder, cells).in_order()
             suppressed = int(cells.counts[grouping.class_of_cell < 0].sum()) - grouping.waiting
             facts: dict[str, Any] = {
                 "suppressed": suppressed,
@@ -295,7 +297,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             types = stored.types()
             people = runtime.engine(spec).sample(raw.folder / DATA, spec, types, spec.utility.sample)
             frame = pd.concat([people.features, people.target], axis=1)
-
+            seed = measuring_seed(spec, runtime.place())
             measured = measure_utility(
                 frame,
                 spec.target,
@@ -303,7 +305,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 task_of(types[spec.target]),
                 spec.guide,
                 spec.utility.folds,
-                spec.seed,
+                seed,
                 lambda part, guidance: anonymize_part(spec, runtime.key(spec), part, guidance),
                 runtime.tracking().load_model,
                 told(f"{spec.dataset}: utility", "folds"),
@@ -313,7 +315,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             )
             facts = measured.as_dict()
             if len(spec.guide.targets) > 1:
-                facts["targets"] = _other_targets(spec, runtime, frame, types)
+                facts["targets"] = _other_targets(spec, runtime, frame, types, seed)
             with stages.store("utility", {"raw_data": raw}, facts):
                 pass
             noted.update(utility_figures(measured))
@@ -356,11 +358,12 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             cells = load_cells(cells_stage.folder)
             alike = cells if spec.across_releases is None else without_history(cells)[0]
             people_before = ClassStatistics(sizes=alike.counts)
+            risk_before, risk = (_risk(one, spec.sampling_fraction) for one in (people_before, classes))
             facts: dict[str, Any] = {
                 "source": {
                     "rows": source.rows,
-                    "content_hash": source.content_hash,
-                    "columns": source.to_json()["columns"],
+                    "content_hash": unmasked.facts["read"],
+                    "columns": manifest.source_columns(spec, source),
                 },
                 "coarsened": cells_stage.facts["coarsened"],
                 "rows": {
@@ -378,21 +381,20 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                     "class_sizes": manifest.class_sizes(released.sizes),
                     "columns": candidate.facts["columns"],
                     "marginals": candidate.facts["marginals"],
-                    "associations": candidate.facts["associations"],
-                    "information_loss": {
-                        "columns": candidate.facts["information_loss"],
-                        "mean": mean_loss(candidate.facts["information_loss"]),
-                    },
+                    "associations": fineness.associations(candidate.facts["associations"], cells.n),
+                    "information_loss": fineness.rounded(
+                        {
+                            "columns": candidate.facts["information_loss"],
+                            "mean": mean_loss(candidate.facts["information_loss"]),
+                        }
+                    ),
                     "sensitive": describe(classes),
-                    "risk": {
-                        "before": _risk(people_before, spec.sampling_fraction),
-                        "after": _risk(classes, spec.sampling_fraction),
-                    },
+                    "risk": {"before": fineness.risk(risk_before, people_before.n), "after": risk},
                 },
-                "utility": measured.facts,
-                "audit": attacks,
-                "masking": raw.facts.get("masking"),
-                "maps": raw.facts.get("maps"),
+                "utility": fineness.utility(measured.facts),
+                "audit": fineness.rounded(attacks),
+                "masking": fineness.masking(raw.facts.get("masking"), source.rows),
+                "maps": released_maps(spec, candidate.folder / DATA),
                 "checks": answers,
                 "runs": {"dagster": context.run.run_id, "mlflow": noted["mlflow_run"]},
             }
@@ -408,9 +410,9 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             if facts["across_releases"] is not None:
                 across = facts["across_releases"]["measured"]
                 noted.update({f"across_releases_{name}": across[name] for name in ("fewest", "below", "left_below")})
-            for when, risk in facts["measured"]["risk"].items():
-                noted[f"prosecutor_risk_max_{when}"] = risk["prosecutor"]["max"]
-                noted[f"prosecutor_risk_mean_{when}"] = risk["prosecutor"]["mean"]
+            for when, one in (("before", risk_before), ("after", risk)):
+                noted[f"prosecutor_risk_max_{when}"] = one["prosecutor"]["max"]
+                noted[f"prosecutor_risk_mean_{when}"] = one["prosecutor"]["mean"]
             for column, measures in facts["measured"]["sensitive"].items():
                 noted[f"homogeneity_{column}"] = measures["homogeneity"]
             state = "published" if published.new else "stands already, nothing new is published"
@@ -444,7 +446,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
 
 
 def _other_targets(
-    spec: ReleaseSpec, runtime: Runtime, frame: pd.DataFrame, types: dict[str, ColumnType]
+    spec: ReleaseSpec, runtime: Runtime, frame: pd.DataFrame, types: dict[str, ColumnType], seed: int
 ) -> dict[str, Any]:
     """The utility for each further target of the guide, under the same guidance."""
     measured = {}
@@ -457,7 +459,7 @@ def _other_targets(
             task_of(types[name]),
             spec.guide.model_copy(update={"targets": (name, *others)}),
             spec.utility.folds,
-            spec.seed,
+            seed,
             lambda part, guidance: anonymize_part(spec, runtime.key(spec), part, guidance),
             runtime.tracking().load_model,
             told(f"{spec.dataset}: utility for {name}", "folds"),
@@ -470,7 +472,7 @@ def _hold_out(spec: ReleaseSpec, runtime: Runtime, folder: Path, types: dict[str
     engine = runtime.engine(spec)
     batches = engine.batches(folder / DATA, spec, types, ())
     hashes = np.concatenate([np.repeat(batch.hash, batch.people) for batch in batches])
-    chosen = np.unique(hashes[control_people(hashes, spec)])
+    chosen = np.unique(hashes[control_people(hashes, spec, measuring_seed(spec, runtime.place()))])
     everybody = folder / "everybody.parquet"
     (folder / DATA).rename(everybody)
     engine.hold_out(everybody, spec, chosen, folder / DATA, folder / CONTROL)

@@ -15,6 +15,7 @@ from anon_pipeline.anonymize.storage import load_cells
 from anon_pipeline.attack.table_audit import Earlier
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.home import write_file
+from anon_pipeline.keys import measuring_seed
 from anon_pipeline.pipeline.checks import keep_answers, result_of
 from anon_pipeline.pipeline.expectations import Question, ask
 from anon_pipeline.pipeline.following import people_of
@@ -81,6 +82,7 @@ def build_audit(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 runtime.tracking().load_model,
                 _earlier(spec, runtime, types),
                 held_out,
+                measuring_seed(spec, runtime.place()),
             )
             if held_out is not None:
                 sizes = np.sort(pd.read_parquet(candidate.folder / CLASSES)["class_size"].to_numpy(np.int64))

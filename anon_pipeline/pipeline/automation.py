@@ -107,7 +107,7 @@ def build_sensor(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition") -> dg.S
         context.update_cursor(json.dumps({"stamp": stamp, "content": content}))
         if cursor.get("content") == content:
             return dg.SkipReason(f"{spec.source.path} was touched, but its content is the same")
-        return dg.RunRequest(run_key=f"{content}-{spec.policy_hash[:12]}")
+        return dg.RunRequest(run_key=f"{content}-{spec.input_hash[:12]}")
 
     return source_changed
 

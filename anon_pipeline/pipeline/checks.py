@@ -63,7 +63,8 @@ def raw_questions(spec: ReleaseSpec, stored: SourceFacts) -> list[Question]:
         {
             "rows": [stored.rows],
             "wrong_types": [len(wrong)],
-            "target_values": [0 if target is None or target.missing else target.distinct],
+            # Answers are published: that there are two is told, and not how many there are.
+            "target_values": [0 if target is None or target.missing else min(target.distinct, 2)],
             "duplicate_persons": [stored.duplicate_persons],
         }
     )

@@ -25,7 +25,7 @@ from anon_pipeline.pipeline.stages import Stage, Stages
 from anon_pipeline.privacy.across_releases import Intersection, intersection
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.release import memberships
+from anon_pipeline.release import fineness, memberships
 from anon_pipeline.release.publish import CLASSES, DATA
 from anon_pipeline.spec import AcrossReleases, ReleaseSpec
 from anon_pipeline.tables import HISTORY, Cells, IntArray
@@ -245,7 +245,7 @@ def told(spec: ReleaseSpec, runtime: Runtime, followed: Stage, tree: Stage, cand
         "unknown": followed.facts["unknown"],
         "newcomers": followed.facts["newcomers"],
         "waiting": candidate.facts["waiting"],
-        **{name: tree.facts[name] for name in ("kept", "lost", "lost_otherwise")},
+        **fineness.rounded({name: tree.facts[name] for name in ("kept", "lost", "lost_otherwise")}),
         "measured": dataclasses.asdict(measured(spec, runtime, candidate)),
     }
 

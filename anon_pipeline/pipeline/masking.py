@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import dagster as dg
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anon_pipeline.engine.base import Engine, SourceFacts
@@ -13,16 +12,15 @@ from anon_pipeline.engine.relational import PEOPLE
 from anon_pipeline.errors import InputError
 from anon_pipeline.keys import KeySource, Secrets
 from anon_pipeline.masking.base import Technique
-from anon_pipeline.masking.cells import CellTechnique
 from anon_pipeline.masking.cost import SAMPLE
 from anon_pipeline.masking.execution import SqlColumn, StepReport, apply_steps, sql_select
 from anon_pipeline.masking.memory import require_memory, usable_memory
-from anon_pipeline.masking.numbers import to_floats
 from anon_pipeline.masking.plan import Plan, plan_steps
-from anon_pipeline.masking.positions import PositionTechnique
+from anon_pipeline.pipeline.maps import maps_of_masking
+from anon_pipeline.pipeline.release_page import picture
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.release import manifest
-from anon_pipeline.release.masking_map import Positions, positions_map
+from anon_pipeline.release.masking_map import caption, map_chart
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 
@@ -63,7 +61,6 @@ def build_masking(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.AssetsDe
                     "held_out": raw.facts["held_out"],
                     "source_rows": raw.facts["rows"],
                     "masking": [manifest.finite(dataclasses.asdict(report)) for report in reports],
-                    "maps": maps,
                 }
             for report in reports:
                 for column, cost in report.costs.items():
@@ -74,6 +71,7 @@ def build_masking(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.AssetsDe
                 "dagster/row_count": stored.rows,
                 "dagster/column_lineage": lineage(spec, plan),
                 "steps": dg.MetadataValue.md(_table(reports)),
+                **{f"map_of_{'_'.join(one['columns'])}": picture(caption(one), map_chart(one)) for one in maps},
             },
         )
 
@@ -149,7 +147,7 @@ def mask(
         pq.write_table(made, unsorted)
         engine.rewrite(unsorted, kept, lambda _, relation: f"SELECT * FROM {relation}", destination)
         unsorted.unlink()
-        return reports, _maps(spec, plan, people, made)
+        return reports, maps_of_masking(spec, people, made)
 
     def query(storage: dict[str, str], relation: str) -> str:
         columns = [SqlColumn(one.name, one.type, storage[one.name], distinct=one.distinct) for one in source.columns]
@@ -157,35 +155,6 @@ def mask(
 
     engine.rewrite(table, kept, query, destination)
     return reports, []  # steps on positions do not go row by row
-
-
-def _maps(spec: ReleaseSpec, plan: Plan, before: pa.Table, after: pa.Table) -> list[dict[str, Any]]:
-    """A map of each pair of coordinates that the steps changed, where the pair or its cells are released."""
-    of_pair: dict[tuple[str, ...], list[PositionTechnique]] = {}
-    for step in plan.table:
-        if isinstance(step.technique, PositionTechnique):
-            of_pair.setdefault(step.technique.columns, []).append(step.technique)
-    maps = []
-    for pair, techniques in of_pair.items():
-        cells = [one for one in techniques if isinstance(one, CellTechnique)]
-        last = cells[-1] if cells and cells[-1].into is not None else None
-        shown = set(pair) if last is None else {str(last.into)}
-        if shown <= set(spec.released) & set(after.column_names):
-            found = _pair(after, pair) if last is None else _centres(after, last)
-            coarsest = max((one.side for one in cells), default=0.0)
-            into = None if last is None else last.into
-            maps.append(positions_map(pair, _pair(before, pair), found, spec.k, coarsest, into))
-    return [one for one in maps if one is not None]
-
-
-def _pair(table: pa.Table, pair: tuple[str, ...]) -> Positions:
-    latitude, longitude = (to_floats(table.column(name).combine_chunks()) for name in pair)
-    return latitude, longitude
-
-
-def _centres(table: pa.Table, technique: CellTechnique) -> Positions:
-    """Where the cells lie that the column `into` names."""
-    return technique.centres(table.column(str(technique.into)).drop_null().to_pylist())
 
 
 def lineage(spec: ReleaseSpec, plan: Plan) -> dg.TableColumnLineage:

@@ -63,7 +63,7 @@ class Stages:
             for file in temporary.iterdir():
                 file.chmod(0o600)
             record = {
-                "spec": self._spec.policy_hash,
+                "spec": self._spec.input_hash,
                 "code": code_hash(),
                 "made_from": {one: stage.identity for one, stage in made_from.items()},
                 "files": {file.name: sha256_of(file) for file in sorted(temporary.iterdir())},
@@ -101,7 +101,7 @@ class Stages:
         if hashlib.sha256(text.encode()).hexdigest() != identity:
             raise InputError(f"{name}: its record was altered; {again}")
         record = json.loads(text)
-        if record["spec"] != self._spec.policy_hash:
+        if record["spec"] != self._spec.input_hash:
             raise InputError(f"{name}: was made under another spec; {again}")
         if record["code"] != code_hash():
             raise InputError(f"{name}: was made by another version of the code; {again}")

@@ -82,14 +82,14 @@ class Bound:
         return self.measured is not None and self.measured <= self.limit
 
 
-def control_people(hashes: IntArray, spec: ReleaseSpec) -> npt.NDArray[np.bool_]:
-    """Who is kept out: a share chosen by content, so that the same people are chosen in every run, shape (n,).
+def control_people(hashes: IntArray, spec: ReleaseSpec, seed: int = 0) -> npt.NDArray[np.bool_]:
+    """Who is kept out: a share chosen by content and seed, so that every run chooses the same people, shape (n,).
 
     At least 500 and at most 5,000 people, but never more than a third; equal people stay together.
     """
     size = min(max(500, round(spec.audit.share * len(hashes))), 5_000, len(hashes) // 3)
     # Other bits than those that pick training samples and folds.
-    mixed = (hashes.astype(np.uint64) ^ np.uint64(0x94D049BB133111EB)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (hashes.astype(np.uint64) ^ np.uint64(0x94D049BB133111EB ^ seed << 16)) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(31)
     chosen: npt.NDArray[np.bool_] = mixed <= np.sort(mixed)[size - 1] if size else np.zeros(len(hashes), dtype=bool)
     return chosen
@@ -149,6 +149,7 @@ def audit(
     load_logged: LoadLogged | None = None,
     earlier: Sequence[Earlier] = (),
     held_out: Batch | None = None,
+    seed: int = 0,
 ) -> dict[str, Any]:
     """Attack a twin of the release, and models trained on people and on releases of them.
 
@@ -158,6 +159,7 @@ def audit(
     people : the people, or a sample of them by content hash, as `Engine.sample` gives it
     earlier : former releases, as their readers have them
     held_out : the control people, where they were kept out of the release itself
+    seed : of all that is drawn; nobody who has the figures can count them again without it
 
     Returns
     -------
@@ -167,7 +169,7 @@ def audit(
     content: dict[str, Any] = {"people": n, "control_kind": spec.audit.control, "findings": []}
     if n < max(FEWEST, 4 * spec.k):
         return {**content, "skipped": f"{n} people are too few to attack a release of them and tell a leak from chance"}
-    control = np.zeros(n, dtype=bool) if held_out is not None else control_people(people.hash, spec)
+    control = np.zeros(n, dtype=bool) if held_out is not None else control_people(people.hash, spec, seed)
     try:
         twin = make_twin(spec, key, people, control, types, load_logged)
         if held_out is not None:
@@ -191,11 +193,11 @@ def audit(
         twin.classes,
         earlier,
         spec.audit.targets,
-        spec.seed,
+        seed,
     )
     content["findings"] = [finding.to_json() for finding in findings]
     if spec.audit.models:
-        content |= _attack_models(spec, key, twin, types, load_logged)
+        content |= _attack_models(spec, key, twin, types, load_logged, seed)
     return content
 
 
@@ -212,7 +214,12 @@ def knowledge_of(spec: ReleaseSpec, types: dict[str, ColumnType]) -> Knowledge:
 
 
 def _attack_models(
-    spec: ReleaseSpec, key: Key, twin: Twin, types: dict[str, ColumnType], load_logged: LoadLogged | None
+    spec: ReleaseSpec,
+    key: Key,
+    twin: Twin,
+    types: dict[str, ColumnType],
+    load_logged: LoadLogged | None,
+    seed: int,
 ) -> dict[str, Any]:
     """Membership and attribute inference on models: raw against released people, and the guiding model itself."""
     features = {name: types[name] for name in spec.features}
@@ -241,14 +248,14 @@ def _attack_models(
             attributes=[name for name in spec.with_role(Role.SENSITIVE) if name != spec.target],
             sample=spec.audit.people,
             shadows=spec.audit.shadows,
-            seed=spec.seed,
+            seed=seed,
         ).to_json()
     except (InputError, Refused) as error:
         models = {"skipped": str(error)}
     try:
         guide = audit_fitted(
             twin.guide.full.estimator, twin.members, twin.control, spec.target, twin.guide.full.features, attributes=[],
-            seed=spec.seed,
+            seed=seed,
         ).to_json()  # fmt: skip
     except InputError as error:
         guide = {"skipped": str(error)}

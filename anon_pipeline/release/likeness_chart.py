@@ -27,20 +27,19 @@ def legend(y: int) -> list[str]:
 
 
 def marginal_chart(name: str, marginal: Mapping[str, Any]) -> str:
-    """How many people have which value of a column: two bars per group, as shares, on one scale."""
-    rows = list(zip(marginal["groups"], _shares(marginal["before"]), _shares(marginal["after"]), strict=True))
-    longest = max((share for _, *pair in rows for share in pair), default=0) or 1
-    head, pitch, left, reach = 26, 27, 33.0, 33.0
+    """How many people the release shows with which value of a column: a bar per group, as shares."""
+    rows = list(zip(marginal["groups"], _shares(marginal["after"]), strict=True))
+    longest = max((share for _, share in rows), default=0) or 1
+    head, pitch, left, reach = 26, 22, 33.0, 50.0
     body = [f'<g font-weight="600">{text(short(name, 40), "0", 13)}</g>']
-    for number, (label, before, after) in enumerate(rows):
+    for number, (label, share) in enumerate(rows):
         y = head + number * pitch
         body.append(text(short(label, 15), "0", y + 13))
-        for share, kind, fill, top in ((before, "before", BEFORE, y), (after, "after", AFTER, y + 9)):
-            if share:
-                body.append(rect(kind, fill, f"{left:g}%", f"{reach * share / longest:.2f}%", top, 8))
-        body.append(text(f"{percent(before)} \u2192 {percent(after)}", "100%", y + 13, anchor="end"))
-    described = [f"{label}: {percent(before)} before, {percent(after)} after" for label, before, after in rows]
-    return svg(f"{name}, before and after", described, head + len(rows) * pitch, body)
+        if share:
+            body.append(rect("after", AFTER, f"{left:g}%", f"{reach * share / longest:.2f}%", y + 3, 12))
+        body.append(text(percent(share), "100%", y + 13, anchor="end"))
+    described = [f"{label}: {percent(share)}" for label, share in rows]
+    return svg(f"{name}, as released", described, head + len(rows) * pitch, body)
 
 
 def association_chart(associations: Mapping[str, Any], title: str = "How columns hang together") -> str:

@@ -24,9 +24,14 @@ def sentences(measured: Mapping[str, Any]) -> list[str]:
     most = abs(_change(changes[0]) or 0)
     whole = (
         f"0 is no tie between two columns, 1 means that one settles the other. Of {count(len(pairs))} pairs the "
-        f"typical one has changed by {strength(typical)}, the one that changed most by {strength(most)}."
+        f"typical one has changed by {strength(typical)}, the one that changed most by {strength(most)}"
+        f"{_steps(part(measured, 'associations').get('step'))}."
     )
     return [whole, *(_told(one) for one in changes[:TOLD] if abs(_change(one) or 0) >= LITTLE)]
+
+
+def _steps(step: Any) -> str:
+    return f", told in steps of {step:g} so that no single person shows" if known(step) else ""
 
 
 def strength(value: Any) -> str:

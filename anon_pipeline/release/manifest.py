@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import anon_pipeline
+from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.masking.aggregation import aggregate_of
 from anon_pipeline.spec import ImportedModel, LoggedModel, ReleaseSpec
 from anon_pipeline.tables import GUIDANCE_UNIT, IntArray
@@ -85,10 +86,27 @@ def relied_on(spec: ReleaseSpec) -> dict[str, Any]:
     }
 
 
-def version_of(source_hash: str, spec: ReleaseSpec, content_hashes: dict[str, str]) -> str:
-    """The name of a release, from what went in and what came out; 12 hexadecimal digits."""
-    content = {"source": source_hash, "spec": spec.policy_hash, "content": content_hashes}
+def version_of(spec: ReleaseSpec, content_hashes: dict[str, str]) -> str:
+    """The name of a release, from what is published alone: its policy and its tables; 12 hexadecimal digits."""
+    content = {"spec": spec.policy_hash, "content": content_hashes}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def source_columns(spec: ReleaseSpec, source: SourceFacts) -> list[dict[str, Any]]:
+    """The stored columns: name and role, the type of those released, and how those are stored that nothing masks.
+
+    How many values are missing or distinct, or how an identifier is stored, hangs on values that are not released.
+    """
+    masking = spec.steps[:-1] if spec.aggregates else spec.steps
+    masked = {name for step in masking for name in getattr(step, "used", ())}
+    masked |= {name for name, column in spec.columns.items() if column.steps}
+    told = []
+    for one in source.columns:
+        column: dict[str, Any] = {"name": one.name, "role": one.role}
+        if one.name in spec.released:
+            column |= {"type": one.type} if one.name in masked else {"type": one.type, "storage": one.storage}
+        told.append(column)
+    return told
 
 
 def lineage(spec: ReleaseSpec) -> dict[str, list[str]]:

@@ -80,24 +80,28 @@ def caption(content: Mapping[str, Any]) -> str:
     """What a map shows, in words."""
     columns, k = " and ".join(str(name) for name in content.get("columns") or []), content.get("k")
     side, into = content.get("size"), content.get("into")
-    states = f"before masking, and by the cells of {into} after it" if into else "before and after masking"
+    if "before" not in content:
+        states = f"in the release, by the cells of {into}" if into else "in the release"
+    else:
+        states = f"before masking, and by the cells of {into} after it" if into else "before and after masking"
     cell = f" Cells are {side * METRES_PER_DEGREE / 1000:,.2g} km high." if known(side) else ""
     return (
         f"Where people are by {columns}, {states}. Each step of colour doubles the number, from {count(k)}; cells of "
-        f"fewer than {count(k)} people are left empty.{cell} The grouping coarsens positions further."
+        f"fewer than {count(k)} people are left empty.{cell}"
+        f"{' The grouping coarsens positions further.' if 'before' in content else ''}"
     )
 
 
 def map_chart(content: Mapping[str, Any]) -> str:
-    """Two panels of one scale, north up, as SVG."""
-    states = [_three(content.get("before")), _three(content.get("after"))]
+    """A panel per state that is there, of one scale, north up, as SVG."""
+    looks = [one for one in (("before", BEFORE), ("after", AFTER)) if one[0] in content]
+    states = [_three(content[kind]) for kind, _ in looks]
     cells = [cell for state in states for cell in state]
     south, north = min(cell[0] for cell in cells), max(cell[0] for cell in cells)
     west, east = min(cell[1] for cell in cells), max(cell[1] for cell in cells)
     side = PANEL / max(north - south + 1, east - west + 1)
     height = HEAD + math.ceil(side * (north - south + 1))
     body = []
-    looks = (("before", BEFORE), ("after", AFTER))
     for panel, (state, (kind, fill)) in enumerate(zip(states, looks, strict=True)):
         left = panel * (PANEL + GAP)
         body.append(f'<text fill="{TEXT}" x="{left}" y="14">{kind}: {count(len(state))} cells shown</text>')
@@ -109,8 +113,8 @@ def map_chart(content: Mapping[str, Any]) -> str:
                 f'width="{side:.2f}" height="{side:.2f}"/>'
             )
     return (
-        f'<svg{NAMESPACE} class="chart" role="img" viewBox="0 0 {2 * PANEL + GAP} {height}" '
-        f'font-family="system-ui, sans-serif" font-size="13"><title>Positions before and after masking</title>'
+        f'<svg{NAMESPACE} class="chart" role="img" viewBox="0 0 {len(looks) * (PANEL + GAP) - GAP} {height}" '
+        f'font-family="system-ui, sans-serif" font-size="13"><title>Positions of people</title>'
         f"{''.join(body)}</svg>"
     )
 

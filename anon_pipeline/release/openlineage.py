@@ -43,7 +43,7 @@ def write(file: Path, spec: ReleaseSpec, manifest: dict[str, Any], storage: dict
     producer = f"pkg:pypi/anon-pipeline@{manifest['software']['anon_pipeline']}"
     source = f"{spec.dataset}.source"
 
-    def schema(columns: dict[str, str]) -> schema_dataset.SchemaDatasetFacet:
+    def schema(columns: dict[str, str | None]) -> schema_dataset.SchemaDatasetFacet:
         fields = [
             schema_dataset.SchemaDatasetFacetFields(
                 name, type_, _description(spec, name), ordinal_position=number, fields=None
@@ -92,9 +92,9 @@ def write(file: Path, spec: ReleaseSpec, manifest: dict[str, Any], storage: dict
         NAMESPACE,
         source,
         facets={
-            "schema": schema({column["name"]: column["storage"] for column in manifest["source"]["columns"]}),
+            "schema": schema({column["name"]: column.get("storage") for column in manifest["source"]["columns"]}),
             "version": dataset_version_dataset.DatasetVersionDatasetFacet(
-                manifest["source"]["content_hash"], producer=producer
+                manifest["source"]["commitment"], producer=producer
             ),
         },
     )

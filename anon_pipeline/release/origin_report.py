@@ -46,7 +46,7 @@ def provenance(content: Mapping[str, Any]) -> list[tuple[str, str]]:
     spec = part(content, "spec")
     rows = [
         ("Source", f"{count(source.get('rows'))} rows"),
-        ("Source, content", source.get("content_hash")),
+        ("Source, commitment", source.get("commitment")),
         ("Spec", content.get("spec_hash")),
         ("Target", spec.get("target")),
         ("Guiding model", _guide(part(spec, "guide"))),

@@ -29,7 +29,7 @@ def render(manifest: dict[str, Any], tables: dict[str, str]) -> str:
         "entity": {
             source: {
                 "prov:label": f"the people of {dataset}, typed as the policy says",
-                f"{PREFIX}:content_sha256": manifest["source"]["content_hash"],
+                f"{PREFIX}:commitment": manifest["source"]["commitment"],
                 f"{PREFIX}:rows": manifest["source"]["rows"],
             },
             policy: {

@@ -16,6 +16,7 @@ from anon_pipeline.home import Home, remove_leftovers, sha256_of, written_folder
 from anon_pipeline.privacy.group_table import judge_group_table
 from anon_pipeline.privacy.judge import judge_release, types_of
 from anon_pipeline.release import ledger, manifest, openlineage, provenance, report, unfinished
+from anon_pipeline.release.opening import Opened, Opening
 from anon_pipeline.spec import ReleaseSpec, Role
 
 DATA, CLASSES, MANIFEST, REPORT = "data.parquet", "classes.parquet", ledger.MANIFEST, "report.html"
@@ -50,7 +51,8 @@ def publish(
     Parameters
     ----------
     candidate : folder in the private zone whose checks have all passed
-    facts : the parts of the manifest that earlier steps have measured; `source` holds the source's content hash
+    facts : the parts of the manifest that earlier steps have measured; of the source's content hash, which `source`
+        holds, only a commitment leaves
     remember : called with the version before a new release appears, to keep what the next one will be judged by
 
     Raises
@@ -63,7 +65,7 @@ def publish(
     """
     tables = (DATA,) if spec.aggregates else (DATA, CLASSES)
     hashes = {name: engine.content_hash(candidate / name)[1] for name in tables}
-    version = manifest.version_of(facts["source"]["content_hash"], spec, hashes)
+    version = manifest.version_of(spec, hashes)
     folder = home.releases / spec.dataset / version
     with home.lock("ledger"):
         unfinished.finish(home)
@@ -73,6 +75,9 @@ def publish(
         folder.parent.mkdir(exist_ok=True)
         folder.parent.chmod(0o755)
         remove_leftovers(folder.parent)
+        source = dict(facts["source"])
+        content_hash = source.pop("content_hash")
+        opening = Opening.drawn(Opened(spec.dataset, version, facts["rows"]["source"], content_hash, spec.source.query))
         with written_folder(folder, public=True) as staged:
             for name in tables:
                 shutil.copyfile(candidate / name, staged / name)
@@ -86,6 +91,7 @@ def publish(
                 "spec": spec.policy(),
                 "spec_hash": spec.policy_hash,
                 **facts,
+                "source": {**source, "commitment": opening.commitment},
                 "verified": _count_again(spec, engine, staged),
                 "content_hashes": hashes,
                 "lineage": manifest.lineage(spec),
@@ -101,6 +107,7 @@ def publish(
             (staged / MANIFEST).write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
             if remember is not None:
                 remember(version)
+            opening.keep(home)
             unfinished.note(home, ledger.PUBLISH, spec.dataset, version, sha256_of(staged / MANIFEST))
         unfinished.finish(home)
     return Published(version, folder, True, content)

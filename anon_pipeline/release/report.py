@@ -204,7 +204,7 @@ def draw(content: Mapping[str, Any]) -> Pictures:
         maps=[
             (masking_map.caption(one), _picture(masking_map.map_chart(one)))
             for one in content.get("maps") or []
-            if one.get("before")
+            if one.get("before") or one.get("after")
         ],
     )
 

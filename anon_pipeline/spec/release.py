@@ -383,7 +383,11 @@ class ReleaseSpec(Strict):
         return (self._folder / self.source.path).resolve()
 
     def policy(self) -> dict[str, Any]:
-        """The spec as plain data, without what cannot change a release, such as schedule, engine and source path."""
+        """The spec as plain data, as it is published.
+
+        Without what cannot change a release, such as schedule, engine and source path, and without the query to a
+        source, which may quote values that are not released.
+        """
         content = self.model_dump(
             mode="json",
             by_alias=True,
@@ -393,7 +397,7 @@ class ReleaseSpec(Strict):
                 "engine": True,
                 "frontier": True,
                 "privacy": True,
-                "source": {"path"},
+                "source": {"path", "query"},
             },
         )
         for column in content["columns"].values():
@@ -424,3 +428,8 @@ class ReleaseSpec(Strict):
     def policy_hash(self) -> str:
         """SHA-256 of `policy()`, in hexadecimal."""
         return hashlib.sha256(json.dumps(self.policy(), sort_keys=True).encode()).hexdigest()
+
+    @property
+    def input_hash(self) -> str:
+        """SHA-256 of all that a stored result depends on: the policy, and the query. It stays in the private zone."""
+        return hashlib.sha256(json.dumps([self.policy(), self.source.query], sort_keys=True).encode()).hexdigest()

@@ -19,6 +19,7 @@ import pytest
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline_tests.end_to_end import browser, harness, served_ui
 from anon_pipeline_tests.end_to_end.harness import Place
+from anon_pipeline_tests.skips import require_browser
 
 LAUNCH = """mutation { launchRun(executionParams: {selector: {repositoryLocationName: "anon_pipeline.definitions",
 repositoryName: "__repository__", jobName: "people_release"}, runConfigData: "{}"}) { __typename } }"""
@@ -42,7 +43,7 @@ class Served:
 
     def answer(self, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, str]:
         """Status and text; a header `content_type` is Content-Type. Without one, Host is the server's own."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         connection.request(method, path, body, {"Host": f"127.0.0.1:{self.port}", **given})
         answered = connection.getresponse()
@@ -167,7 +168,7 @@ def _attackers_server() -> Iterator[int]:
 @pytest.mark.parametrize("origin", ["http://evil.test:{port}", "http://127.0.0.1:{port}"])
 def test_a_page_of_another_origin_gets_nothing(ui: Served, origin: str) -> None:
     """Also one of another port of this machine, which a browser counts as the same site."""
-    browser.executable()
+    require_browser()
     before = ui.runs()
     rules = "--host-resolver-rules=MAP evil.test 127.0.0.1"
     with _attackers_server() as port, browser.window(1400, 1000, rules) as window:
@@ -185,7 +186,7 @@ def test_a_page_of_another_origin_gets_nothing(ui: Served, origin: str) -> None:
 
 def test_a_name_that_was_pointed_at_loopback_reads_nothing(ui: Served) -> None:
     """DNS rebinding: to the browser the attacker's page and the UI are then one origin."""
-    browser.executable()
+    require_browser()
     before = ui.runs()
     with browser.window(1400, 1000, "--host-resolver-rules=MAP evil.test 127.0.0.1") as window:
         opened = window.page.goto(f"http://evil.test:{ui.port}/")

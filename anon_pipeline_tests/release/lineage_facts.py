@@ -38,7 +38,7 @@ def facts(**changes: Any) -> dict[str, Any]:
         "spec_hash": SPEC.policy_hash,
         "source": {
             "rows": 8,
-            "content_hash": "a" * 64,
+            "commitment": "a" * 64,
             "columns": [{"name": name, "storage": storage} for name, storage in {"name": "VARCHAR", **STORAGE}.items()],
         },
         "rows": {"source": 8, "released": 7, "suppressed": 1},

@@ -81,8 +81,8 @@ def manifest_content() -> dict[str, Any]:
         "spec_hash": "5c" * 32,
         "source": {
             "rows": 48842,
-            "content_hash": "9a" * 32,
-            "columns": [{"name": "age", "role": "quasi_identifier", "type": "numeric", "missing": 0, "distinct": 74}],
+            "commitment": "9a" * 32,
+            "columns": [{"name": "age", "role": "quasi_identifier", "type": "numeric"}],
         },
         "rows": {"source": 48842, "released": 48293, "suppressed": 549},
         "measured": {

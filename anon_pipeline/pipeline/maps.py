@@ -1,0 +1,75 @@
+"""Maps of positions that a spec masks: of the release, which are published, and of both states, which stay private."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from anon_pipeline.masking.cells import CellTechnique
+from anon_pipeline.masking.numbers import to_floats
+from anon_pipeline.masking.positions import PositionTechnique
+from anon_pipeline.release.masking_map import Positions, positions_map
+from anon_pipeline.spec import ReleaseSpec, Role
+
+
+def released_maps(spec: ReleaseSpec, table: Path) -> list[dict[str, Any]]:
+    """A map of each masked pair of coordinates as it is released, counted in the released table and nowhere else.
+
+    There is none of what is released as ranges.
+    """
+    found = []
+    for pair, cells, coarsest in _masked_pairs(spec):
+        shown = pair if cells is None else (str(cells.into),)
+        if spec.recode.form == "range" and any(spec.columns[name].role is Role.QUASI_IDENTIFIER for name in shown):
+            continue
+        positions = _positions(pq.read_table(table, columns=list(shown)), pair, cells)
+        drawn = positions_map(pair, positions, positions, spec.k, coarsest, None if cells is None else cells.into)
+        if drawn is not None:
+            found.append({key: value for key, value in drawn.items() if key != "before"})
+    return found
+
+
+def maps_of_masking(spec: ReleaseSpec, before: pa.Table, after: pa.Table) -> list[dict[str, Any]]:
+    """A map of each pair of coordinates that the steps changed, before and after: for the private zone."""
+    maps = []
+    for pair, cells, coarsest in _masked_pairs(spec):
+        shown = set(pair) if cells is None else {str(cells.into)}
+        if shown <= set(after.column_names):
+            into = None if cells is None else cells.into
+            maps.append(
+                positions_map(
+                    pair, _positions(before, pair, None), _positions(after, pair, cells), spec.k, coarsest, into
+                )
+            )
+    return [one for one in maps if one is not None]
+
+
+def _masked_pairs(spec: ReleaseSpec) -> list[tuple[tuple[str, ...], CellTechnique | None, float]]:
+    """Each pair of coordinates that steps mask and the release shows, or shows the cells of.
+
+    With it the step that made those cells, and how far it is across the largest ones, in metres.
+    """
+    of_pair: dict[tuple[str, ...], list[PositionTechnique]] = {}
+    for step in spec.steps:
+        if isinstance(step, PositionTechnique):
+            of_pair.setdefault(step.columns, []).append(step)
+    found = []
+    for pair, techniques in of_pair.items():
+        cells = [one for one in techniques if isinstance(one, CellTechnique)]
+        last = cells[-1] if cells and cells[-1].into is not None else None
+        shown = set(pair) if last is None else {str(last.into)}
+        if shown <= set(spec.released):
+            found.append((pair, last, max((one.side for one in cells), default=0.0)))
+    return found
+
+
+def _positions(table: pa.Table, pair: tuple[str, ...], cells: CellTechnique | None) -> Positions:
+    """Where people are: by their coordinates, or by the cells that a column names."""
+    if cells is None:
+        latitude, longitude = (to_floats(table.column(name).combine_chunks()) for name in pair)
+        return latitude, longitude
+    named = table.column(str(cells.into)).drop_null().to_pylist()
+    return cells.centres([name for name in named if name != "*"])

@@ -1,0 +1,158 @@
+"""The commitment to the source: what of it is published, and what an auditor needs to check it with the source in hand.
+
+A hash of the source would confirm every guess at it. A release publishes HMAC-SHA256 of what is known of the source
+under a random secret of its own. Secret and source hash, the opening, stay in the private zone until somebody is meant
+to have them. To delete an opening makes its commitment worthless for good; one that is shown opens no other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from anon_pipeline.engine.base import Engine
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home, write_file
+from anon_pipeline.release import ledger
+from anon_pipeline.spec import ReleaseSpec
+
+FOLDER = "openings"
+HOW = "commitment = HMAC-SHA256, key: the 32 bytes of `secret`, message: json.dumps(opens, sort_keys=True) in ASCII"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What a commitment is about.
+
+    Attributes
+    ----------
+    dataset, version : the release
+    rows : of the source, as it was read
+    content_hash : of the source, typed as the policy says, whatever the order of its rows
+    query : that was put to a database, if one was; queries are not published, since they may quote values
+    """
+
+    dataset: str
+    version: str
+    rows: int
+    content_hash: str
+    query: str | None
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A commitment's secret, and what it opens."""
+
+    opens: Opened
+    secret: str = field(repr=False)  # 64 hexadecimal digits
+
+    @classmethod
+    def drawn(cls, opens: Opened) -> Opening:
+        """With a new secret of 256 random bits, which nothing else hangs on."""
+        return cls(opens, secrets.token_hex(32))
+
+    @property
+    def commitment(self) -> str:
+        """What is published: HMAC-SHA256 (RFC 2104), in hexadecimal."""
+        message = json.dumps(asdict(self.opens), sort_keys=True).encode()
+        return hmac.digest(bytes.fromhex(self.secret), message, hashlib.sha256).hex()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"commitment": self.commitment, "secret": self.secret, "opens": asdict(self.opens), "how": HOW}
+
+    def keep(self, home: Home) -> None:
+        """Write it into the private zone; called before the release appears, so that none ever lacks its opening."""
+        home.private_folder(FOLDER, self.opens.dataset)
+        write_file(_file(home, self.opens.dataset, self.opens.version), json.dumps(self.to_json(), indent=2) + "\n")
+
+    @classmethod
+    def read(cls, file: Path) -> Opening:
+        """Read what `keep` wrote, or the same from elsewhere.
+
+        Raises
+        ------
+        InputError
+            For a file that is no opening.
+        """
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+            opening = cls(Opened(**content["opens"]), content["secret"])
+            if len(bytes.fromhex(opening.secret)) != 32:
+                raise ValueError
+        except OSError as error:
+            raise InputError(f"{file}: cannot be read ({error.strerror})") from None
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"{file}: is no opening, as `anon-pipeline releases open` writes it") from None
+        return opening
+
+
+def opening_of(home: Home, version: str, dataset: str | None = None) -> Opening:
+    """The kept opening of a release.
+
+    Raises
+    ------
+    InputError
+        Where there is no such release, or its opening is not in this home.
+    """
+    entry = ledger.published(home, version, dataset)
+    file = _file(home, entry.dataset, entry.version)
+    if not file.exists():
+        raise InputError(
+            f"{entry.dataset}/{entry.version}: its opening is not in this home; only the publisher's private zone has "
+            "it, unless it was deleted there"
+        )
+    return Opening.read(file)
+
+
+def check_opening(
+    opening: Opening, manifest: dict[str, Any], spec: ReleaseSpec, engine: Engine, scratch: Path
+) -> list[str]:
+    """Hold an opening against the manifest of its release and against a source; what does not fit, a sentence each.
+
+    Parameters
+    ----------
+    spec : the policy of the release; its `source` names the table to check
+    scratch : a private folder to read the source into
+
+    Raises
+    ------
+    InputError
+        Where the source cannot be read as the spec says.
+    """
+    opens, problems = opening.opens, []
+    if (manifest.get("dataset"), manifest.get("version")) != (opens.dataset, opens.version):
+        problems.append(f"the manifest is not that of {opens.dataset}/{opens.version}, which the opening is about")
+    if manifest["source"].get("commitment") != opening.commitment:
+        problems.append("the opening is not what the manifest commits to")
+    if manifest.get("spec_hash") != spec.policy_hash:
+        problems.append("the spec is not the policy of the release, so the source may read differently under it")
+    stored = engine.store_source(spec, scratch / "source.parquet")
+    if (stored.rows, stored.content_hash) != (opens.rows, opens.content_hash):
+        problems.append("the source is not the one that the opening is about")
+    return problems
+
+
+def read_manifest(file: Path) -> dict[str, Any]:
+    """A manifest as plain data.
+
+    Raises
+    ------
+    InputError
+        For a file that is none.
+    """
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        content = None
+    if not isinstance(content, dict) or not isinstance(content.get("source"), dict):
+        raise InputError(f"{file}: is no manifest that can be read; name the release's with --manifest")
+    return content
+
+
+def _file(home: Home, dataset: str, version: str) -> Path:
+    return home.private / FOLDER / dataset / f"{version}.json"

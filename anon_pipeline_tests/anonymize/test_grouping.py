@@ -1,0 +1,54 @@
+"""The order of the classes tells what they show and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anon_pipeline.anonymize import encoding
+from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.grouping import Grouping
+from anon_pipeline_tests.people import Table, tables
+
+
+def grouped(table: Table) -> Grouping:
+    learned = [encoding.learn_domain(str(name), table.frame[name]) for name in table.frame]
+    codes = np.stack([code for _, code in learned], axis=1)
+    cells, _ = encoding.count_cells(tuple(domain for domain, _ in learned), codes, table.guidance)
+    return Grouping.of_tree(AnonymizerTree(k=table.k).fit(table.frame, table.guidance), cells)
+
+
+def plain(table: pd.DataFrame) -> list[Any]:
+    return [tuple(map(repr, row)) for row in table.itertuples(index=False)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables(), st.randoms(use_true_random=False))
+def test_classes_found_in_any_order_are_published_in_one(table: Table, random: Any) -> None:
+    found = grouped(table)
+    order = list(range(len(found.sizes)))
+    random.shuffle(order)
+    number = np.argsort(order)
+    shuffled = replace(
+        found,
+        class_of_cell=np.where(found.class_of_cell < 0, -1, number[found.class_of_cell]),
+        sizes=found.sizes[order],
+        summaries=[summary.of_classes(np.array(order)) for summary in found.summaries],
+    )
+    assert plain(shuffled.in_order().table) == plain(found.in_order().table)
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables())
+def test_everybody_stays_in_their_class(table: Table) -> None:
+    found = grouped(table)
+    ordered = found.in_order()
+    before, after = plain(found.table), plain(ordered.table)
+    assert sorted(before) == sorted(after)
+    for old, new in zip(found.class_of_cell, ordered.class_of_cell, strict=True):
+        assert (old < 0 and new < 0) or before[old] == after[new]

@@ -1,0 +1,66 @@
+"""Published figures are told so coarsely that one person seldom shows."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anon_pipeline.release import fineness
+
+
+@given(st.floats(-1, 1), st.integers(fineness.FEWEST, 10**9))
+def test_a_share_is_told_within_half_a_step_of_what_chance_alone_moves_it_by(share: float, people: int) -> None:
+    told = fineness.coarse(share, people)
+    assert 1 / math.sqrt(people) <= fineness.step_of(people) * (1 + 1e-6) <= 2.51 / math.sqrt(people)
+    assert abs(told - share) <= fineness.step_of(people) / 2 + 1e-3 * abs(share)
+
+
+@pytest.mark.parametrize("people", [400, 48_842, 10**6])
+def test_one_person_seldom_moves_a_share(people: int) -> None:
+    """Of all shares of n people, about one in sqrt(n) is told otherwise with one person more."""
+    shares = np.random.default_rng(0).random(20_000)
+    moved = [fineness.coarse(float(one), people) != fineness.coarse(float(one) + 1 / people, people) for one in shares]
+    assert np.mean(moved) <= 1.3 / math.sqrt(people) + 1e-3
+
+
+def test_people_are_counted_in_steps_too() -> None:
+    assert fineness.coarse({"a": 176, "b": [132, 0], "c": "text", "d": None, "e": True}, 400) == {
+        "a": 180, "b": [140, 0], "c": "text", "d": None, "e": True,
+    }  # fmt: skip
+
+
+def test_of_few_people_nothing_is_told() -> None:
+    assert fineness.coarse({"a": 0.5, "b": 7, "c": "text"}, 24) == {"a": None, "b": None, "c": "text"}
+    assert fineness.risk({"records": 24}, 24) is None
+
+
+def test_floats_have_four_digits_and_the_rest_is_left_alone() -> None:
+    content = {"a": 0.123456789, "b": [1234.5678, -1e-9 / 3], "c": 123456789, "d": "0.123456", "e": None}
+    assert fineness.rounded(content) == {
+        "a": 0.1235, "b": [1235.0, -3.333e-10], "c": 123456789, "d": "0.123456", "e": None,
+    }  # fmt: skip
+
+
+def test_ties_before_and_after_are_told_in_the_same_steps() -> None:
+    content = {"columns": ["a", "b"], "pairs": [{"columns": ["a", "b"], "before": 0.1234, "after": 0.1301}]}
+    told = fineness.associations(content, 10_000)
+    assert told["step"] == 0.01
+    assert told["pairs"] == [{"columns": ["a", "b"], "before": 0.12, "after": 0.13}]
+
+
+def test_estimates_of_the_population_keep_two_digits_and_none_of_what_was_fitted() -> None:
+    estimate = {
+        "model": "snb",
+        "sampling_fraction": 0.01,
+        "population": 40_000.0,
+        "uniques": 1234.5,
+        "share": 0.0308625,
+    }
+    fitted = {**estimate, "converged": True, "parameters": {"alpha": 0.123456789}, "chosen": None}
+    told = fineness.risk({"records": 400, "unique_records": 176, "population_uniqueness": {"snb": fitted}}, 400)
+    assert told == {
+        "records": 400, "unique_records": 180,
+        "population_uniqueness": {"snb": {**fitted, "uniques": 1200.0, "share": 0.031, "parameters": {}}},
+    }  # fmt: skip

@@ -1,0 +1,138 @@
+"""A commitment is opened by what is kept of it and by nothing else, and says nothing without it."""
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home
+from anon_pipeline.release import opening as openings
+from anon_pipeline.release import publish
+from anon_pipeline.release.opening import Opened, Opening, check_opening, opening_of
+from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline_tests.people import write_spec
+from anon_pipeline_tests.release.test_publish import CLASSES, DATA, TABLE
+
+OPENED = Opened("people", "0123456789ab", 7, "0" * 64, None)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home").prepare()
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> DuckDBEngine:
+    return DuckDBEngine(tmp_path / "spill")
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> ReleaseSpec:
+    TABLE.assign(name=list("abcdefg")).to_csv(tmp_path / "people.csv", index=False)
+    columns = {"age": {"role": "quasi_identifier", "type": "numeric"}, "ill": "sensitive", "name": "identifier"}
+    return write_spec(tmp_path, columns, "people.csv", k=3, target="ill")
+
+
+@pytest.fixture
+def released(home: Home, engine: DuckDBEngine, spec: ReleaseSpec, tmp_path: Path) -> dict[str, Any]:
+    """The manifest of a release of the seven people."""
+    candidate = tmp_path / "candidate"
+    candidate.mkdir()
+    TABLE.to_parquet(candidate / DATA, index=False)
+    pd.DataFrame({"class_size": [3, 4], "age": [20, 50]}).to_parquet(candidate / CLASSES, index=False)
+    stored = engine.store_source(spec, tmp_path / "stored.parquet")
+    facts = {
+        "source": {"rows": 7, "content_hash": stored.content_hash, "columns": []},
+        "rows": {"source": 7, "released": 7, "suppressed": 0},
+    }
+    return publish.publish(home, spec, engine, candidate, facts).manifest
+
+
+@pytest.fixture(autouse=True)
+def _plain_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publish.report, "render", lambda content: f"<p>{content['version']}</p>")
+
+
+def test_two_secrets_give_two_commitments_to_the_same_source() -> None:
+    assert len({Opening.drawn(OPENED).commitment for _ in range(8)}) == 8
+
+
+def test_the_secret_stands_in_no_repr() -> None:
+    opening = Opening.drawn(OPENED)
+    assert opening.secret not in repr(opening)
+
+
+def test_an_opening_is_kept_for_its_owner_alone_and_nothing_of_it_leaves(home: Home, released: dict[str, Any]) -> None:
+    kept = home.private / "openings" / "people" / f"{released['version']}.json"
+    opening = Opening.read(kept)
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert released["source"]["commitment"] == opening.commitment
+    for file in home.releases.rglob("*"):
+        assert not file.is_file() or not any(
+            one.encode() in file.read_bytes() for one in (opening.secret, opening.opens.content_hash)
+        )
+
+
+def test_the_opening_fits_its_release_and_its_source(
+    home: Home, engine: DuckDBEngine, spec: ReleaseSpec, released: dict[str, Any], tmp_path: Path
+) -> None:
+    opening = opening_of(home, released["version"])
+    assert check_opening(opening, released, spec, engine, tmp_path) == []
+    everybody = pd.read_csv(tmp_path / "people.csv")
+    everybody[::-1].to_csv(tmp_path / "people.csv", index=False)  # their order says nothing
+    assert check_opening(opening, released, spec, engine, tmp_path) == []
+    everybody.assign(name=list("abcdefh")).to_csv(tmp_path / "people.csv", index=False)
+    assert check_opening(opening, released, spec, engine, tmp_path) == [
+        "the source is not the one that the opening is about"
+    ]
+
+
+def test_what_does_not_fit_is_told(
+    home: Home, engine: DuckDBEngine, spec: ReleaseSpec, released: dict[str, Any], tmp_path: Path
+) -> None:
+    opening = opening_of(home, released["version"])
+    other = Opening(opening.opens, "00" * 32)
+    assert check_opening(other, released, spec, engine, tmp_path) == ["the opening is not what the manifest commits to"]
+    (problem,) = check_opening(opening, released | {"version": "x"}, spec, engine, tmp_path)
+    assert "is not that of people/" in problem
+    stricter = spec.replaced({"privacy.k_anonymity.k": 4})
+    (problem,) = check_opening(opening, released, stricter, engine, tmp_path)
+    assert "is not the policy of the release" in problem
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"opens": {}, "secret": "00"}', '{"secret": "00"}'])
+def test_a_file_that_is_no_opening_is_told_in_a_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(InputError, match="is no opening"):
+        Opening.read(tmp_path / "x.json")
+
+
+def test_an_opening_that_is_not_here_is_told(home: Home, released: dict[str, Any]) -> None:
+    (home.private / "openings" / "people" / f"{released['version']}.json").unlink()
+    with pytest.raises(InputError, match="its opening is not in this home"):
+        opening_of(home, released["version"])
+
+
+def test_a_release_never_lacks_its_opening(
+    home: Home, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Where it cannot be kept, nothing is published."""
+    monkeypatch.setattr(openings, "write_file", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        request.getfixturevalue("released")
+    assert not list((home.releases / "people").glob("*"))
+
+
+def test_how_to_compute_it_is_said_in_the_opening() -> None:
+    """As an auditor would, with nothing of ours."""
+    import hashlib
+    import hmac
+
+    opening = json.loads(json.dumps(Opening.drawn(OPENED).to_json()))
+    message = json.dumps(opening["opens"], sort_keys=True).encode("ascii")
+    assert hmac.new(bytes.fromhex(opening["secret"]), message, hashlib.sha256).hexdigest() == opening["commitment"]
