@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from anon_pipeline.engine.base import Engine, SourceFacts
 from anon_pipeline.engine.relational import PEOPLE
 from anon_pipeline.errors import InputError
-from anon_pipeline.keys import KeySource, Secrets
+from anon_pipeline.keys import Key, KeySource, Secrets, private_key
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.cells import CellTechnique
 from anon_pipeline.masking.cost import SAMPLE
@@ -48,12 +48,13 @@ def build_masking(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.AssetsDe
             raw = stages.load(RAW)
             source = SourceFacts.from_json(raw.facts)
             plan, secrets = planned(spec, source.types())
-            plan = plan.of_people
+            plan, key = plan.of_people, None
             if not plan.is_row_wise:
                 require_memory(source.rows, len(source.columns), usable_memory(runtime.limit(spec)))
+                key = private_key(spec, runtime.place())
             facts: dict[str, Any] = {}
             with stages.store(MASKED, {RAW: raw}, facts) as folder:
-                reports, maps = mask(spec, engine, plan, secrets, source, raw.folder / DATA, folder / DATA)
+                reports, maps = mask(spec, engine, plan, secrets, source, raw.folder / DATA, folder / DATA, key)
                 after = {name: kind for name, kind in plan.types_after.items() if name in _kept(spec, plan)}
                 stored = engine.describe(folder / DATA, spec, after)
                 if stored.rows < spec.k:
@@ -107,20 +108,20 @@ def planned(spec: ReleaseSpec, types: dict[str, ColumnType]) -> tuple[Plan, Secr
 
 
 def secrets_of(spec: ReleaseSpec) -> Secrets:
-    """Where the keys of a spec lie; every key that a step names is found at once.
+    """Where the keys of a spec lie; every key that it or a step names is found at once.
 
     Raises
     ------
     InputError
         For a key that is absent, open to others or too short.
     """
-    draws = None if spec.draws is None else KeySource.model_validate(spec.draws.model_dump())
-    secrets = Secrets(folder=spec.folder, draws=draws)
+    secrets = Secrets(folder=spec.folder)
     for steps in (*(column.steps for column in spec.columns.values()), spec.steps):
         for step in cast(tuple[Technique, ...], steps):
             if step.key_source is not None:
                 secrets.key(step.key_source)
-    secrets.draws_key()
+    if spec.draws is not None:
+        secrets.key(KeySource.model_validate(spec.draws.model_dump()))
     return secrets
 
 
@@ -132,8 +133,9 @@ def mask(
     source: SourceFacts,
     table: Path,
     destination: Path,
+    key: Key | None = None,
 ) -> tuple[list[StepReport], list[dict[str, Any]]]:
-    """Carry out a plan on a stored table, of which `source` are the facts.
+    """Carry out a plan on a stored table, of which `source` are the facts; `key` is the dataset's.
 
     Where all steps go row by row and there are more people than costs are measured on, the engine masks them and only a
     sample comes into memory. What each step did is returned, and a map per pair of coordinates.
@@ -143,7 +145,7 @@ def mask(
     kept = _kept(spec, plan)
     large = plan.is_row_wise and engine.rows(table) > SAMPLE
     people = engine.everybody(table, SAMPLE if large else None)
-    made, reports = apply_steps(people, plan.types, steps, together, spec.seed, secrets, spec.folder)
+    made, reports = apply_steps(people, plan.types, steps, together, spec.dataset, key, secrets, spec.folder)
     if not large:
         unsorted = destination.with_suffix(".rows")
         pq.write_table(made, unsorted)
@@ -160,7 +162,10 @@ def mask(
 
 
 def _maps(spec: ReleaseSpec, plan: Plan, before: pa.Table, after: pa.Table) -> list[dict[str, Any]]:
-    """A map of each pair of coordinates that the steps changed, where the pair or its cells are released."""
+    """A map of each pair of coordinates that the steps changed, where the pair or its cells are released.
+
+    None of a pair that a step makes locally private: where people are before it is theirs alone.
+    """
     of_pair: dict[tuple[str, ...], list[PositionTechnique]] = {}
     for step in plan.table:
         if isinstance(step.technique, PositionTechnique):
@@ -170,6 +175,8 @@ def _maps(spec: ReleaseSpec, plan: Plan, before: pa.Table, after: pa.Table) -> l
         cells = [one for one in techniques if isinstance(one, CellTechnique)]
         last = cells[-1] if cells and cells[-1].into is not None else None
         shown = set(pair) if last is None else {str(last.into)}
+        if any(one.is_locally_private for one in techniques):
+            continue
         if shown <= set(spec.released) & set(after.column_names):
             found = _pair(after, pair) if last is None else _centres(after, last)
             coarsest = max((one.side for one in cells), default=0.0)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from datetime import date
+from random import Random
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from anon_pipeline.errors import InputError
+from anon_pipeline.masking.draws import Draws, content_of, identities
 from anon_pipeline.masking.execution import apply_steps
-from anon_pipeline.masking.order import Draws, canonical_order, undone
+from anon_pipeline.masking.order import canonical_order, undone
 from anon_pipeline.masking.pram import Pram, epsilon_of, invariant_of
 from anon_pipeline.masking.quantiles import rounded
-from anon_pipeline_tests.masking.tables import CATEGORICAL, DATE, KEYED, NUMERIC, masked, step
+from anon_pipeline_tests.masking.tables import CATEGORICAL, DATE, KEY, NUMERIC, OTHER_KEY, masked, step
 
 RNG = np.random.default_rng(5)
 
@@ -23,44 +27,73 @@ RNG = np.random.default_rng(5)
 
 
 def test_draws_have_the_distributions_they_are_named_after() -> None:
-    draws = Draws(1, ["v"], "noise")
-    assert stats.kstest(draws.uniform(50_000), "uniform").pvalue > 0.01
-    assert stats.kstest(draws.normal(50_000), "norm").pvalue > 0.01
-    assert stats.kstest(draws.laplace(50_000), "laplace").pvalue > 0.01
+    draws = Draws(KEY, ["noise"], identities(pa.table({"v": np.arange(60_000)}), KEY, "people"))
+    assert stats.kstest(draws.uniform(), "uniform").pvalue > 0.01
+    assert stats.kstest(draws.normal(), "norm").pvalue > 0.01
+    assert stats.kstest(draws.laplace(), "laplace").pvalue > 0.01
     below = draws.below(np.full(60_000, 6))
     assert stats.chisquare(np.bincount(below, minlength=6)).pvalue > 0.01
-    assert sorted(draws.shuffled(1000).tolist()) == list(range(1000))
 
 
-def test_draws_follow_from_seed_columns_technique_number_and_key() -> None:
-    from anon_pipeline.keys import Key
-
-    first = Draws(1, ["v"], "noise").uniform(3)
-    assert (first == Draws(1, ["v"], "noise").uniform(3)).all()
-    others = [
-        Draws(2, ["v"], "noise"),
-        Draws(1, ["w"], "noise"),
-        Draws(1, ["v"], "pram"),
-        Draws(1, ["v"], "noise", 1),
-        Draws(1, ["v"], "noise", 0, Key(b"k" * 32)),
-        Draws(1, ["v"], "noise", 0, Key(b"l" * 32)),
+def test_draws_follow_from_key_dataset_step_row_and_its_number_among_equals() -> None:
+    table = pa.table({"v": [1, 1, 2], "w": ["a", "a", "b"]})
+    rows = identities(table, KEY, "people")
+    drawn = [
+        Draws(KEY, ["noise", {"deviation": 1}], rows).uniform(),
+        Draws(KEY, ["noise", {"deviation": 2}], rows).uniform(),
+        Draws(OTHER_KEY, ["noise", {"deviation": 1}], rows).uniform(),
+        Draws(KEY, ["noise", {"deviation": 1}], identities(table, OTHER_KEY, "people")).uniform(),
+        Draws(KEY, ["noise", {"deviation": 1}], identities(table, KEY, "visits")).uniform(),
+        Draws(KEY, ["noise", {"deviation": 1}], rows).bound(0.5).uniform(),
+        Draws(KEY, ["noise", {"deviation": 1}], rows).given(np.zeros(3)).uniform(),
+        Draws(KEY, ["noise", {"deviation": 1}], rows).given(np.ones(3)).uniform(),
     ]
-    drawn = [tuple(other.uniform(3)) for other in others]
-    assert len({tuple(first), *drawn}) == 7
-    draws = Draws(1, ["v"], "noise")
-    assert not (draws.uniform(3) == draws.uniform(3)).any()
-    assert 0.1 < Draws(0, [], "", 0).uniform(1)[0] < 0.95  # the numbers themselves are part of every release:
-    assert Draws(0, ["v"], "noise").uniform(2).tolist() == [0.32825199005507455, 0.05684556530048279]
+    assert len(np.unique(np.concatenate(drawn))) == 3 * len(drawn)
+    draws = Draws(KEY, ["noise", {"deviation": 1}], rows)
+    assert (draws.uniform() == drawn[0]).all() and not (draws.uniform() == drawn[0]).any()
+    assert not np.isin(draws.at(np.array([0])).uniform(), np.concatenate(drawn)).any(), "every call gives new numbers"
+    alike = Draws(KEY, ["donut"], rows).of(table.column("w").combine_chunks()).uniform()
+    assert alike[0] == alike[1] != alike[2], "of places, not of rows"
+    # The numbers themselves are part of every release.
+    assert drawn[0].tolist() == [0.6960574869319008, 0.7870617933395859, 0.12802929394636997]
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(-3, 3), st.sampled_from("ab")), min_size=1, max_size=12),
+    st.lists(st.tuples(st.integers(-3, 3), st.sampled_from("ab")), max_size=12),
+    st.randoms(),
+)
+def test_a_row_keeps_its_draws_whoever_else_comes_and_goes(
+    people: list[tuple[int, str]], others: list[tuple[int, str]], random: Random
+) -> None:
+    """As a multiset per content: equal rows are interchangeable. Fractions among the others change nothing either."""
+
+    def drawn(rows: list[tuple[float, str]]) -> dict[tuple[float, str], list[float]]:
+        table = pa.table({"v": pa.array([row[0] for row in rows]), "w": pa.array([row[1] for row in rows])})
+        numbers = Draws(KEY, ["noise"], identities(table, KEY, "people")).uniform().tolist()
+        found: dict[tuple[float, str], list[float]] = {}
+        for row, number in zip(rows, numbers, strict=True):
+            found.setdefault(row, []).append(number)
+        return found
+
+    alone = drawn([*people])
+    crowd = [*people, *others, (0.5, "a")]
+    random.shuffle(crowd)
+    together = drawn([*crowd])
+    assert all(set(numbers) <= set(together[row]) for row, numbers in alone.items())
+    everything = [number for numbers in together.values() for number in numbers]
+    assert len(set(everything)) == len(everything)
 
 
 def test_rows_come_back_to_where_they_stood() -> None:
     table = pa.table({"v": RNG.integers(0, 5, 50)})
-    order = canonical_order(table)
+    order = canonical_order(content_of(table).T)
     assert table.take(pa.array(order)).take(pa.array(undone(order))).equals(table)
     kept = np.arange(0, 50, 2)
     back = order[kept][undone(order, kept)]
     assert back.tolist() == sorted(order[kept].tolist())
-    assert (canonical_order(table, np.zeros((2, 50), dtype=np.uint64)) == np.arange(50)).all()
+    assert (canonical_order(np.zeros((50, 2), dtype=np.uint64)) == np.arange(50)).all()
 
 
 # ------------------------------------------------------------------ noise
@@ -69,26 +102,27 @@ def test_rows_come_back_to_where_they_stood() -> None:
 def test_noise_has_the_deviation_that_is_stated() -> None:
     values = RNG.normal(100, 15, 20_000)
     for distribution, name in (("gaussian", "norm"), ("laplace", "laplace")):
-        shown, (report,) = masked(values, NUMERIC, step("noise", deviation=5, distribution=distribution), secrets=KEYED)
+        shown, (report,) = masked(values, NUMERIC, step("noise", deviation=5, distribution=distribution))
         added = np.array(shown) - values
         scale = 5 if name == "norm" else 5 / np.sqrt(2)
         assert stats.kstest(added / scale, name).pvalue > 0.01
         assert abs(np.corrcoef(added, values)[0, 1]) < 0.03
         assert "epsilon" not in report.facts and report.guarantee == "none"
     shown, (report,) = masked(values, NUMERIC, step("noise", share=0.5))
-    assert report.facts["deviation"] == pytest.approx(values.std() / 2)
+    assert report.facts["deviation"] == float(f"{values.std() / 2:.2g}"), (
+        "rounded, so that one person more hardly ever changes it"
+    )
     assert np.std(np.array(shown) - values) == pytest.approx(values.std() / 2, rel=0.03)
 
 
 def test_laplace_noise_with_bounds_is_locally_private() -> None:
     laplace = step("noise", distribution="laplace", deviation=np.sqrt(2) * 10, bounds=[0, 20])
-    shown, (report,) = masked([5.0, 1e9, None], NUMERIC, laplace, secrets=KEYED)
+    shown, (report,) = masked([5.0, 1e9, None], NUMERIC, laplace)
     assert report.facts["epsilon"] == pytest.approx(2.0) and report.guarantee == "local DP"
     assert shown[1].as_py() < 1000 and shown[2].as_py() is None
-    assert any("missing" in note for note in report.notes)
-    _, (unkeyed,) = masked([5.0], NUMERIC, laplace)
-    assert unkeyed.guarantee == "none" and any("seed" in note for note in unkeyed.notes)
-    _, (gaussian,) = masked([5.0], NUMERIC, step("noise", deviation=1, bounds=[0, 20]), secrets=KEYED)
+    assert any("missing" in note for note in report.notes) and any("not measured" in note for note in report.notes)
+    assert report.costs == {} and report.linkage is None
+    _, (gaussian,) = masked([5.0], NUMERIC, step("noise", deviation=1, bounds=[0, 20]))
     assert gaussian.guarantee == "none"
 
 
@@ -112,7 +146,7 @@ def test_correlated_noise_keeps_means_and_covariance() -> None:
     values = RNG.multivariate_normal([10, -5, 0], covariance, 40_000) * [1, 1000, 0.001]
     table = pa.table({name: values[:, i] for i, name in enumerate("abc")})
     steps = [step("correlated_noise", columns=list("abc"), share=1)]
-    made, (report,) = apply_steps(table, dict.fromkeys("abc", NUMERIC), {}, steps, secrets=KEYED)
+    made, (report,) = apply_steps(table, dict.fromkeys("abc", NUMERIC), {}, steps, key=KEY)
     shown = np.column_stack([made.column(name) for name in "abc"])
     before, after = np.cov(values.T), np.cov(shown.T)
     scale = np.sqrt(np.outer(np.diag(before), np.diag(before)))
@@ -126,8 +160,8 @@ def test_correlated_noise_on_columns_that_follow_from_one_another() -> None:
     x = RNG.normal(size=2000)
     table = pa.table({"a": x, "b": 2 * x, "c": np.full(2000, 7.0)})
     steps = [step("correlated_noise", columns=["a", "b", "c"], share=0.5)]
-    made, _ = apply_steps(table, dict.fromkeys("abc", NUMERIC), {}, steps, secrets=KEYED)
-    assert np.allclose(np.array(made.column("b")), 2 * np.array(made.column("a")))
+    made, _ = apply_steps(table, dict.fromkeys("abc", NUMERIC), {}, steps, key=KEY)
+    assert np.allclose(np.array(made.column("b")), 2 * np.array(made.column("a")), atol=1e-5)
     assert np.allclose(np.array(made.column("c")), 7)
 
 
@@ -145,7 +179,8 @@ def test_rank_swapping_keeps_the_distribution_and_the_distance(share: float) -> 
     assert report.facts["without_partner"] == (moved == 0).sum()
     assert moved.mean() > share * 1001 / 7
     swapped = dict(zip(values.tolist(), shown.to_pylist(), strict=True))
-    assert all(swapped[swapped[value]] == value for value in swapped), "values are exchanged in pairs"
+    pairs = sum(swapped[swapped[value]] == value for value in swapped)
+    assert pairs <= (0.5 if share < 0.05 else 0.05) * 1001, "who knows their own value learns nobody's"
 
 
 @pytest.mark.parametrize("share", [0, 1, 1.5, 5, -0.1, float("nan")])
@@ -185,16 +220,20 @@ def test_pram_follows_its_matrix_and_keeps_marginals_in_expectation() -> None:
 
 def test_pram_reports_the_epsilon_of_its_matrix() -> None:
     values = ["a", "b", "c", None] * 10
-    _, (report,) = masked(values, CATEGORICAL, step("pram", retention=0.6, categories=["a", "b", "c"]), secrets=KEYED)
+    _, (report,) = masked(values, CATEGORICAL, step("pram", retention=0.6, categories=["a", "b", "c"]))
     assert report.facts["epsilon"] == pytest.approx(np.log(0.6 / 0.2)) and report.guarantee == "local DP"
     assert any("missing" in note for note in report.notes) and not any("itself" in note for note in report.notes)
     assert epsilon_of(np.array([[0.5, 0.5], [0.1, 0.9]])) == pytest.approx(np.log(5))
     assert epsilon_of(np.eye(2)) == np.inf and epsilon_of(np.ones((1, 1))) == 0
     assert epsilon_of(np.array([[1.0, 0.0], [1.0, 0.0]])) == 0
-    _, (report,) = masked(["a", "b"], CATEGORICAL, step("pram", matrix={"a": {"a": 1}, "b": {"b": 1}}), secrets=KEYED)
-    assert report.facts["epsilon"] == "infinite" and report.guarantee == "none"
-    _, (report,) = masked(["a", "b"], CATEGORICAL, step("pram", retention=0.6), secrets=KEYED)
-    assert any("itself" in note for note in report.notes)
+    _, (report,) = masked(["a", "b"], CATEGORICAL, step("pram", matrix={"a": {"a": 1}, "b": {"b": 1}}))
+    assert "epsilon" not in report.facts and report.guarantee == "none"
+    assert any("infinite" in note for note in report.notes)
+    own = {"retention": 0.6, "categories": ["a", "b"], "invariant": True}
+    for parameters in ({"retention": 0.6}, own):  # a matrix made from everybody's values promises nobody anything
+        _, (report,) = masked(["a", "b"], CATEGORICAL, step("pram", **parameters))
+        assert any("itself" in note for note in report.notes)
+        assert "epsilon" not in report.facts and report.guarantee == "none"
 
 
 def test_pram_keeps_the_type_of_codes() -> None:
