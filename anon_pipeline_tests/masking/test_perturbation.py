@@ -183,6 +183,85 @@ def test_rank_swapping_keeps_the_distribution_and_the_distance(share: float) -> 
     assert pairs <= (0.5 if share < 0.05 else 0.05) * 1001, "who knows their own value learns nobody's"
 
 
+def test_one_person_more_changes_what_few_others_show() -> None:
+    """Where all that follow changed, each release would narrow down everybody's rank, and a mean of many find it."""
+    values = RNG.permutation(1000) * 10
+    shown = np.array(masked(values, NUMERIC, step("rank_swap", share=0.05))[0])
+    changed = []
+    for newcomer in range(25, 10_000, 400):
+        more = np.array(masked(np.r_[values, newcomer], NUMERIC, step("rank_swap", share=0.05))[0])
+        changed.append((more[:-1] != shown).sum())
+    assert np.mean(changed) < 50 and np.median(changed) <= 3  # a stretch has at most 51 people
+
+
+def test_the_last_digits_of_a_noisy_number_do_not_tell_the_value() -> None:
+    """Of all numbers that noise can make of two values one must not be able to say which it was (Mironov)."""
+    for distribution in ("gaussian", "laplace"):
+        noise = step("noise", deviation=5000, distribution=distribution)
+        grids = [
+            np.array(masked(values, NUMERIC, noise)[0]) * 2.0**8
+            for values in (np.full(5000, 0.1), RNG.normal(size=5000))
+        ]
+        assert all((grid == np.rint(grid)).all() for grid in grids)
+    shown = np.array(masked(np.full(5000, 1 / 3), NUMERIC, step("proportional_noise", share=0.1))[0])
+    assert (shown * 2.0**28 == np.rint(shown * 2.0**28)).all()
+
+
+def test_noise_of_several_columns_is_drawn_anew_where_their_covariance_is_another() -> None:
+    values = RNG.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], 500)
+    shown = []
+    for table in (values, np.vstack([values, [[50.0, -50.0]]])):
+        columns = pa.table({"a": table[:, 0], "b": table[:, 1]})
+        steps = [step("correlated_noise", columns=["a", "b"], share=1)]
+        shown.append(
+            np.column_stack(apply_steps(columns, dict.fromkeys("ab", NUMERIC), {}, steps, key=KEY)[0].columns)[:500]
+        )
+    left = [table - values @ np.linalg.lstsq(values, table, rcond=None)[0] for table in shown]
+    assert np.abs(np.corrcoef(left[0][:, 0], left[1][:, 0])[0, 1]) < 0.25
+
+
+def test_noise_on_another_value_is_another_also_where_only_other_people_changed() -> None:
+    """Else who is no longer coded at a limit, which is public, shows by how much they lie above it."""
+    values = np.arange(1.0, 1001.0)
+    steps = [step("quantile_code", top=0.05), step("noise", deviation=100)]
+    first = np.array(masked(values, NUMERIC, *steps)[0])
+    second = np.array(masked(np.r_[values, np.full(100, 5000.0)], NUMERIC, *steps)[0])[:1000]
+    coded = slice(960, 1000)  # at 950 first, and at their own values then
+    assert (np.abs(second[coded] - first[coded] - (values[coded] - 950)) > 0.01).all()
+    assert (second[:950] == first[:950]).all()
+
+
+# ------------------------------------------------------------------ local differential privacy
+
+
+def test_nothing_is_reported_of_true_values_that_are_made_private() -> None:
+    """The share of changed cells, exact, would tell one who knows all answers but one whether that one was changed."""
+    pram = step("pram", retention=0.8, categories=["x", "y"])
+    table = pa.table({"a": RNG.normal(size=200), "race": RNG.choice(["x", "y"], 200), "b": RNG.normal(size=200)})
+    kinds = {"a": NUMERIC, "race": CATEGORICAL, "b": NUMERIC}
+    steps = {
+        "a": [step("round", to=1)],
+        "race": [step("replace", pattern="x", by="y"), pram],
+        "b": [step("round", to=1)],
+    }
+    _, (a, before, race, b) = apply_steps(table, kinds, steps, key=KEY)
+    assert race.guarantee == "local DP" and before.costs == race.costs == {} and race.linkage is None
+    without = table.set_column(1, "race", pa.array(np.where(np.array(table["a"]) > 0, "x", "y")))
+    _, (same, *_, other) = apply_steps(without, kinds, steps, key=KEY)
+    assert same.costs == a.costs, "no correlation with the true race either"
+    assert set(b.costs["b"].__dict__) == set(other.costs["b"].__dict__)
+
+
+def test_local_privacy_is_not_claimed_after_a_step_that_looks_at_others() -> None:
+    pram = step("pram", retention=0.8, categories=["x", "y"])
+    _, (_, report) = masked(["x", "y"] * 20, CATEGORICAL, step("suppress_rare", k=3), pram)
+    assert report.guarantee == "none" and any("more than a person's own value" in note for note in report.notes)
+    _, (_, report) = masked(["x", "y"] * 20, CATEGORICAL, step("prefix", length=1), pram)
+    assert report.guarantee == "local DP"
+    _, (_, report) = masked(["x", "y"] * 20, CATEGORICAL, pram, pram)
+    assert report.guarantee == "local DP"
+
+
 @pytest.mark.parametrize("share", [0, 1, 1.5, 5, -0.1, float("nan")])
 def test_a_distance_that_is_no_share_is_refused(share: float) -> None:
     with pytest.raises(ValueError, match=r"share of all people and must lie above 0 and below 1: 0\.05 swaps"):
