@@ -56,7 +56,7 @@ class Pram(ColumnTechnique):
 
     meaning: ClassVar[str] = "changes categories at random, with stated probabilities"
     guarantee: ClassVar[Guarantee] = "local DP"
-    use_when: ClassVar[str] = "a sensitive category must be deniable for each person, and frequencies be estimated"
+    use_when: ClassVar[str] = "each person must be able to deny a category; state `categories` for the guarantee"
     accepts: ClassVar = CATEGORICAL
     random: ClassVar[bool] = True
 
