@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from anon_pipeline.errors import InputError
-from anon_pipeline.keys import Key
 from anon_pipeline.masking.cells import CellTechnique, grid, h3_parents
 from anon_pipeline.masking.execution import StepReport, apply_steps
 from anon_pipeline.masking.planar_laplace import laplace_radius
@@ -27,7 +26,7 @@ N = 20_000
 
 
 def shown(
-    latitude: Any, longitude: Any, technique: str, key: Key = KEY, **parameters: Any
+    latitude: Any, longitude: Any, technique: str, key: Any = KEY, **parameters: Any
 ) -> tuple[pa.Table, StepReport]:
     table = pa.table({"lat": pa.array(latitude, pa.float64()), "lon": pa.array(longitude, pa.float64())})
     steps = [step(technique, columns=["lat", "lon"], **parameters)]
