@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import os
 import re
 import secrets
@@ -30,6 +31,8 @@ from anon_pipeline.spec import ReleaseSpec, Strict
 #: The environment variable of the key where a spec names none.
 DEFAULT_VARIABLE = "ANON_PIPELINE_KEY"
 HOW = "make one with `openssl rand -hex 32`"
+
+log = logging.getLogger("anon_pipeline")
 
 
 class KeySource(Strict):
@@ -90,20 +93,16 @@ class Secrets:
         self,
         environment: Mapping[str, str] | None = None,
         folder: Path | None = None,
-        draws: KeySource | None = None,
     ) -> None:
         """
         Parameters
         ----------
         environment : by default this process's own
         folder : what files are relative to; by default the current folder
-        draws : the key that random numbers are drawn under. Without one they follow from the spec's seed, and who knows
-            the seed can draw them again
         """
         self._environment = os.environ if environment is None else environment
         self._folder = folder or Path()
         self._found: dict[KeySource, Key] = {}
-        self.draws = draws
 
     def key(self, source: KeySource) -> Key:
         """The key at this place.
@@ -119,10 +118,6 @@ class Secrets:
                 raise InputError(f"{place}: is no key: at least 64 hexadecimal digits (256 bits); {HOW}")
             self._found[source] = Key(bytes.fromhex(text.strip()))
         return self._found[source]
-
-    def draws_key(self) -> Key | None:
-        """The key that random numbers are drawn under, if any."""
-        return None if self.draws is None else self.key(self.draws)
 
     def _from_environment(self, name: str) -> tuple[str, str]:
         place = f"key: the environment variable {name}"
@@ -149,6 +144,8 @@ class Secrets:
 def private_key(spec: ReleaseSpec, home: Home) -> Key:
     """The dataset's private key: the one named under `draws`, or the one kept in the private zone.
 
+    That a key was made is told, with where it lies.
+
     Raises
     ------
     InputError
@@ -156,7 +153,20 @@ def private_key(spec: ReleaseSpec, home: Home) -> Key:
     """
     if spec.draws is not None:
         return Secrets(folder=spec.folder).key(KeySource.model_validate(spec.draws.model_dump()))
-    return kept_key(spec.dataset, home)[0]
+    key, made = kept_key(spec.dataset, home)
+    if made:
+        log.warning(
+            "%s: a private key was made and is kept in %s; all that is random is drawn under it: back it up, and show "
+            "it to nobody",
+            spec.dataset,
+            kept_place(spec.dataset, home),
+        )
+    return key
+
+
+def kept_place(dataset: str, home: Home) -> Path:
+    """Where the key of a dataset is kept."""
+    return home.private_folder("keys") / f"{dataset}.key"
 
 
 def measuring_seed(spec: ReleaseSpec, home: Home) -> int:
@@ -174,7 +184,7 @@ def measuring_seed(spec: ReleaseSpec, home: Home) -> int:
 
 def kept_key(dataset: str, home: Home) -> tuple[Key, bool]:
     """The key that is kept for a dataset in the private zone, and whether it was made just now."""
-    place = home.private_folder("keys") / f"{dataset}.key"
+    place = kept_place(dataset, home)
     with home.lock(f"key-{dataset}"):
         made = not place.exists()
         if made:

@@ -1,6 +1,6 @@
 """What a masking technique is: its parameters, what it says of itself, how it is carried out. No technique lives here.
 
-Rows reach a technique in the canonical order of `masking/order.py`, so that whatever it draws depends on no row order.
+Rows reach a technique in the canonical order of `masking/order.py`, so that nothing depends on how they stood.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 
 from anon_pipeline.keys import KeySource, Secrets
-from anon_pipeline.masking.order import Draws
+from anon_pipeline.masking.draws import Draws
 from anon_pipeline.spec import ColumnType, Strict
 from anon_pipeline.tables import IntArray
 
@@ -25,6 +25,7 @@ Fact = float | int | str | bool
 
 ANY: frozenset[ColumnType] = frozenset(ColumnType)
 NUMERIC: frozenset[ColumnType] = frozenset({ColumnType.NUMERIC})
+MISSING_IS_SHOWN = "that a value is missing is shown as it is, and epsilon says nothing of it"
 DATE: frozenset[ColumnType] = frozenset({ColumnType.DATE})
 CATEGORICAL: frozenset[ColumnType] = frozenset({ColumnType.CATEGORICAL})
 ORDERED: frozenset[ColumnType] = NUMERIC | DATE
@@ -58,6 +59,11 @@ class Technique(Strict):
     def resolved(self, folder: Path) -> Self:  # noqa: ARG002 - techniques that read files need it
         """The technique with what it names in files (relative to the spec's folder) read into it."""
         return self
+
+    @property
+    def is_locally_private(self) -> bool:
+        """Whether what it leaves of a cell is differentially private by its parameters, whatever all others hold."""
+        return self.guarantee == "local DP"
 
     @property
     def key_source(self) -> KeySource | None:
@@ -105,7 +111,7 @@ class Context:
     Attributes
     ----------
     kinds : how the values of each column compare
-    draws : random numbers of this step's own
+    draws : random numbers of this step's own, for each row
     secrets : where keys come from
     place : where the step stands in the spec, for sentences
     rows : how many rows the table has

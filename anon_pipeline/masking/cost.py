@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from scipy.stats import wasserstein_distance
 
 from anon_pipeline.masking.grouping import codes_of
-from anon_pipeline.masking.numbers import deviation, to_floats
+from anon_pipeline.masking.numbers import deviation, to_floats, two_digits
 from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.masking.texts import as_texts
 from anon_pipeline.spec import ColumnType
@@ -77,7 +77,10 @@ def column_cost(
         return ColumnCost(0.0, None, None, None)
     changed = float(np.mean(_differs(old, new)))
     distance, measure = _distance(old, new, kinds_before[name], kinds_after[name])
-    return ColumnCost(changed, distance, measure, _correlation_change(name, before, after, kinds_before, kinds_after))
+    correlation = _correlation_change(name, before, after, kinds_before, kinds_after)
+    # Of figures in full, one who knows all values but one could solve for that one.
+    distance, correlation = (None if one is None else two_digits(one) for one in (distance, correlation))
+    return ColumnCost(changed, distance, measure, correlation)
 
 
 def linkage(

@@ -9,7 +9,9 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from anon_pipeline.errors import InputError
-from anon_pipeline.masking.base import Context, Fact
+from anon_pipeline.masking.base import Fact
+from anon_pipeline.masking.draws import Draws
+from anon_pipeline.masking.numbers import two_digits
 from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.masking.positions import MovingTechnique
 from anon_pipeline.masking.sphere import arc_of_chord, area_uniform, unit_vectors
@@ -41,15 +43,9 @@ class Donut(MovingTechnique):
         return self
 
     @override
-    def distance(
-        self,
-        latitude: FloatArray,
-        longitude: FloatArray,
-        people: IntArray,
-        context: Context,
-    ) -> tuple[FloatArray, dict[str, Fact]]:
-        n = len(latitude)
-        return area_uniform(context.draws.uniform(n), np.full(n, self.inner), np.full(n, self.outer)), {}
+    def distance(self, reach: FloatArray, draws: Draws) -> FloatArray:
+        n = len(reach)
+        return area_uniform(draws.uniform(), np.full(n, self.inner), np.full(n, self.outer))
 
 
 class PopulationDonut(MovingTechnique):
@@ -57,8 +53,9 @@ class PopulationDonut(MovingTechnique):
 
     Population-adaptive donut masking (W. Allshouse et al.: Geomasking sensitive health data and privacy protection: an
     evaluation using an E911 database, Geocarto International 25(6), 2010). The outer radius reaches the k-th person,
-    who moves counted among them, and is at least `least` metres; the inner is `inner_share` of it. Nearest people are
-    found by a k-d tree on unit vectors, whose order is that of great circles.
+    who moves counted among them, rounded up to two digits, and is at least `least` metres; the inner is `inner_share`
+    of it. Where others come or go and make it another radius, the move is drawn anew. Nearest people are found by a
+    k-d tree on unit vectors, whose order is that of great circles.
     """
 
     technique: Literal["population_donut"] = "population_donut"
@@ -69,18 +66,26 @@ class PopulationDonut(MovingTechnique):
     meaning: ClassVar[str] = "moves a position within a circle that k people of the table live in"
     use_when: ClassVar[str] = "town and country stand in one table: dense places need small moves, sparse ones large"
 
-    def distance(
-        self, latitude: FloatArray, longitude: FloatArray, people: IntArray, context: Context
-    ) -> tuple[FloatArray, dict[str, Fact]]:
+    @override
+    def reach(self, latitude: FloatArray, longitude: FloatArray, people: IntArray, place: str) -> FloatArray:
         if int(people.sum()) < self.k:
             raise InputError(
-                f"{context.place}.k: the table has {int(people.sum())} people with a position, fewer than k = {self.k}"
+                f"{place}.k: the table has {int(people.sum())} people with a position, fewer than k = {self.k}"
             )
         outer = np.maximum(_radius_of(latitude, longitude, people, self.k), self.least)
         if float(outer.max()) > FARTHEST:
-            raise InputError(f"{context.place}.k: a position has no {self.k} people within 5,000 km; take a smaller k")
-        metres = area_uniform(context.draws.uniform(len(outer)), self.inner_share * outer, outer)
-        return metres, {"median_radius": float(np.median(outer)), "largest_radius": float(outer.max())}
+            raise InputError(f"{place}.k: a position has no {self.k} people within 5,000 km; take a smaller k")
+        digit = 10.0 ** (np.floor(np.log10(outer)) - 1)
+        return np.ceil(outer / digit) * digit
+
+    @override
+    def distance(self, reach: FloatArray, draws: Draws) -> FloatArray:
+        return area_uniform(draws.uniform(), self.inner_share * reach, reach)
+
+    @override
+    def facts(self, reach: FloatArray, moved: FloatArray) -> dict[str, Fact]:
+        radius = {"median_radius": two_digits(np.median(reach)), "largest_radius": two_digits(reach.max())}
+        return {**super().facts(reach, moved), **radius}
 
 
 def _radius_of(latitude: FloatArray, longitude: FloatArray, people: IntArray, k: int) -> FloatArray:

@@ -12,10 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anon_pipeline.engine.content import Lanes
 from anon_pipeline.engine.sql import quoted
 from anon_pipeline.errors import InputError
-from anon_pipeline.keys import Secrets
+from anon_pipeline.keys import Key, Secrets
 from anon_pipeline.masking import cost
 from anon_pipeline.masking.base import (
     Applied,
@@ -29,12 +28,16 @@ from anon_pipeline.masking.base import (
     Technique,
 )
 from anon_pipeline.masking.cost import ColumnCost, Linkage
-from anon_pipeline.masking.order import Draws, canonical_order, undone
+from anon_pipeline.masking.draws import Blocks, Draws, content_of, identities, seen
+from anon_pipeline.masking.order import canonical_order, undone
 from anon_pipeline.masking.plan import Plan, Step, plan_steps
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import IntArray
 
-UNKEYED = "draws follow from the seed alone: who knows it can repeat them and take them back; state a key for draws"
+#: What takes the place of a guarantee, or of figures, that the steps on the same columns forbid.
+NOT_ALONE = "an earlier step on these columns looks at more than a person's own value, so no local DP is promised"
+UNMEASURED = "what it cost is not measured: figures made from true values would tell more of them than epsilon allows"
+
 #: Columns of more different values than this are worked on row by row, whatever it takes.
 MOST_LOOKED_UP = 100_000
 #: Techniques that change values a little, whose rows an intruder may try to link to their originals.
@@ -170,22 +173,23 @@ def apply_steps(
     column_types: Mapping[str, ColumnType],
     column_steps: Mapping[str, Sequence[Technique]],
     table_steps: Sequence[Technique] = (),
-    seed: int = 0,
+    dataset: str = "",
+    key: Key | None = None,
     secrets: Secrets | None = None,
     folder: Path | None = None,
-    hashes: Lanes | None = None,
 ) -> tuple[pa.Table, list[StepReport]]:
     """Carry out all steps on a table in memory.
 
     Parameters
     ----------
-    table : one row per person, n rows; NaN counts as missing, -0.0 as 0.0, and moments are cut to microseconds
+    table : one row per person, n rows, as the source holds it, for draws follow from all its columns; NaN counts as
+        missing, -0.0 as 0.0, and moments are cut to microseconds
     column_types : how the values of each of its columns compare
     column_steps, table_steps : as `plan_steps` takes them
-    seed : of all draws
+    dataset, key : the dataset and its private key, which all draws and the order among equals follow from; where all
+        steps go row by row there are neither, and it needs no key
     secrets : where keys come from; by default this process's environment and the current folder
     folder : what files in the steps are relative to
-    hashes : 128-bit hashes of the whole rows, shape (2, n), where `table` lacks columns that tell people apart
 
     Returns
     -------
@@ -200,6 +204,8 @@ def apply_steps(
     plan = plan_steps(column_types, column_steps, table_steps, folder)
     secrets = secrets or Secrets(folder=folder)
     plan.check_keys(secrets)
+    if not plan.is_row_wise and key is None:
+        raise InputError("steps: some need numbers or an order that nobody else can tell; give the dataset's key")
     untyped = [name for name in table.column_names if name not in column_types]
     absent = [name for name in column_types if name not in table.column_names]
     if untyped:
@@ -207,8 +213,10 @@ def apply_steps(
     if absent:
         raise InputError(f"columns: the table has no column {', '.join(absent)}")
     plain = pa.table({name: _plain(table.column(name)) for name in column_types})
-    order = canonical_order(plain, hashes)
-    run = _Run(plan, seed, secrets, {name: _chunk(plain.column(name).take(pa.array(order))) for name in column_types})
+    people = identities(plain, key, dataset) if key is not None else content_of(plain).T
+    order = canonical_order(people)
+    state = {name: _chunk(plain.column(name).take(pa.array(order))) for name in column_types}
+    run = _Run(plan, dataset, key, secrets, people[order], state)
     reports = [*run.column_steps(), *(run.table_step(step) for step in plan.table)]
     made = pa.table({name: run.state[name] for name in run.state})
     if not run.is_of_groups:
@@ -219,9 +227,13 @@ def apply_steps(
 class _Run:
     """The state of a table between its steps: columns in canonical order, their types, the rows that are left."""
 
-    def __init__(self, plan: Plan, seed: int, secrets: Secrets, state: Columns) -> None:
-        self.plan, self.seed, self.secrets, self.state = plan, seed, secrets, state
+    def __init__(
+        self, plan: Plan, dataset: str, key: Key | None, secrets: Secrets, people: Blocks, state: Columns
+    ) -> None:
+        self.plan, self.dataset, self.key, self.secrets = plan, dataset, key, secrets
+        self.people, self.state = people, state
         self.kinds = dict(plan.types)
+        self.mixed: set[str] = set()  # columns in which a person's value may follow from other people's, too
         self.n = len(next(iter(state.values()))) if state else 0
         self.rows: IntArray = np.arange(self.n)
         self.is_of_groups = False
@@ -239,7 +251,7 @@ class _Run:
         if applied.replaces_table:
             self.state, self.kinds, self.is_of_groups = dict(applied.columns), kinds, True
             return self._report(step, applied, {}, None)
-        before = {name: column.slice(0, cost.SAMPLE) for name, column in self.state.items()}
+        before = self._sample(step)
         state = {name: column for name, column in self.state.items() if name not in applied.dropped} | applied.columns
         if applied.kept is not None:
             state = {name: _chunk(column.take(pa.array(applied.kept))) for name, column in state.items()}
@@ -247,7 +259,7 @@ class _Run:
             self.n = len(self.rows)
             self.state, self.kinds = state, kinds
             return self._report(step, applied, {}, None)
-        after = {name: column.slice(0, cost.SAMPLE) for name, column in state.items()}
+        after = {name: column.slice(0, cost.SAMPLE) for name, column in state.items() if name in before}
         changed = [name for name in applied.columns if name in before]
         costs = {name: cost.column_cost(name, before, after, self.kinds, kinds) for name in changed}
         linked = cost.linkage(before, after, self.kinds, changed) if _perturbs(technique) and changed else None
@@ -265,25 +277,46 @@ class _Run:
         else:
             assert isinstance(technique, ColumnTechnique)  # noqa: S101 - the plan says so
             applied = technique.apply({name: self.state[name]}, self._context(step))
-        before = {one: column.slice(0, cost.SAMPLE) for one, column in self.state.items()}
+        before = self._sample(step)
         self.state = self.state | {name: _chunk(applied.columns[name])}
-        after = before | {name: self.state[name].slice(0, cost.SAMPLE)}
         kinds = self.kinds | {name: technique.kind_after(self.kinds[name])}
-        costs = {name: cost.column_cost(name, before, after, self.kinds, kinds)}
-        linked = cost.linkage(before, after, self.kinds, [name]) if _perturbs(technique) else None
+        costs, linked = {}, None
+        if name in before:
+            after = before | {name: self.state[name].slice(0, cost.SAMPLE)}
+            costs = {name: cost.column_cost(name, before, after, self.kinds, kinds)}
+            linked = cost.linkage(before, after, self.kinds, [name]) if _perturbs(technique) else None
         self.kinds = kinds
         return self._report(step, applied, costs, linked)
 
+    def _sample(self, step: Step) -> Columns:
+        """Some rows before a step, to measure what it costs, without columns that it or a later one makes private."""
+        steps = self.plan.steps[[one.place for one in self.plan.steps].index(step.place) :]
+        sheltered = {name for one in steps if one.technique.is_locally_private for name in one.columns}
+        return {name: column.slice(0, cost.SAMPLE) for name, column in self.state.items() if name not in sheltered}
+
     def _context(self, step: Step) -> Context:
-        draws = Draws(self.seed, step.columns, step.technique.technique, step.number, self.secrets.draws_key())
-        return Context({name: self.kinds[name] for name in step.columns}, draws, self.secrets, step.place, self.n)
+        kinds = {name: self.kinds[name] for name in step.columns}
+        return Context(kinds, self._draws(step), self.secrets, step.place, self.n)
+
+    def _draws(self, step: Step) -> Draws:
+        """Of a step with all its parameters, for the rows that are left, as they are now and as the source has them."""
+        assert self.key is not None  # noqa: S101 - only row techniques go without, and they are given no context
+        parameters = step.technique.model_dump(mode="json")
+        label = [self.dataset, step.technique.technique, list(step.columns), step.number, parameters]
+        draws = Draws(self.key, label, self.people[self.rows])
+        if step.technique.random and step.columns:
+            draws = draws.given(*(seen(self.state[name]) for name in step.columns))
+        return draws
 
     def _report(self, step: Step, applied: Applied, costs: dict[str, ColumnCost], linked: Linkage | None) -> StepReport:
         technique = step.technique
         guarantee, notes = applied.guarantee or technique.guarantee, applied.notes
-        if technique.random and self.secrets.draws is None:
-            notes = (*notes, UNKEYED)
-            guarantee = "none" if guarantee == "local DP" else guarantee
+        if technique.is_locally_private:
+            notes = (*notes, UNMEASURED)
+        if technique.is_locally_private and self.mixed & set(step.columns):
+            guarantee, notes = "none", (*notes, NOT_ALONE)
+        if not isinstance(technique, RowTechnique) and not technique.is_locally_private:
+            self.mixed |= set(step.columns)
         parameters = technique.model_dump(mode="json", exclude={"technique"}, exclude_none=True)
         return StepReport(
             step.place, technique.technique, step.columns, parameters, guarantee, applied.facts, notes, costs, linked

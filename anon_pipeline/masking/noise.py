@@ -6,9 +6,13 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from pydantic import Field, model_validator
+from typing_extensions import override
 
+from anon_pipeline.engine.content import ContentHash, row_hashes
 from anon_pipeline.masking.base import (
+    MISSING_IS_SHOWN,
     NUMERIC,
     ORDERED,
     Applied,
@@ -18,8 +22,9 @@ from anon_pipeline.masking.base import (
     Fact,
     TableTechnique,
 )
-from anon_pipeline.masking.numbers import deviation, from_floats, to_floats
-from anon_pipeline.masking.order import Draws, FloatArray
+from anon_pipeline.masking.draws import Draws, seen
+from anon_pipeline.masking.numbers import deviation, from_floats, to_floats, two_digits
+from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import scale_of
 
@@ -27,11 +32,25 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 LARGEST_SHARE = 100.0
 #: A column of which so little variance is left, given those before it, follows from them.
 SINGULAR = 1e-12
+#: Noisy numbers are shown to so small a part of the noise's deviation.
+FINEST = 2.0**-20
 
 
-def _drawn(draws: Draws, distribution: str, n: int) -> FloatArray:
+def _drawn(draws: Draws, distribution: str) -> FloatArray:
     """Noise of standard deviation 1, shape (n,)."""
-    return draws.normal(n) if distribution == "gaussian" else draws.laplace(n) / np.sqrt(2)
+    return draws.normal() if distribution == "gaussian" else draws.laplace() / np.sqrt(2)
+
+
+def _snapped(noisy: FloatArray, scale: float | FloatArray) -> FloatArray:
+    """Noisy numbers to the nearest of a grid that is fine beside the noise and coarse beside a float's last digits.
+
+    Those would tell which values the noise can have been added to (I. Mironov, CCS 2012). The grid is a power of two,
+    so that one person more hardly ever changes it.
+    """
+    grid = np.exp2(np.floor(np.log2(np.maximum(scale, 1e-290)))) * FINEST
+    with np.errstate(over="ignore", invalid="ignore"):
+        snapped: FloatArray = np.rint(noisy / grid) * grid
+    return np.where(np.isfinite(snapped), snapped, noisy)  # where the grid is nothing beside the number
 
 
 class Noise(ColumnTechnique):
@@ -40,7 +59,9 @@ class Noise(ColumnTechnique):
     R. Brand: Microdata protection through noise addition, in: Inference Control in Statistical Databases, LNCS 2316,
     2002. With Laplace noise of a stated scale and stated bounds, to which values are clamped first, it is the Laplace
     mechanism on one person's value (C. Dwork et al., TCC 2006), locally differentially private with epsilon = (high -
-    low) / b, where b = standard deviation / sqrt 2; in floating point only up to the attack of I. Mironov (CCS 2012).
+    low) / b, where b = standard deviation / sqrt 2. What is shown lies on a grid of a millionth of the deviation, since
+    the last digits of floats would tell the value (I. Mironov: On significance of the least significant bits for
+    differential privacy, CCS 2012). A share of the column's deviation is rounded to two digits.
     """
 
     technique: Literal["noise"] = "noise"
@@ -71,19 +92,24 @@ class Noise(ColumnTechnique):
     def objection(self, kind: ColumnType) -> str | None:
         return "bounds are numbers, and the column holds dates" if self.bounds and kind is ColumnType.DATE else None
 
+    @property
+    @override
+    def is_locally_private(self) -> bool:
+        return self.bounds is not None and self.deviation is not None and self.distribution == "laplace"
+
     def apply(self, columns: Columns, context: Context) -> Applied:
         ((name, column),) = columns.items()
         values = to_floats(column)
-        scale = self.deviation if self.deviation is not None else (self.share or 0.0) * deviation(values)
+        scale = self.deviation or two_digits((self.share or 0.0) * deviation(values))
         if self.bounds is not None:
             values = np.clip(values, *self.bounds)
-        noisy = from_floats(values + scale * _drawn(context.draws, self.distribution, len(values)), column.type)
+        added = scale * _drawn(context.draws.bound(scale), self.distribution)
+        noisy = from_floats(_snapped(values + added, scale) if scale else values, column.type)
         facts: dict[str, Fact] = {"deviation": scale}
-        if self.bounds is None or self.deviation is None or self.distribution != "laplace":
+        if self.bounds is None or self.deviation is None or not self.is_locally_private:
             return Applied({name: noisy}, facts=facts)
         facts["epsilon"] = (self.bounds[1] - self.bounds[0]) / (self.deviation / float(np.sqrt(2)))
-        notes = ("that a value is missing is shown as it is, and epsilon says nothing of it",)
-        return Applied({name: noisy}, facts=facts, notes=notes if column.null_count else (), guarantee="local DP")
+        return Applied({name: noisy}, facts=facts, notes=(MISSING_IS_SHOWN,), guarantee="local DP")
 
 
 class ProportionalNoise(ColumnTechnique):
@@ -105,8 +131,9 @@ class ProportionalNoise(ColumnTechnique):
     def apply(self, columns: Columns, context: Context) -> Applied:
         ((name, column),) = columns.items()
         values = to_floats(column)
-        factor = np.clip(1 + self.share * context.draws.normal(len(values)), 0, 2)
-        return Applied({name: from_floats(values * factor, column.type)}, facts={"share": self.share})
+        factor = np.clip(1 + self.share * context.draws.normal(), 0, 2)
+        noisy = _snapped(values * factor, self.share * np.abs(values * factor))
+        return Applied({name: from_floats(noisy, column.type)}, facts={"share": self.share})
 
 
 class CorrelatedNoise(TableTechnique):
@@ -115,6 +142,8 @@ class CorrelatedNoise(TableTechnique):
     J. Kim: A method for limiting disclosure in microdata based on random noise and transformation, ASA 1986: with x the
     values, m their means, e normal noise of covariance share^2 Cov(x), the release is m + (x - m + e) / sqrt(1 +
     share^2). Means and covariance are kept in expectation. The covariance is that of the rows that lack no value.
+    Where any value of these columns is another, all noise is drawn anew: one noise under two covariances could be
+    solved for.
     """
 
     technique: Literal["correlated_noise"] = "correlated_noise"
@@ -129,13 +158,26 @@ class CorrelatedNoise(TableTechnique):
         values = np.column_stack([to_floats(columns[name]) for name in self.columns])
         complete = values[~np.isnan(values).any(axis=1)]
         root = _root(complete)
-        drawn = np.column_stack([context.draws.normal(len(values)) for _ in self.columns])
+        draws = context.draws.bound(_fingerprint([columns[name] for name in self.columns]))
+        drawn = np.column_stack([draws.normal() for _ in self.columns])
         noise = self.share * sum(drawn[:, [i]] * root[[i], :] for i in range(len(root)))
         with np.errstate(invalid="ignore"):
             means = np.nan_to_num(np.array([_mean(column) for column in values.T]))
         masked = means + (values - means + noise) / np.sqrt(1 + self.share**2)
-        changed = {name: from_floats(masked[:, place], columns[name].type) for place, name in enumerate(self.columns)}
+        scales = self.share * np.sqrt((root**2).sum(axis=0) / (1 + self.share**2))
+        changed = {
+            name: from_floats(_snapped(masked[:, place], scale) if scale else masked[:, place], columns[name].type)
+            for place, (name, scale) in enumerate(zip(self.columns, scales.tolist(), strict=True))
+        }
         return Applied(changed, facts={"share": self.share, "complete_rows": len(complete)})
+
+
+def _fingerprint(columns: list[pa.Array]) -> str:
+    """What tells the content of whole columns from any other, whatever the order of their rows."""
+    content = ContentHash()
+    lanes = row_hashes([seen(column) for column in columns], [str(place) for place in range(len(columns))])
+    content.add(lanes, np.ones(lanes.shape[1], dtype=np.int64))
+    return content.hexadecimal([])
 
 
 def _mean(values: FloatArray) -> float:

@@ -53,6 +53,11 @@ def deviation(values: FloatArray) -> float:
     return float((known / scale).std()) * scale if len(known) else 0.0
 
 
+def two_digits(value: float) -> float:
+    """A figure of the whole table to two significant digits, which one person more or less hardly ever changes."""
+    return float(f"{value:.2g}")
+
+
 def _floats(array: pa.Array) -> FloatArray:
     floats = array.cast(pa.float64(), safe=False)
     return np.array(pc.fill_null(floats, np.nan), dtype=np.float64)  # a copy, which may be written to

@@ -60,10 +60,6 @@ class Plan:
         return all(isinstance(step.technique, RowTechnique) for step in self.steps)
 
     @property
-    def is_random(self) -> bool:
-        return any(step.technique.random for step in self.steps)
-
-    @property
     def ends_as_groups(self) -> bool:
         """Whether no people are left at the end, but groups."""
         return any(step.technique.technique == "aggregate" for step in self.table)
@@ -96,8 +92,6 @@ class Plan:
                     secrets.key(step.technique.key_source)
                 except InputError as error:
                     problems.append(f"{step.place}.{error}")
-        if self.is_random:
-            secrets.draws_key()
         if problems:
             raise InputError("; ".join(problems))
 

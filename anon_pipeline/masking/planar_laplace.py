@@ -10,20 +10,24 @@ from scipy.special import lambertw
 from typing_extensions import override
 
 from anon_pipeline.masking.base import Applied, Columns, Context, Fact, Guarantee
+from anon_pipeline.masking.draws import Draws
+from anon_pipeline.masking.numbers import two_digits
 from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.masking.positions import MovingTechnique
-from anon_pipeline.masking.sphere import HALF_CIRCUMFERENCE
-from anon_pipeline.tables import IntArray
+from anon_pipeline.masking.sphere import RADIUS
+
+#: Bisections until a radius is as exact as a float.
+HALVINGS = 56
 
 
 class PlanarLaplace(MovingTechnique):
     """Every position moves by planar Laplace noise: places within r metres of each other are alike up to e^(epsilon r).
 
     M. Andrés, N. Bordenabe, K. Chatzikokolakis, C. Palamidessi: Geo-indistinguishability: differential privacy for
-    location-based systems, CCS 2013. The radius is -(W((p - 1) / e) + 1) / epsilon with p uniform and W the lower
-    branch of Lambert's function. State epsilon per metre, or, as there, a `level` l that holds within a `radius`:
-    epsilon = l / radius. Distances go along great circles, which is the plane as long as they are small against the
-    Earth. Several positions of one person add up their epsilons.
+    location-based systems, CCS 2013. The noise is that of the sphere, with a density by area of e^(-epsilon r) at r
+    metres along a great circle: for distances small against the Earth that of the plane, and for tiny epsilon the same
+    everywhere. State epsilon per metre, or, as there, a `level` l that holds within a `radius`: epsilon = l / radius.
+    Several positions of one person add up their epsilons.
     """
 
     technique: Literal["planar_laplace"] = "planar_laplace"
@@ -52,27 +56,56 @@ class PlanarLaplace(MovingTechnique):
     def epsilon_per_metre(self) -> float:
         return self.epsilon if self.epsilon is not None else (self.level or 0.0) / (self.radius or 1.0)
 
+    @property
     @override
-    def distance(
-        self,
-        latitude: FloatArray,
-        longitude: FloatArray,
-        people: IntArray,
-        context: Context,
-    ) -> tuple[FloatArray, dict[str, Fact]]:
-        metres = laplace_radius(context.draws.uniform(len(latitude)), self.epsilon_per_metre)
-        return np.minimum(metres, HALF_CIRCUMFERENCE), {"epsilon_per_metre": self.epsilon_per_metre}
+    def is_locally_private(self) -> bool:
+        return self.one_move_per == "row"
 
+    @override
+    def distance(self, reach: FloatArray, draws: Draws) -> FloatArray:
+        return laplace_radius(draws.uniform(), self.epsilon_per_metre)
+
+    @override
+    def facts(self, reach: FloatArray, moved: FloatArray) -> dict[str, Fact]:
+        expected = expected_radius(self.epsilon_per_metre)  # what was drawn would tell of the last person's position
+        return {"epsilon_per_metre": self.epsilon_per_metre, "expected_metres": two_digits(expected)}
+
+    @override
     def apply(self, columns: Columns, context: Context) -> Applied:
         applied = super().apply(columns, context)
         notes = ["geo-indistinguishability: epsilon is per metre; that a position is missing is shown as it is"]
-        if self.one_move_per == "place":
-            notes.append("equal positions move together, which shows that they were equal: no guarantee")
-        is_kept: Guarantee = "local DP" if self.one_move_per == "row" else "none"
+        if not self.is_locally_private:
+            notes = ["equal positions move together, which shows that they were equal: no guarantee"]
+        is_kept: Guarantee = "local DP" if self.is_locally_private else "none"
         return Applied(applied.columns, facts=applied.facts, notes=tuple(notes), guarantee=is_kept)
 
 
 def laplace_radius(uniform: FloatArray, epsilon: float) -> FloatArray:
-    """Radii of planar Laplace noise from uniform numbers, shape (n,): Gamma(2, 1 / epsilon)."""
-    radius: FloatArray = -(lambertw((uniform - 1) / np.e, k=-1).real + 1) / epsilon
+    """Radii in metres of Laplace noise on the sphere from uniform numbers, shape (n,).
+
+    The density is proportional to e^(-epsilon r) sin(r / R) from 0 to half the circumference: by area e^(-epsilon r).
+    With t = r / R and a = epsilon R the part of all noise beyond t is (e^(-a t) (cos t + a sin t) + e^(-a pi)) / (1 +
+    e^(-a pi)), which is solved by bisection below the radius in the plane, Gamma(2, 1 / epsilon): there is less room on
+    a sphere.
+    """
+    scale = epsilon * RADIUS
+    wanted = (1 - uniform) * (1 + np.exp(-scale * np.pi)) - np.exp(-scale * np.pi)
+    low, high = np.zeros(len(uniform)), np.minimum(planar_radius(uniform, epsilon) / RADIUS, np.pi)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        beyond = np.exp(-scale * middle) * (np.cos(middle) + scale * np.sin(middle)) > wanted
+        low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
+    radius: FloatArray = (low + high) / 2 * RADIUS
     return radius
+
+
+def planar_radius(uniform: FloatArray, epsilon: float) -> FloatArray:
+    """Radii of Laplace noise in the plane, shape (n,), by the lower branch of Lambert's function."""
+    with np.errstate(over="ignore"):  # beyond all distances on Earth
+        radius: FloatArray = -(lambertw((uniform - 1) / np.e, k=-1).real + 1) / epsilon
+    return radius
+
+
+def expected_radius(epsilon: float) -> float:
+    """The mean of `laplace_radius` in metres: 2 / epsilon where that is small beside the Earth."""
+    return float(laplace_radius((np.arange(10_000) + 0.5) / 10_000, epsilon).mean())

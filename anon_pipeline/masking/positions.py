@@ -11,7 +11,8 @@ from pydantic import Field, model_validator
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.base import NUMERIC, Applied, Columns, Context, Fact, TableTechnique
-from anon_pipeline.masking.numbers import from_floats, to_floats
+from anon_pipeline.masking.draws import Draws
+from anon_pipeline.masking.numbers import from_floats, to_floats, two_digits
 from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.masking.sphere import distances
 from anon_pipeline.tables import IntArray
@@ -69,10 +70,26 @@ class MovingTechnique(PositionTechnique):
     random: ClassVar[bool] = True
 
     @abstractmethod
-    def distance(
-        self, latitude: FloatArray, longitude: FloatArray, people: IntArray, context: Context
-    ) -> tuple[FloatArray, dict[str, Fact]]:
-        """How far to move each of m positions that `people` share, in metres, shape (m,); and what to report."""
+    def distance(self, reach: FloatArray, draws: Draws) -> FloatArray:
+        """How far to move each of m positions whose `reach` is known, in metres, shape (m,)."""
+
+    def reach(
+        self,
+        latitude: FloatArray,
+        longitude: FloatArray,  # noqa: ARG002 - one that looks at the others needs all of them
+        people: IntArray,  # noqa: ARG002
+        place: str,  # noqa: ARG002
+    ) -> FloatArray:
+        """How far from each of m positions, that `people` share, others let it move, in metres; 0 where nobody does."""
+        return np.zeros(len(latitude))
+
+    def facts(self, reach: FloatArray, moved: FloatArray) -> dict[str, Fact]:
+        """What to report of the reach of positions and of the metres that people were moved."""
+        return {
+            "places": len(reach),
+            "mean_metres": two_digits(moved.mean()),
+            "median_metres": two_digits(np.median(moved)),
+        }
 
     def apply(self, columns: Columns, context: Context) -> Applied:
         from anon_pipeline.masking.sphere import moved
@@ -80,22 +97,18 @@ class MovingTechnique(PositionTechnique):
         latitude, longitude, known = self.read(columns, context)
         if self.one_move_per == "place":
             places, of_row, people = _places(latitude, longitude)
+            draws = context.draws.of(latitude[places], longitude[places])
         else:
             places, of_row = np.arange(len(known)), np.arange(len(known))
-            people = np.ones(len(known), dtype=np.int64)
+            people, draws = np.ones(len(known), dtype=np.int64), context.draws.at(known)
         here, there = latitude[places], longitude[places]
         if not len(places):
             return Applied(self.written(columns, known, latitude, longitude, self.digits), facts={"places": 0})
-        metres, facts = self.distance(here, there, people, context)
-        new = moved(here, there, metres, 2 * np.pi * context.draws.uniform(len(places)))
+        reach = self.reach(here, there, people, context.place)
+        draws = draws.given(reach)  # two moves in one direction, one farther than the other, would point at the origin
+        new = moved(here, there, self.distance(reach, draws), 2 * np.pi * draws.uniform())
         latitude_after, longitude_after = (np.round(half[of_row], self.digits) for half in new)
-        far = distances(latitude, longitude, latitude_after, longitude_after)
-        facts = {
-            "places": len(places),
-            "mean_metres": float(far.mean()),
-            "median_metres": float(np.median(far)),
-            **facts,
-        }
+        facts = self.facts(reach, distances(latitude, longitude, latitude_after, longitude_after))
         return Applied(self.written(columns, known, latitude_after, longitude_after, self.digits), facts=facts)
 
 

@@ -8,9 +8,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from anon_pipeline.errors import InputError
-from anon_pipeline.masking.base import CATEGORICAL, Applied, Columns, ColumnTechnique, Context, Fact, Guarantee
+from anon_pipeline.masking.base import (
+    CATEGORICAL,
+    MISSING_IS_SHOWN,
+    Applied,
+    Columns,
+    ColumnTechnique,
+    Context,
+    Fact,
+    Guarantee,
+)
 from anon_pipeline.masking.grouping import codes_of
 from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.masking.texts import as_texts
@@ -28,9 +38,10 @@ class Pram(ColumnTechnique):
     2016). `invariant` follows it by the matrix that goes back, weighted by the column's own frequencies t, as J.
     Gouweleeuw et al. (Journal of Official Statistics 14(4), 1998) do: t R = t, so frequencies are kept in expectation.
 
-    It is locally differentially private with epsilon = max ln(p_ij / p_kj), which is reported. That a value is missing
-    stays to be seen, and is not covered; nor, where the matrix is invariant or its categories are those of the column,
-    is what they tell of the column.
+    With a stated matrix, or stated categories, it is locally differentially private with epsilon = max ln(p_ij / p_kj),
+    which is reported. That a value is missing stays to be seen, and is not covered. Where the matrix is invariant, or
+    its categories are those of the column, it is made from everybody's values and promises nothing; then another
+    matrix means that all is drawn anew.
     """
 
     technique: Literal["pram"] = "pram"
@@ -45,7 +56,7 @@ class Pram(ColumnTechnique):
 
     meaning: ClassVar[str] = "changes categories at random, with stated probabilities"
     guarantee: ClassVar[Guarantee] = "local DP"
-    use_when: ClassVar[str] = "a sensitive category must be deniable for each person, and frequencies be estimated"
+    use_when: ClassVar[str] = "each person must be able to deny a category; state `categories` for the guarantee"
     accepts: ClassVar = CATEGORICAL
     random: ClassVar[bool] = True
 
@@ -85,9 +96,11 @@ class Pram(ColumnTechnique):
         positions = np.array([place[category] for category in found.to_pylist()], dtype=np.int64)
         true = positions[codes[known] - 1] if len(known) else np.zeros(0, dtype=np.int64)
         matrix = self._matrix(names)
+        frequencies = np.bincount(true, minlength=len(names))
         if self.invariant and len(true):
-            matrix = invariant_of(matrix, np.bincount(true, minlength=len(names)) / len(true))
-        drawn, shown = context.draws.uniform(len(known)), np.empty(len(known), dtype=np.int64)
+            matrix = invariant_of(matrix, frequencies / len(true))
+        draws = context.draws.at(known).bound(names, frequencies.tolist() if self.invariant else None)
+        drawn, shown = draws.uniform(), np.empty(len(known), dtype=np.int64)
         for category in np.unique(true):
             rows = true == category
             shown[rows] = np.searchsorted(np.cumsum(matrix[category])[:-1], drawn[rows], side="right")
@@ -96,27 +109,34 @@ class Pram(ColumnTechnique):
         gaps = np.ones(len(column), dtype=bool)
         gaps[known] = False
         released = pa.DictionaryArray.from_arrays(pa.array(indices, mask=gaps), pa.array(names, pa.string()))
-        epsilon = epsilon_of(matrix)
         facts: dict[str, Fact] = {
-            "epsilon": epsilon if np.isfinite(epsilon) else "infinite",
             "categories": len(names),
             "least_retention": float(np.diag(matrix).min()) if len(names) else 1.0,
         }
-        notes = (
-            []
-            if len(known) == len(column)
-            else ["that a value is missing is shown as it is, and epsilon says nothing of it"]
-        )
-        if self.invariant or stated is None:
-            notes.append("the matrix was made from the column itself; epsilon holds for one who knows it already")
-        if not np.isfinite(epsilon):
-            notes.append("some category can come from some but not from all others, so epsilon is infinite")
+        if self.is_locally_private:
+            facts, notes = {"epsilon": epsilon_of(matrix), **facts}, [MISSING_IS_SHOWN]
+        elif self.is_made_from_the_column:
+            notes = ["the matrix was made from the column itself, and so from everybody's values: no local DP"]
+        else:
+            notes = ["some category can come from some but not from all others, so epsilon is infinite"]
         return Applied(
             {name: released.cast(pa.string()).cast(column.type)},
             facts=facts,
             notes=tuple(notes),
-            guarantee="local DP" if np.isfinite(epsilon) else "none",
+            guarantee="local DP" if self.is_locally_private else "none",
         )
+
+    @property
+    def is_made_from_the_column(self) -> bool:
+        """Whether the matrix depends on what people hold."""
+        return self.invariant or (self.matrix is None and self.categories is None)
+
+    @property
+    @override
+    def is_locally_private(self) -> bool:
+        if self.is_made_from_the_column:
+            return False
+        return bool(np.isfinite(epsilon_of(self._matrix(list(self.categories or self.matrix or ())))))
 
     def _matrix(self, names: list[str]) -> FloatArray:
         if self.matrix is not None:

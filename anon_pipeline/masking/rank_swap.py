@@ -9,18 +9,20 @@ import pyarrow as pa
 from pydantic import Field, field_validator
 
 from anon_pipeline.masking.base import ORDERED, Applied, Columns, ColumnTechnique, Context
+from anon_pipeline.masking.draws import Draws
 from anon_pipeline.masking.numbers import to_floats
-from anon_pipeline.masking.order import Draws
+from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.tables import IntArray
 
 
 class RankSwap(ColumnTechnique):
-    """Values are exchanged between pairs of people whose ranks differ by at most a share of all people.
+    """Values are exchanged between people whose ranks differ by at most a share of all people.
 
     R. Moore: Controlled data-swapping techniques for masking public use microdata sets, US Census Bureau 1996. The
-    column's distribution stays exactly as it was. Partners are drawn at random within stretches of ranks that begin at
-    a random place, instead of one after the other: the same bound on the distance, without a loop over people. A value
-    without a partner (one in an odd stretch) stays.
+    column's distribution stays exactly as it was, which tells, of two releases that differ by one person, that person's
+    value. Ranks are cut into stretches at people whom the key chooses, and within a stretch everybody shows the value
+    of the next in an order that the key makes. So nobody learns, from their own value, whose they show; and one person
+    more changes what is shown in one stretch, not in all that follow. A value that is alone in its stretch stays.
     """
 
     technique: Literal["rank_swap"] = "rank_swap"
@@ -47,24 +49,38 @@ class RankSwap(ColumnTechnique):
         known = np.flatnonzero(~np.isnan(values))
         # Beyond 2^53 different whole numbers are one float; they are told apart only by their place, which is harmless.
         ranked = known[np.argsort(values[known], kind="stable")]
-        partner = _partners(len(ranked), max(1, int(self.share * len(ranked))), context.draws)
+        partner = _partners(max(1, int(self.share * len(ranked))), context.draws.at(ranked))
         source = np.arange(len(values))
         source[ranked] = ranked[partner]
         alone = int((partner == np.arange(len(ranked))).sum())
         return Applied({name: column.take(pa.array(source))}, facts={"without_partner": alone})
 
 
-def _partners(n: int, distance: int, draws: Draws) -> IntArray:
-    """The rank that each rank exchanges its value with, at most `distance` away; shape (n,)."""
-    length = distance + 1
-    start = int(draws.uniform(1)[0] * length)
-    stretch = (np.arange(n) + start) // length
-    order = np.lexsort((draws.uniform(n), stretch))  # at random within each stretch
-    place = np.arange(n)
-    first = np.r_[0, np.flatnonzero(np.diff(stretch)) + 1] if n else np.zeros(0, dtype=np.int64)
-    within = place - np.repeat(first, np.diff(np.r_[first, n]))
-    paired = (within % 2 == 0) & (np.r_[stretch[1:], -1] == stretch)  # has a neighbour to its right in its stretch
-    left, right = order[np.flatnonzero(paired)], order[np.flatnonzero(paired) + 1]
-    partner = np.arange(n)
-    partner[left], partner[right] = right, left
+def _partners(distance: int, draws: Draws) -> IntArray:
+    """The rank whose value each rank shows, at most `distance` away, from draws in the order of ranks; shape (n,)."""
+    starts = _stretches(draws.uniform(), distance + 1)
+    draw = draws.uniform()
+    ends = np.r_[starts[1:], len(draw)][: len(starts)]
+    order = np.lexsort((draw, np.repeat(np.arange(len(starts)), ends - starts)))
+    following = np.arange(len(draw)) + 1
+    following[ends - 1] = starts  # in a ring
+    partner = np.empty(len(draw), dtype=np.int64)
+    partner[order] = order[following]
     return partner
+
+
+def _stretches(priority: FloatArray, longest: int) -> IntArray:
+    """Where stretches of at most `longest` ranks start: each longer one is cut before its rank of highest priority.
+
+    They are subtrees of a treap (R. Seidel, C. Aragon: Randomized search trees, Algorithmica 16, 1996), whose shape
+    follows from who is there and not from how they came, and which one person more changes in one place.
+    """
+    starts, waiting = [], [(0, len(priority))] if len(priority) else []
+    while waiting:
+        first, end = waiting.pop()
+        if end - first <= longest:
+            starts.append(first)
+        else:
+            cut = first + 1 + int(priority[first + 1 : end].argmax())
+            waiting += [(first, cut), (cut, end)]
+    return np.sort(np.array(starts, dtype=np.int64))

@@ -35,7 +35,7 @@ class Sample(TableTechnique):
         wanted = np.floor(exact).astype(np.int64)
         left = int(np.rint(n * self.share)) - int(wanted.sum())
         wanted[np.argsort(-(exact - wanted), kind="stable")[: max(left, 0)]] += 1
-        order = np.lexsort((context.draws.uniform(n), strata))
+        order = np.lexsort((context.draws.uniform(), strata))
         first = np.cumsum(sizes) - sizes
         within = np.arange(n) - np.repeat(first, sizes)
         kept = np.sort(order[within < np.repeat(wanted, sizes)]).astype(np.int64)

@@ -9,7 +9,6 @@ from anon_pipeline.masking.order import FloatArray
 
 #: The mean radius of the Earth in metres (IUGG).
 RADIUS = 6_371_008.8
-HALF_CIRCUMFERENCE = np.pi * RADIUS
 
 
 def moved(

@@ -11,9 +11,10 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 
 from anon_pipeline.masking.base import Applied, Columns, Context, TableTechnique
+from anon_pipeline.masking.draws import Draws
 from anon_pipeline.masking.grouping import codes_of
-from anon_pipeline.masking.numbers import to_floats
-from anon_pipeline.masking.order import Draws, FloatArray
+from anon_pipeline.masking.numbers import to_floats, two_digits
+from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import IntArray
 
@@ -68,17 +69,17 @@ class Synthesize(TableTechnique):
         n = context.rows
         if not n:
             return Applied({name: columns[name] for name in self.columns}, notes=(NO_GUARANTEE,))
-        train = np.arange(min(n, self.train))  # canonical order is that of a hash, so the first are a random sample
+        train = np.arange(min(n, self.train))  # the canonical order is random, so the first are a random sample
         donors: dict[str, IntArray] = {name: np.arange(n) for name in self.given}
         for name in self.columns:
             donors[name] = self._drawn(name, columns, donors, train, context)
         synthetic = np.ones(n, dtype=bool)
         if self.share is not None:
-            synthetic = context.draws.uniform(n) < self.share
+            synthetic = context.draws.uniform() < self.share
         made = {
             name: columns[name].take(pa.array(np.where(synthetic, donors[name], np.arange(n)))) for name in self.columns
         }
-        own = {f"own_value.{name}": float((donors[name] == np.arange(n)).mean()) for name in self.columns}
+        own = {f"own_value.{name}": two_digits((donors[name] == np.arange(n)).mean()) for name in self.columns}
         return Applied(made, facts={"rows_synthetic": int(synthetic.sum()), **own}, notes=(NO_GUARANTEE,))
 
     def _drawn(
@@ -98,7 +99,7 @@ class Synthesize(TableTechnique):
             real.append(feature[train])
             shown.append(feature[donor])
         tree = (DecisionTreeClassifier if is_category else DecisionTreeRegressor)(
-            min_samples_leaf=self.leaf, random_state=int(context.draws.uniform(1)[0] * 2**31)
+            min_samples_leaf=self.leaf, random_state=int(context.draws.number() * 2**31)
         )
         tree.fit(np.column_stack(real), target[train])
         leaves = tree.apply(np.column_stack(real))

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from anon_pipeline.engine.base import Engine, SourceFacts
 from anon_pipeline.errors import InputError
+from anon_pipeline.keys import private_key
 from anon_pipeline.masking.aggregation import PEOPLE, aggregate_of
 from anon_pipeline.masking.execution import apply_steps
 from anon_pipeline.masking.memory import require_memory, usable_memory
@@ -61,7 +62,9 @@ def build_aggregation(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.Asse
             types = SourceFacts.from_json(masked.facts).types()
             require_memory(int(masked.facts["rows"]), len(types), usable_memory(runtime.limit(spec)))
             people = engine.everybody(masked.folder / DATA).select(step.used)
-            groups, (report,) = apply_steps(people, {name: types[name] for name in step.used}, {}, [step])
+            kinds = {name: types[name] for name in step.used}
+            key = private_key(spec, runtime.place())
+            groups, (report,) = apply_steps(people, kinds, {}, [step], spec.dataset, key)
             place = f"steps.{len(spec.steps) - 1}"
             if not len(groups):
                 raise InputError(

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from anon_pipeline.engine.base import Engine, SourceFacts
 from anon_pipeline.engine.relational import PEOPLE
 from anon_pipeline.errors import InputError
-from anon_pipeline.keys import KeySource, Secrets
+from anon_pipeline.keys import Key, KeySource, Secrets, private_key
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.cost import SAMPLE
 from anon_pipeline.masking.execution import SqlColumn, StepReport, apply_steps, sql_select
@@ -46,12 +46,13 @@ def build_masking(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.AssetsDe
             raw = stages.load(RAW)
             source = SourceFacts.from_json(raw.facts)
             plan, secrets = planned(spec, source.types())
-            plan = plan.of_people
+            plan, key = plan.of_people, None
             if not plan.is_row_wise:
                 require_memory(source.rows, len(source.columns), usable_memory(runtime.limit(spec)))
+                key = private_key(spec, runtime.place())
             facts: dict[str, Any] = {}
             with stages.store(MASKED, {RAW: raw}, facts) as folder:
-                reports, maps = mask(spec, engine, plan, secrets, source, raw.folder / DATA, folder / DATA)
+                reports, maps = mask(spec, engine, plan, secrets, source, raw.folder / DATA, folder / DATA, key)
                 after = {name: kind for name, kind in plan.types_after.items() if name in _kept(spec, plan)}
                 stored = engine.describe(folder / DATA, spec, after)
                 if stored.rows < spec.k:
@@ -105,20 +106,20 @@ def planned(spec: ReleaseSpec, types: dict[str, ColumnType]) -> tuple[Plan, Secr
 
 
 def secrets_of(spec: ReleaseSpec) -> Secrets:
-    """Where the keys of a spec lie; every key that a step names is found at once.
+    """Where the keys of a spec lie; every key that it or a step names is found at once.
 
     Raises
     ------
     InputError
         For a key that is absent, open to others or too short.
     """
-    draws = None if spec.draws is None else KeySource.model_validate(spec.draws.model_dump())
-    secrets = Secrets(folder=spec.folder, draws=draws)
+    secrets = Secrets(folder=spec.folder)
     for steps in (*(column.steps for column in spec.columns.values()), spec.steps):
         for step in cast(tuple[Technique, ...], steps):
             if step.key_source is not None:
                 secrets.key(step.key_source)
-    secrets.draws_key()
+    if spec.draws is not None:
+        secrets.key(KeySource.model_validate(spec.draws.model_dump()))
     return secrets
 
 
@@ -130,8 +131,9 @@ def mask(
     source: SourceFacts,
     table: Path,
     destination: Path,
+    key: Key | None = None,
 ) -> tuple[list[StepReport], list[dict[str, Any]]]:
-    """Carry out a plan on a stored table, of which `source` are the facts.
+    """Carry out a plan on a stored table, of which `source` are the facts; `key` is the dataset's.
 
     Where all steps go row by row and there are more people than costs are measured on, the engine masks them and only a
     sample comes into memory. What each step did is returned, and a map per pair of coordinates.
@@ -141,7 +143,7 @@ def mask(
     kept = _kept(spec, plan)
     large = plan.is_row_wise and engine.rows(table) > SAMPLE
     people = engine.everybody(table, SAMPLE if large else None)
-    made, reports = apply_steps(people, plan.types, steps, together, spec.seed, secrets, spec.folder)
+    made, reports = apply_steps(people, plan.types, steps, together, spec.dataset, key, secrets, spec.folder)
     if not large:
         unsorted = destination.with_suffix(".rows")
         pq.write_table(made, unsorted)

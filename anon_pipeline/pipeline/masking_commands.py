@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
-from anon_pipeline.keys import Secrets
+from anon_pipeline.keys import Secrets, private_key
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.catalog import CatalogRow, catalog, technique_named
 from anon_pipeline.masking.encryption import Encrypt, reveal
@@ -114,7 +114,8 @@ def mask_source(spec: ReleaseSpec, home: Home, out: Path) -> Masked:
             plan.types,
             {name: [step.technique for step in steps] for name, steps in plan.columns.items()},
             [step.technique for step in plan.table],
-            spec.seed,
+            spec.dataset,
+            None if plan.is_row_wise else private_key(spec, home),
             secrets,
             spec.folder,
         )

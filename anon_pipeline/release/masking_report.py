@@ -15,6 +15,11 @@ from anon_pipeline.masking.cost import SAMPLE
 from anon_pipeline.masking.synthetic import NO_GUARANTEE
 from anon_pipeline.release.charts import NOT_MEASURED, count, known, percent
 
+#: What a local guarantee covers.
+OVER_RELEASES = (
+    " in all releases under this key together, as long as the row and this step stay as they are; each change of "
+    "either, and each other noisy column of the same person, adds its own epsilon"
+)
 #: Parameters that name columns, which the heading of a step does already.
 PLACES = {"columns"}
 
@@ -150,10 +155,11 @@ def _guarantee(report: Mapping[str, Any]) -> str:
         return f"at least {count(k)} people share what it leaves" if known(k) else "k people share what it leaves"
     if report.get("guarantee") == "local DP":
         if known(facts.get("epsilon")):
-            return f"local differential privacy with epsilon {_value(facts['epsilon'])} per value"
+            return f"local differential privacy with epsilon {_value(facts['epsilon'])} per value{OVER_RELEASES}"
         if known(facts.get("epsilon_per_metre")):
-            return f"geo-indistinguishability with epsilon {_value(facts['epsilon_per_metre'])} per metre"
-        return "local differential privacy"
+            epsilon = _value(facts["epsilon_per_metre"])
+            return f"geo-indistinguishability with epsilon {epsilon} per metre{OVER_RELEASES}"
+        return f"local differential privacy{OVER_RELEASES}"
     technique = TECHNIQUES.get(str(report.get("technique")))
     if technique is not None and technique.guarantee != "none":
         return "none as it was used here"

@@ -50,7 +50,6 @@ def provenance(content: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Spec", content.get("spec_hash")),
         ("Target", spec.get("target")),
         ("Guiding model", _guide(part(spec, "guide"))),
-        ("Seed", spec.get("seed")),
         ("Code", software.get("code")),
         ("anon-pipeline", software.get("anon_pipeline")),
         ("Python", software.get("python")),

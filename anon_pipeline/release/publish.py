@@ -88,7 +88,7 @@ def publish(
                 "version": version,
                 "created": datetime.now(UTC).isoformat(timespec="seconds"),
                 "previous": ledger.last_version(home, spec.dataset),
-                "spec": spec.policy(),
+                "spec": {name: value for name, value in spec.policy().items() if name != "seed"},
                 "spec_hash": spec.policy_hash,
                 **facts,
                 "source": {**source, "commitment": opening.commitment},

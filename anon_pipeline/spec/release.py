@@ -65,7 +65,7 @@ class ReleaseSpec(Strict):
     columns: dict[str, Column]
     privacy: tuple[SerializeAsAny[Demand], ...]
     steps: MaskingSteps = ()  # masking of several columns together, after the columns' own
-    draws: KeyPlace | None = None  # the key that random masking draws under; from the seed alone where absent
+    draws: KeyPlace | None = None  # the dataset's private key; kept in the private zone where absent
     suppression: Suppression = Suppression()
     guide: Guide = Guide()
     grouping: Grouping = Grouping()

@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from anon_pipeline.keys import KeySource, Secrets
+from anon_pipeline.keys import Key, Secrets
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.catalog import read_step
 from anon_pipeline.masking.execution import StepReport, apply_steps
 from anon_pipeline.spec import ColumnType
 
 NUMERIC, CATEGORICAL, DATE = ColumnType.NUMERIC, ColumnType.CATEGORICAL, ColumnType.DATE
-SECRETS = Secrets({"ANON_PIPELINE_KEY": "0a" * 32, "DRAWS": "1b" * 32})
-KEYED = Secrets(
-    {"ANON_PIPELINE_KEY": "0a" * 32, "DRAWS": "1b" * 32}, draws=KeySource.model_validate({"environment": "DRAWS"})
-)
+SECRETS = Secrets({"ANON_PIPELINE_KEY": "0a" * 32})
+#: Of the dataset; everything that is drawn in tests follows from it.
+KEY, OTHER_KEY = Key(bytes.fromhex("1b" * 32)), Key(bytes.fromhex("2c" * 32))
 
 #: A step of every technique that stands under a column, with a column type it takes.
 COLUMN_STEPS: dict[str, tuple[ColumnType, dict[str, Any]]] = {
@@ -70,7 +69,7 @@ def masked(
     column: pa.Array | Sequence[Any],
     kind: ColumnType,
     *steps: Technique,
-    seed: int = 0,
+    key: Key = KEY,
     secrets: Secrets = SECRETS,
     others: Mapping[str, pa.Array] | None = None,
 ) -> tuple[pa.Array, list[StepReport]]:
@@ -78,7 +77,7 @@ def masked(
     column = column if isinstance(column, pa.Array) else pa.array(column)
     others = {} if others is None else others
     kinds = dict.fromkeys(others, NUMERIC) | {"v": kind}
-    made, reports = apply_steps(pa.table({**others, "v": column}), kinds, {"v": steps}, seed=seed, secrets=secrets)
+    made, reports = apply_steps(pa.table({**others, "v": column}), kinds, {"v": steps}, key=key, secrets=secrets)
     return made.column("v").combine_chunks(), reports
 
 

@@ -187,7 +187,7 @@ def test_a_plan_says_what_the_table_will_be() -> None:
     plan = plan_steps(KINDS, {"age": [read_step(BIN)], "name": [read_step(PSEUDONYM)]}, [read_step(CELL)])
     assert plan.types_after == {"age": CATEGORICAL, "name": CATEGORICAL, "born": DATE, "cell": CATEGORICAL}
     assert [one.place for one in plan.steps] == ["columns.age.steps.0", "columns.name.steps.0", "steps.0"]
-    assert not plan.is_row_wise and not plan.is_random and not plan.ends_as_groups
+    assert not plan.is_row_wise and not plan.ends_as_groups
     grouped = plan_steps(KINDS, {}, [read_step(AGGREGATE | {"means": ["age"]})])
     assert grouped.ends_as_groups and grouped.types_after == {
         "name": CATEGORICAL,
@@ -195,7 +195,7 @@ def test_a_plan_says_what_the_table_will_be() -> None:
         "mean_age": NUMERIC,
     }
     twice = plan_steps(KINDS, {"age": [step("noise", share=1), step("noise", share=1)]})
-    assert [one.number for one in twice.steps] == [0, 1] and twice.is_random
+    assert [one.number for one in twice.steps] == [0, 1]
 
 
 def test_keys_are_looked_for_before_any_work() -> None:

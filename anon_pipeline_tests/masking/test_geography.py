@@ -18,7 +18,7 @@ from anon_pipeline.masking.cells import CellTechnique, grid, h3_parents
 from anon_pipeline.masking.execution import StepReport, apply_steps
 from anon_pipeline.masking.planar_laplace import laplace_radius
 from anon_pipeline.masking.sphere import RADIUS, area_uniform, distances, moved
-from anon_pipeline_tests.masking.tables import CATEGORICAL, KEYED, NUMERIC, SECRETS, step
+from anon_pipeline_tests.masking.tables import CATEGORICAL, KEY, NUMERIC, SECRETS, step
 from anon_pipeline_tests.skips import require_package
 
 Floats = npt.NDArray[np.float64]
@@ -27,11 +27,11 @@ N = 20_000
 
 
 def shown(
-    latitude: Any, longitude: Any, technique: str, secrets: Any = KEYED, **parameters: Any
+    latitude: Any, longitude: Any, technique: str, key: Any = KEY, **parameters: Any
 ) -> tuple[pa.Table, StepReport]:
     table = pa.table({"lat": pa.array(latitude, pa.float64()), "lon": pa.array(longitude, pa.float64())})
     steps = [step(technique, columns=["lat", "lon"], **parameters)]
-    made, (report,) = apply_steps(table, KINDS, {}, steps, seed=3, secrets=secrets)
+    made, (report,) = apply_steps(table, KINDS, {}, steps, key=key)
     return made, report
 
 
@@ -72,13 +72,66 @@ def test_the_radius_of_planar_laplace_is_gamma() -> None:
     assert stats.gamma(2, scale=1 / 0.01).cdf(laplace_radius(uniform, 0.01)) == pytest.approx(uniform, abs=1e-9)
 
 
+@pytest.mark.parametrize("per_earth", [1e-9, 0.64, 3.0, 40.0])
+def test_laplace_noise_on_the_sphere_has_its_density_and_no_atom(per_earth: float) -> None:
+    """Epsilon in units of the Earth's radius: 1e-7 per metre is .64, where 43.6 % once lay at the antipode."""
+    n, half = 200_000, np.pi * RADIUS
+    metres = laplace_radius((np.arange(n) + 0.5) / n, per_earth / RADIUS)
+    assert (np.diff(metres) > 0).all() and metres[0] > 0 and metres[-1] < half
+    assert (metres > 0.999 * half).mean() < 1e-5
+    angles = np.linspace(0, np.pi, 100_001)
+    density = np.exp(-per_earth * angles) * np.sin(angles)
+    below = np.r_[0, np.cumsum((density[1:] + density[:-1]) / 2)]
+    assert np.interp(metres / RADIUS, angles, below / below[-1]) == pytest.approx((np.arange(n) + 0.5) / n, abs=1e-6)
+    if per_earth < 1e-6:
+        assert (1 - np.cos(metres / RADIUS)) / 2 == pytest.approx((np.arange(n) + 0.5) / n, abs=1e-6), "by area"
+
+
+@settings(max_examples=30)
+@given(st.floats(1e-8, 1e-5), st.integers(0, 2**32 - 1))
+def test_near_places_are_alike_up_to_their_distance(epsilon: float, seed: int) -> None:
+    """The noise of two places, by area, at any third: the ratio of densities is at most e^(epsilon distance)."""
+    random = np.random.default_rng(seed)
+    one, other, shown = (
+        (np.degrees(np.arcsin(random.uniform(-1, 1, 50))), random.uniform(-180, 180, 50)) for _ in range(3)
+    )
+    numbers = np.linspace(0.001, 0.999, 999)
+    radii = laplace_radius(numbers, epsilon)
+
+    def density(metres: Floats) -> Floats:
+        """Of the radius, from the numbers that it is made of; over the length of the circle, by area."""
+        of_radius = np.interp(metres, (radii[1:] + radii[:-1]) / 2, np.diff(numbers) / np.diff(radii))
+        return of_radius / np.sin(metres / RADIUS)
+
+    here, there = distances(*one, *shown), distances(*other, *shown)
+    inside = [(radii[2] < far) & (far < radii[-3]) for far in (here, there)]
+    ratio = np.log(density(here) / density(there)) / epsilon
+    allowed = distances(*one, *other)
+    assert (np.abs(ratio) <= 1.05 * allowed + 0.02 / epsilon)[inside[0] & inside[1]].all()
+
+
+def test_a_tiny_epsilon_leaves_people_anywhere_on_earth() -> None:
+    metres, _ = moves(48.4, 10.0, "planar_laplace", epsilon=1e-14)
+    assert stats.kstest((1 - np.cos(metres / RADIUS)) / 2, "uniform").pvalue > 0.001
+
+
+def test_another_radius_moves_a_place_in_another_direction() -> None:
+    """Else two releases, with other people around, would point at where somebody lives."""
+    lone, crowd = [48.4, 48.5, 48.6], [48.4, 48.5, 48.6, 48.4001, 48.4002]
+    first, _ = shown(lone, [10.0] * 3, "population_donut", k=3, digits=12)
+    second, _ = shown(crowd, [10.0] * 5, "population_donut", k=3, digits=12)
+    towards = [np.arctan2(made.column("lon")[0].as_py() - 10, made.column("lat")[0].as_py() - 48.4)
+               for made in (first, second)]  # fmt: skip
+    assert abs(towards[0] - towards[1]) > 1e-3
+    again, _ = shown([*lone, 48.7], [10.0] * 4, "population_donut", k=3, digits=12)
+    assert again.column("lat")[0] == first.column("lat")[0], "who changes nobody's radius moves nobody"
+
+
 def test_planar_laplace_promises_only_what_holds() -> None:
     _, report = shown([48.4, 48.4], [10.0, 10.0], "planar_laplace", epsilon=0.01)
     assert report.guarantee == "local DP" and report.facts["epsilon_per_metre"] == 0.01
     _, report = shown([48.4, 48.4], [10.0, 10.0], "planar_laplace", epsilon=0.01, one_move_per="place")
     assert report.guarantee == "none" and any("move together" in note for note in report.notes)
-    _, report = shown([48.4, 48.4], [10.0, 10.0], "planar_laplace", epsilon=0.01, secrets=SECRETS)
-    assert report.guarantee == "none"
 
 
 def test_a_population_donut_holds_k_people() -> None:
@@ -91,11 +144,11 @@ def test_a_population_donut_holds_k_people() -> None:
     metres = distances(latitude, longitude, *there)
     every = distances(latitude[:, None], longitude[:, None], latitude[None, :], longitude[None, :])
     radius = np.maximum(np.sort(every, axis=1)[:, 9], 50)  # the person counts among the ten
-    assert (metres <= radius + 0.2).all() and (metres >= 0.2 * radius - 0.2).all()
+    assert (metres <= 1.1 * radius + 0.2).all() and (metres >= 0.2 * radius - 0.2).all()
     assert (metres > 0.6 * radius).mean() > 0.5
     assert np.median(metres[400:]) > 20 * np.median(metres[:400])
     assert len({*zip(*(half[:5].tolist() for half in there), strict=True)}) == 1, "who lives together moves together"
-    assert report.facts["largest_radius"] == pytest.approx(radius.max())
+    assert radius.max() <= report.facts["largest_radius"] <= 1.1 * radius.max()  # type: ignore[operator]
 
 
 def test_rows_of_one_place_move_together_or_apart() -> None:
@@ -170,7 +223,7 @@ def test_the_parents_of_h3_cells_are_a_hierarchy() -> None:
 
 def test_columns_keep_their_storage() -> None:
     table = pa.table({"lat": pa.array([48.4, 48.5], pa.float32()), "lon": pa.array([10, 11], pa.int8())})
-    made, _ = apply_steps(table, KINDS, {}, [step("donut", columns=["lat", "lon"], inner=1, outer=9)], secrets=SECRETS)
+    made, _ = apply_steps(table, KINDS, {}, [step("donut", columns=["lat", "lon"], inner=1, outer=9)], key=KEY)
     assert made.schema.types == [pa.float32(), pa.int8()]
 
 
@@ -220,5 +273,5 @@ def test_a_cell_takes_the_place_of_the_pair_in_what_follows() -> None:
         step("grid_cell", columns=["lat", "lon"], metres=9, into="cell"),
         step("local_suppression", columns=["cell"], k=2),
     ]
-    made, _ = apply_steps(table, KINDS | {"v": CATEGORICAL}, {}, steps, secrets=SECRETS)
+    made, _ = apply_steps(table, KINDS | {"v": CATEGORICAL}, {}, steps, secrets=SECRETS, key=KEY)
     assert made.column_names == ["v", "cell"]

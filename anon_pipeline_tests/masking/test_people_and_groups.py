@@ -12,21 +12,22 @@ import pyarrow as pa
 import pytest
 
 from anon_pipeline.errors import InputError
+from anon_pipeline.keys import Key
 from anon_pipeline.masking.execution import StepReport, apply_steps
 from anon_pipeline.masking.grouping import groups_of, keys_of
 from anon_pipeline.masking.local_suppression import suppressed
 from anon_pipeline.spec import ColumnType
-from anon_pipeline_tests.masking.tables import CATEGORICAL, KEYED, NUMERIC, SECRETS, people, step
+from anon_pipeline_tests.masking.tables import CATEGORICAL, KEY, NUMERIC, people, step
 
 RNG = np.random.default_rng(11)
 
 
-def done(table: pa.Table, technique: str, seed: int = 0, **parameters: Any) -> tuple[pa.Table, StepReport]:
+def done(table: pa.Table, technique: str, key: Key = KEY, **parameters: Any) -> tuple[pa.Table, StepReport]:
     kinds = {
         name: CATEGORICAL if pa.types.is_string(table.schema.field(name).type) else NUMERIC
         for name in table.column_names
     }
-    made, (report,) = apply_steps(table, kinds, {}, [step(technique, **parameters)], seed=seed, secrets=KEYED)
+    made, (report,) = apply_steps(table, kinds, {}, [step(technique, **parameters)], key=key)
     return made, report
 
 
@@ -37,7 +38,7 @@ def test_a_sample_has_its_share_and_everybody_the_same_chance() -> None:
     table = pa.table({"v": np.arange(1000)})
     drawn = Counter[int]()
     for seed in range(60):
-        made, report = done(table, "sample", seed, share=0.3)
+        made, report = done(table, "sample", Key(bytes([seed] * 32)), share=0.3)
         assert len(made) == 300 == report.facts["rows_kept"]
         drawn.update(made.column("v").to_pylist())
     counts = np.array([drawn[one] for one in range(1000)])
@@ -244,6 +245,6 @@ def test_a_table_of_many_categories_is_synthesized() -> None:
         {"a": CATEGORICAL, "b": CATEGORICAL},
         {},
         [step("synthesize", columns=["a"], given=["b"])],
-        secrets=SECRETS,
+        key=KEY,
     )
     assert set(made.column("a").to_pylist()) <= set(names) and len(people(3)[0]) == 3

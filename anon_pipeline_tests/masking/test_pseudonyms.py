@@ -18,7 +18,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.keys import DEFAULT_KEY, Key, KeySource, Secrets
 from anon_pipeline.masking.encryption import Encrypt, reveal
 from anon_pipeline.masking.texts import as_texts
-from anon_pipeline_tests.masking.tables import CATEGORICAL, DATE, NUMERIC, SECRETS, masked, step
+from anon_pipeline_tests.masking.tables import CATEGORICAL, DATE, KEY, NUMERIC, SECRETS, masked, step
 from anon_pipeline_tests.skips import require_package
 
 OTHER = Secrets({"ANON_PIPELINE_KEY": "0b" * 32})
@@ -51,11 +51,13 @@ def test_columns_are_apart_unless_they_share_a_domain() -> None:
 
     two = pa.table({"v": ["a"], "w": ["a"]})
     kinds = {"v": CATEGORICAL, "w": CATEGORICAL}
-    apart, _ = apply_steps(two, kinds, {"v": [own], "w": [own]}, secrets=SECRETS)
-    joined, _ = apply_steps(two, kinds, {"v": [shared], "w": [shared]}, secrets=SECRETS)
+    apart, _ = apply_steps(two, kinds, {"v": [own], "w": [own]}, secrets=SECRETS, key=KEY)
+    joined, _ = apply_steps(two, kinds, {"v": [shared], "w": [shared]}, secrets=SECRETS, key=KEY)
     assert apart.column("v").to_pylist() == first.to_pylist() != apart.column("w").to_pylist()
     assert joined.column("v").to_pylist() == joined.column("w").to_pylist() != first.to_pylist()
-    named_alike, _ = apply_steps(two, kinds, {"v": [step("pseudonymize", domain="w")], "w": [own]}, secrets=SECRETS)
+    named_alike, _ = apply_steps(
+        two, kinds, {"v": [step("pseudonymize", domain="w")], "w": [own]}, secrets=SECRETS, key=KEY
+    )
     assert named_alike.column("v").to_pylist() != named_alike.column("w").to_pylist()
 
 

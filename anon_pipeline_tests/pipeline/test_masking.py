@@ -117,6 +117,7 @@ def test_the_manifest_says_what_every_step_did_and_holds_no_key(released: Place)
         ("donut", "shop_lat", "shop_lon"),
     }
     assert steps["rank_swap", "salary"]["linkage"]["rate"] < 0.2
+    assert "seed" not in content["spec"]
     assert steps["round", "age"]["costs"]["age"]["changed"] > 0.8
     page = (released.release / "report.html").read_text()
     assert "What was masked" in page

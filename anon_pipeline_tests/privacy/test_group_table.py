@@ -28,6 +28,7 @@ from anon_pipeline.privacy.group_table import (
 )
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import policy
+from anon_pipeline_tests.masking.tables import KEY
 
 KINDS = {"town": ColumnType.CATEGORICAL, "born": ColumnType.NUMERIC, "income": ColumnType.NUMERIC}
 STEP = Aggregate(columns=("town", "born"), means=("income",), threshold=3)
@@ -57,7 +58,7 @@ def table_of(rows: list[Row]) -> pa.Table:
 
 
 def aggregated(rows: list[Row], step: Aggregate = STEP) -> pa.Table:
-    return apply_steps(table_of(rows), KINDS, {}, [step])[0]
+    return apply_steps(table_of(rows), KINDS, {}, [step], key=KEY)[0]
 
 
 def judged(

@@ -66,7 +66,10 @@ def test_a_step_says_what_it_was_promised_and_cost() -> None:
         "correlations with other columns changed by at most 0.002."
     ]
     assert age.linked == ""
-    assert race.guarantee == "local differential privacy with epsilon 2.89 per value"
+    assert race.guarantee.startswith(
+        "local differential privacy with epsilon 2.89 per value in all releases under this"
+    )
+    assert "each change of either, and each other noisy column of the same person, adds its own" in race.guarantee
     assert race.linked.startswith("25\u00a0% of the rows can be linked to their original again")
     assert "500 looked for among 10,000" in race.linked
     assert "no distance" in race.costs[0] and "correlations" not in race.costs[0]
@@ -91,7 +94,7 @@ def test_what_has_no_formal_guarantee_is_said_before_the_steps() -> None:
 
 
 def test_a_guarantee_that_was_lost_is_not_repeated() -> None:
-    """PRAM whose draws follow from the seed promises nothing, whatever its class says."""
+    """PRAM whose matrix was made from the column promises nothing, whatever its class says."""
     one = masking()[1] | {"guarantee": "none"}
     found = masking_report.in_words([one])
     assert found is not None
