@@ -11,7 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from anon_pipeline.learning import linear
+from anon_pipeline.learning.guide import Task, build_model
 from anon_pipeline_tests.learning import dispatch
+from anon_pipeline_tests.learning.models import TYPES, people
 
 
 def settings() -> list[tuple[str, dict[str, str]]]:
@@ -56,3 +59,17 @@ def test_guidance_and_classes_are_the_same_everywhere(
     found = [one[f"{model}, {target}"] for one in told]
     assert len({guidance for guidance, _ in found}) == 1
     assert len({classes for _, classes in found}) == 1
+
+
+@pytest.mark.parametrize("classes", [2, 7])
+@pytest.mark.parametrize("most", [2000, 1])
+def test_logistic_regression_stands_at_its_optimum(classes: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the gradient of the penalised loss is nought there is nothing for a processor to stop short of."""
+    monkeypatch.setattr(linear, "MOST_COEFFICIENTS", most)
+    frame, labels, _ = people(400, classes=classes)
+    model = build_model("linear", Task.CLASSIFICATION, TYPES, 0).fit(frame, labels)
+    features, fitted = model[0].transform(frame), model[-1]
+    target = np.asarray(labels)[:, None] == fitted.classes_[None, :]
+    residual = (model.predict_proba(frame) - target)[:, -len(fitted.coef_) :]
+    assert np.abs(residual.T @ features + fitted.coef_).max() < 1e-6
+    assert np.abs(residual.sum(axis=0)).max() < 1e-6
