@@ -50,8 +50,10 @@ class Home:
         Raises
         ------
         InputError
-            Where they cannot be created or written.
+            Where they cannot be created or written, or the databases in them would be looked for elsewhere.
         """
+        if any(letter in str(self.root) for letter in "?%"):  # the address of a database ends at one, and decodes one
+            raise InputError(f"{self.root}: a home has no ? and no % in its path; set {VARIABLE} to another folder")
         os.umask(0o077)  # what is not made public on purpose, no other user can read
         try:
             made = not self.root.exists()
