@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -51,6 +51,8 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
     hierarchies : per column that has one, the hierarchy whose words classes show (`Listed`, `Prefixes` or `Calendar`
         of anonymize/hierarchy.py), and that the tree keeps to where it is strict
     demands : privacy models beyond k-anonymity that every class must meet, such as LDiversity(column="income", l=2)
+    answers : the sensitive columns in which a missing value is an answer of its own; elsewhere it stands for what is
+        worst for the people (see `anon_pipeline.privacy.missing`)
     suppression : share of the people who may be left out where that costs less than merging classes
     form : "value" (a representative of the column's own type) or "range" (texts such as "[25, 37]")
     random_state : seed of the tree's tie-breaks
@@ -93,6 +95,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         levels: Mapping[str, Sequence[str]] | None = None,
         hierarchies: Mapping[str, Hierarchy] | None = None,
         demands: Sequence[PrivacyModel] = (),
+        answers: Collection[str] = (),
         suppression: float = 0.0,
         form: Literal["value", "range"] = "value",
         random_state: int = 0,
@@ -105,6 +108,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         self.levels = levels
         self.hierarchies = hierarchies
         self.demands = demands
+        self.answers = answers
         self.suppression = suppression
         self.form = form
         self.random_state = random_state
@@ -149,7 +153,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
             encoding.check_frame(sensitive)
             if len(sensitive) != len(X):
                 raise InputError(f"the sensitive columns have {len(sensitive)} rows, the table {len(X)}")
-        return self._fit_cells(cells, encoding.count_sensitive(cells, cell, sensitive), None)[cell]
+        return self._fit_cells(cells, encoding.count_sensitive(cells, cell, sensitive, self.answers), None)[cell]
 
     def fit_cells(
         self, cells: Cells, people: ClassStatistics | None = None, census: pd.DataFrame | None = None

@@ -41,6 +41,7 @@ def tree_of(spec: ReleaseSpec, in_folds: bool = False) -> AnonymizerTree:
         levels=levels_of(spec),
         hierarchies=hierarchies,
         demands=cast(list[PrivacyModel], demands),
+        answers=spec.answers,
         suppression=spec.suppression.limit,
         form="value" if in_folds else spec.recode.form,
         random_state=spec.seed,

@@ -7,7 +7,6 @@ named `age=40` are columns to it unless `PLAIN` is said; a path says nothing abo
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

@@ -526,9 +526,7 @@ class SqlEngine(ABC):
 def _repeated(session: Session, relation: str, people: str, name: str) -> tuple[int, int]:
     """Rows that share their value of a column with another row, and how many share one value at most."""
     column = quoted(name)
-    shared = (
-        f"SELECT {people} AS n FROM {relation} WHERE {column} IS NOT NULL GROUP BY {column} HAVING {people} > 1"
-    )
+    shared = f"SELECT {people} AS n FROM {relation} WHERE {column} IS NOT NULL GROUP BY {column} HAVING {people} > 1"
     rows, most = session.rows(f"SELECT coalesce(sum(n), 0), coalesce(max(n), 0) FROM ({shared}) AS shared")[0]
     return int(rows), int(most)
 

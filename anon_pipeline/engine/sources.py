@@ -185,7 +185,7 @@ def import_table(
             check_names(path.name, [str(name) for name in head[0] if name is not None])
             source = OpenSource(f"{text}, header=true)", path.name)
             select = []
-            for (name, *_) in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall():
+            for name, *_ in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall():
                 number = name in measured and detected(reader, source, quoted(name)) is ColumnType.NUMERIC
                 select.append(f"{quoted(name)}::DOUBLE AS {quoted(name)}" if number else quoted(name))
             people = f"SELECT {', '.join(select)} FROM {source.relation}"

@@ -199,7 +199,9 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             protected = protected_columns(spec)
             types = SourceFacts.from_json(raw.facts).types()
             engine = runtime.engine(spec)
-            people = statistics_of(engine.sensitive_of_cells(raw.folder / DATA, cells.domains, cells, protected))
+            people = statistics_of(
+                engine.sensitive_of_cells(raw.folder / DATA, cells.domains, cells, protected), spec.answers
+            )
             facts: dict[str, Any] = {}
             with stages.store("anonymizer_tree", {"predictions": cells_stage}, facts) as folder:
                 if spec.across_releases is None:
@@ -344,7 +346,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 attacks = json.loads((audited.folder / "audit.json").read_text())
             source = SourceFacts.from_json(unmasked.facts)
             released = engine.classes(candidate.folder / DATA, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
-            classes = statistics_of(released)
+            classes = statistics_of(released, spec.answers)
             cells = load_cells(cells_stage.folder)
             alike = cells if spec.across_releases is None else without_history(cells)[0]
             people_before = ClassStatistics(sizes=alike.counts)
@@ -482,7 +484,7 @@ def _associations(spec: ReleaseSpec, runtime: Runtime, raw: Stage, cells: Cells,
 def _refuse_the_impossible(spec: ReleaseSpec, runtime: Runtime, folder: Path, types: dict[str, ColumnType]) -> None:
     """A demand that no grouping of these people can meet is told before any work starts."""
     engine = runtime.engine(spec)
-    everybody = statistics_of(engine.classes(folder / DATA, [], protected_columns(spec)))
+    everybody = statistics_of(engine.classes(folder / DATA, [], protected_columns(spec)), spec.answers)
     if spec.population is not None:
         people = engine.census(spec, types, spec.population)[PEOPLE].sum()
         everybody = dataclasses.replace(everybody, population=np.array([people]), population_unmatched=0)

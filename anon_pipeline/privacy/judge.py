@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -52,8 +52,8 @@ def name_of(demand: Demand) -> str:
     return demand.name if column is None else f"{demand.name}_{column}"
 
 
-def statistics_of(counts: ClassCounts) -> ClassStatistics:
-    """Class statistics of a table that an engine has grouped."""
+def statistics_of(counts: ClassCounts, answers: Collection[str] = ()) -> ClassStatistics:
+    """Class statistics of a table that an engine has grouped; in the columns `answers` missing is a value."""
     sensitive = {}
     for column, frame in counts.sensitive.items():
         missing = frame["value"].isna().to_numpy()
@@ -71,6 +71,7 @@ def statistics_of(counts: ClassCounts) -> ClassStatistics:
                 (len(counts.sizes), len(values_with_missing)),
             ),
             ordered=column in counts.ordered,
+            missing_is_a_value=column in answers,
         )
     return ClassStatistics(sizes=counts.sizes, sensitive=sensitive)
 
@@ -115,7 +116,7 @@ def judge_release(
     InputError
         For a demand on a population without a readable class table.
     """
-    counted = statistics_of(counts)
+    counted = statistics_of(counts, spec.answers)
     found = []
     for demand in spec.privacy:
         if isinstance(demand, PopulationModel):

@@ -331,6 +331,11 @@ class ReleaseSpec(Strict):
         return [demand.population for demand in self.privacy if hasattr(demand, "population")]
 
     @property
+    def answers(self) -> list[str]:
+        """The sensitive columns in which a missing value is an answer of its own."""
+        return [name for name, one in self.columns.items() if one.missing_is_a_value]
+
+    @property
     def source_path(self) -> Path:
         """The source, resolved against the folder of the spec."""
         return (self._folder / self.source.path).resolve()
@@ -354,6 +359,8 @@ class ReleaseSpec(Strict):
             for name in ("levels", "hierarchy"):
                 if column[name] is None:
                     del column[name]
+            if not column["missing_is_a_value"]:
+                del column["missing_is_a_value"]
         for name, one in self.columns.items():
             if isinstance(one.hierarchy, HierarchyFile):
                 content["columns"][name]["hierarchy"]["sha256"] = self._hash_of(name, one.hierarchy)

@@ -25,7 +25,9 @@ ODD = st.text(st.sampled_from(list("ab1[]*?!^-{},~\\'\"=:%#@;$&() .ä\n")), min_
 
 def decoys(file: Path) -> list[Path]:
     """Files beside it that a pattern of its name could mean."""
-    return [file.with_name(name) for name in ("a", "b", "1", "x1", f"a{file.suffix}", f"1{file.suffix}", f"b{file.suffix}")]
+    return [
+        file.with_name(name) for name in ("a", "b", "1", "x1", f"a{file.suffix}", f"1{file.suffix}", f"b{file.suffix}")
+    ]
 
 
 @settings(max_examples=30, deadline=None)
