@@ -345,13 +345,13 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         return pd.DataFrame(shown, index=X.index)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted tree as JSON, without `demands`, which its classes meet already.
+        """Write the fitted tree as JSON, without `demands` and `answers`: its classes meet what is demanded already.
 
         Hierarchies are left out too: what they say of its columns' values is part of the tree. It holds these values:
         keep it in the private zone.
         """
         self._check_fitted()
-        left_out = ("demands", "hierarchies")
+        left_out = ("demands", "answers", "hierarchies")
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in left_out}
         write_file(Path(path), storage.fitted_to_json(parameters, self.__dict__))
 

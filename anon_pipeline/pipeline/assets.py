@@ -47,6 +47,7 @@ from anon_pipeline.release import manifest
 from anon_pipeline.release.audit import control_people
 from anon_pipeline.release.charts import class_size_chart
 from anon_pipeline.release.memberships import MEMBERS, ROUTING, remember
+from anon_pipeline.release.promises import require_an_answer
 from anon_pipeline.release.publish import CLASSES, CONTROL, DATA, REPORT, publish
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 from anon_pipeline.tables import Cells, scale_of
@@ -87,6 +88,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
         with runtime.step(context, spec, "raw_data") as noted:
             facts: dict[str, Any] = {}
             secrets_of(spec)  # a key that is missing is told before anything is read
+            require_an_answer(runtime.place(), spec)
             with runtime.stages(spec).store("raw_data", {}, facts) as folder:
                 stored = runtime.engine(spec).store_source(spec, folder / DATA)
                 held_out = 0

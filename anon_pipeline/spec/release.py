@@ -13,6 +13,7 @@ import yaml
 from pydantic import Field, SerializeAsAny, ValidationError, field_validator, model_validator
 
 from anon_pipeline.errors import InputError
+from anon_pipeline.home import PRIVATE_FOLDERS
 from anon_pipeline.spec.demands import PRIVACY_MODELS, Demand, load_privacy_model
 from anon_pipeline.spec.frontier import Frontier
 from anon_pipeline.spec.parts import (
@@ -59,6 +60,7 @@ class ReleaseSpec(Strict):
     recode: Recode = Recode()
     person: str | None = None  # the identifier that people are followed by from release to release
     across_releases: AcrossReleases | None = None
+    across_releases_ended: str | None = Field(default=None, min_length=1, max_length=500)  # why it is asked no more
     utility: Utility = Utility()
     audit: Audit = Audit()
     sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # the table's share of its population
@@ -69,6 +71,13 @@ class ReleaseSpec(Strict):
     seed: int = Field(default=0, ge=0, lt=2**32)
 
     _folder: Path = Path(".")
+
+    @field_validator("dataset")
+    @classmethod
+    def _has_a_folder_of_its_own(cls, dataset: str) -> str:
+        if dataset in PRIVATE_FOLDERS:
+            raise ValueError(f"{dataset!r} is the name of a folder of the private zone; choose another")
+        return dataset
 
     @field_validator("privacy", mode="plain")
     @classmethod
@@ -121,6 +130,8 @@ class ReleaseSpec(Strict):
             raise ValueError("audit.control: held_out does not go with masking steps; leave it at twin")
         if any(column.made for column in self.columns.values()) and not self.steps:
             raise ValueError("columns: a column is said to be made, and there are no steps; list them under steps")
+        if self.across_releases is not None and self.across_releases_ended is not None:
+            raise ValueError("across_releases_ended: across_releases is demanded all the same; take one of them out")
         asked = self.audit
         bounded = (asked.linkage, asked.singling_out, asked.membership_auc)
         if not asked.enabled and (asked.attribute_inference or any(one is not None for one in bounded)):
@@ -134,6 +145,8 @@ class ReleaseSpec(Strict):
                 raise ValueError(f"audit.attribute_inference.{column}: is a share between 0 and 1")
         if self.person is not None and self.person not in self.with_role(Role.IDENTIFIER):
             raise ValueError(f"person: {self.person!r} is no column of the role identifier")
+        if self.across_releases is not None and self.across_releases_ended is not None:
+            raise ValueError("across_releases_ended: across_releases is still demanded; take one of them out")
         if self.across_releases is not None:
             self._can_be_followed()
         if self.aggregates:
@@ -366,7 +379,7 @@ class ReleaseSpec(Strict):
                 content["columns"][name]["hierarchy"]["sha256"] = self._hash_of(name, one.hierarchy)
         if not self.guide.targets:
             del content["guide"]["targets"]
-        for name in ("person", "across_releases"):
+        for name in ("person", "across_releases", "across_releases_ended"):
             if content[name] is None:
                 del content[name]
         content["privacy"] = [{"model": demand.name, **demand.model_dump(mode="json")} for demand in self.privacy]
