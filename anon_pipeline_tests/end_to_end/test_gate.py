@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,9 @@ import pandas as pd
 import pytest
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.home import PRIVATE_FOLDERS, Home, sha256_of
+from anon_pipeline.release import ledger
+from anon_pipeline_tests.end_to_end import sabotage
 from anon_pipeline_tests.end_to_end.harness import command
 from anon_pipeline_tests.people import write_spec
 
@@ -86,3 +90,87 @@ def test_a_class_table_that_cannot_be_read_is_bad_input(mapped: Path) -> None:
     ended = command("verify", mapped / "data.parquet", "--spec", mapped, home=mapped / "home")
     assert ended.exit_code == 2
     assert "classes.parquet" in ended.sentence
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home with one release of one file."""
+    home = Home(tmp_path / "home").prepare()
+    folder = home.releases / "people" / "aaaa"
+    folder.mkdir(parents=True)
+    (folder / "data.parquet").write_text("people")
+    files = {"data.parquet": {"sha256": sha256_of(folder / "data.parquet")}}
+    (folder / "manifest.json").write_text(json.dumps({"files": files}))
+    with home.lock("ledger"):
+        ledger.append(home, "publish", "people", "aaaa", sha256_of(folder / "manifest.json"))
+    return home
+
+
+def test_the_report_of_an_altered_folder_is_refused(home: Home) -> None:
+    (home.releases / "people" / "aaaa" / "data.parquet").write_text("others")
+    ended = command("report", "aaaa", home=home.root)
+    assert ended.exit_code == 3, ended.said
+    assert "data.parquet was altered" in ended.sentence
+    assert ended.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "place", [".people", ".x/data.parquet", "people/.bbbb/data.parquet", "people/.x", "people/aaaa/.x", "people/aaaa/x"]
+)
+def test_nothing_that_was_added_is_passed_over(home: Home, place: str) -> None:
+    assert command("releases", "verify", home=home.root).exit_code == 0
+    file = home.releases / place
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("somebody")
+    ended = command("releases", "verify", home=home.root)
+    assert ended.exit_code == 3, ended.said
+
+
+@pytest.mark.parametrize("place", ["people", "people/aaaa", "people/aaaa/data.parquet", "ledger.jsonl"])
+def test_what_lies_elsewhere_is_not_what_was_published(home: Home, tmp_path: Path, place: str) -> None:
+    link, elsewhere = home.releases / place, tmp_path / "elsewhere"
+    link.rename(elsewhere)
+    link.symlink_to(elsewhere)
+    ended = command("releases", "verify", home=home.root)
+    assert ended.exit_code == 3, ended.said
+    assert place in ended.sentence or "data.parquet is a link" in ended.sentence
+
+
+def _temporary_files_in(folder: Path, die: bool) -> None:
+    """Where a command keeps temporary files; it dies, or not, as soon as the table is imported."""
+    import tempfile
+
+    from anon_pipeline.privacy import verdict
+
+    tempfile.tempdir = str(folder)
+    if die:
+        verdict.verify_by_columns = lambda *_: sabotage.die()  # type: ignore[assignment]
+
+
+def test_a_killed_command_leaves_nobodys_rows_once_another_starts(tmp_path: Path) -> None:
+    (tmp_path / "temporary").mkdir()
+    pd.DataFrame({"age": [40] * 10, "name": ["Quackenbush"] * 10}).to_csv(tmp_path / "a.csv", index=False)
+    arguments = ("verify", tmp_path / "a.csv", "--quasi-identifiers", "age", "--k", 5)
+
+    there = partial(partial, _temporary_files_in, tmp_path / "temporary")
+
+    def rows_of_people() -> list[Path]:
+        return list((tmp_path / "temporary").rglob("*.parquet"))
+
+    killed = command(*arguments, home=tmp_path / "home", sabotage=there(die=True))
+    assert killed.exit_code < 0
+    assert rows_of_people()
+    assert command(*arguments, home=tmp_path / "home", sabotage=there(die=False)).exit_code == 0
+    assert rows_of_people() == []
+
+
+@pytest.mark.parametrize("name", sorted(PRIVATE_FOLDERS))
+def test_no_dataset_shares_a_folder_with_the_private_zone(tmp_path: Path, name: str) -> None:
+    (tmp_path / "release.yaml").write_text(f"dataset: {name}\n")
+    ended = command("run", tmp_path, home=tmp_path / "home")
+    assert ended.exit_code == 2
+    assert "folder of the private zone" in ended.sentence
+    (tmp_path / "t.csv").write_text("age\n1\n2\n")
+    ended = command("init", name, "--from", tmp_path / "t.csv", home=tmp_path / "home")
+    assert ended.exit_code == 2
+    assert "folder of the private zone" in ended.sentence
