@@ -9,7 +9,6 @@ import json
 import logging
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -23,6 +22,7 @@ from rich.text import Text
 
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import DATA_VARIABLE, Home, data_folder, out_of_space, write_file
+from anon_pipeline.home import scratch as scratch_folder
 from anon_pipeline.opening_commands import check_opening, open_release
 from anon_pipeline.spec import Frontier, ReleaseSpec, Role, Source, permission
 
@@ -98,11 +98,11 @@ def verify(
 
     if (spec is None) == (quasi_identifiers is None):
         raise InputError("name either --spec, or --quasi-identifiers with --k")
-    with tempfile.TemporaryDirectory() as scratch:
-        engine = DuckDBEngine(Path(scratch))
+    with scratch_folder() as scratch:
+        engine = DuckDBEngine(scratch)
         if spec is not None:
             policy = ReleaseSpec.load(spec)
-            file = engine.import_table(table, Path(scratch), policy.with_role(Role.SENSITIVE))
+            file = engine.import_table(table, scratch, policy.with_role(Role.SENSITIVE))
             verdict = (
                 judge_group_table(engine, file, policy)
                 if policy.aggregates
@@ -112,7 +112,7 @@ def verify(
             if k is None:
                 raise InputError("--k is missing: say how many people a class must have at least")
             measured = _names(sensitive)
-            file = engine.import_table(table, Path(scratch), measured)
+            file = engine.import_table(table, scratch, measured)
             verdict = verify_by_columns(engine, file, _names(quasi_identifiers), k, measured)
     if as_json:
         _print_json(verdict.to_json())
@@ -160,8 +160,8 @@ def attack(
     if (spec is None) == (quasi_identifiers is None) or (spec is not None and sensitive is not None):
         raise InputError("name either --spec, or --quasi-identifiers and, where there are any, --sensitive")
     roles = Roles(_names(quasi_identifiers), _names(sensitive)) if spec is None else Roles.of(ReleaseSpec.load(spec))
-    with tempfile.TemporaryDirectory() as scratch:
-        attacked = attack_table(table, original, control, roles, Path(scratch), targets, seed)
+    with scratch_folder() as scratch:
+        attacked = attack_table(table, original, control, roles, scratch, targets, seed)
     content = attacked.to_json()
     if as_json:
         _print_json(content)
@@ -197,8 +197,8 @@ def init(
     if delimiter is not None and not 1 <= len(delimiter) <= 4:
         raise InputError("--delimiter: is one to four letters")
     source = Source(path=str(table), query=query, delimiter=delimiter, encoding=encoding)
-    with tempfile.TemporaryDirectory() as scratch:
-        made = start_dataset(DuckDBEngine(Path(scratch)), name, table, data_folder(), copy, source)
+    with scratch_folder() as scratch:
+        made = start_dataset(DuckDBEngine(scratch), name, table, data_folder(), copy, source)
     if as_json:
         _print_json(made.to_json())
         return
@@ -233,8 +233,8 @@ def profile(
 
     if out_file is not None and out_file.exists():
         raise InputError(f"{out_file}: exists already; a policy is not overwritten")
-    with tempfile.TemporaryDirectory() as scratch:
-        found = profile_table(DuckDBEngine(Path(scratch)), table)
+    with scratch_folder() as scratch:
+        found = profile_table(DuckDBEngine(scratch), table)
     if out_file is not None:
         try:
             write_file(out_file, draft_beside(found, table, out_file), public=True)

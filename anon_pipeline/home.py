@@ -7,15 +7,19 @@ import hashlib
 import os
 import shutil
 import sqlite3
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from anon_pipeline.errors import InputError
+
+#: Folders of the private zone beside those of the datasets, whose names no dataset may have.
+PRIVATE_FOLDERS = frozenset(("dagster", "errors", "keys", "locks", "mask", "mlflow", "openings", "scratch", "spill"))
 
 VARIABLE = "ANON_PIPELINE_HOME"
 DATA_VARIABLE = "ANON_PIPELINE_DATA"
@@ -50,8 +54,10 @@ class Home:
         Raises
         ------
         InputError
-            Where they cannot be created or written.
+            Where they cannot be created or written, or the databases in them would be looked for elsewhere.
         """
+        if any(letter in str(self.root) for letter in "?%"):  # the address of a database ends at one, and decodes one
+            raise InputError(f"{self.root}: a home has no ? and no % in its path; set {VARIABLE} to another folder")
         os.umask(0o077)  # what is not made public on purpose, no other user can read
         try:
             made = not self.root.exists()
@@ -82,6 +88,43 @@ class Home:
         """Hold a lock of this name against every other process (released by the system when a process dies)."""
         with FileLock(self.private_folder("locks") / f"{name}.lock", timeout=timeout):
             yield
+
+
+@contextmanager
+def scratch(root: Path | None = None) -> Iterator[Path]:
+    """A folder that only its owner may enter, gone after the block; those of killed processes are removed first.
+
+    Parameters
+    ----------
+    root : where it is made; by default a folder of this user's own in the system's folder for temporary files
+
+    Raises
+    ------
+    InputError
+        Where that folder belongs to somebody else, or cannot be written.
+    """
+    root = root or Path(tempfile.gettempdir()) / f"anon-pipeline-{os.geteuid()}"
+    try:
+        root.mkdir(mode=0o700, exist_ok=True)
+        status = root.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
+            raise InputError(f"{root}: is no folder of yours alone; remove it, or set TMPDIR to another folder")
+        with FileLock(root / "lock"):
+            for left in root.glob("*.lock"):  # each folder is locked for as long as its process lives
+                with suppress(Timeout), FileLock(left, timeout=0):
+                    shutil.rmtree(left.with_suffix(""), ignore_errors=True)
+                    left.unlink(missing_ok=True)
+            folder = Path(tempfile.mkdtemp(dir=root))
+            lock = FileLock(folder.with_suffix(".lock"))
+            lock.acquire()
+    except OSError as error:
+        raise InputError(f"{root}: cannot be written ({error.strerror}); set TMPDIR to another folder") from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
 
 
 def data_folder() -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -55,6 +55,8 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
     demands : privacy models beyond k-anonymity that every class must meet, such as LDiversity(column="income", l=2)
     key : the secret under which chance is drawn where there are demands (see enforce.py); with the same key the same
         classes are found again. Absent, every fit makes one that is kept nowhere
+    answers : the sensitive columns in which a missing value is an answer of its own; elsewhere it stands for what is
+        worst for the people (see `anon_pipeline.privacy.missing`)
     suppression : share of the people who may be left out where that costs less than merging classes
     form : "value" (a representative of the column's own type) or "range" (texts such as "[25, 37]")
     random_state : seed of the tree's tie-breaks
@@ -98,6 +100,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         hierarchies: Mapping[str, Hierarchy] | None = None,
         demands: Sequence[PrivacyModel] = (),
         key: Key | None = None,
+        answers: Collection[str] = (),
         suppression: float = 0.0,
         form: Literal["value", "range"] = "value",
         random_state: int = 0,
@@ -111,6 +114,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         self.hierarchies = hierarchies
         self.demands = demands
         self.key = key
+        self.answers = answers
         self.suppression = suppression
         self.form = form
         self.random_state = random_state
@@ -155,7 +159,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
             encoding.check_frame(sensitive)
             if len(sensitive) != len(X):
                 raise InputError(f"the sensitive columns have {len(sensitive)} rows, the table {len(X)}")
-        return self._fit_cells(cells, encoding.count_sensitive(cells, cell, sensitive), None)[cell]
+        return self._fit_cells(cells, encoding.count_sensitive(cells, cell, sensitive, self.answers), None)[cell]
 
     def fit_cells(
         self, cells: Cells, people: ClassStatistics | None = None, census: pd.DataFrame | None = None
@@ -321,13 +325,13 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         return pd.DataFrame(shown, index=X.index)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted tree as JSON, without `demands`, which its classes meet already, and without the key.
+        """Write the fitted tree as JSON, without `demands` and `answers`, which its classes meet already, and the key.
 
         Hierarchies are left out too: what they say of its columns' values is part of the tree. It holds these values:
         keep it in the private zone.
         """
         self._check_fitted()
-        left_out = ("demands", "key", "hierarchies")
+        left_out = ("demands", "answers", "key", "hierarchies")
         parameters = {name: value for name, value in self.get_params(deep=False).items() if name not in left_out}
         write_file(Path(path), storage.fitted_to_json(parameters, self.__dict__))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -165,8 +166,13 @@ def count_cells(
     return Cells(domains, codes[order[starts]], counts, summed), cell
 
 
-def count_sensitive(cells: Cells, cell: IntArray, sensitive: pd.DataFrame | None) -> ClassStatistics:
-    """The sensitive columns counted per cell; `cell` is the cell of each row, shape (n,)."""
+def count_sensitive(
+    cells: Cells, cell: IntArray, sensitive: pd.DataFrame | None, answers: Collection[str] = ()
+) -> ClassStatistics:
+    """The sensitive columns counted per cell; `cell` is the cell of each row, shape (n,).
+
+    In the columns `answers` a missing value is an answer of its own.
+    """
     histograms = {}
     sensitive = pd.DataFrame() if sensitive is None else sensitive
     for name in sensitive.columns:
@@ -180,5 +186,6 @@ def count_sensitive(cells: Cells, cell: IntArray, sensitive: pd.DataFrame | None
             values=tuple(values[one] for one in present),
             counts=histogram(cell, position[code], ones, (len(cells.counts), len(present))),
             ordered=domain.ordered,
+            missing_is_a_value=name in answers,
         )
     return ClassStatistics(sizes=cells.counts, sensitive=histograms)

@@ -43,6 +43,7 @@ def tree_of(spec: ReleaseSpec, key: Key | None, in_folds: bool = False) -> Anony
         hierarchies=hierarchies,
         demands=cast(list[PrivacyModel], demands),
         key=key,
+        answers=spec.answers,
         suppression=spec.suppression.limit,
         form="value" if in_folds else spec.recode.form,
         random_state=spec.seed,

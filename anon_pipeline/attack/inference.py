@@ -112,8 +112,12 @@ def within_groups(
     of_control = None
     if control is not None and one.control is not None:
         of_control = measured(_mode_guess(table, control, one.control)[0])
-    largest = np.asarray(table.max(axis=1).todense()).ravel()
-    alike = largest == members.sizes
+    unknown = int(one.label[0])  # a missing value is no other value, and so tells nobody apart
+    open_ = unknown >= 0 and one.domain.name not in attacked.knowledge.answers
+    known = np.flatnonzero(np.arange(one.labels) != unknown) if open_ and one.labels > 1 else np.arange(one.labels)
+    largest = np.asarray(table[:, known].max(axis=1).todense()).ravel()
+    told = np.asarray(table[:, known].sum(axis=1)).ravel()
+    alike = largest == told
     details = {
         "in_homogeneous_groups": float(members.sizes[alike].sum() / members.sizes.sum()),
         "homogeneous_groups": int(alike.sum()),

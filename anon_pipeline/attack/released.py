@@ -41,12 +41,14 @@ class Knowledge:
     sensitive : the columns worth inferring
     other : further columns that the release keeps as they are
     numeric : those of all these columns that are ordered, numbers or dates
+    answers : the sensitive columns in which a missing value is an answer of its own
     """
 
     quasi_identifiers: Sequence[str]
     sensitive: Sequence[str] = ()
     other: Sequence[str] = ()
     numeric: Sequence[str] = ()
+    answers: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         named = [*self.quasi_identifiers, *self.sensitive, *self.other]

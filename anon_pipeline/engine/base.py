@@ -36,16 +36,34 @@ class ColumnFacts:
 
 
 @dataclass(frozen=True)
-class SourceFacts:
-    """What is known of a stored source: its size, its content hash and its columns.
+class Repetition:
+    """How far one identifier fails to tell people apart; a row without it counts for nothing.
 
-    `duplicate_persons` counts rows whose identifiers, all together, stand in another row too.
+    Attributes
+    ----------
+    name : of the column
+    rows : rows whose value stands in another row too
+    most : rows that share one value, at most
     """
+
+    name: str
+    rows: int
+    most: int
+
+
+@dataclass(frozen=True)
+class SourceFacts:
+    """What is known of a stored source: its size, its content hash, its columns and each of its identifiers alone."""
 
     rows: int
     content_hash: str
     columns: tuple[ColumnFacts, ...]
-    duplicate_persons: int
+    identifiers: tuple[Repetition, ...]
+
+    @property
+    def duplicate_persons(self) -> int:
+        """Rows that share their value of the identifier that repeats most."""
+        return max((one.rows for one in self.identifiers), default=0)
 
     def types(self) -> dict[str, ColumnType]:
         return {column.name: column.type for column in self.columns}
@@ -59,7 +77,8 @@ class SourceFacts:
             ColumnFacts(**{**one, "role": Role(one["role"]), "type": ColumnType(one["type"])})
             for one in content["columns"]
         )
-        return cls(content["rows"], content["content_hash"], columns, content["duplicate_persons"])
+        identifiers = tuple(Repetition(**one) for one in content["identifiers"])
+        return cls(content["rows"], content["content_hash"], columns, identifiers)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from anon_pipeline.engine import sources
 from anon_pipeline.engine.base import ColumnSurvey, Survey
+from anon_pipeline.engine.paths import PLAIN, exactly
 from anon_pipeline.engine.relational import Session, SqlEngine
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.typed import OpenSource, is_ordered
@@ -30,8 +31,9 @@ MISSING_MARKERS = ("?", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "NaN", "nan"
 class DuckDBSession:
     """See `anon_pipeline.engine.relational.Session`."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, files: ExitStack) -> None:
         self.connection = connection
+        self._files = files  # what is open for as long as the session lasts
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         return self.connection.execute(query).fetchall()
@@ -55,7 +57,11 @@ class DuckDBSession:
         self.connection.execute(f"CREATE TEMP TABLE {name} AS {query}")
 
     def parquet(self, table: Path) -> str:
-        return f"read_parquet({literal(str(table))})"
+        try:
+            (place,) = self._files.enter_context(exactly(table))
+        except OSError as error:
+            raise InputError(f"{table.name}: cannot be read ({error.strerror})") from None
+        return f"read_parquet({place}, {PLAIN})"
 
     def write(self, query: str, destination: Path) -> None:
         self.connection.execute(f"COPY ({query}) TO {literal(str(destination))} (FORMAT parquet, COMPRESSION snappy)")
@@ -104,7 +110,8 @@ class DuckDBEngine(SqlEngine):
                 *([f"threads={self._threads}"] if self._threads else []),
             ):
                 connection.execute(f"SET {setting}")
-            yield DuckDBSession(connection)
+            with ExitStack() as files:
+                yield DuckDBSession(connection, files)
         except duckdb.OutOfMemoryException:
             raise InputError(
                 "DuckDB ran out of memory; raise the memory limit or free disk space to spill to"

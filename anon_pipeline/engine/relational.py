@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from anon_pipeline.engine import typed
-from anon_pipeline.engine.base import Batch, ClassCounts, ColumnFacts, SourceFacts
+from anon_pipeline.engine.base import Batch, ClassCounts, ColumnFacts, Repetition, SourceFacts
 from anon_pipeline.engine.binning import bins_of
 from anon_pipeline.engine.content import ContentHash, kind_of, row_hashes, sample_hash
 from anon_pipeline.engine.groups import GroupColumns, counted_groups, shown_groups, side_by_side
@@ -121,14 +121,11 @@ class SqlEngine(ABC):
                 ColumnFacts(name, spec.columns[name].role, kind, storage[name], rows - known, distinct)
                 for (name, kind), known, distinct in zip(types.items(), numbers[0::2], numbers[1::2], strict=True)
             )
-            duplicates = 0
-            identifiers = [quoted(name) for name in spec.with_role(Role.IDENTIFIER)]
-            if identifiers:
-                names = ", ".join(identifiers)
-                some = " OR ".join(f"{name} IS NOT NULL" for name in identifiers)
-                shared = f"SELECT {people} AS n FROM {relation} WHERE {some} GROUP BY {names} HAVING {people} > 1"
-                duplicates = int(session.rows(f"SELECT coalesce(sum(n), 0) FROM ({shared}) AS shared")[0][0])
-            return SourceFacts(rows, self._hash(session, relation)[1], columns, duplicates)
+            identifiers = tuple(
+                Repetition(name, *_repeated(session, relation, people, name))
+                for name in spec.with_role(Role.IDENTIFIER)
+            )
+            return SourceFacts(rows, self._hash(session, relation)[1], columns, identifiers)
 
     def columns(self, table: Path) -> dict[str, str]:
         with self._session() as session:
@@ -524,6 +521,14 @@ class SqlEngine(ABC):
             content.add(lanes, rows.column(PEOPLE).to_numpy())
         schema = session.schema(query)
         return content.rows, content.hexadecimal((name, kind_of(schema.field(name).type)) for name in names)
+
+
+def _repeated(session: Session, relation: str, people: str, name: str) -> tuple[int, int]:
+    """Rows that share their value of a column with another row, and how many share one value at most."""
+    column = quoted(name)
+    shared = f"SELECT {people} AS n FROM {relation} WHERE {column} IS NOT NULL GROUP BY {column} HAVING {people} > 1"
+    rows, most = session.rows(f"SELECT coalesce(sum(n), 0), coalesce(max(n), 0) FROM ({shared}) AS shared")[0]
+    return int(rows), int(most)
 
 
 def _people(storage: Mapping[str, str]) -> str:

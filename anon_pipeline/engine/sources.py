@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anon_pipeline.engine.databases import store_duckdb, store_sqlite
+from anon_pipeline.engine.paths import PLAIN, exactly, packing
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.typed import OpenSource, Reader, detected
 from anon_pipeline.errors import InputError
@@ -22,7 +23,7 @@ from anon_pipeline.spec.permission import refuse_private
 
 TEXT_FILES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst")
 #: What DuckDB must not guess of a CSV: it would skip lines, and with them people, until the rest looks regular.
-EVERY_LINE = "all_varchar=true, skip=0, comment='', quote='\"', strict_mode=true"
+EVERY_LINE = f"all_varchar=true, skip=0, comment='', quote='\"', strict_mode=true, {PLAIN}"
 
 PARQUET_FILES = (".parquet", ".pq")
 
@@ -55,18 +56,18 @@ def opened_at(connection: duckdb.DuckDBPyConnection, source: Source, path: Path,
                     store_duckdb(connection, path, query, stored, check)
                 else:
                     store_sqlite(path, query, stored, check)
-                yield OpenSource(f"read_parquet({literal(str(stored))})", label, (stored,))
+                with exactly(stored) as (place,):
+                    yield OpenSource(f"read_parquet({place}, {PLAIN})", label, (stored,))
             finally:
                 stored.unlink(missing_ok=True)
         elif kind == "csv":
-            options = _csv_options(source)
-            head = connection.execute(
-                f"FROM read_csv({literal(str(path))}, header=false, {options}) LIMIT 1"
-            ).fetchall()
-            if not head:
-                raise InputError(f"{label}: is empty; it has not even a header line")
-            check_names(label, [str(name) for name in head[0] if name is not None])
-            yield OpenSource(f"read_csv({literal(str(path))}, header=true, {options})", label)
+            with exactly(path) as (place,):
+                text = f"read_csv({place}, {_csv_options(source)}, {packing(path)}"
+                head = connection.execute(f"FROM {text}, header=false) LIMIT 1").fetchall()
+                if not head:
+                    raise InputError(f"{label}: is empty; it has not even a header line")
+                check_names(label, [str(name) for name in head[0] if name is not None])
+                yield OpenSource(f"{text}, header=true)", label)
         else:
             files = sorted(path.rglob("*.parquet")) if kind == "folder" else [path]
             if not files:
@@ -74,8 +75,9 @@ def opened_at(connection: duckdb.DuckDBPyConnection, source: Source, path: Path,
             for file in files:
                 refuse_private(file, label)  # a link may lead there
             check_names(label, pq.read_schema(files[0]).names)
-            listed = ", ".join(literal(str(file)) for file in files)
-            yield OpenSource(f"read_parquet([{listed}], union_by_name=true)", label, tuple(files))
+            with exactly(*files) as places:
+                relation = f"read_parquet([{', '.join(places)}], union_by_name=true, {PLAIN})"
+                yield OpenSource(relation, label, tuple(files))
     except duckdb.OutOfMemoryException:
         raise
     except (duckdb.Error, pa.ArrowException, sqlite3.Error, UnicodeDecodeError) as error:
@@ -159,20 +161,20 @@ def import_table(
             return path
         if not path.is_file() or _kind_of_file(path) != "csv":
             raise InputError(f"{path}: is no CSV or Parquet file")
-        head = connection.execute(f"FROM read_csv({literal(str(path))}, header=false, {EVERY_LINE}) LIMIT 1").fetchall()
-        if not head:
-            raise InputError(f"{path}: is empty; it has not even a header line")
-        check_names(path.name, [str(name) for name in head[0] if name is not None])
-        source = OpenSource(f"read_csv({literal(str(path))}, header=true, {EVERY_LINE})", path.name)
-        columns = [row[0] for row in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall()]
-        select = []
-        for name in columns:
-            number = name in measured and detected(reader, source, quoted(name)) is ColumnType.NUMERIC
-            select.append(f"{quoted(name)}::DOUBLE AS {quoted(name)}" if number else quoted(name))
         destination = scratch / "imported.parquet"
-        connection.execute(
-            f"COPY (SELECT {', '.join(select)} FROM {source.relation}) TO {literal(str(destination))} (FORMAT parquet)"
-        )
+        with exactly(path) as (place,):
+            text = f"read_csv({place}, {EVERY_LINE}, {packing(path)}"
+            head = connection.execute(f"FROM {text}, header=false) LIMIT 1").fetchall()
+            if not head:
+                raise InputError(f"{path}: is empty; it has not even a header line")
+            check_names(path.name, [str(name) for name in head[0] if name is not None])
+            source = OpenSource(f"{text}, header=true)", path.name)
+            select = []
+            for name, *_ in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall():
+                number = name in measured and detected(reader, source, quoted(name)) is ColumnType.NUMERIC
+                select.append(f"{quoted(name)}::DOUBLE AS {quoted(name)}" if number else quoted(name))
+            people = f"SELECT {', '.join(select)} FROM {source.relation}"
+            connection.execute(f"COPY ({people}) TO {literal(str(destination))} (FORMAT parquet)")
         return destination
     except (duckdb.Error, pa.ArrowException, UnicodeDecodeError) as error:
         raise InputError(f"{path.name}: cannot be read: {harmless(error)}") from None

@@ -174,7 +174,7 @@ def _count(
     scale = scale_of(trained.guidance(people.features, sample.fold))
     cells = guided_cells(engine, table, spec, types, trained, sample, scale)
     sensitive = engine.sensitive_of_cells(table, cells.domains, cells, spec.with_role(Role.SENSITIVE))
-    return Counted(cells, statistics_of(sensitive))
+    return Counted(cells, statistics_of(sensitive, spec.answers))
 
 
 def _prepare(

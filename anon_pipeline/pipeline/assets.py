@@ -50,6 +50,7 @@ from anon_pipeline.release import fineness, manifest
 from anon_pipeline.release.audit import control_people
 from anon_pipeline.release.charts import class_size_chart
 from anon_pipeline.release.memberships import MEMBERS, ROUTING, remember
+from anon_pipeline.release.promises import require_an_answer
 from anon_pipeline.release.publish import CLASSES, CONTROL, DATA, REPORT, publish
 from anon_pipeline.spec import ColumnType, ImportedModel, ReleaseSpec, Role
 from anon_pipeline.spec.permission import require_code
@@ -95,6 +96,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 require_code("guide.model.import", spec.guide.model.import_)
             if not spec.source_path.is_relative_to(spec.folder):
                 log.info("%s: the source lies outside of the spec's folder: %s", spec.dataset, spec.source_path)
+            require_an_answer(runtime.place(), spec)
             with runtime.stages(spec).store("raw_data", {}, facts) as folder:
                 stored = runtime.engine(spec).store_source(spec, folder / DATA)
                 read, held_out = stored.content_hash, 0
@@ -209,7 +211,9 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             protected = protected_columns(spec)
             types = SourceFacts.from_json(raw.facts).types()
             engine = runtime.engine(spec)
-            people = statistics_of(engine.sensitive_of_cells(raw.folder / DATA, cells.domains, cells, protected))
+            people = statistics_of(
+                engine.sensitive_of_cells(raw.folder / DATA, cells.domains, cells, protected), spec.answers
+            )
             facts: dict[str, Any] = {}
             with stages.store("anonymizer_tree", {"predictions": cells_stage}, facts) as folder:
                 if spec.across_releases is None:
@@ -354,7 +358,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 attacks = json.loads((audited.folder / "audit.json").read_text())
             source = SourceFacts.from_json(unmasked.facts)
             released = engine.classes(candidate.folder / DATA, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
-            classes = statistics_of(released)
+            classes = statistics_of(released, spec.answers)
             cells = load_cells(cells_stage.folder)
             alike = cells if spec.across_releases is None else without_history(cells)[0]
             people_before = ClassStatistics(sizes=alike.counts)
@@ -492,7 +496,7 @@ def _associations(spec: ReleaseSpec, runtime: Runtime, raw: Stage, cells: Cells,
 def _refuse_the_impossible(spec: ReleaseSpec, runtime: Runtime, folder: Path, types: dict[str, ColumnType]) -> None:
     """A demand that no grouping of these people can meet is told before any work starts."""
     engine = runtime.engine(spec)
-    everybody = statistics_of(engine.classes(folder / DATA, [], protected_columns(spec)))
+    everybody = statistics_of(engine.classes(folder / DATA, [], protected_columns(spec)), spec.answers)
     if spec.population is not None:
         people = engine.census(spec, types, spec.population)[PEOPLE].sum()
         everybody = dataclasses.replace(everybody, population=np.array([people]), population_unmatched=0)

@@ -2,12 +2,13 @@
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
 import pandas as pd
 
-from anon_pipeline.engine.base import Engine, SourceFacts
+from anon_pipeline.engine.base import Engine, Repetition, SourceFacts
 from anon_pipeline.errors import Refused
 from anon_pipeline.home import write_file
 from anon_pipeline.pipeline import following
@@ -26,7 +27,7 @@ RAW_CHECKS = {
     "has_types": "Every column is stored as the type that the spec declares.",
     "has_people": "There are at least k people.",
     "has_target": "The target is known of everyone and has at least two values.",
-    "has_no_person_twice": "No two rows share their identifier.",
+    "has_no_person_twice": "No two rows share a value of an identifier, whichever it is.",
 }
 CANDIDATE_CHECKS = {
     "has_released_columns_only": "The candidate has no identifier and no excluded column.",
@@ -104,13 +105,25 @@ def raw_questions(spec: ReleaseSpec, stored: SourceFacts) -> list[Question]:
         ),
         Question(
             "has_no_person_twice",
-            "no row shares its identifier with another",
+            "no row shares an identifier with another, each identifier taken alone",
             "ExpectColumnMaxToBeBetween",
             {"column": "duplicate_persons", "max_value": 0},
             totals,
-            remedy="keep one row a person, else a class of k rows may be fewer people",
+            remedy=_how_they_repeat(stored.identifiers),
         ),
     ]
+
+
+def _how_they_repeat(identifiers: Sequence[Repetition]) -> str:
+    """Which identifiers stand in several rows and which do not, and what to do about it; never a value."""
+    repeated = [one for one in identifiers if one.rows]
+    told = [f"{one.name} repeats in {one.rows:,} rows, one value in {one.most:,} of them at most" for one in repeated]
+    single = [one.name for one in identifiers if not one.rows]
+    if single:
+        told.append(f"{', '.join(single)} does not repeat, and so does not tell that rows are one person's")
+    told.append("keep one row a person, else a class of k rows may be fewer people")
+    told.append("a column that different people share, such as a name, has the role exclude")
+    return "; ".join(told)
 
 
 def candidate_questions(

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
+from anon_pipeline.home import scratch as scratch_folder
 from anon_pipeline.keys import Secrets, private_key
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.catalog import CatalogRow, catalog, technique_named
@@ -102,8 +103,7 @@ def mask_source(spec: ReleaseSpec, home: Home, out: Path) -> Masked:
     if not spec.masks:
         raise InputError("steps: the spec has none, so there is nothing to mask; list them under columns or steps")
     secrets_of(spec)  # a key that is missing is told before anything is read
-    with tempfile.TemporaryDirectory(dir=home.private_folder("mask")) as folder:
-        scratch = Path(folder)
+    with scratch_folder(home.private_folder("mask")) as scratch:
         engine = DuckDBEngine(scratch, spec.engine.memory_limit, spec.engine.threads)
         source = engine.store_source(spec, scratch / "source.parquet")
         require_memory(source.rows, len(source.columns), usable_memory(spec.engine.memory_limit))

@@ -14,13 +14,16 @@ from pydantic import Field
 
 from anon_pipeline.privacy.base import FloatArray
 from anon_pipeline.privacy.exact import as_written, compare
+from anon_pipeline.privacy.missing import as_the_most_frequent
 from anon_pipeline.privacy.sensitive import SensitiveModel
-from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.privacy.statistics import ClassStatistics, Histogram
 from anon_pipeline.privacy.value_counts import ValueCounts
 
 
 class AlphaKAnonymity(SensitiveModel):
     """max q_s <= alpha and f_j >= k. The measured value is max q_s, the chance of the best guess within the class.
+
+    A missing value counts as one more bearer of the most frequent value.
 
     Monotone: a share in a merged class is a weighted mean of the two shares, and sizes add.
     """
@@ -30,13 +33,16 @@ class AlphaKAnonymity(SensitiveModel):
     alpha: float = Field(gt=0, le=1)
     k: int = Field(ge=2)
 
+    def histograms(self, histogram: Histogram) -> tuple[Histogram, ...]:
+        return (as_the_most_frequent(histogram),)
+
     def counts(self, classes: ClassStatistics) -> ValueCounts:
         return ValueCounts.within(self.histogram(classes))
 
-    def values(self, classes: ClassStatistics) -> FloatArray:
+    def values_in(self, classes: ClassStatistics) -> FloatArray:
         return top_share(self.counts(classes))
 
-    def holds(self, classes: ClassStatistics) -> npt.NDArray[np.bool_]:
+    def holds_in(self, classes: ClassStatistics) -> npt.NDArray[np.bool_]:
         counts = self.counts(classes)
         return (compare(counts.top, as_written(self.alpha), counts.sizes) <= 0) & (classes.sizes >= self.k)
 

@@ -25,7 +25,8 @@ class BetaLikeness(SensitiveModel):
 
     `basic` is the first, `enhanced` the second, which also limits values so frequent that beta would allow q_s = 1. The
     measured value is the smallest beta for which a class holds, 0 where no value is over-represented. For the enhanced
-    kind it is infinite where a gain is above -ln p_s: then no beta whatever can hold on that class.
+    kind it is infinite where a gain is above -ln p_s: then no beta whatever can hold on that class. Where values are
+    missing the shares are also taken among the people who have one.
 
     Monotone: for each s the limit on q_s is a constant, and a share in a merged class is a mean of the two shares.
     """
@@ -35,12 +36,12 @@ class BetaLikeness(SensitiveModel):
     beta: float = Field(gt=0, allow_inf_nan=False)
     kind: Literal["basic", "enhanced"] = "basic"
 
-    def values(self, classes: ClassStatistics) -> FloatArray:
+    def values_in(self, classes: ClassStatistics) -> FloatArray:
         counts = self.counts(classes)
         gain = largest_gain(counts)
         return gain if self.kind == "basic" else np.where(below_logarithm(counts), gain, np.inf)
 
-    def holds(self, classes: ClassStatistics) -> npt.NDArray[np.bool_]:
+    def holds_in(self, classes: ClassStatistics) -> npt.NDArray[np.bool_]:
         counts = self.counts(classes)
         expected = counts.sizes[counts.row] * counts.total[counts.column]
         surplus = np.maximum(counts.entry * counts.n - expected, 0)

@@ -42,10 +42,10 @@ class DeltaDisclosure(SensitiveModel):
         """Whether merging keeps it: only the strict kind."""
         return self.kind == "strict"
 
-    def values(self, classes: ClassStatistics) -> FloatArray:
+    def values_in(self, classes: ClassStatistics) -> FloatArray:
         return largest_disclosure(self.counts(classes), observed_only=self.kind == "observed")
 
-    def holds(self, classes: ClassStatistics) -> npt.NDArray[np.bool_]:
+    def holds_in(self, classes: ClassStatistics) -> npt.NDArray[np.bool_]:
         counts = self.counts(classes)
         delta = as_written(self.delta)
         measured = _disclosure(counts)

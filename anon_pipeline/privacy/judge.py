@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -11,12 +11,14 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
 from anon_pipeline.engine.base import ClassCounts, Engine
 from anon_pipeline.engine.typed import natural_type
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.census import boxed
+from anon_pipeline.privacy.class_table import classes_that_differ
 from anon_pipeline.privacy.population import PopulationModel
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, histogram
 from anon_pipeline.spec import ColumnType, Demand, ReleaseSpec
@@ -50,8 +52,8 @@ def name_of(demand: Demand) -> str:
     return demand.name if column is None else f"{demand.name}_{column}"
 
 
-def statistics_of(counts: ClassCounts) -> ClassStatistics:
-    """Class statistics of a table that an engine has grouped."""
+def statistics_of(counts: ClassCounts, answers: Collection[str] = ()) -> ClassStatistics:
+    """Class statistics of a table that an engine has grouped; in the columns `answers` missing is a value."""
     sensitive = {}
     for column, frame in counts.sensitive.items():
         missing = frame["value"].isna().to_numpy()
@@ -69,6 +71,7 @@ def statistics_of(counts: ClassCounts) -> ClassStatistics:
                 (len(counts.sizes), len(values_with_missing)),
             ),
             ordered=column in counts.ordered,
+            missing_is_a_value=column in answers,
         )
     return ClassStatistics(sizes=counts.sizes, sensitive=sensitive)
 
@@ -106,25 +109,43 @@ def judge_release(
     """Hold the demands of a spec against a release (or a candidate for one), read afresh from its two files.
 
     Demands on a population are held against the boxes of the class table, all others against `counts`, the classes
-    counted in the data.
+    counted in the data. Where the two do not agree, no class meets a demand on a population.
 
     Raises
     ------
     InputError
         For a demand on a population without a readable class table.
     """
-    counted = statistics_of(counts)
+    counted = statistics_of(counts, spec.answers)
     found = []
     for demand in spec.privacy:
         if isinstance(demand, PopulationModel):
             if not class_table.is_file():
                 raise InputError(f"privacy.{demand.name}: can be judged only beside the release's {class_table.name}")
-            census = engine.census(spec, types, demand.population)
-            boxes = boxed(pd.read_parquet(class_table), spec.quasi_identifiers, census)
-            found += judge_classes([demand], boxes)
+            found.append(_beside_population(demand, engine, spec, types, counts, class_table))
             continue
         found += judge_classes([demand], counted)
     return found
+
+
+def _beside_population(
+    demand: PopulationModel,
+    engine: Engine,
+    spec: ReleaseSpec,
+    types: Mapping[str, ColumnType],
+    counts: ClassCounts,
+    class_table: Path,
+) -> Judgement:
+    try:
+        classes = pd.read_parquet(class_table)
+    except (OSError, pa.ArrowException):
+        raise InputError(f"{class_table.name}: cannot be read; it is no intact Parquet file") from None
+    differ = classes_that_differ(classes, counts, spec)
+    if differ:
+        demanded = f"{demand.demand()}, by a {class_table.name} that agrees with the table, and this one does not"
+        return Judgement(Finding(name_of(demand), demanded, None, differ), np.zeros(differ, dtype=bool))
+    census = engine.census(spec, types, demand.population)
+    return judge_classes([demand], boxed(classes, spec.quasi_identifiers, census))[0]
 
 
 def types_of(spec: ReleaseSpec, storage: Mapping[str, str]) -> dict[str, ColumnType]:

@@ -1,12 +1,13 @@
 """l-diversity: every class has l well-represented values of a sensitive column.
 
 A. Machanavajjhala, D. Kifer, J. Gehrke, M. Venkitasubramaniam: l-diversity: privacy beyond k-anonymity, ACM TKDD 1(1),
-2007. A missing value is a value like any other.
+2007. A missing value is no diversity: it counts as one more bearer of the most frequent value of its class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -22,6 +23,7 @@ from scipy import sparse
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.base import FloatArray
 from anon_pipeline.privacy.exact import DIGITS, DOUBT, as_written, compare, logarithm
+from anon_pipeline.privacy.missing import as_the_most_frequent
 from anon_pipeline.privacy.sensitive import SensitiveModel
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, IntArray
 from anon_pipeline.privacy.value_counts import ValueCounts
@@ -34,11 +36,13 @@ class LDiversity(SensitiveModel):
     number above 1. `recursive`: with counts r_1 >= r_2 >= ..., r_1 < c (r_l + ... + r_m), strictly.
 
     With `bins`, the edges e_1 < e_2 < ..., numbers or dates are first put into the intervals below e_1, from e_1 to
-    below e_2, and so on; missing is a bin of its own. Different numbers that are nearly equal protect nobody.
+    below e_2, and so on; missing is no bin. Different numbers that are nearly equal protect nobody.
 
     All three are monotone. The values of a merged class are the union, and entropy is concave. For the recursive kind
     the largest sum of l-1 counts is subadditive, so r_l + ... + r_m of the merged class is at least the sum of both,
-    while its r_1 is at most the sum of both; the ratio of two sums is at most the larger of the ratios.
+    while its r_1 is at most the sum of both; the ratio of two sums is at most the larger of the ratios. Missing values
+    change none of this: with them on the most frequent value, the largest j counts of a merged class are still at most
+    the sum of those of its parts.
     """
 
     name: ClassVar[str] = "l_diversity"
@@ -65,17 +69,19 @@ class LDiversity(SensitiveModel):
         """Many values are safe; for the recursive kind a small c is."""
         return self.kind != "recursive"
 
-    def counts(self, classes: ClassStatistics) -> ValueCounts:
-        histogram = self.histogram(classes)
-        return ValueCounts.within(histogram if self.bins is None else self._binned(histogram, self.bins))
+    def histograms(self, histogram: Histogram) -> tuple[Histogram, ...]:
+        return (as_the_most_frequent(histogram if self.bins is None else self._binned(histogram, self.bins)),)
 
-    def values(self, classes: ClassStatistics) -> FloatArray:
+    def counts(self, classes: ClassStatistics) -> ValueCounts:
+        return ValueCounts.within(self.histogram(classes))
+
+    def values_in(self, classes: ClassStatistics) -> FloatArray:
         counts = self.counts(classes)
         if self.kind == "distinct":
             return counts.distinct.astype(float)
         return entropy_l(counts) if self.kind == "entropy" else recursive_c(counts, int(self.l))
 
-    def holds(self, classes: ClassStatistics) -> npt.NDArray[np.bool_]:
+    def holds_in(self, classes: ClassStatistics) -> npt.NDArray[np.bool_]:
         counts = self.counts(classes)
         if self.kind == "distinct":
             return counts.distinct >= self.l
@@ -98,7 +104,7 @@ class LDiversity(SensitiveModel):
         if self.kind == "entropy":
             value = float(self.values(everybody)[0])
             return f"the exponential of the entropy of {self.column} is {value:.6g} in the whole table"
-        distinct = int(self.counts(everybody).distinct[0])
+        distinct = int(self.counts(self.readings(everybody)[0]).distinct[0])
         if distinct < self.l:
             of = "bins" if self.bins else "distinct values"
             return f"{self.column} has {distinct} {of} in the whole table"
@@ -125,10 +131,10 @@ class LDiversity(SensitiveModel):
         membership = sparse.csr_array(
             (np.ones(len(code), dtype=np.int64), (np.arange(len(code)), code)), shape=(len(code), len(bins) + 2)
         )
-        return Histogram(
-            values=tuple(range(len(bins) + 2)),
+        return replace(
+            histogram,
+            values=(None, *range(1, len(bins) + 2)),
             counts=sparse.csr_array(histogram.counts @ membership),
-            ordered=True,
             table=np.asarray(histogram.total @ membership),
         )
 

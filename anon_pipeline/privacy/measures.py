@@ -6,6 +6,7 @@ from anon_pipeline.privacy.alpha_k import top_share
 from anon_pipeline.privacy.beta_likeness import largest_gain
 from anon_pipeline.privacy.delta_disclosure import largest_disclosure
 from anon_pipeline.privacy.l_diversity import entropy_l, recursive_c
+from anon_pipeline.privacy.missing import as_the_most_frequent, with_and_without
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram
 from anon_pipeline.privacy.t_closeness import distance_to_table
 from anon_pipeline.privacy.value_counts import ValueCounts
@@ -21,19 +22,22 @@ def describe(classes: ClassStatistics) -> dict[str, dict[str, float]]:
     `beta` : largest relative gain of a value
     `delta` : largest |ln(q_s / p_s)|; infinite if a class lacks a value of the table
     `homogeneity` : share of people in classes with a single value
+
+    Missing values stand for what is worst: see `anon_pipeline.privacy.missing`.
     """
     return {column: _describe(histogram) for column, histogram in classes.sensitive.items()}
 
 
 def _describe(histogram: Histogram) -> dict[str, float]:
-    counts, compared = ValueCounts.within(histogram), ValueCounts.compared(histogram)
+    counts, readings = ValueCounts.within(as_the_most_frequent(histogram)), with_and_without(histogram)
+    compared = [ValueCounts.compared(one) for one in readings]
     return {
         "distinct_l": float(counts.distinct.min()),
         "entropy_l": float(entropy_l(counts).min()),
         "recursive_c": float(recursive_c(counts, 2).max()),
         "alpha": float(top_share(counts).max()),
-        "t": float(distance_to_table(histogram).distance.max()),
-        "beta": float(largest_gain(compared).max()),
-        "delta": float(largest_disclosure(compared).max()),
+        "t": max(float(distance_to_table(one).distance.max()) for one in readings),
+        "beta": max(float(largest_gain(one).max()) for one in compared),
+        "delta": max(float(largest_disclosure(one).max()) for one in compared),
         "homogeneity": float(counts.sizes[counts.distinct == 1].sum() / counts.sizes.sum()),
     }

@@ -12,7 +12,7 @@ from typing import Any
 
 from anon_pipeline.engine.base import ForeignTables
 from anon_pipeline.errors import InputError
-from anon_pipeline.home import write_file, written_folder
+from anon_pipeline.home import PRIVATE_FOLDERS, write_file, written_folder
 from anon_pipeline.privacy.draft import Question, draft, questions
 from anon_pipeline.privacy.profile import Profile, names_are_values, profile
 from anon_pipeline.spec import Source, undecided_lines
@@ -74,6 +74,8 @@ def start_dataset(
     InputError
         For a name that is none, a dataset that exists, or a table that cannot be read.
     """
+    if name in PRIVATE_FOLDERS:
+        raise InputError(f"{name}: is the name of a folder of the private zone; choose another")
     if re.fullmatch(NAME, name) is None:
         raise InputError(
             f"{name!r}: is no name of a dataset; begin with a small letter and go on with small letters, digits and _, "

@@ -16,7 +16,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from anon_pipeline.privacy.statistics import ClassStatistics, IntArray
+from anon_pipeline.privacy.missing import as_the_most_frequent, is_open
+from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, IntArray
 
 #: Classes of 20, 11, 5 and 3: the customary least cell sizes, and 0.09 as the European Medicines Agency and Health
 #: Canada ask of published trial data.
@@ -167,20 +168,30 @@ def reidentification_risk(classes: ClassStatistics) -> ReidentificationRisk:
 
 
 def attribute_inference(classes: ClassStatistics) -> dict[str, AttributeInference]:
-    """How well a person's sensitive values can be guessed from the class, by column; a missing value is a value."""
+    """How well a person's sensitive values can be guessed from the class, by column.
+
+    A missing value counts as the most frequent one of its class, and for the baseline of the table.
+    """
     n = _people(classes.sizes)
     inferred = {}
-    for column, histogram in classes.sensitive.items():
+    for column, written in classes.sensitive.items():
+        histogram = as_the_most_frequent(written)
         if n == 0:
             inferred[column] = AttributeInference(0.0, 0.0, 0.0)
             continue
         most = np.asarray(histogram.counts.max(axis=1).toarray(), dtype=np.int64).ravel()
         inferred[column] = AttributeInference(
             best_guess=int(most.sum()) / n,  # sum_j f_j max_s q_js = sum_j max_s n_js: no rounding before the end
-            baseline=int(histogram.total.max()) / n,
+            baseline=_most_frequent(written) / n,
             homogeneous=int(classes.sizes[most == classes.sizes].sum()) / n,
         )
     return inferred
+
+
+def _most_frequent(histogram: Histogram) -> int:
+    """People of the table with its most frequent value, the missing among them."""
+    total = histogram.total
+    return int(total[0] + total[1:].max(initial=0) if is_open(histogram) else total.max())
 
 
 def _people(sizes: IntArray) -> int:

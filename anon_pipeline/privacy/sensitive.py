@@ -2,20 +2,55 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from dataclasses import replace
+
 import numpy as np
+import numpy.typing as npt
 from pydantic import Field
 from scipy import sparse
 
 from anon_pipeline.errors import InputError
-from anon_pipeline.privacy.base import PrivacyModel
+from anon_pipeline.privacy.base import FloatArray, PrivacyModel
+from anon_pipeline.privacy.missing import with_and_without
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram
 from anon_pipeline.privacy.value_counts import ValueCounts
 
 
 class SensitiveModel(PrivacyModel):
-    """A demand on the distribution of one sensitive column within every class."""
+    """A demand on the distribution of one sensitive column within every class, whatever its missing values stand for.
+
+    A subclass says how a class is measured and judged in one reading of them (`values_in`, `holds_in`); a class holds
+    where it does in every reading.
+    """
 
     column: str = Field(min_length=1)
+
+    @abstractmethod
+    def values_in(self, classes: ClassStatistics) -> FloatArray:
+        """The measured quantity in each class, shape (J,), in one reading of the missing values."""
+
+    @abstractmethod
+    def holds_in(self, classes: ClassStatistics) -> npt.NDArray[np.bool_]:
+        """Whether each class meets the demand, shape (J,), in one reading of the missing values."""
+
+    def histograms(self, histogram: Histogram) -> tuple[Histogram, ...]:
+        """The readings of the column; those of a demand that compares a class with the table, unless overridden."""
+        return with_and_without(histogram)
+
+    def readings(self, classes: ClassStatistics) -> tuple[ClassStatistics, ...]:
+        """The classes in every reading of the column's missing values."""
+        found = self.histograms(self.histogram(classes))
+        return tuple(replace(classes, sensitive={**classes.sensitive, self.column: one}) for one in found)
+
+    def values(self, classes: ClassStatistics) -> FloatArray:
+        worst = np.minimum if self.larger_is_safer else np.maximum
+        measured: FloatArray = worst.reduce([self.values_in(one) for one in self.readings(classes)])
+        return measured
+
+    def holds(self, classes: ClassStatistics) -> npt.NDArray[np.bool_]:
+        holds: npt.NDArray[np.bool_] = np.logical_and.reduce([self.holds_in(one) for one in self.readings(classes)])
+        return holds
 
     def histogram(self, classes: ClassStatistics) -> Histogram:
         """The histogram of the column."""
@@ -35,7 +70,7 @@ class SensitiveModel(PrivacyModel):
         one = self.histogram(classes)
         # Not a merge of the classes: they may be hypothetical ones that are no partition of the table.
         total = one.total
-        table = Histogram(one.values, sparse.csr_array(total[np.newaxis, :]), one.ordered)
+        table = replace(one, counts=sparse.csr_array(total[np.newaxis, :]), table=None)
         everybody = ClassStatistics(total.sum(keepdims=True), {self.column: table})
         if self.holds(everybody).all():
             return None

@@ -38,16 +38,18 @@ class Histogram:
     Attributes
     ----------
     values : the m distinct values of the table in their natural order (numbers and dates ascending, texts by code
-        point); a missing value counts as a value of its own and stands first, as None
+        point); a missing value is counted like a value and stands first, as None
     counts : sparse int64 array of shape (J, m)
     ordered : whether the values are numbers or dates, so that distances along their order mean something
     table : counts over the whole table, shape (m,), where the J classes are not a partition of it
+    missing_is_a_value : whether a missing value is an answer of its own; otherwise see `anon_pipeline.privacy.missing`
     """
 
     values: tuple[object, ...]
     counts: sparse.csr_array
     ordered: bool
     table: IntArray | None = None
+    missing_is_a_value: bool = False
 
     @property
     def total(self) -> IntArray:
@@ -94,7 +96,7 @@ class ClassStatistics:
         return ClassStatistics(
             sizes=np.asarray(chosen @ self.sizes),
             sensitive={
-                column: Histogram(one.values, sparse.csr_array(chosen @ one.counts), one.ordered, one.total)
+                column: replace(one, counts=sparse.csr_array(chosen @ one.counts), table=one.total)
                 for column, one in self.sensitive.items()
             },
             population=None if self.population is None else np.asarray(chosen @ self.population),

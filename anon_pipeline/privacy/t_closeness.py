@@ -25,7 +25,8 @@ class TCloseness(SensitiveModel):
     """The earth mover's distance from every class to the table is at most t.
 
     Where no `distance` is named it is `hierarchical` if there is a hierarchy, `ordered` for numbers and dates, `equal`
-    for other columns. For the ordered distance a missing value has the first rank.
+    for other columns. For the ordered distance a missing value has the first rank. Where values are missing the class
+    is held against the table a second time, both without them.
 
     Monotone: the earth mover's distance to the fixed table is convex, and a merged class is a mean of the two.
     """
@@ -44,10 +45,10 @@ class TCloseness(SensitiveModel):
             raise ValueError(f"hierarchy: has no meaning for the distance {self.distance}; remove one of them")
         return self
 
-    def values(self, classes: ClassStatistics) -> FloatArray:
+    def values_in(self, classes: ClassStatistics) -> FloatArray:
         return self._transport(classes).distance
 
-    def holds(self, classes: ClassStatistics) -> npt.NDArray[np.bool_]:
+    def holds_in(self, classes: ClassStatistics) -> npt.NDArray[np.bool_]:
         transport = self._transport(classes)
         return compare(transport.work, as_written(self.t), transport.scale) <= 0
 

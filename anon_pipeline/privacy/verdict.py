@@ -12,6 +12,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.judge import Finding, judge, judge_release, statistics_of, types_of
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.measures import describe
+from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.spec import ReleaseSpec, Role
 
 
@@ -59,7 +60,8 @@ def verify_by_columns(
         For a column that the table lacks.
     """
     counts = _counted(engine, table, quasi_identifiers, sensitive)
-    return _verdict(counts, judge([KAnonymity(k=k)], statistics_of(counts)), k, [])
+    classes = statistics_of(counts)
+    return _verdict(classes, judge([KAnonymity(k=k)], classes), k, [])
 
 
 def verify_by_spec(engine: Engine, table: Path, spec: ReleaseSpec, class_table: Path) -> Verdict:
@@ -72,7 +74,8 @@ def verify_by_spec(engine: Engine, table: Path, spec: ReleaseSpec, class_table: 
     judgements = judge_release(engine, spec, types_of(spec, columns), counts, class_table)
     extra = sorted(set(columns) - set(spec.released))
     problems = [f"the column {name} is not one that the spec releases" for name in extra]
-    return _verdict(counts, [judgement.finding for judgement in judgements], spec.k, problems)
+    classes = statistics_of(counts, spec.answers)
+    return _verdict(classes, [judgement.finding for judgement in judgements], spec.k, problems)
 
 
 def _counted(engine: Engine, table: Path, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> ClassCounts:
@@ -83,8 +86,8 @@ def _counted(engine: Engine, table: Path, quasi_identifiers: Sequence[str], sens
     return engine.classes(table, quasi_identifiers, sensitive)
 
 
-def _verdict(counts: ClassCounts, findings: list[Finding], k: int, problems: list[str]) -> Verdict:
-    sizes = counts.sizes
+def _verdict(classes: ClassStatistics, findings: list[Finding], k: int, problems: list[str]) -> Verdict:
+    sizes = classes.sizes
     return Verdict(
         rows=int(sizes.sum()),
         classes=len(sizes),
@@ -92,5 +95,5 @@ def _verdict(counts: ClassCounts, findings: list[Finding], k: int, problems: lis
         rows_below=int(sizes[sizes < k].sum()),
         findings=findings,
         problems=problems,
-        sensitive=describe(statistics_of(counts)) if len(sizes) else {},
+        sensitive=describe(classes) if len(sizes) else {},
     )

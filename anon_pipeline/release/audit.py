@@ -210,6 +210,7 @@ def knowledge_of(spec: ReleaseSpec, types: dict[str, ColumnType]) -> Knowledge:
         sensitive=tuple(spec.with_role(Role.SENSITIVE)),
         other=tuple(name for name in spec.with_role(Role.INSENSITIVE) if name not in tokens),
         numeric=tuple(name for name in spec.released if types[name] is not ColumnType.CATEGORICAL),
+        answers=tuple(spec.answers),
     )
 
 

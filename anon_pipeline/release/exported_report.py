@@ -54,10 +54,12 @@ def export(home: Home, version: str, form: Form, dataset: str | None = None) -> 
     InputError
         Where there is no such release, its manifest is gone, or no browser can print.
     Refused
-        Where the manifest is not the one that was published.
+        Where the folder is not what was published.
     """
     entry = ledger.published(home, version, dataset)
     content, gone = _manifest(home, entry), ledger.withdrawal(home, *entry.release)
+    if problems := ledger.verify_release(home, entry, withdrawn=gone is not None):
+        raise Refused([f"{entry.dataset}/{entry.version}: {problem}; nothing is reported" for problem in problems])
     withdrawn = "" if gone is None else f"This release was withdrawn on {gone.time[:10]}: {gone.why}"
     if form is Form.MARKDOWN:
         return markdown_report.render(content, withdrawn).encode()

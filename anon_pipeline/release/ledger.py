@@ -301,14 +301,19 @@ def _broken_head(home: Home) -> list[str]:
 
 
 def _unknown(home: Home, listed: set[tuple[str, str]]) -> list[str]:
-    """What lies among the releases and stands in no line; hidden names are writes under way, or what is left of one."""
-    datasets = {path for path in home.releases.glob("*") if path.is_dir()}
+    """What lies among the releases and stands in no line, hidden or not, and what is a link to somewhere else.
+
+    A write that is under way or was killed has a hidden name too; the next command that writes removes it.
+    """
+    top = sorted(home.releases.glob("*"))
+    datasets = {path for path in top if path.is_dir() and not path.is_symlink() and not path.name.startswith(".")}
+    found = sorted([*top, *(path for dataset in datasets for path in dataset.glob("*"))])
+    known = {home.ledger, signature_file(home), *datasets}
+    unknown = [path for path in found if path not in known and (path.parent.name, path.name) not in listed]
+    links = [path for path in found if path.is_symlink() and path not in unknown]
     return [
-        f"{path.relative_to(home.releases)}: the ledger does not know it"
-        for path in sorted([*home.releases.glob("*"), *home.releases.glob("*/*")])
-        if path not in {home.ledger, signature_file(home), *datasets}
-        and (path.parent.name, path.name) not in listed
-        and not path.name.startswith(".")
+        *(f"{path.relative_to(home.releases)}: the ledger does not know it" for path in unknown),
+        *(f"{path.relative_to(home.releases)}: is a link; what is published lies here itself" for path in links),
     ]
 
 
@@ -327,13 +332,18 @@ def verify_release(home: Home, entry: Entry, withdrawn: bool = False) -> list[st
     if withdrawn:
         return [f"{name} is there, although the release was withdrawn" for name in sorted(present)]
     files: dict[str, Any] = json.loads(file.read_text())["files"]
-    problems = []
+    problems = [f"{name} is a link to another place" for name in sorted(_links(folder))]
     for name, facts in files.items():
         if not (folder / name).is_file():
             problems.append(f"{name} is gone")
         elif sha256_of(folder / name) != facts["sha256"]:
             problems.append(f"{name} was altered")
     return [*problems, *(f"{name} was added" for name in sorted(present - set(files)))]
+
+
+def _links(folder: Path) -> set[str]:
+    """Names in a folder that are links: what they lead to can change while the folder stays what it was."""
+    return {path.name for path in folder.iterdir() if path.is_symlink()}
 
 
 def _lines(home: Home) -> list[str]:

@@ -15,7 +15,7 @@ from anon_pipeline.errors import Refused
 from anon_pipeline.home import Home, remove_leftovers, sha256_of, written_folder
 from anon_pipeline.privacy.group_table import judge_group_table
 from anon_pipeline.privacy.judge import judge_release, types_of
-from anon_pipeline.release import ledger, manifest, openlineage, provenance, report, unfinished
+from anon_pipeline.release import ledger, manifest, openlineage, promises, provenance, report, unfinished
 from anon_pipeline.release.opening import Opened, Opening
 from anon_pipeline.spec import ReleaseSpec, Role
 
@@ -61,7 +61,7 @@ def publish(
         If the file that was written does not hold what the spec demands, a published file was altered since, or the
         same release was withdrawn.
     InputError
-        If the ledger is signed and there is no key.
+        If the ledger is signed and there is no key, or the spec is silent on what a former release promised.
     """
     tables = (DATA,) if spec.aggregates else (DATA, CLASSES)
     hashes = {name: engine.content_hash(candidate / name)[1] for name in tables}
@@ -72,6 +72,7 @@ def publish(
         if folder.exists():
             return _standing(home, spec.dataset, version, folder)
         ledger.require_unaltered(home)
+        promises.require_an_answer(home, spec)
         folder.parent.mkdir(exist_ok=True)
         folder.parent.chmod(0o755)
         remove_leftovers(folder.parent)

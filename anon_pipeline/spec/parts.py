@@ -134,6 +134,7 @@ class Column(Strict):
     hierarchy: Literal["calendar"] | HierarchyFile | PrefixHierarchy | None = None  # whose words classes show
     why: str | None = None  # the reason for the role, for the report
     unit: str | None = Field(default=None, min_length=1)  # what its numbers count, for the report: years
+    missing_is_a_value: bool = False  # whether a missing value is an answer of its own; of sensitive columns only
     steps: MaskingSteps = ()  # masking, in order, before people are grouped
     made: bool = False  # by a step; the source has no such column
 
@@ -159,6 +160,12 @@ class Column(Strict):
             return (HierarchyFile if "file" in value else PrefixHierarchy).model_validate(value)
         except ValidationError as error:
             raise ValueError("; ".join(sentences(error))) from None
+
+    @model_validator(mode="after")
+    def _has_answers_of_its_own(self) -> Column:
+        if self.missing_is_a_value and self.role is not Role.SENSITIVE:
+            raise ValueError(f"missing_is_a_value: is of sensitive columns, and the role is {self.role}; take it out")
+        return self
 
     @model_validator(mode="after")
     def _is_described_once(self) -> Column:

@@ -14,6 +14,7 @@ import yaml
 from pydantic import Field, SerializeAsAny, ValidationError, field_validator, model_validator
 
 from anon_pipeline.errors import InputError
+from anon_pipeline.home import PRIVATE_FOLDERS
 from anon_pipeline.spec.demands import PRIVACY_MODELS, Demand, load_privacy_model
 from anon_pipeline.spec.frontier import Frontier
 from anon_pipeline.spec.parts import (
@@ -72,6 +73,7 @@ class ReleaseSpec(Strict):
     recode: Recode = Recode()
     person: str | None = None  # the identifier that people are followed by from release to release
     across_releases: AcrossReleases | None = None
+    across_releases_ended: str | None = Field(default=None, min_length=1, max_length=500)  # why it is asked no more
     utility: Utility = Utility()
     audit: Audit = Audit()
     sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # the table's share of its population
@@ -82,6 +84,13 @@ class ReleaseSpec(Strict):
     seed: int = Field(default=0, ge=0, lt=2**32)
 
     _folder: Path = Path(".")
+
+    @field_validator("dataset")
+    @classmethod
+    def _has_a_folder_of_its_own(cls, dataset: str) -> str:
+        if dataset in PRIVATE_FOLDERS:
+            raise ValueError(f"{dataset!r} is the name of a folder of the private zone; choose another")
+        return dataset
 
     @field_validator("privacy", mode="plain")
     @classmethod
@@ -154,6 +163,8 @@ class ReleaseSpec(Strict):
             raise ValueError("audit.control: held_out does not go with masking steps; leave it at twin")
         if any(column.made for column in self.columns.values()) and not self.steps:
             raise ValueError("columns: a column is said to be made, and there are no steps; list them under steps")
+        if self.across_releases is not None and self.across_releases_ended is not None:
+            raise ValueError("across_releases_ended: across_releases is demanded all the same; take one of them out")
         asked = self.audit
         bounded = (asked.linkage, asked.singling_out, asked.membership_auc)
         if not asked.enabled and (asked.attribute_inference or any(one is not None for one in bounded)):
@@ -167,6 +178,8 @@ class ReleaseSpec(Strict):
                 raise ValueError(f"audit.attribute_inference.{column}: is a share between 0 and 1")
         if self.person is not None and self.person not in self.with_role(Role.IDENTIFIER):
             raise ValueError(f"person: {self.person!r} is no column of the role identifier")
+        if self.across_releases is not None and self.across_releases_ended is not None:
+            raise ValueError("across_releases_ended: across_releases is still demanded; take one of them out")
         if self.across_releases is not None:
             self._can_be_followed()
         if self.aggregates:
@@ -378,6 +391,11 @@ class ReleaseSpec(Strict):
         return [demand.population for demand in self.privacy if hasattr(demand, "population")]
 
     @property
+    def answers(self) -> list[str]:
+        """The sensitive columns in which a missing value is an answer of its own."""
+        return [name for name, one in self.columns.items() if one.missing_is_a_value]
+
+    @property
     def source_path(self) -> Path:
         """The source, resolved against the folder of the spec."""
         return (self._folder / self.source.path).resolve()
@@ -405,12 +423,14 @@ class ReleaseSpec(Strict):
             for name in ("levels", "hierarchy"):
                 if column[name] is None:
                     del column[name]
+            if not column["missing_is_a_value"]:
+                del column["missing_is_a_value"]
         for name, one in self.columns.items():
             if isinstance(one.hierarchy, HierarchyFile):
                 content["columns"][name]["hierarchy"]["sha256"] = self._hash_of(name, one.hierarchy)
         if not self.guide.targets:
             del content["guide"]["targets"]
-        for name in ("person", "across_releases"):
+        for name in ("person", "across_releases", "across_releases_ended"):
             if content[name] is None:
                 del content[name]
         content["privacy"] = [{"model": demand.name, **demand.model_dump(mode="json")} for demand in self.privacy]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -42,6 +44,14 @@ def test_the_guess_is_the_most_frequent_value_of_the_group():
     assert within.details["in_homogeneous_groups"] == pytest.approx(3 / 8)
     assert within.details["guess_certain"] == pytest.approx(3 / 8)
     assert within.details["right_where_certain"] == 1
+
+
+def test_a_missing_value_makes_no_group_diverse():
+    table, released, knowledge = boxed([3, 3], [["a", "a", None], ["a", "b", None]])
+    for answers, alike in (((), 0.5), (("s",), 0)):
+        known = dataclasses.replace(knowledge, answers=answers)
+        within = inference.inference(read_attacked(released, None, table, None, known), 10)[0]
+        assert within.details["in_homogeneous_groups"] == alike
 
 
 def test_numbers_are_guessed_within_equally_frequent_intervals():

@@ -72,16 +72,19 @@ def test_the_order_of_the_sources_rows_does_not_change_the_release(published: Pl
 
 
 def test_a_refused_run_lists_the_failed_checks_and_leaves_the_releases_as_they_were(published: Place) -> None:
+    """Ten rows a person: classes of ten rows would be one person each, whom another identifier does not give away."""
     spec = policy()
-    spec["columns"]["passport"] = {"role": "identifier"}
-    write_dataset(published.dataset, people().assign(passport=[f"P{i % 399:05}" for i in range(400)]), spec)
+    spec["columns"] |= {"passport": {"role": "identifier"}, "email": {"role": "identifier"}}
+    frame = people().assign(passport=[f"P{i % 40:05}" for i in range(400)], email=[f"P{i}@" for i in range(400)])
+    write_dataset(published.dataset, frame, spec)
     before = published.releases()
     ended = published.run("--json")
     told = json.loads(ended.stdout)
     assert (ended.exit_code, told["exit_code"], told["released"]) == (3, 3, False)
     (failure,) = told["failures"]
     assert failure.startswith("has_no_person_twice: ")
-    assert re.search(r"measured:? 2;", failure)
+    assert re.search(r"measured:? 400;", failure)
+    assert "passport repeats in 400 rows, one value in 10 of them at most; email does not repeat" in failure
     assert "P0" not in ended.said
     assert published.releases() == before
     plain = published.run()

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.engine.base import Repetition, SourceFacts
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline_tests.people import write_spec
@@ -149,6 +149,14 @@ def test_the_same_person_twice_is_counted(engine: DuckDBEngine, tmp_path: Path) 
     facts, _ = stored(engine, tmp_path, {"id": "identifier", "age": QI})
     assert facts.duplicate_persons == 2
     assert facts.columns[0].missing == 2
+
+
+def test_each_identifier_is_looked_at_alone(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """One of them that never repeats, or is not known, does not hide that another does."""
+    write(tmp_path, "people.csv", "ssn,email,age,t\n1,a,3,x\n1,b,4,y\n1,,4,y\n2,d,3,x\n3,e,3,x\n,e,3,x\n,,3,x\n")
+    facts, _ = stored(engine, tmp_path, {"ssn": "identifier", "email": "identifier", "age": QI})
+    assert facts.identifiers == (Repetition("ssn", 3, 3), Repetition("email", 2, 2))
+    assert facts.duplicate_persons == 3
 
 
 # ------------------------------------------------------------------ typing

@@ -226,7 +226,7 @@ def test_masking_alone_writes_for_its_owner_and_says_that_it_protects_nobody(tmp
     assert len(table) == len(source)
     assert not set(table["customer"]) & set(source["customer"])
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
-    assert not list(place.home.private_folder("mask").iterdir())
+    assert [path.name for path in place.home.private_folder("mask").iterdir()] == ["lock"]  # which is empty
     assert not list(place.home.releases.iterdir())
     again = run(place, "mask", place.dataset, "--out", out)
     assert (again.exit_code, "exists already" in again.sentence) == (2, True)

@@ -131,3 +131,17 @@ def distance_in_tree(tree: Tree, a: int, b: int) -> Fraction:
         if not below:
             return Fraction(height(node), height(tree))
         node = below[0]
+
+
+def resolutions(row: Sequence[int]) -> list[list[int]]:
+    """Every way in which the people of the first count, whose value is missing, may bear one of the others."""
+    ways = [[0] * (len(row) - 1)]
+    for _ in range(row[0]):
+        ways = [[n + (s == t) for t, n in enumerate(way)] for way in ways for s in range(len(way))]
+        ways = [list(way) for way in {tuple(way) for way in ways}]
+    return [[known + more for known, more in zip(row[1:], way, strict=True)] for way in ways]
+
+
+def known(table: Table) -> Table:
+    """The table without those whose value, the first, is missing."""
+    return [row[1:] for row in table]

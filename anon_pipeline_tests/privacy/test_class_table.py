@@ -1,0 +1,76 @@
+"""A class table is believed only where the table beside it shows the same values, for as many people."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.classes import class_table
+from anon_pipeline.anonymize.recode import shown_table
+from anon_pipeline.engine.base import ClassCounts
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.learning.cells import fixed_point
+from anon_pipeline.privacy.class_table import classes_that_differ
+from anon_pipeline.spec import ReleaseSpec, Role
+from anon_pipeline_tests.people import Table, tables, write_spec
+
+
+def released(table: Table, form: str, csv: bool, folder: Path) -> tuple[pd.DataFrame, ClassCounts, ReleaseSpec]:
+    """A class table, what is counted in the release beside it, and the spec."""
+    frame = table.frame.assign(t=["yes", "no"] * (len(table.frame) // 2) + ["no"] * (len(table.frame) % 2))
+    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), folder / "source.parquet")
+    roles = dict.fromkeys(table.frame.columns, "quasi_identifier")
+    spec = write_spec(folder, {**roles, "t": "sensitive"}, "source.parquet", table.k, recode={"form": form})
+    engine = DuckDBEngine(folder / "spill")
+    stored = folder / "stored.parquet"
+    types = engine.store_source(spec, stored).types()
+    domains = engine.domains(stored, {name: types[name] for name in spec.quasi_identifiers})
+    keys = np.concatenate(
+        [np.repeat(batch.key, batch.people, axis=0) for batch in engine.batches(stored, spec, types, domains)]
+    )
+    key, people = np.unique(keys, axis=0, return_counts=True)
+    cells = engine.cells(domains, key, people.astype(np.int64), fixed_point(np.zeros((len(key), 1))))
+    tree = AnonymizerTree(k=table.k).fit_cells(cells)
+    data = folder / "data.parquet"
+    shown = shown_table(tree.summaries_, form)
+    engine.write_release(stored, domains, cells, tree.partition_.apply(cells.codes), shown, spec.released, data)
+    class_table(tree.sizes_, tree.summaries_).to_parquet(folder / "classes.parquet", index=False)
+    if csv:
+        text = folder / "data.csv"
+        engine_copy = f"COPY (FROM read_parquet('{data}')) TO '{text}' (HEADER)"
+        with engine._session() as session:
+            session.connection.execute(engine_copy)
+        data = engine.import_table(text, folder, spec.with_role(Role.SENSITIVE))
+    counts = engine.classes(data, spec.quasi_identifiers, [])
+    return pd.read_parquet(folder / "classes.parquet"), counts, spec
+
+
+@settings(max_examples=20, deadline=None)
+@given(tables(most_rows=40), st.sampled_from(["value", "range"]), st.booleans(), st.randoms(use_true_random=False))
+def test_a_release_agrees_with_its_own_class_table_and_with_no_other(
+    table: Table, form: str, csv: bool, random: object
+) -> None:
+    assume(table.frame.notna().any().all())  # a column without any value has no type
+    with tempfile.TemporaryDirectory() as folder:
+        classes, counts, spec = released(table, form, csv, Path(folder))
+    assert classes_that_differ(classes, counts, spec) == 0
+    place = random.randrange(len(classes))  # type: ignore[attr-defined]
+    for change in (1, -1):
+        other = classes.copy()
+        other.loc[place, "class_size"] += change
+        assert classes_that_differ(other, counts, spec) > 0
+    assert classes_that_differ(classes.drop(index=place), counts, spec) > 0
+    assert classes_that_differ(pd.concat([classes, classes.iloc[[place]]]), counts, spec) > 0
+    nobody = pd.concat([classes, classes.iloc[[place]].assign(class_size=0)])
+    assert classes_that_differ(nobody, counts, spec) > 0
+    for column in classes.columns:
+        if not column.endswith("_level") and not column.endswith("_label"):
+            assert classes_that_differ(classes.drop(columns=column), counts, spec) > 0

@@ -1,0 +1,72 @@
+"""A spec that drops what former releases promised says so, or nothing is released."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.home import Home, sha256_of
+from anon_pipeline.release import ledger
+from anon_pipeline.release.promises import require_an_answer
+from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline_tests.people import write_spec
+
+ROLES = {"id": "identifier", "age": "quasi_identifier", "t": "sensitive"}
+ASKED = {"person": "id", "across_releases": {"k": 2, "window": 2}}
+
+
+def spec(folder: Path, **more: object) -> ReleaseSpec:
+    return write_spec(folder, ROLES, "people.csv", **more)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home in which a release of `people` was made under a promise, and one of others."""
+    home = Home(tmp_path / "home").prepare()
+    for dataset, policy in (("people", {"across_releases": {"k": 2, "window": 2}}), ("others", {})):
+        folder = home.releases / dataset / "aaaa"
+        folder.mkdir(parents=True)
+        (folder / "manifest.json").write_text(json.dumps({"files": {}, "spec": policy}))
+        with home.lock("ledger"):
+            ledger.append(home, "publish", dataset, "aaaa", sha256_of(folder / "manifest.json"))
+    return home
+
+
+def test_silence_is_refused_and_every_word_is_taken(home: Home, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="across_releases_ended: <why>"):
+        require_an_answer(home, spec(tmp_path))
+    with pytest.raises(InputError, match="across_releases_ended: <why>"):
+        require_an_answer(home, spec(tmp_path, person="id"))
+    require_an_answer(home, spec(tmp_path, **ASKED))
+    require_an_answer(home, spec(tmp_path, across_releases_ended="the study is over"))
+    require_an_answer(home, spec(tmp_path, dataset="others"))
+    require_an_answer(Home(tmp_path / "another").prepare(), spec(tmp_path))
+
+
+def test_a_withdrawn_release_has_promised_too(home: Home, tmp_path: Path) -> None:
+    with home.lock("ledger"):
+        manifest = ledger.read(home)[0].manifest
+        ledger.append(home, "withdraw", "people", "aaaa", manifest, "why")
+    with pytest.raises(InputError, match="across_releases_ended: <why>"):
+        require_an_answer(home, spec(tmp_path))
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_promise_that_cannot_be_read_is_taken_for_one(home: Home, tmp_path: Path, gone: bool) -> None:
+    manifest = home.releases / "people" / "aaaa" / "manifest.json"
+    manifest.unlink() if gone else manifest.write_text(json.dumps({"files": {}, "spec": {}}))
+    with pytest.raises(Refused, match="people/aaaa is not what was published"):
+        require_an_answer(home, spec(tmp_path))
+
+
+def test_both_at_once_is_no_spec(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="across_releases_ended: across_releases is demanded"):
+        spec(tmp_path, **ASKED, across_releases_ended="why")
+
+
+def test_the_reason_is_part_of_the_policy_and_silence_is_none(tmp_path: Path) -> None:
+    assert "across_releases_ended" not in spec(tmp_path).policy()
+    assert spec(tmp_path, across_releases_ended="over").policy()["across_releases_ended"] == "over"
