@@ -8,6 +8,7 @@ of the column's grid at which k people or nobody lies. Where people lie apart, s
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -182,11 +183,13 @@ class _Line:
         Each part has the finest step of `coarser` at which k people lie between two multiples.
         """
         found: list[int] = []
+        # A power of ten below everybody: the multiples of a step are the same from there, but none of them stays at 0.
+        origin = -(10 ** len(str(int(np.abs(np.r_[self.first[:1], self.last[-1:]]).max()))))
         while start < end:
             for step in coarser():
-                low = (int(self.first[start]) - 1) // 2 // step * step
+                low = origin + ((int(self.first[start]) - 1) // 2 - origin) // step * step
                 low = low if below is None else max(low, below)
-                high = -(-(int(self.last[start]) // 2 + 1) // step) * step
+                high = origin - (origin - int(self.last[start]) // 2 - 1) // step * step
                 if high > LARGEST:
                     return found
                 if above is not None and high >= above:
@@ -210,9 +213,10 @@ class _Line:
             inside, low, high = slice(after[one], before[one]), int(points[one]), int(points[one + 1])
             people = self.people[inside]
             mean = low + float(((self.nearest[inside] - low) * people).sum() / people.sum())
-            for step in coarser():
+            between[one] = low if mean - low <= high - mean else high
+            for step in itertools.takewhile(lambda step: step <= high - low, coarser()):
                 number = min(max(round(mean / step) * step, low), high)
                 if number in (low, high) or (step * 10 >= high - low and self.free(number)):
+                    between[one] = number
                     break
-            between[one] = number
         return between, apart
