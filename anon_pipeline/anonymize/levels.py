@@ -38,9 +38,7 @@ def in_order(domain: Domain, levels: Sequence[str]) -> Domain:
     return replace(domain, levels=found)
 
 
-def median_levels(
-    levels: IntArray, members: sparse.csr_array, withheld: int, named: npt.NDArray[np.bool_]
-) -> IntArray:
+def median_levels(levels: IntArray, members: sparse.csr_array, withheld: int, named: npt.NDArray[np.bool_]) -> IntArray:
     """The code of the level that stands for each class, shape (J,).
 
     That is the lower median of those who have a value or, where fewer than two of them bear it or it may not be named,

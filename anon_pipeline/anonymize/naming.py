@@ -8,7 +8,6 @@ of the column's grid at which k people or nobody lies. Where people lie apart, s
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -214,7 +213,9 @@ class _Line:
             people = self.people[inside]
             mean = low + float(((self.nearest[inside] - low) * people).sum() / people.sum())
             between[one] = low if mean - low <= high - mean else high
-            for step in itertools.takewhile(lambda step: step <= high - low, coarser()):
+            for step in coarser():
+                if step > high - low:
+                    break
                 number = min(max(round(mean / step) * step, low), high)
                 if number in (low, high) or (step * 10 >= high - low and self.free(number)):
                     between[one] = number

@@ -343,7 +343,9 @@ def _column(members: sparse.csr_array, code: int) -> IntArray:
 
 def or_missing(texts: Sequence[str], missing: IntArray, told: BoolArray) -> list[str]:
     """ "[25, 37] or missing" where it is told that members have no value, "[25, 37] or *" where it is not."""
-    rests = [("" if not people else "missing" if said else SUPPRESSED) for people, said in zip(missing, told, strict=True)]
+    rests = [
+        ("" if not people else "missing" if said else SUPPRESSED) for people, said in zip(missing, told, strict=True)
+    ]
     return [" or ".join(filter(None, pair)) for pair in zip(texts, rests, strict=True)]
 
 

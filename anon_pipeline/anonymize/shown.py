@@ -27,8 +27,9 @@ def shown_columns(
     Returns
     -------
     By column: `groups`, the different ranges or sets of values; `width` of the one that the middle person is in (None
-    where an end of it is open; for categories their number, a missing value counting as one); `unit` of that width (numbers and dates only); `exact`,
-    the share of people whose group is a single value; `withheld`, the share of people of whom no value is told.
+    where an end of it is open; for categories their number, a missing value counting as one); `unit` of that width
+    (numbers and dates only); `exact`, the share of people whose group is a single value; `withheld`, the share of
+    people of whom no value is told.
     """
     told = {}
     for summary in summaries:

@@ -502,11 +502,12 @@ def _remember(spec: ReleaseSpec, runtime: Runtime, tree: Stage, candidate: Stage
 
 
 def _bounds(summary: Summary) -> list[Any] | None:
-    """The grid points between which all lies that the classes name of an ordered column, for the check that no released number lies beyond them."""
+    """The smallest and the largest number that classes name, for the check that no released number lies beyond."""
     if not isinstance(summary, OrderedSummary):
         return None
     low, high, shown = (
-        values[told] for values, told in (
+        values[told]
+        for values, told in (
             (summary.low, (summary.known > 0) & ~summary.open_low),
             (summary.high, (summary.known > 0) & ~summary.open_high),
             (summary.representative, ~summary.withheld),

@@ -71,7 +71,9 @@ def _inside(classes: pd.DataFrame, name: str, column: pd.Series) -> tuple[np.nda
         low, high = (_coded(classes[f"{name}_{end}"])[:, None] for end in ("low", "high"))
         number = np.where(missing, np.nan, values).astype(float)
         # One end that is missing is open; where both are, nothing is told of the column, and nobody counts.
-        fits = ((low <= number) | np.isnan(low)) & ((number <= high) | np.isnan(high)) & ~(np.isnan(low) & np.isnan(high))
+        fits = (
+            ((low <= number) | np.isnan(low)) & ((number <= high) | np.isnan(high)) & ~(np.isnan(low) & np.isnan(high))
+        )
         fits[:, missing] = classes[f"{name}_missing"].fillna(False).to_numpy(bool)[:, None]
     else:
         sets = [{None if value is None else str(value) for value in told} for told in classes[f"{name}_values"]]

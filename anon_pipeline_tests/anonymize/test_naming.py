@@ -92,9 +92,7 @@ def test_who_is_left_out_is_not_among_those_who_share(table: Table, seed: int) -
     codes = np.stack([code for _, code in learned], axis=1)
     cells, cell = count_cells(tuple(domain for domain, _ in learned), codes, table.guidance)
     class_of_cell = np.random.default_rng(seed).integers(-1, 2, len(cells.counts))
-    told = class_table(
-        sizes(cells, class_of_cell, 2), recode.summarize(cells, class_of_cell, 2, table.k, {})
-    )
+    told = class_table(sizes(cells, class_of_cell, 2), recode.summarize(cells, class_of_cell, 2, table.k, {}))
     released = table.frame[class_of_cell[cell] >= 0]
     for name in table.frame:
         values = as_numbers(released[name])
@@ -151,7 +149,9 @@ def test_ends_of_levels_and_labels_of_hierarchies_are_shared(k: int) -> None:
     frame = pd.DataFrame(
         {
             "size": random.choice(["xs", "s", "m", "l", "xl"], n, p=[0.01, 0.4, 0.4, 0.17, 0.02]),
-            "zip": random.choice(["01234", "01239", "01999", "55111", "55112", "99999"], n, p=[0.4, 0.02, 0.2, 0.3, 0.06, 0.02]),
+            "zip": random.choice(
+                ["01234", "01239", "01999", "55111", "55112", "99999"], n, p=[0.4, 0.02, 0.2, 0.3, 0.06, 0.02]
+            ),
             "day": pd.Timestamp("2001-01-01") + pd.to_timedelta((random.exponential(900, n)).astype(int), "D"),
         }
     )

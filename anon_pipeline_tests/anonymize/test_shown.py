@@ -33,7 +33,10 @@ def domain(kind: ColumnType, classes: list[list[int]], storage: str = "BIGINT") 
 def shown(kind: ColumnType, classes: list[list[int]], storage: str = "BIGINT", unit: str | None = None) -> Any:
     members, sizes = histograms(classes), np.array([len(one) for one in classes])
     one = domain(kind, classes, storage)
-    summary = summarize_category(one, members) if kind is ColumnType.CATEGORICAL else summarize_ordered(one, members, 1)
+    # With k = 1 every value may be named, so that widths are those of the people.
+    summary = (
+        summarize_category(one, members, 1) if kind is ColumnType.CATEGORICAL else summarize_ordered(one, members, 1, 1)
+    )
     return shown_columns([summary], sizes, {"column": unit})["column"]
 
 

@@ -21,12 +21,20 @@ def lone_people(n: int = 240) -> pd.DataFrame:
     age = random.choice([20, 30, 40, 50, 60], n)
     age[:5] = [23, 34, 51, 77, 91]
     pay = (np.exp(random.normal(10, 0.6, n)) // 1).astype(int)
-    day = pd.Timestamp("2001-01-01") + pd.to_timedelta(random.choice([0, 31, 400, 800], n), "D").to_series(index=range(n))
+    day = pd.Timestamp("2001-01-01") + pd.to_timedelta(random.choice([0, 31, 400, 800], n), "D").to_series(
+        index=range(n)
+    )
     day[7] = pd.Timestamp("2007-07-17")
     town = random.choice(["Aberdeen", "Bergen", "Cork"], n)
     town[[9, 10, 11]] = "Zwolle"
     return pd.DataFrame(
-        {"age": age, "pay": pay, "day": day.dt.date, "town": town, "ill": np.where(age + random.normal(0, 15, n) > 42, "yes", "no")}
+        {
+            "age": age,
+            "pay": pay,
+            "day": day.dt.date,
+            "town": town,
+            "ill": np.where(age + random.normal(0, 15, n) > 42, "yes", "no"),
+        }
     )
 
 
