@@ -139,9 +139,10 @@ def class_table(people: IntArray, summaries: list[Summary]) -> pd.DataFrame:
     """One row per class: its size and, per quasi-identifier, its representative and what it stands for.
 
     A number or date `age` gives the columns age, age_low, age_high and age_missing. An end is missing where it is open,
-    both are where no value is told; age_missing is None where it is not told that members have no value. A category `race` gives race and race_values, the list of its told categories. A
-    column `zip` with a hierarchy gives zip_label and zip_level, too: the lowest node that covers the class, in the
-    hierarchy's words, and its level (0: the value itself; None where a value is borne by fewer than two members).
+    both are where no value is told; age_missing is None where it is not told that members have no value. A category
+    `race` gives race and race_values, the list of its told categories. A column `zip` with a hierarchy gives zip_label
+    and zip_level, too: the lowest node that covers the class and may be named, in the hierarchy's words, and its level
+    (0: the value itself; None where a value is borne by fewer than two members).
     """
     columns: dict[str, object] = {"class_size": people}
     for summary in summaries:
