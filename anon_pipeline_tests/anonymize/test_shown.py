@@ -69,7 +69,7 @@ def test_sets_are_those_of_people_counted_one_by_one(classes: list[list[int]]) -
 
 def test_days_are_the_unit_of_dates_and_moments_and_others_have_theirs() -> None:
     assert shown(ColumnType.NUMERIC, [[1, 4]], unit="years") | {} == {
-        "groups": 1, "width": 7.0, "exact": 0.0, "withheld": 0.0, "unit": "years"
+        "groups": 1, "width": 7.0, "exact": 0.0, "withheld": 1.0, "unit": "years"
     }  # fmt: skip
     dates = shown(ColumnType.DATE, [[1, 4]], "DATE", unit="years")
     assert (dates["width"], dates["unit"]) == (7.0, "days")
