@@ -62,13 +62,13 @@ def lowest_labels(domain: Domain, nodes: Nodes, members: sparse.csr_array, k: in
         open_ &= ~covered
     texts = []
     for one in range(classes):
-        shown, ends = min(int(levels[one]), nodes.named), (int(first[one]), int(last[one]))
-        if levels[one] == UNTOLD or ends == (-1, -1):
+        shown, outer = min(int(levels[one]), nodes.named), (int(first[one]), int(last[one]))
+        if levels[one] == UNTOLD or outer == (-1, -1):
             texts.append(EVERYTHING if people[one] else "")
             continue
-        low, high = (_name(domain, nodes, shown, end) for end in ends)
-        whole = low if ends[0] == ends[1] else f"{low} .. {high}"
-        texts.append(f"≤ {high}" if ends[0] == -1 else f"≥ {low}" if ends[1] == -1 else whole)
+        lowest, highest = (_name(domain, nodes, shown, end) for end in outer)
+        whole = lowest if outer[0] == outer[1] else f"{lowest} .. {highest}"
+        texts.append(f"≤ {highest}" if outer[0] == -1 else f"≥ {lowest}" if outer[1] == -1 else whole)
     rests = np.where(missing == 0, "", np.where((missing > 1) & (missing.sum() >= k), "missing", EVERYTHING))
     shown_texts = [" or ".join(filter(None, pair)) for pair in zip(texts, rests.tolist(), strict=True)]
     return Labels(np.array(shown_texts, dtype=object), levels)

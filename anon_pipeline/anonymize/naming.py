@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -88,11 +89,11 @@ class Scale:
         number = np.where(self._at(place, self.apart), self._at(place, self.between), closer)
         return np.where(inside & ((floor < ceiling) | (below < floor)), number, below)
 
-    def _at(self, place: IntArray, of: npt.NDArray[np.generic] | None = None) -> IntArray:
-        of = self.points if of is None else of
-        if not len(of):
+    def _at(self, place: IntArray, of: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
+        values: npt.NDArray[Any] = self.points if of is None else of
+        if not len(values):
             return np.zeros_like(place)
-        found: IntArray = of[np.clip(place, 0, len(of) - 1)]
+        found: npt.NDArray[Any] = values[np.clip(place, 0, len(values) - 1)]
         return found
 
 
