@@ -201,8 +201,9 @@ def _columns(classes: pd.DataFrame) -> list[Interval | Categories]:
             place += 2
         elif following == [f"{name}_low", f"{name}_high", f"{name}_missing"]:
             low, high = (_numbers(classes[f"{name}_{end}"]) for end in ("low", "high"))
-            told = ~(np.isnan(low) & np.isnan(high))
-            low, high = np.where(told & np.isnan(low), -np.inf, low), np.where(told & np.isnan(high), np.inf, high)
+            bounded = ~(np.isnan(low) & np.isnan(high))
+            low = np.where(bounded & np.isnan(low), -np.inf, low)
+            high = np.where(bounded & np.isnan(high), np.inf, high)
             missing = classes[f"{name}_missing"].to_numpy(np.float64, na_value=np.nan)
             kind = encoding.column_type(classes[f"{name}_low"])
             found.append(Interval(name, kind, classes[name], low, high, missing))

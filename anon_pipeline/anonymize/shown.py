@@ -44,7 +44,8 @@ def shown_columns(
 
 def _ordered(summary: OrderedSummary, sizes: IntArray) -> dict[str, Any]:
     known = summary.known > 0
-    low, high, people = (of[known].astype(np.float64) for of in (summary.low, summary.high, sizes))
+    low, high = (of[known].astype(np.float64) for of in (summary.low, summary.high))
+    people = sizes[known]
     low, high = np.where(summary.open_low[known], -np.inf, low), np.where(summary.open_high[known], np.inf, high)
     width = (high - low) / _in_days(summary.domain)
     return {
