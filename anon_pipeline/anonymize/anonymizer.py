@@ -74,12 +74,12 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
     >>> people = pd.DataFrame({"age": [23, 25, 24, 61, 67, 64], "city": ["Ulm", "Ulm", "Ulm", "Bonn", "Bonn", "Bonn"]})
     >>> AnonymizerTree(k=3, grids={"age": 1}).fit_transform(people, [0.1, 0.2, 0.1, 0.8, 0.9, 0.9])
        age  city
-    0   24   Ulm
-    1   24   Ulm
-    2   24   Ulm
-    3   64  Bonn
-    4   64  Bonn
-    5   64  Bonn
+    0   20   Ulm
+    1   20   Ulm
+    2   20   Ulm
+    3   65  Bonn
+    4   65  Bonn
+    5   65  Bonn
     """
 
     domains_: tuple[Domain, ...]

@@ -128,10 +128,11 @@ def information_loss(
 def class_table(people: IntArray, summaries: list[Summary]) -> pd.DataFrame:
     """One row per class: its size and, per quasi-identifier, its representative and what it stands for.
 
-    A number or date `age` gives the columns age, age_low, age_high and age_missing (None where a single member has
-    no value, which is not told); a category `race` gives race and race_values, the list of its told categories. A
-    column `zip` with a hierarchy gives zip_label and zip_level, too: the lowest node that covers the class, in the
-    hierarchy's words, and its level (0: the value itself; None where a value is borne by fewer than two members).
+    A number or date `age` gives the columns age, age_low, age_high and age_missing. An end is missing where it is open,
+    both are where no value is told; age_missing is None where it is not told that members have no value. A category
+    `race` gives race and race_values, the list of its told categories. A column `zip` with a hierarchy gives zip_label
+    and zip_level, too: the lowest node that covers the class and may be named, in the hierarchy's words, and its level
+    (0: the value itself; None where a value is borne by fewer than two members).
     """
     columns: dict[str, object] = {"class_size": people}
     for summary in summaries:
@@ -140,11 +141,10 @@ def class_table(people: IntArray, summaries: list[Summary]) -> pd.DataFrame:
             unknown = summary.known < 2
             domain = summary.domain
             columns[name] = _nullable(domain.shown(summary.representative), summary.withheld)
-            columns[f"{name}_low"] = _nullable(domain.shown(summary.low), unknown)
-            columns[f"{name}_high"] = _nullable(domain.shown(summary.high), unknown)
-            columns[f"{name}_missing"] = pd.array(
-                [None if count == 1 else bool(count) for count in summary.missing], dtype="boolean"
-            )
+            columns[f"{name}_low"] = _nullable(domain.shown(summary.low), unknown | summary.open_low)
+            columns[f"{name}_high"] = _nullable(domain.shown(summary.high), unknown | summary.open_high)
+            untold = (summary.missing > 0) & ~summary.missing_told
+            columns[f"{name}_missing"] = pd.arrays.BooleanArray(summary.missing_told, untold)
         else:
             names = np.array([None, *summary.domain.values, "*"], dtype=object)  # code -1 is the last
             columns[name] = names[summary.representative]

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from anon_pipeline.anonymize.hierarchy import EVERYTHING
+from anon_pipeline.anonymize.naming import named_ends
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Domain, IntArray, Nodes
 
@@ -22,7 +23,7 @@ class Labels:
 
     Attributes
     ----------
-    texts : its name, "or missing" where two or more members have no value, "or *" where one has, shape (J,)
+    texts : its name, "or missing" where it is told that members have no value, "or *" where it is not, shape (J,)
     levels : its level, 0 for a value itself, UNTOLD where fewer than two members have one, shape (J,)
     """
 
@@ -34,44 +35,51 @@ class Labels:
         return Labels(self.texts[classes], self.levels[classes])
 
 
-def lowest_labels(domain: Domain, nodes: Nodes, members: sparse.csr_array) -> Labels:
+def lowest_labels(domain: Domain, nodes: Nodes, members: sparse.csr_array, k: int) -> Labels:
     """The labels of the classes whose people by code are `members`, shape (J, m + 1).
 
-    A value that a single member has beside missing ones is not told.
+    Only nodes that hold k people are named. A value that a single member has beside missing ones is not told.
     """
     classes = members.shape[0]
     known = members[:, 1:].tocsr()
     people = np.asarray(known.sum(axis=1)).ravel()
+    bearers = np.asarray(known.sum(axis=0)).ravel()
     missing = np.asarray(members[:, [0]].sum(axis=1)).ravel()
     told = np.flatnonzero(people > 1)
     known = known[told]
     levels = np.full(classes, UNTOLD, dtype=np.int64)
-    first, last = np.zeros(classes, dtype=np.int64), np.zeros(classes, dtype=np.int64)
+    first, last = np.full(classes, -1, dtype=np.int64), np.full(classes, -1, dtype=np.int64)
     open_ = np.ones(len(told), dtype=bool)
     for level in range(nodes.height + 1 if len(told) else 0):
-        node = known.indices if level == 0 else nodes.node[known.indices, level - 1]
+        of_value = np.arange(len(bearers)) if level == 0 else nodes.node[:, level - 1]
+        holds = np.bincount(of_value, weights=bearers)
+        node = of_value[known.indices]
         low, high = (end.reduceat(node, known.indptr[:-1]) for end in (np.minimum, np.maximum))
-        covered = open_ & (low == high)
+        covered = open_ & (low == high) & (holds[low] >= k)
         levels[told[covered]] = level
         if level <= nodes.named:
             # Above the last level with names it is the range of that level's nodes that is shown.
-            first[told[open_]], last[told[open_]] = low[open_], high[open_]
+            ends = (low, high) if level < nodes.named else named_ends(low, high, holds, holds >= k)
+            alone = covered if level < nodes.named else open_
+            first[told[alone]] = np.where(covered, low, ends[0])[alone]
+            last[told[alone]] = np.where(covered, high, ends[1])[alone]
         open_ &= ~covered
-    texts = np.empty(classes, dtype=object)
+    texts = []
     for one in range(classes):
-        if levels[one] != UNTOLD:
-            shown = min(int(levels[one]), nodes.named)
-            names = [
-                nodes.labels[shown - 1][end] if shown else _written(domain, int(end)) for end in (first[one], last[one])
-            ]
-            text = names[0] if first[one] == last[one] else " .. ".join(names)
-        else:
-            text = EVERYTHING if people[one] else ""
-        if missing[one]:
-            rest = "missing" if missing[one] > 1 else EVERYTHING
-            text = f"{text} or {rest}" if text else rest
-        texts[one] = text
-    return Labels(texts, levels)
+        shown, outer = min(int(levels[one]), nodes.named), (int(first[one]), int(last[one]))
+        if levels[one] == UNTOLD or outer == (-1, -1):
+            texts.append(EVERYTHING if people[one] else "")
+            continue
+        lowest, highest = (_name(domain, nodes, shown, end) for end in outer)
+        whole = lowest if outer[0] == outer[1] else f"{lowest} .. {highest}"
+        texts.append(f"≤ {highest}" if outer[0] == -1 else f"≥ {lowest}" if outer[1] == -1 else whole)
+    rests = np.where(missing == 0, "", np.where((missing > 1) & (missing.sum() >= k), "missing", EVERYTHING))
+    shown_texts = [" or ".join(filter(None, pair)) for pair in zip(texts, rests.tolist(), strict=True)]
+    return Labels(np.array(shown_texts, dtype=object), levels)
+
+
+def _name(domain: Domain, nodes: Nodes, level: int, node: int) -> str:
+    return nodes.labels[level - 1][node] if level else _written(domain, node)
 
 
 def _written(domain: Domain, place: int) -> str:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
+from anon_pipeline.anonymize.naming import named_ends
 from anon_pipeline.errors import InputError
 from anon_pipeline.tables import Domain, IntArray
 
@@ -36,16 +38,18 @@ def in_order(domain: Domain, levels: Sequence[str]) -> Domain:
     return replace(domain, levels=found)
 
 
-def median_levels(levels: IntArray, members: sparse.csr_array, withheld: int) -> IntArray:
+def median_levels(levels: IntArray, members: sparse.csr_array, withheld: int, named: npt.NDArray[np.bool_]) -> IntArray:
     """The code of the level that stands for each class, shape (J,).
 
-    That is the lower median of those who have a value or, where fewer than two of them bear it, the nearest level that
-    two bear, the lower one on a tie; missing (0) where most have none, `withheld` where no level is borne by two.
+    That is the lower median of those who have a value or, where fewer than two of them bear it or it may not be named,
+    the nearest level that may and that two bear, the lower one on a tie; missing (0) where most have none, `withheld`
+    where there is no such level.
 
     Parameters
     ----------
     levels : place of each value in the order, shape (m,)
     members : people by class and code, shape (J, m + 1)
+    named : which codes may be named, shape (m + 1,)
     """
     classes = members.shape[0]
     code_of = np.argsort(levels) + 1  # codes in the order of their levels
@@ -60,15 +64,29 @@ def median_levels(levels: IntArray, members: sparse.csr_array, withheld: int) ->
     some = known > 0
     median[some] = place[np.searchsorted(reached, before[some] + (known[some] + 1) // 2)]
 
-    borne = np.flatnonzero(people > 1)
+    borne = np.flatnonzero((people > 1) & named[code_of[place]])
     apart = np.abs(levels[code_of - 1][place[borne]] - levels[code_of - 1][median[group[borne]]])
     nearest = borne[np.lexsort((place[borne], apart, group[borne]))]
     has, first = np.unique(group[nearest], return_index=True)
     representative = np.full(classes, withheld, dtype=np.int64)
     representative[has] = code_of[place[nearest[first]]]
     missing = np.asarray(members[:, [0]].sum(axis=1)).ravel()
-    representative[missing > known] = 0
+    representative[missing > known] = 0 if named[0] else withheld
     return representative
+
+
+def named_spans(
+    levels: IntArray, members: sparse.csr_array, named: npt.NDArray[np.bool_]
+) -> tuple[IntArray, IntArray, IntArray]:
+    """As `spans`, each end at the next level outwards that may be named, 0 where it stays open; `named` by code."""
+    code_of = np.argsort(levels) + 1
+    rank = np.argsort(code_of)  # of each value among those that occur
+    low, high, known = spans(levels, members)
+    some = np.flatnonzero(known)
+    bearers = np.asarray(members.sum(axis=0)).ravel()[code_of]
+    first, last = named_ends(rank[low[some] - 1], rank[high[some] - 1], bearers, named[code_of])
+    low[some], high[some] = np.r_[0, code_of][first + 1], np.r_[0, code_of][last + 1]
+    return low, high, known
 
 
 def spans(levels: IntArray, members: sparse.csr_array) -> tuple[IntArray, IntArray, IntArray]:

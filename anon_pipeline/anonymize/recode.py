@@ -1,17 +1,19 @@
 """What a class shows in place of its members' values, so that no published value is one person's.
 
-Two rules hold for every class and column, and the tests prove them on random tables:
+Every value that is shown is one that k people of the release share (`naming` says which these are). Two more rules
+hold for every class and column, and the tests prove them on random tables:
 
 * a category borne by a single member is neither the class's representative nor listed in its set;
-* a numeric representative, on the column's grid, is borne by two or more members or lies strictly between the
-  smallest and the largest member. Where no such number exists it is withheld.
+* a numeric representative is not the value of a single member, unless it lies strictly between the smallest and the
+  largest member. Where no such number may be named it is withheld.
 
-An interval, a span of ordered categories and a hierarchy's label enclose all members, so they tell of their ends.
+An interval, a span of ordered categories and a hierarchy's label enclose all members. Where nothing that may be named
+lies beyond a member, that end is open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +23,8 @@ import pyarrow as pa
 from scipy import sparse
 
 from anon_pipeline.anonymize.labels import Labels, lowest_labels
-from anon_pipeline.anonymize.levels import median_levels, spans
+from anon_pipeline.anonymize.levels import median_levels, named_spans
+from anon_pipeline.anonymize.naming import BoolArray, Values, named_codes, scale
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.statistics import histogram
 from anon_pipeline.spec import ColumnType
@@ -50,8 +53,10 @@ class OrderedSummary:
     representative : the class's value, on the grid
     withheld : where there is none: nobody has a value, most do not, or any number would be one person's
     low, high : grid points that enclose every member's value
+    open_low, open_high : where there is no such end that may be named
     known : members with a value
     missing : members without
+    missing_told : whether the class says that some have no value
     labels : what classes show in the words of the column's hierarchy, where it has one
     """
 
@@ -60,8 +65,11 @@ class OrderedSummary:
     withheld: npt.NDArray[np.bool_]
     low: npt.NDArray[np.generic]
     high: npt.NDArray[np.generic]
+    open_low: BoolArray
+    open_high: BoolArray
     known: IntArray
     missing: IntArray
+    missing_told: BoolArray
     labels: Labels | None = None
 
     def of_classes(self, classes: IntArray) -> OrderedSummary:
@@ -71,21 +79,25 @@ class OrderedSummary:
         return replace(self, **chosen, labels=None if self.labels is None else self.labels.of_classes(classes))
 
     def ranges(self) -> list[str]:
-        """ "[25, 37]" for each class; "or missing" where two or more members have no value, "or *" where one has.
+        """ "[25, 37]", "≥ 80" or "≤ 20" for each class; "or missing" where it is told that some have no value.
 
-        A value that a single member has beside missing ones is not told either: "* or missing".
+        "or *" where that is not told. A value that a single member has beside missing ones is not told either:
+        "* or missing".
         """
         if self.labels is not None:
             return list(self.labels.texts)
         texts = []
-        shown = self.domain.shown(self.low), self.domain.shown(self.high)
-        for low, high, known, missing in zip(*shown, self.known, self.missing, strict=True):
-            text = "" if not known else SUPPRESSED if known == 1 else f"{low}" if low == high else f"[{low}, {high}]"
-            if missing:
-                rest = "missing" if missing > 1 else SUPPRESSED
-                text = f"{text} or {rest}" if text else rest
-            texts.append(text)
-        return texts
+        ends = self.domain.shown(self.low), self.domain.shown(self.high), self.open_low, self.open_high
+        for low, high, open_low, open_high, known in zip(*ends, self.known, strict=True):
+            if not known:
+                texts.append("")
+            elif known == 1 or (open_low and open_high):
+                texts.append(SUPPRESSED)
+            elif open_low or open_high:
+                texts.append(f"≤ {high}" if open_low else f"≥ {low}")
+            else:
+                texts.append(f"{low}" if low == high else f"[{low}, {high}]")
+        return or_missing(texts, self.missing, self.missing_told)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,12 +110,14 @@ class CategorySummary:
     representative : code of the class's most common category, or the median one where they have an order; WITHHELD
         where no category has two members, shape (J,)
     members : people by class and code, sparse, shape (J, m + 1)
+    named : which codes may be named, shape (m + 1,)
     labels : what classes show in the words of the column's hierarchy, where it has one
     """
 
     domain: Domain
     representative: IntArray
     members: sparse.csr_array
+    named: BoolArray
     labels: Labels | None = None
 
     def of_classes(self, classes: IntArray) -> CategorySummary:
@@ -115,16 +129,18 @@ class CategorySummary:
     def sets(self) -> list[list[str | None]]:
         """The categories each class stands for: those of two or more members, None for missing, "*" for the rest.
 
-        They stand in the order of the column's levels, where it has some.
+        The rest are those of single members, and those that no class may name. They stand in the order of the
+        column's levels, where it has some.
         """
-        members, values = self.members, self.domain.values
+        members, values, named = self.members, self.domain.values, self.named
         if self.domain.levels is not None:
             order = np.argsort(self.domain.levels)
-            members, values = members[:, np.r_[0, order + 1]].tocsr(), values[order]
+            codes = np.r_[0, order + 1]
+            members, values, named = members[:, codes].tocsr(), values[order], named[codes]
             members.sort_indices()
         classes = members.shape[0]
         of_entry = np.repeat(np.arange(classes), np.diff(members.indptr))
-        told = members.data > 1
+        told = (members.data > 1) & named[members.indices]
         alone = np.bincount(of_entry[~told], minlength=classes) > 0
         ends = np.cumsum(np.bincount(of_entry[told], minlength=classes) + alone)
         code = np.empty(ends[-1] if classes else 0, dtype=np.int64)
@@ -151,28 +167,36 @@ class CategorySummary:
         return texts
 
     def _spans(self, levels: IntArray) -> list[str]:
-        """ "low .. middle" for each class, "or missing" as with numbers."""
+        """ "low .. middle", "≥ middle" or "≤ low" for each class, "or missing" as with numbers."""
         names = np.array(["", *map(str, self.domain.values)], dtype=object)
+        low, high, known = named_spans(levels, self.members, self.named)
         texts = []
-        for low, high, known, missing in zip(*spans(levels, self.members), _column(self.members, 0), strict=True):
-            text = SUPPRESSED if known == 1 else names[low] if low == high else f"{names[low]} .. {names[high]}"
-            if missing:
-                rest = "missing" if missing > 1 else SUPPRESSED
-                text = f"{text} or {rest}" if text else rest
-            texts.append(text)
-        return texts
+        for first, last, people in zip(low, high, known, strict=True):
+            if not people:
+                texts.append("")
+            elif people == 1 or first == last == 0:
+                texts.append(SUPPRESSED)
+            elif first == 0 or last == 0:
+                texts.append(f"≤ {names[last]}" if first == 0 else f"≥ {names[first]}")
+            else:
+                texts.append(names[first] if first == last else f"{names[first]} .. {names[last]}")
+        missing = _column(self.members, 0)
+        return or_missing(texts, missing, (missing > 1) & self.named[0])
 
 
 Summary = OrderedSummary | CategorySummary
 
 
-def default_grid(domain: Domain, k: int) -> float:
+def default_grid(domain: Domain, k: int, people: IntArray | None = None) -> float:
     """The finest step of 1, 2 or 5 times a power of ten at which the median person shares a value with k people.
+
+    `people` bear each value, shape (m,); everybody in the table where absent.
 
     Never finer than 1 for whole numbers and dates, than a day for moments that are all midnights, and so on; never
     finer than ten digits of the values' differences and thirteen of the values.
     """
-    values = domain.values
+    people = domain.counts[1:] if people is None else people
+    values, people = domain.values[people > 0], people[people > 0]
     if len(values) == 0:
         return 1.0
     whole = values.dtype.kind == "i"
@@ -188,10 +212,9 @@ def default_grid(domain: Domain, k: int) -> float:
         for mantissa in (1, 2, 5):
             step = mantissa * 10.0**exponent * unit
             _, place = np.unique(grid_index(values, step), return_inverse=True)
-            people = np.bincount(place, weights=domain.counts[1:])
-            order = np.argsort(people, kind="stable")
-            reached = np.cumsum(people[order])
-            median_person = people[order][np.searchsorted(reached, reached[-1] / 2)]
+            alike = np.sort(np.bincount(place, weights=people))
+            reached = np.cumsum(alike)
+            median_person = alike[np.searchsorted(reached, reached[-1] / 2)]
             if median_person >= k or step > span:
                 return step
         exponent += 1
@@ -221,68 +244,90 @@ def grid_value(index: IntArray, grid: float, like: npt.NDArray[np.generic]) -> n
     return np.round(index.astype(np.float64) * grid, 0 if float(grid).is_integer() else 12) + 0.0
 
 
-def summarize_ordered(domain: Domain, members: sparse.csr_array, grid: float) -> OrderedSummary:
+def summarize_ordered(domain: Domain, members: sparse.csr_array, grid: float, k: int) -> OrderedSummary:
     """Median and enclosing interval of each class from its histogram `members`, shape (J, m + 1)."""
     classes = members.shape[0]
-    missing = _column(members, 0)
+    missing, raw = _column(members, 0), members[:, 1:].tocsr()
+    raw.sort_indices()
+    floor, ceiling = grid_index(domain.low, grid, 0.0), grid_index(domain.high, grid, 1.0)
     index = grid_index(domain.values, grid)
-    levels, level = np.unique(index, return_inverse=True)
-    coarse = members[:, 1:].tocoo()
-    rounded = histogram(coarse.coords[0], level[coarse.coords[1]], coarse.data, (classes, max(len(levels), 1)))
-    known = np.asarray(rounded.sum(axis=1)).ravel().astype(np.int64)
-    some = np.flatnonzero(known)  # classes in which somebody has a value
+    people = np.asarray(raw.sum(axis=0)).ravel().astype(np.int64)
+    names = scale(Values(floor, ceiling, index, people), k)
 
-    # Lower median: the first level at which half of the members are reached.
-    reached = np.cumsum(rounded.data)
-    before = reached[rounded.indptr[some]] - rounded.data[rounded.indptr[some]] if len(some) else reached
-    median_at = np.searchsorted(reached, before + (known[some] + 1) // 2)
-    first, last = rounded.indptr[some], rounded.indptr[some + 1] - 1
-    place = levels[rounded.indices[median_at]] if len(some) else levels[:0]
-    alone = rounded.data[median_at] == 1
-    extreme = (median_at == first) | (median_at == last)
-    smallest, largest = levels[rounded.indices[first]], levels[rounded.indices[last]]
-    halfway = smallest + (largest - smallest) // 2
-    one_persons = alone & extreme
-    place = np.where(one_persons, halfway, place)
+    known = np.asarray(raw.sum(axis=1)).ravel().astype(np.int64)
+    some = np.flatnonzero(known)  # classes in which somebody has a value
+    first, last = raw.indices[raw.indptr[some]], raw.indices[raw.indptr[some + 1] - 1]
+    # Lower median: the first value at which half of the members are reached.
+    reached = np.cumsum(raw.data)
+    before = reached[raw.indptr[some]] - raw.data[raw.indptr[some]]
+    median = raw.indices[np.searchsorted(reached, before + (known[some] + 1) // 2)] if len(some) else first
+    place = names.stand_in(floor[median], ceiling[median], index[median])
+    lone = _only_one(raw, index, some)
+    halfway = index[first] + (index[last] - index[first]) // 2
+    place = np.where(lone(place), names.stand_in(halfway, halfway, halfway), place)
 
     withheld = np.ones(classes, dtype=bool)
-    withheld[some] = (one_persons & (largest - smallest < 2)) | (missing[some] > known[some])
-    representative = np.zeros(classes, dtype=np.int64)
+    withheld[some] = lone(place) | (missing[some] > known[some]) | (known[some] == 1) | (len(names.points) == 0)
+    representative, lowest, highest = (np.zeros(classes, dtype=np.int64) for _ in range(3))
+    open_low, open_high = np.zeros(classes, dtype=bool), np.zeros(classes, dtype=bool)
     representative[some] = place
-
-    raw = members[:, 1:].tocsr()
-    lowest, highest = np.zeros(classes, dtype=np.int64), np.zeros(classes, dtype=np.int64)
-    if len(some):
-        lowest[some] = grid_index(domain.low, grid, 0.0)[raw.indices[raw.indptr[some]]]
-        highest[some] = grid_index(domain.high, grid, 1.0)[raw.indices[raw.indptr[some + 1] - 1]]
+    lowest[some], open_low[some] = names.lower(floor[first])
+    highest[some], open_high[some] = names.upper(ceiling[last])
     return OrderedSummary(
         domain=domain,
         representative=grid_value(representative, grid, domain.values),
         withheld=withheld,
         low=grid_value(lowest, grid, domain.values),
         high=grid_value(highest, grid, domain.values),
+        open_low=open_low,
+        open_high=open_high,
         known=known,
         missing=missing,
+        missing_told=(missing > 1) & (missing.sum() >= k),
     )
 
 
-def summarize_category(domain: Domain, members: sparse.csr_array) -> CategorySummary:
-    """The most common category of each class, on a tie the smallest value, a missing value last; the median level."""
+def _only_one(raw: sparse.csr_array, index: IntArray, some: IntArray) -> Callable[[IntArray], BoolArray]:
+    """Whether a grid point is the smallest or the largest of a class and a single member lies there.
+
+    `raw` are people by class and value, `index` the grid point of each value, `some` the classes in which people have
+    a value; the grid points asked about are one for each of these.
+    """
+    group = np.repeat(np.arange(raw.shape[0]), np.diff(raw.indptr))
+    levels, level = np.unique(index, return_inverse=True)
+    rounded = histogram(group, level[raw.indices], raw.data, (raw.shape[0], max(len(levels), 1)))
+    first, last = rounded.indptr[some], rounded.indptr[some + 1] - 1
+    smallest, largest = (levels[rounded.indices[end]] if len(some) else levels[:0] for end in (first, last))
+    alone = [rounded.data[end] == 1 for end in (first, last)]
+
+    def lone(point: IntArray) -> BoolArray:
+        found: BoolArray = ((point == smallest) & alone[0]) | ((point == largest) & alone[1])
+        return found
+
+    return lone
+
+
+def summarize_category(domain: Domain, members: sparse.csr_array, k: int) -> CategorySummary:
+    """The most common category of each class, on a tie the smallest value, a missing value last; the median level.
+
+    Only of those that may be named.
+    """
+    named = named_codes(np.asarray(members.sum(axis=0)).ravel(), k)
     if domain.levels is not None:
-        return CategorySummary(domain, median_levels(domain.levels, members, WITHHELD), members)
+        return CategorySummary(domain, median_levels(domain.levels, members, WITHHELD, named), members, named)
     classes = members.shape[0]
     entries = members.tocoo()
     group, code, count = entries.coords[0], entries.coords[1], entries.data
-    order = np.lexsort((np.where(code == 0, len(domain), code), -count, group))
+    order = np.lexsort((np.where(code == 0, len(domain), code), -count * named[code], group))
     first = order[np.searchsorted(group[order], np.arange(classes))]
-    representative = np.where(count[first] > 1, code[first], WITHHELD).astype(np.int64)
-    return CategorySummary(domain, representative, members)
+    representative = np.where((count[first] > 1) & named[code[first]], code[first], WITHHELD).astype(np.int64)
+    return CategorySummary(domain, representative, members, named)
 
 
 def summarize(cells: Cells, class_of_cell: IntArray, classes: int, k: int, grids: Mapping[str, float]) -> list[Summary]:
     """What each class shows, per quasi-identifier; `grids` overrides the default grid of ordered columns.
 
-    A cell of class -1 is suppressed and counts nowhere.
+    A cell of class -1 is suppressed and counts nowhere. What a class shows is shared by k people of the classes.
     """
     kept = class_of_cell >= 0
     summaries: list[Summary] = []
@@ -291,21 +336,30 @@ def summarize(cells: Cells, class_of_cell: IntArray, classes: int, k: int, grids
         code = cells.codes[kept, column].astype(np.int64)
         members = histogram(class_of_cell[kept], code, cells.counts[kept], (classes, len(domain)))
         if domain.ordered:
-            grid = grids.get(domain.name) or default_grid(domain, k)
+            people = np.asarray(members.sum(axis=0)).ravel().astype(np.int64)[1:]
+            grid = grids.get(domain.name) or default_grid(domain, k, people)
             exact = domain.values.dtype.kind == "i" and float(grid).is_integer()
             if not exact and len(domain.values) and np.abs(domain.values[[0, -1]]).max() > grid * FINEST:
                 raise InputError(f"columns.{domain.name}.grid: {grid} is too fine for numbers of this size")
-            summary = summarize_ordered(domain, members, grid)
+            summary = summarize_ordered(domain, members, grid, k)
         else:
-            summary = summarize_category(domain, members)
+            summary = summarize_category(domain, members, k)
         if domain.nodes is not None:
-            summary = replace(summary, labels=lowest_labels(domain, domain.nodes, members))
+            summary = replace(summary, labels=lowest_labels(domain, domain.nodes, members, k))
         summaries.append(summary)
     return summaries
 
 
 def _column(members: sparse.csr_array, code: int) -> IntArray:
     return np.asarray(members[:, [code]].sum(axis=1)).ravel().astype(np.int64)
+
+
+def or_missing(texts: Sequence[str], missing: IntArray, told: BoolArray) -> list[str]:
+    """ "[25, 37] or missing" where it is told that members have no value, "[25, 37] or *" where it is not."""
+    rests = [
+        ("" if not people else "missing" if said else SUPPRESSED) for people, said in zip(missing, told, strict=True)
+    ]
+    return [" or ".join(filter(None, pair)) for pair in zip(texts, rests, strict=True)]
 
 
 def shown_table(summaries: list[Summary], form: str) -> pa.Table:

@@ -40,7 +40,7 @@ class Interval:
     Attributes
     ----------
     shown : the classes' values, as the class table has them
-    low, high : what encloses the members, NaN where fewer than two have a value
+    low, high : what encloses the members, infinite where an end is open, both NaN where nothing is told
     missing : whether members have no value: 0, 1, or NaN where that is not told
     """
 
@@ -71,9 +71,12 @@ class Interval:
 
     def likelihood(self, values: FloatArray) -> FloatArray:
         """How likely each value is in each class, as a logarithm, shape (m, J)."""
+        closed = np.isfinite(self.low) & np.isfinite(self.high)
         width = self.high - self.low
         step = np.nanmin(width, initial=np.inf, where=width > 0)
-        spread = float(np.nanstd((self.low + self.high) / 2)) if np.isfinite(self.low).any() else 0.0
+        # An open class is taken to be as wide as all the closed ones together.
+        width[~closed & ~np.isnan(self.low)] = np.ptp(np.r_[self.low[closed], self.high[closed]]) if closed.any() else 1
+        spread = float(np.std((self.low + self.high)[closed] / 2)) if closed.any() else 0.0
         value = values[:, None]
         gap = np.maximum(np.maximum(self.low - value, value - self.high), 0.0)
         inside = -np.log(width + (step if np.isfinite(step) else 1.0))
@@ -198,6 +201,9 @@ def _columns(classes: pd.DataFrame) -> list[Interval | Categories]:
             place += 2
         elif following == [f"{name}_low", f"{name}_high", f"{name}_missing"]:
             low, high = (_numbers(classes[f"{name}_{end}"]) for end in ("low", "high"))
+            bounded = ~(np.isnan(low) & np.isnan(high))
+            low = np.where(bounded & np.isnan(low), -np.inf, low)
+            high = np.where(bounded & np.isnan(high), np.inf, high)
             missing = classes[f"{name}_missing"].to_numpy(np.float64, na_value=np.nan)
             kind = encoding.column_type(classes[f"{name}_low"])
             found.append(Interval(name, kind, classes[name], low, high, missing))

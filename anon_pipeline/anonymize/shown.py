@@ -26,9 +26,10 @@ def shown_columns(
     Returns
     -------
     All of it can be counted again in the published table of classes. By column: `groups`, the different ranges or sets
-    of values; `width` of the one that the middle person is in (for categories their number, a missing value counting as
-    one, and those that are not told as one); `unit` of that width (numbers and dates only); `exact`,
-    the share of people whose group is a single value; `withheld`, the share of people of whom no value is told.
+    of values; `width` of the one that the middle person is in (None where an end of it is open; for categories their
+    number, a missing value counting as one, and those that are not told as one); `unit` of that width (numbers and
+    dates only); `exact`, the share of people whose group is a single value; `withheld`, the share of people of whom no
+    value is told.
     """
     told = {}
     for summary in summaries:
@@ -43,8 +44,10 @@ def shown_columns(
 
 def _ordered(summary: OrderedSummary, sizes: IntArray) -> dict[str, Any]:
     known = summary.known > 1  # of fewer no range is told
-    low, high, people = summary.low[known], summary.high[known], sizes[known]
-    width = (high.astype(np.float64) - low.astype(np.float64)) / _in_days(summary.domain)
+    low, high = (of[known].astype(np.float64) for of in (summary.low, summary.high))
+    people = sizes[known]
+    low, high = np.where(summary.open_low[known], -np.inf, low), np.where(summary.open_high[known], np.inf, high)
+    width = (high - low) / _in_days(summary.domain)
     return {
         "groups": len(np.unique(np.column_stack([low, high]), axis=0)),
         "width": _middle(width, people),
@@ -71,12 +74,13 @@ def _in_days(domain: Domain) -> int:
 
 
 def _middle(width: np.ndarray, people: IntArray) -> float | None:
-    """The width that half of the people do not exceed: the lower median over people; None of nobody."""
+    """The width that half of the people do not exceed: the lower median over people; None of nobody, or if endless."""
     if not people.sum():
         return None
     order = np.argsort(width, kind="stable")
     reached = np.cumsum(people[order])
-    return float(width[order][np.searchsorted(reached, (reached[-1] + 1) // 2)])
+    middle = float(width[order][np.searchsorted(reached, (reached[-1] + 1) // 2)])
+    return middle if np.isfinite(middle) else None
 
 
 def _share(some: IntArray, everybody: IntArray) -> float:

@@ -20,9 +20,12 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Cells, Domain, Nodes
 
-FORMAT = 2
+FORMAT = 3
 NODE_ARRAYS = ("feature", "threshold", "left", "right", "leaf")
-ORDERED_ARRAYS = ("representative", "withheld", "low", "high", "known", "missing")
+ORDERED_ARRAYS = (
+    *("representative", "withheld", "low", "high", "open_low", "open_high"),
+    *("known", "missing", "missing_told"),
+)
 SPARSE_ARRAYS = ("data", "indices", "indptr")
 
 
@@ -175,7 +178,8 @@ def _summary_to_json(summary: Summary) -> dict[str, Any]:
     if isinstance(summary, OrderedSummary):
         return {name: getattr(summary, name).tolist() for name in ORDERED_ARRAYS} | labels
     members = {name: getattr(summary.members, name).tolist() for name in SPARSE_ARRAYS}
-    return {"representative": summary.representative.tolist(), "members": members} | labels
+    named = summary.named.tolist()
+    return {"representative": summary.representative.tolist(), "members": members, "named": named} | labels
 
 
 def _summary_from_json(content: dict[str, Any], domain: Domain) -> Summary:
@@ -188,4 +192,4 @@ def _summary_from_json(content: dict[str, Any], domain: Domain) -> Summary:
     representative = np.array(content["representative"], np.int64)
     members = tuple(np.array(content["members"][name], np.int64) for name in SPARSE_ARRAYS)
     people = sparse.csr_array(members, shape=(len(representative), len(domain)))
-    return CategorySummary(domain, representative, people, labels)
+    return CategorySummary(domain, representative, people, np.array(content["named"], bool), labels)

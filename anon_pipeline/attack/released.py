@@ -393,10 +393,10 @@ def _ordered_column(
     if classes is not None and f"{domain.name}_low" in classes.columns and (group >= 0).any():
         plain, published, of = False, group >= 0, group[group >= 0]
         least, most = (notation.numbers(classes[f"{domain.name}_{end}"])[published] for end in ("low", "high"))
-        told_range = ~np.isnan(least)
+        told_range = ~(np.isnan(least) & np.isnan(most))
         low[of], high[of], missing[of] = math.inf, -math.inf, False
-        np.minimum.at(low, of, np.where(told_range, least, -math.inf))
-        np.maximum.at(high, of, np.where(told_range, most, math.inf))
+        np.minimum.at(low, of, np.nan_to_num(least, nan=-math.inf))  # an end that is missing is open
+        np.maximum.at(high, of, np.nan_to_num(most, nan=math.inf))
         # Neither "some lack a value" nor "one of them might" rules a missing value out; only False does.
         lacking = f"{domain.name}_missing"
         full = notation.numbers(classes[lacking])[published] == 0 if lacking in classes.columns else ~told_range

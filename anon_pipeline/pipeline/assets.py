@@ -516,11 +516,19 @@ def _remember(spec: ReleaseSpec, runtime: Runtime, tree: Stage, candidate: Stage
 
 
 def _bounds(summary: Summary) -> list[Any] | None:
-    """The grid points that enclose an ordered column, for the check that no released number lies beyond them."""
+    """The smallest and the largest number that classes name, for the check that no released number lies beyond."""
     if not isinstance(summary, OrderedSummary):
         return None
-    told = summary.known > 0
-    return [summary.low[told].min().item(), summary.high[told].max().item()] if told.any() else [0, 0]
+    low, high, shown = (
+        values[told]
+        for values, told in (
+            (summary.low, (summary.known > 0) & ~summary.open_low),
+            (summary.high, (summary.known > 0) & ~summary.open_high),
+            (summary.representative, ~summary.withheld),
+        )
+    )
+    named = np.r_[low, high, shown]
+    return [named.min().item(), named.max().item()] if len(named) else [0, 0]
 
 
 def _risk(classes: ClassStatistics, sampling_fraction: float | None) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from anon_pipeline.pipeline import following
 from anon_pipeline.pipeline.expectations import Answer, Question, ask
 from anon_pipeline.pipeline.following import people_of
 from anon_pipeline.pipeline.names import technical
+from anon_pipeline.pipeline.naming import unshared_values
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.privacy.judge import judge_release, name_of
@@ -33,6 +34,7 @@ CANDIDATE_CHECKS = {
     "has_released_columns_only": "The candidate has no identifier and no excluded column.",
     "has_values_of_the_source": "The candidate holds no value that the source does not.",
     "accounts_for_every_row": "Released and suppressed rows are the rows of the source.",
+    "names_shared_values_only": "Every value of a quasi-identifier that the candidate names is shared by k people.",
     "suppresses_within_the_limit": "No more rows are suppressed than the spec allows.",
 }
 #: What to do where the code has broken its own word.
@@ -180,6 +182,14 @@ def candidate_questions(
             "ExpectColumnMaxToBeBetween",
             {"column": "rows", "max_value": 0},
             foreign,
+            remedy=FAULT,
+        ),
+        Question(
+            "names_shared_values_only",
+            f"no value of a quasi-identifier is named that fewer than k = {spec.k} people share",
+            "ExpectColumnMaxToBeBetween",
+            {"column": "values", "max_value": 0},
+            unshared_values(spec, engine, stored.types(), raw, candidate),
             remedy=FAULT,
         ),
         Question(

@@ -70,7 +70,10 @@ def _inside(classes: pd.DataFrame, name: str, column: pd.Series) -> tuple[np.nda
     if f"{name}_low" in classes:
         low, high = (_coded(classes[f"{name}_{end}"])[:, None] for end in ("low", "high"))
         number = np.where(missing, np.nan, values).astype(float)
-        fits = (low <= number) & (number <= high)
+        # One end that is missing is open; where both are, nothing is told of the column, and nobody counts.
+        fits = (
+            ((low <= number) | np.isnan(low)) & ((number <= high) | np.isnan(high)) & ~(np.isnan(low) & np.isnan(high))
+        )
         fits[:, missing] = classes[f"{name}_missing"].fillna(False).to_numpy(bool)[:, None]
     else:
         sets = [{None if value is None else str(value) for value in told} for told in classes[f"{name}_values"]]
@@ -83,5 +86,6 @@ def _inside(classes: pd.DataFrame, name: str, column: pd.Series) -> tuple[np.nda
 def _coded(bound: pd.Series) -> np.ndarray:
     """Bounds of a class table as a Domain codes them: dates as microseconds since 1970."""
     if pd.api.types.is_datetime64_any_dtype(bound.dtype):
-        return bound.to_numpy("datetime64[us]").astype(np.int64).astype(float)
+        moments = bound.to_numpy("datetime64[us]")
+        return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(float))
     return bound.to_numpy(float, na_value=np.nan)

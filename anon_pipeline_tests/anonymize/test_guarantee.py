@@ -166,47 +166,54 @@ def test_no_shown_value_is_one_persons(table: Table, grid: float | None) -> None
             column = frame[name][group == j]
             known, missing = column.dropna(), int(column.isna().sum())
             if domain.ordered:
-                check_number(told, name, known, missing, step)
+                check_number(told, name, known, missing, step, frame[name].isna().sum() >= table.k)
             else:
-                check_category(told[name], told[f"{name}_values"], known.astype(object).map(str), missing)
+                everybody = frame[name].astype(object).map(str, na_action="ignore").value_counts().to_dict()
+                named = {one for one, people in everybody.items() if people >= table.k}
+                named |= {None} if frame[name].isna().sum() >= table.k else set()
+                texts = known.astype(object).map(str)
+                check_category(told[name], told[f"{name}_values"], texts, missing, named)
 
 
-def check_number(told: pd.Series, name: str, known: pd.Series, missing: int, step: float) -> None:
+def check_number(told: pd.Series, name: str, known: pd.Series, missing: int, step: float, missing_named: bool) -> None:
     value, low, high = told[name], told[f"{name}_low"], told[f"{name}_high"]
-    assert told[f"{name}_missing"] is pd.NA if missing == 1 else told[f"{name}_missing"] == (missing > 0)
+    untold = missing == 1 or (missing > 0 and not missing_named)
+    assert told[f"{name}_missing"] is pd.NA if untold else told[f"{name}_missing"] == (missing > 0)
     if len(known) < 2:  # an interval would enclose one person
         assert pd.isna(low)
         assert pd.isna(high)
         assert pd.isna(value)
         return
     numbers = as_number(known)
-    if isinstance(low, pd.Timestamp):
+    if any(isinstance(one, pd.Timestamp) for one in (low, high, value)):
         low, high, value = (
             one if pd.isna(one) else int(one.to_datetime64().astype("datetime64[us]").astype(np.int64))
             for one in (low, high, value)
         )
     dust = 4e-15 * max(abs(float(numbers.min())), abs(float(numbers.max())))
-    assert low <= numbers.min() + dust
-    assert high >= numbers.max() - dust
+    assert pd.isna(low) or low <= numbers.min() + dust
+    assert pd.isna(high) or high >= numbers.max() - dust
     if pd.isna(value):
         return
-    assert low <= value <= high
-    bearers = (np.abs(numbers - value) <= step / 2 * (1 + 1e-9) + dust).sum()
-    assert bearers >= 2 or numbers.min() < value < numbers.max()
+    assert (pd.isna(low) or low <= value) and (pd.isna(high) or value <= high)
+    bearers = (np.abs(numbers - value) < step / 2 * (1 - 1e-9) - dust).sum()
+    assert bearers != 1 or numbers.min() < value < numbers.max() or step / 2 <= dust
     # A multiple of the grid, as far as floats can tell.
     quotient = value / step
     assert abs(quotient - round(quotient)) <= 1e-9 * max(1.0, abs(quotient))
 
 
-def check_category(value: str | None, told: list[str | None], known: pd.Series, missing: int) -> None:
+def check_category(
+    value: str | None, told: list[str | None], known: pd.Series, missing: int, named: set[str | None]
+) -> None:
     counts = known.value_counts()
     bearers = {**counts.to_dict(), None: missing}
     value = None if pd.isna(value) else value
     assert value == "*" or bearers[value] >= 2
     assert all(one == "*" or bearers[one] >= 2 for one in told)
     # And the set is whole: whoever is not listed is behind the mark.
-    alone = sum(count == 1 for count in bearers.values())
-    common = [one for one, count in bearers.items() if count >= 2]
+    alone = sum(count == 1 or (count > 0 and one not in named) for one, count in bearers.items())
+    common = [one for one, count in bearers.items() if count >= 2 and one in named]
     assert set(told) == set(common) | ({"*"} if alone else set())
 
 

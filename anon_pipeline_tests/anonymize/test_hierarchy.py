@@ -79,6 +79,18 @@ def lowest(paths: list[tuple[str, ...]]) -> tuple[int, str]:
     return len(paths[0]), "*"
 
 
+def lowest_named(table: People, known: pd.Series, k: int) -> tuple[object, str]:
+    """The same, of nodes that k people of the table bear."""
+    everybody = [(value, *table.paths[value]) for value in table.frame["town"].dropna()]
+    paths = [(value, *table.paths[value]) for value in known]
+    for level in range(len(paths[0])):
+        nodes = {path[level:] for path in paths}
+        if len(nodes) == 1 and sum(path[level:] in nodes for path in everybody) >= k:
+            return level, paths[0][level]
+    several = len({path[-1] for path in table.paths.values()}) > 1
+    return (len(paths[0]) if several and len(everybody) >= k else pd.NA), "*"
+
+
 @few
 @given(people(), st.booleans())
 def test_the_label_is_that_of_the_lowest_node_that_covers_the_class(table: People, strict: bool) -> None:
@@ -90,8 +102,9 @@ def test_the_label_is_that_of_the_lowest_node_that_covers_the_class(table: Peopl
         if len(known) == 1:
             label = "*"
         elif len(known):
-            level, label = lowest([(value, *table.paths[value]) for value in known])
-        rest = "missing" if missing > 1 else "*"
+            level, label = lowest_named(table, known, tree.k)
+        missing_named = table.frame["town"].isna().sum() >= tree.k
+        rest = "missing" if missing > 1 and missing_named else "*"
         expected = f"{label} or {rest}" if missing and label else rest if missing else label
         assert set(shown[members.index]) == {expected} == {tree.classes_["town_label"][group]}
         assert tree.classes_["town_level"][group] is level or tree.classes_["town_level"][group] == level
@@ -145,14 +158,14 @@ def test_a_strict_hierarchy_is_never_cut_through(table: People, spread: float, d
 
 def test_without_strict_the_tree_cuts_where_it_likes_and_with_it_nowhere_else() -> None:
     """Guidance puts v0 with v2 and v1 with v3; the hierarchy puts v0 with v1."""
-    frame = pd.DataFrame({"town": ["v0", "v1", "v2", "v3"] * 5})
-    guidance = [0.1, 0.9, 0.1, 0.9] * 5
+    frame = pd.DataFrame({"town": ["v0", "v1", "v2", "v3"] * 10})
+    guidance = [0.1, 0.9, 0.1, 0.9] * 10
     paths = {"v0": ("a", "*"), "v1": ("a", "*"), "v2": ("b", "*"), "v3": ("b", "*")}
     free = AnonymizerTree(k=10, spread=0, hierarchies={"town": Listed(paths)}).fit(frame, guidance)
     strict = AnonymizerTree(k=10, spread=0, hierarchies={"town": Listed(paths, strict=True)}).fit(frame, guidance)
     assert sorted(map(list, free.classes_["town_values"])) == [["v0", "v2"], ["v1", "v3"]]
     assert len(strict.classes_) == 1  # a and b are alike to the model, and neither may be cut before they are parted
-    told = AnonymizerTree(k=5, hierarchies={"town": Listed(paths, strict=True)}).fit(frame, guidance)
+    told = AnonymizerTree(k=10, hierarchies={"town": Listed(paths, strict=True)}).fit(frame, guidance)
     assert sorted(told.classes_["town_label"]) == ["v0", "v1", "v2", "v3"]
 
 
@@ -252,16 +265,45 @@ def test_a_calendar_label_is_the_shortest_period_of_all_or_the_years(days: list[
     frame = pd.DataFrame({"born": moments})
     tree = AnonymizerTree(k=4, hierarchies={"born": Calendar(strict)}, form="range").fit(frame)
     for group, members in frame.groupby(tree.apply(frame)):
-        texts = [
-            members["born"].dt.strftime("%Y-%m-%d"),
-            members["born"].dt.strftime("%Y-%m"),
-            members["born"].dt.year.astype(str) + " Q" + members["born"].dt.quarter.astype(str),
-            members["born"].dt.year.astype(str),
-        ]
-        shared = [one.iloc[0] for one in texts if one.nunique() == 1]
-        years = f"{members['born'].min().year} .. {members['born'].max().year}"
-        assert set(tree.transform(members)["born"]) == {shared[0] if shared else years}
-        assert tree.classes_["born_label"][group] == (shared[0] if shared else years)
+        expected = "*"
+        for period in (days_of, months_of, quarters_of, years_of):
+            (name, *others), everybody = period(members["born"]).unique(), period(moments)
+            if not others and (everybody == name).sum() >= 4:
+                expected = name
+                break
+        else:
+            expected = years(moments.dt.year, members["born"].dt.year, 4)
+        assert set(tree.transform(members)["born"]) == {expected}
+        assert tree.classes_["born_label"][group] == expected
+
+
+def days_of(born: pd.Series) -> pd.Series:
+    return born.dt.strftime("%Y-%m-%d")
+
+
+def months_of(born: pd.Series) -> pd.Series:
+    return born.dt.strftime("%Y-%m")
+
+
+def quarters_of(born: pd.Series) -> pd.Series:
+    return born.dt.year.astype(str) + " Q" + born.dt.quarter.astype(str)
+
+
+def years_of(born: pd.Series) -> pd.Series:
+    return born.dt.year.astype(str)
+
+
+def years(everybody: pd.Series, some: pd.Series, k: int) -> str:
+    """The years around those of some people that k people have; no end where fewer lie beyond the last of them."""
+    counts = everybody.value_counts()
+    named = sorted(counts.index[counts >= k])
+    lows = named[1:] if named and everybody.min() < named[0] else named
+    highs = named[:-1] if named and everybody.max() > named[-1] else named
+    low = max((one for one in lows if one <= some.min()), default=None)
+    high = min((one for one in highs if one >= some.max()), default=None)
+    if low is None or high is None:
+        return f"≤ {high}" if high is not None else f"≥ {low}" if low is not None else "*"
+    return f"{low}" if low == high else f"{low} .. {high}"
 
 
 @pytest.mark.parametrize(
@@ -296,7 +338,7 @@ def test_texts_of_very_many_values_need_a_hierarchy(monkeypatch: pytest.MonkeyPa
         (["2020-10-01", "2020-12-31"], "2020 Q4"),
         (["2020-03-31", "2020-04-01"], "2020"),
         (["2020-02-01", "2020-02-29"], "2020-02"),
-        (["2019-12-31", "2020-01-01"], "2019 .. 2020"),
+        (["2019-12-31", "2020-01-01"], "*"),  # neither year is that of eight people
     ],
 )
 def test_periods_end_where_the_calendar_ends_them(days: list[str], label: str) -> None:

@@ -33,14 +33,15 @@ def tables() -> st.SearchStrategy[pd.DataFrame]:
 @given(tables(), st.integers(2, 6))
 def test_a_class_shows_the_level_nearest_to_its_median_that_two_members_bear(frame: pd.DataFrame, k: int) -> None:
     tree = AnonymizerTree(k=k, levels={"size": SIZES}).fit(frame)
+    named = [one for one in range(len(SIZES)) if (frame["size"] == SIZES[one]).sum() >= k]
     for group, members in frame.groupby(tree.apply(frame)):
         known = sorted(SIZES.index(one) for one in members["size"].dropna())
         shown = tree.classes_["size"][group]
         if members["size"].isna().sum() > len(known):
-            assert shown is None
+            assert shown == (None if frame["size"].isna().sum() >= k else "*")
             continue
         median = known[(len(known) - 1) // 2]
-        borne = [one for one in range(len(SIZES)) if known.count(one) > 1]
+        borne = [one for one in named if known.count(one) > 1]
         nearest = min(borne, key=lambda one: (abs(one - median), one), default=None)
         assert shown == ("*" if nearest is None else SIZES[nearest])
 
@@ -50,20 +51,29 @@ def test_a_class_shows_the_level_nearest_to_its_median_that_two_members_bear(fra
 def test_spans_and_lists_are_in_the_order_of_the_levels(frame: pd.DataFrame, k: int) -> None:
     tree = AnonymizerTree(k=k, levels={"size": SIZES}, form="range").fit(frame)
     shown = tree.transform(frame)["size"]
+    counts = [int((frame["size"] == one).sum()) for one in SIZES]
+    named = [one for one in range(len(SIZES)) if counts[one] >= k]
+    few_below, few_above = (named and (any(counts[: named[0]]), any(counts[named[-1] + 1 :]))) or (True, True)
     for group, members in frame.groupby(tree.apply(frame)):
         known = sorted(SIZES.index(one) for one in members["size"].dropna())
         missing = len(members) - len(known)
         text = ""
         if known:
-            ends = SIZES[known[0]], SIZES[known[-1]]
-            text = "*" if len(known) == 1 else ends[0] if ends[0] == ends[1] else " .. ".join(ends)
-        rest = "missing" if missing > 1 else "*"
+            # A named level at or beyond each end; not the outermost where a few are beyond it.
+            low = [one for one in named[few_below:] if one <= known[0]]
+            high = [one for one in named[: len(named) - few_above] if one >= known[-1]]
+            first, last = SIZES[low[-1]] if low else None, SIZES[high[0]] if high else None
+            text = f"{first}" if first == last else f"{first} .. {last}"
+            text = f"≤ {last}" if first is None else f"≥ {first}" if last is None else text
+            text = "*" if len(known) == 1 or (first is None and last is None) else text
+        missing_told = missing > 1 and frame["size"].isna().sum() >= k
+        rest = "missing" if missing_told else "*"
         expected = f"{text} or {rest}" if text and missing else rest if missing else text
         assert set(shown[members.index]) == {expected}
-        told: list[str | None] = [None] if missing > 1 else []
-        told += [SIZES[one] for one in sorted(set(known)) if known.count(one) > 1]
-        alone = missing == 1 or any(known.count(one) == 1 for one in known)
-        assert list(tree.classes_["size_values"][group]) == told + ["*"] * alone
+        told: list[str | None] = [None] if missing_told else []
+        told += [SIZES[one] for one in sorted(set(known)) if known.count(one) > 1 and one in named]
+        alone = (missing and not missing_told) or any(known.count(one) == 1 or one not in named for one in known)
+        assert list(tree.classes_["size_values"][group]) == told + ["*"] * bool(alone)
 
 
 @few

@@ -33,7 +33,10 @@ def domain(kind: ColumnType, classes: list[list[int]], storage: str = "BIGINT") 
 def shown(kind: ColumnType, classes: list[list[int]], storage: str = "BIGINT", unit: str | None = None) -> Any:
     members, sizes = histograms(classes), np.array([len(one) for one in classes])
     one = domain(kind, classes, storage)
-    summary = summarize_category(one, members) if kind is ColumnType.CATEGORICAL else summarize_ordered(one, members, 1)
+    # With k = 1 every value may be named, so that widths are those of the people.
+    summary = (
+        summarize_category(one, members, 1) if kind is ColumnType.CATEGORICAL else summarize_ordered(one, members, 1, 1)
+    )
     return shown_columns([summary], sizes, {"column": unit})["column"]
 
 
@@ -68,7 +71,7 @@ def test_sets_are_those_of_people_counted_one_by_one(classes: list[list[int]]) -
 
 def test_days_are_the_unit_of_dates_and_moments_and_others_have_theirs() -> None:
     assert shown(ColumnType.NUMERIC, [[1, 4]], unit="years") | {} == {
-        "groups": 1, "width": 7.0, "exact": 0.0, "withheld": 0.0, "unit": "years"
+        "groups": 1, "width": 7.0, "exact": 0.0, "withheld": 1.0, "unit": "years"
     }  # fmt: skip
     dates = shown(ColumnType.DATE, [[1, 4]], "DATE", unit="years")
     assert (dates["width"], dates["unit"]) == (7.0, "days")

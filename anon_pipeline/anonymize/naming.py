@@ -1,0 +1,224 @@
+"""Which values of a column a release may name: those that at least k of its people share.
+
+A category is named where k people bear it. A number is named where every use of it is shared by k people: as many have
+it as the upper end of their value, as the lower end, and as the number that stands for their value. It is a multiple
+of the column's grid at which k people or nobody lies. Where people lie apart, such numbers are multiples of 2, 5, 10,
+20, ... grid steps; beyond the last of them an end stays open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from anon_pipeline.tables import IntArray
+
+BoolArray = npt.NDArray[np.bool_]
+
+#: No grid point beyond this is named: twice as much is the largest number that is reckoned with here.
+LARGEST = 2**61
+
+
+def coarser() -> Iterator[int]:
+    """1, 2, 5, 10, 20, 50, ..."""
+    power = 1
+    while True:
+        yield from (power, 2 * power, 5 * power)
+        power *= 10
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """Where the values of a column lie on its grid, in ascending order, and who bears them; every array of shape (m,).
+
+    Attributes
+    ----------
+    floor, ceiling, nearest : the grid points below, above and nearest to each value; below and above are one where
+        the value lies on the grid
+    people : who bear the value, or one of the values that it stands for
+    """
+
+    floor: IntArray
+    ceiling: IntArray
+    nearest: IntArray
+    people: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """The numbers of a column that may be named, as grid points.
+
+    Between two neighbours lie k people or nobody, or both are borne by k people themselves.
+
+    Attributes
+    ----------
+    points : ascending, shape (s,)
+    between : what stands for the people between a point and the next; where they are too few for a name of their own
+        they go to the nearer point, shape (s,)
+    apart : whether they are enough, shape (s,)
+    open_below, open_above : whether some people, fewer than k, lie beyond the first or the last point, which is then
+        no end either: who reaches it cannot be told from who lies beyond
+    """
+
+    points: IntArray
+    between: IntArray
+    apart: BoolArray
+    open_below: bool
+    open_above: bool
+
+    def lower(self, floor: IntArray) -> tuple[IntArray, BoolArray]:
+        """The lower end for grid points, and where it stays open."""
+        place = np.searchsorted(self.points, floor, "right") - 1
+        return self._at(place), place < int(self.open_below)
+
+    def upper(self, ceiling: IntArray) -> tuple[IntArray, BoolArray]:
+        """The upper end for grid points, and where it stays open."""
+        place = np.searchsorted(self.points, ceiling, "left")
+        return self._at(place), place >= len(self.points) - int(self.open_above)
+
+    def stand_in(self, floor: IntArray, ceiling: IntArray, nearest: IntArray) -> IntArray:
+        """The number that stands for values, between their ends; anything where no number may be named."""
+        place = np.searchsorted(self.points, floor, "right") - 1
+        below, above = self._at(place), self._at(place + 1)
+        closer = np.where(nearest - below <= above - nearest, below, above)
+        inside = (place >= 0) & (place < len(self.points) - 1)
+        number = np.where(self._at(place, self.apart), self._at(place, self.between), closer)
+        return np.where(inside & ((floor < ceiling) | (below < floor)), number, below)
+
+    def _at(self, place: IntArray, of: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
+        values: npt.NDArray[Any] = self.points if of is None else of
+        if not len(values):
+            return np.zeros_like(place)
+        found: npt.NDArray[Any] = values[np.clip(place, 0, len(values) - 1)]
+        return found
+
+
+def named_codes(people: IntArray, k: int) -> BoolArray:
+    """Which categories may be named, the missing value among them; `people` bear each."""
+    named: BoolArray = people >= k
+    return named
+
+
+def named_ends(first: IntArray, last: IntArray, people: IntArray, named: BoolArray) -> tuple[IntArray, IntArray]:
+    """The next places outwards that may be named, -1 where an end stays open.
+
+    Where people lie beyond the last place that may be named, it is no end either: who reaches it cannot be told from
+    them.
+
+    Parameters
+    ----------
+    first, last : places in an order of m names
+    people, named : who bears each, and whether it may be named, shape (m,)
+    """
+    told = np.flatnonzero(named)
+    if not len(told):
+        return np.full(first.shape, -1), np.full(last.shape, -1)
+    beyond = bool(people[: told[0]].any()), bool(people[told[-1] + 1 :].any())
+    below, above = np.searchsorted(told, first, "right") - 1, np.searchsorted(told, last, "left")
+    return (
+        np.where(below < int(beyond[0]), -1, told[below]),
+        np.where(above >= len(told) - int(beyond[1]), -1, told[np.minimum(above, len(told) - 1)]),
+    )
+
+
+def scale(values: Values, k: int) -> Scale:
+    """The finest scale that can be read off a column without telling what fewer than k people have."""
+    line = _Line.of(values)
+    own = np.flatnonzero((line.first == line.last) & (line.first % 2 == 0) & (line.people >= k))
+    starts, ends = np.r_[0, own + 1], np.r_[own, len(line.people)]
+    people = line.reached[ends] - line.reached[starts]
+    outer = np.r_[True, np.zeros(len(own), dtype=bool)] | np.r_[np.zeros(len(own), dtype=bool), True]
+    points = (line.first[own] // 2).tolist()
+    for one in np.flatnonzero(people >= np.where(outer, k, 2 * k)).tolist():
+        below = None if one == 0 else int(line.first[own[one - 1]]) // 2
+        above = None if one == len(own) else int(line.first[own[one]]) // 2
+        points += line.split(int(starts[one]), int(ends[one]), below, above, k)
+    found = np.array(sorted(points), dtype=np.int64)
+    between, apart = line.centres(found, k)
+    return Scale(found, between, apart, bool(0 < people[0] < k), bool(0 < people[-1] < k))
+
+
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """The occupied places of a line on which grid point i is place 2 i and what lies between i and i + 1 is 2 i + 1.
+
+    Attributes
+    ----------
+    first, last : places that people occupy, ascending; several where one code stands for values far apart, shape (a,)
+    people, nearest : who are there, and their mean of the nearest grid points, shape (a,)
+    reached : people before each, and all of them, shape (a + 1,)
+    """
+
+    first: IntArray
+    last: IntArray
+    people: IntArray
+    nearest: npt.NDArray[np.float64]
+    reached: IntArray
+
+    @classmethod
+    def of(cls, values: Values) -> _Line:
+        some = np.flatnonzero(values.people)
+        floor, ceiling, people = values.floor[some], values.ceiling[some], values.people[some]
+        on_grid = floor == ceiling
+        first, last = 2 * floor + ~on_grid, 2 * ceiling - ~on_grid
+        starts = np.flatnonzero(np.r_[True, (np.diff(first) != 0) | (np.diff(last) != 0)]) if len(some) else some
+        counts = np.add.reduceat(people, starts) if len(some) else people
+        offset = (values.nearest[some] - floor) * people.astype(np.float64)
+        mean = (np.add.reduceat(offset, starts) if len(some) else offset) / np.maximum(counts, 1)
+        first, last = first[starts], last[starts]
+        return cls(first, last, counts, floor[starts] + mean, np.r_[0, np.cumsum(counts)])
+
+    def free(self, point: int) -> bool:
+        """Whether nobody lies at a grid point."""
+        place = int(np.searchsorted(self.last, 2 * point))
+        return place == len(self.last) or int(self.first[place]) > 2 * point
+
+    def split(self, start: int, end: int, below: int | None, above: int | None, k: int) -> list[int]:
+        """Points that part the people `start` to `end`, who lie between two points that k people bear, or none.
+
+        Each part has the finest step of `coarser` at which k people lie between two multiples.
+        """
+        found: list[int] = []
+        # A power of ten below everybody: the multiples of a step are the same from there, but none of them stays at 0.
+        origin = -(10 ** len(str(int(np.abs(np.r_[self.first[:1], self.last[-1:]]).max()))))
+        while start < end:
+            for step in coarser():
+                low = origin + ((int(self.first[start]) - 1) // 2 - origin) // step * step
+                low = low if below is None else max(low, below)
+                high = origin - (origin - int(self.last[start]) // 2 - 1) // step * step
+                if high > LARGEST:
+                    return found
+                if above is not None and high >= above:
+                    return found if low == below else [*found, low]
+                after = int(np.searchsorted(self.last, 2 * high))
+                inside, rest = self.reached[after] - self.reached[start], self.reached[end] - self.reached[after]
+                if inside >= k and (rest == 0 or rest >= k) and self.free(high):
+                    break
+            found += [high] if low == below else [low, high]
+            start, below = after, high
+        return found
+
+    def centres(self, points: IntArray, k: int) -> tuple[IntArray, BoolArray]:
+        """What stands for the people between each point and the next, and whether they are enough."""
+        after = np.searchsorted(self.last, 2 * points, "right")
+        before = np.searchsorted(self.last, 2 * points[1:], "left")
+        apart = np.zeros(len(points), dtype=bool)
+        apart[:-1] = self.reached[before] - self.reached[after[:-1]] >= k
+        between = points.copy()
+        for one in np.flatnonzero(apart).tolist():
+            inside, low, high = slice(after[one], before[one]), int(points[one]), int(points[one + 1])
+            people = self.people[inside]
+            mean = low + float(((self.nearest[inside] - low) * people).sum() / people.sum())
+            between[one] = low if mean - low <= high - mean else high
+            for step in coarser():
+                if step > high - low:
+                    break
+                number = min(max(round(mean / step) * step, low), high)
+                if number in (low, high) or (step * 10 >= high - low and self.free(number)):
+                    between[one] = number
+                    break
+        return between, apart

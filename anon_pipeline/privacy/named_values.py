@@ -1,0 +1,124 @@
+"""Whether every value that a table of classes names is shared by k people, counted from the people themselves.
+
+What may be named is decided where classes are recoded; here nothing of that is believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from anon_pipeline.tables import Domain, IntArray
+
+FloatArray = npt.NDArray[np.float64]
+
+#: How far floats may lie from the number that they are, as a share of it.
+DUST = 1e-15
+#: Stand for what is not told, and for a missing value in words.
+UNTOLD, MISSING = "*", "missing"
+
+
+def unshared_numbers(domain: Domain, classes: pd.DataFrame, k: int, left_out: int) -> int:
+    """How many numbers or dates the classes name that too few people share.
+
+    An upper end is shared by the people above the next smaller upper end, up to itself; a lower end by those from
+    itself to below the next larger one; an open end by those beyond the last end; the number that a class shows by
+    those between the ends around it. And no named number is borne by some people, but fewer than k.
+
+    Parameters
+    ----------
+    domain : the column as people bear it
+    classes : what they show, with the columns `name`, `name_low` and `name_high`
+    left_out : people who are not in the classes, who may be all that bear a number that is named
+    """
+    people = _People(domain)
+    shown, low, high = (
+        _numbers(domain, classes[column]) for column in (domain.name, f"{domain.name}_low", f"{domain.name}_high")
+    )
+    lows, highs, shown = _distinct(low), _distinct(high), _distinct(shown)
+    below_lows, up_to_highs = people.below(lows), people.up_to(highs)
+    everybody = people.reached[-1]
+    of_low = np.diff(np.r_[below_lows, everybody])
+    of_high = np.diff(np.r_[0, up_to_highs])
+    ends = np.unique(np.r_[lows, highs])
+    before = np.r_[-np.inf, ends][np.searchsorted(ends, shown, "left")]
+    after = np.r_[ends, np.inf][np.searchsorted(ends, shown, "right")]
+    of_shown = people.below(after) - people.up_to(before)
+    named = np.unique(np.r_[ends, shown])
+    bearers = people.up_to(named) - people.below(named)
+    told = ~(np.isnan(low) & np.isnan(high))
+    few = [of_low < k, of_high < k, of_shown < k, (bearers > left_out) & (bearers < k)]
+    if (told & np.isnan(low)).any():
+        few.append(np.array([(below_lows[0] if len(lows) else everybody) < k]))
+    if (told & np.isnan(high)).any():
+        few.append(np.array([everybody - (up_to_highs[-1] if len(highs) else 0) < k]))
+    return int(sum(one.sum() for one in few))
+
+
+def unshared_categories(domain: Domain, named: Iterable[str | None], k: int) -> int:
+    """How many of these categories (None for a missing value) fewer than k people bear."""
+    shared = {None if code == 0 else str(domain.values[code - 1]) for code in np.flatnonzero(domain.counts >= k)}
+    return len({one for one in named if one != UNTOLD} - shared)
+
+
+def unshared_texts(domain: Domain, texts: Iterable[str], k: int) -> int:
+    """How many of these texts name a value, or a node of the column's hierarchy, that fewer than k people bear.
+
+    They are as ranges of ordered categories and labels are written: "low", "low .. middle", "≥ low", "low or missing".
+    """
+    written = [str(value) for value in domain.shown(domain.values)]
+    counted = {name: int(count) for name, count in zip(written, domain.counts[1:], strict=True)}
+    if domain.nodes is not None:
+        for place, names in enumerate(domain.nodes.labels):
+            people = np.bincount(domain.nodes.node[:, place], weights=domain.counts[1:], minlength=len(names))
+            for name, count in zip(names, people.astype(int).tolist(), strict=True):
+                counted[name] = max(count, counted.get(name, 0))
+    shared = {name for name, count in counted.items() if count >= k} | {UNTOLD, MISSING}
+    return sum(not _all_shared(text, shared) for text in set(texts))
+
+
+def _all_shared(text: str, shared: Set[str]) -> bool:
+    """Whether a text is a shared name, or made of such."""
+    if text in shared or text + " 00:00:00" in shared:
+        return True
+    for ending in (f" or {MISSING}", f" or {UNTOLD}"):
+        if text.endswith(ending):
+            return _all_shared(text.removesuffix(ending), shared)
+    if text[:2] in ("≥ ", "≤ "):
+        return text[2:] in shared
+    first, span, last = text.partition(" .. ")
+    return bool(span) and first in shared and last in shared
+
+
+class _People:
+    """The people of an ordered column, counted up to its values."""
+
+    def __init__(self, domain: Domain) -> None:
+        self._values = domain.values
+        self.reached: IntArray = np.r_[0, np.cumsum(domain.counts[1:])]
+        self._dust = 0.0 if domain.values.dtype.kind == "i" else DUST
+
+    def up_to(self, numbers: FloatArray) -> IntArray:
+        return self.reached[np.searchsorted(self._values, self._moved(numbers, self._dust), "right")]
+
+    def below(self, numbers: FloatArray) -> IntArray:
+        return self.reached[np.searchsorted(self._values, self._moved(numbers, -self._dust), "left")]
+
+    def _moved(self, numbers: FloatArray, dust: float) -> FloatArray:
+        return np.where(np.isfinite(numbers), numbers + dust * np.abs(numbers), numbers) if dust else numbers
+
+
+def _distinct(numbers: FloatArray) -> FloatArray:
+    return np.unique(numbers[~np.isnan(numbers)])
+
+
+def _numbers(domain: Domain, column: pd.Series) -> FloatArray:
+    """A column of a table of classes as the domain codes its values, NaN where missing."""
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        moments = column.to_numpy("datetime64[us]")
+        whole = moments.astype("datetime64[D]" if domain.storage == "DATE" else "datetime64[us]").astype(np.int64)
+        return np.where(np.isnat(moments), np.nan, whole.astype(np.float64))
+    return column.to_numpy(np.float64, na_value=np.nan)

@@ -1,0 +1,184 @@
+"""Every value that classes name is shared by k people, by a definition that counts them one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.hierarchy import Calendar, Prefixes
+from anon_pipeline.anonymize.naming import Values, scale
+from anon_pipeline_tests.people import COLUMNS, Table, tables
+
+ORDERED = [
+    kind for kind in COLUMNS if kind not in ("boolean", "nullable_boolean", "text", "string", "category", "one_text")
+]
+
+
+def as_numbers(column: pd.Series) -> list[Any]:
+    """Known values as plain numbers, dates as microseconds since 1970."""
+    column = column.dropna()
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        column = column.dt.tz_convert("UTC").dt.tz_localize(None) if column.dt.tz is not None else column
+        return column.to_numpy("datetime64[us]").astype(np.int64).tolist()
+    return column.tolist()
+
+
+def check_numbers(told: pd.DataFrame, name: str, values: list[Any], k: int) -> None:
+    """The rule, value by value: `told` is the table of classes, `values` what people have."""
+    dust = 0 if all(isinstance(one, int) for one in values) else 1e-15
+    low, high, shown = (as_numbers(told[column]) for column in (f"{name}_low", f"{name}_high", name))
+    ends = sorted({*low, *high})
+
+    def over(number: float) -> float:
+        return number + dust * abs(number) if dust and np.isfinite(number) else number
+
+    def under(number: float) -> float:
+        return number - dust * abs(number) if dust and np.isfinite(number) else number
+
+    for end in sorted(set(high)):
+        smaller = max((one for one in high if one < end), default=-np.inf)
+        assert sum(over(smaller) < one <= over(end) for one in values) >= k, "an upper end of a few"
+    for end in sorted(set(low)):
+        larger = min((one for one in low if one > end), default=np.inf)
+        assert sum(under(end) <= one < under(larger) for one in values) >= k, "a lower end of a few"
+    for number in set(shown):
+        below = max((one for one in ends if one < number), default=-np.inf)
+        above = min((one for one in ends if one > number), default=np.inf)
+        assert sum(over(below) < one < under(above) for one in values) >= k, "a representative of a few"
+    for number in {*low, *high, *shown}:
+        bearers = sum(under(number) <= one <= over(number) for one in values)
+        assert bearers == 0 or bearers >= k, "a value that is that of a few"
+    some = told[told[[f"{name}_low", f"{name}_high"]].notna().any(axis=1)]
+    if some[f"{name}_low"].isna().any():
+        assert sum(one < min(low, default=np.inf) for one in values) >= k, "a few are below all ends"
+    if some[f"{name}_high"].isna().any():
+        assert sum(one > max(high, default=-np.inf) for one in values) >= k, "a few are above all ends"
+
+
+@settings(max_examples=150)
+@given(tables(), st.sampled_from([None, 0.25, 1.0, 5.0]))
+def test_every_value_that_classes_name_is_shared_by_k_people(table: Table, grid: float | None) -> None:
+    frame = table.frame
+    numbers = [n for n in frame if pd.api.types.is_numeric_dtype(frame[n]) and not pd.api.types.is_bool_dtype(frame[n])]
+    grids = {n: grid for n in numbers if grid is not None and (frame[n].abs() < 1e12).all()}
+    tree = AnonymizerTree(k=table.k, grids=grids).fit(frame, table.guidance)
+    told = tree.classes_
+    for domain in tree.domains_:
+        name, column = domain.name, frame[domain.name]
+        if domain.ordered:
+            check_numbers(told, name, as_numbers(column), table.k)
+            named_missing = told[f"{name}_missing"].fillna(False).any()
+        else:
+            counts = column.astype(object).map(str, na_action="ignore").value_counts()
+            named = {one for texts in told[f"{name}_values"] for one in texts} | set(told[name])
+            assert all(counts[one] >= table.k for one in named if one not in (None, "*")), "a category of a few"
+            named_missing = None in named
+        assert not named_missing or column.isna().sum() >= table.k
+
+
+@settings(max_examples=30)
+@given(tables(kinds=ORDERED), st.integers(0, 99))
+def test_who_is_left_out_is_not_among_those_who_share(table: Table, seed: int) -> None:
+    """Values of suppressed people are not published, so they hide nobody."""
+    from anon_pipeline.anonymize import recode
+    from anon_pipeline.anonymize.classes import class_table, sizes
+    from anon_pipeline.anonymize.encoding import count_cells, learn_domain
+
+    learned = [learn_domain(name, table.frame[name]) for name in table.frame]
+    codes = np.stack([code for _, code in learned], axis=1)
+    cells, cell = count_cells(tuple(domain for domain, _ in learned), codes, table.guidance)
+    class_of_cell = np.random.default_rng(seed).integers(-1, 2, len(cells.counts))
+    assume({0, 1} <= set(class_of_cell.tolist()))
+    told = class_table(sizes(cells, class_of_cell, 2), recode.summarize(cells, class_of_cell, 2, table.k, {}))
+    released = table.frame[class_of_cell[cell] >= 0]
+    for name in table.frame:
+        values = as_numbers(released[name])
+        if len(values) >= table.k:
+            check_numbers(told, name, values, table.k)
+        else:
+            assert told[[name, f"{name}_low", f"{name}_high"]].isna().all(axis=None)
+
+
+@settings(max_examples=100)
+@given(st.lists(st.tuples(st.integers(-300, 300), st.integers(1, 12)), min_size=1, max_size=40), st.integers(2, 12))
+@example([(0, 1)], 2)
+@example([(value, 1) for value in range(40)], 5)
+def test_each_use_of_a_number_is_shared(counted: list[tuple[int, int]], k: int) -> None:
+    """The same of the scale itself: over all people, whatever the classes are."""
+    people = pd.Series(dict(reversed(counted))).sort_index()
+    at = people.index.to_numpy(np.int64)
+    found = scale(Values(at, at, at, people.to_numpy(np.int64)), k)
+    for ends, open_ in (found.lower(at), found.upper(at)):
+        uses = pd.Series(people.to_numpy()).groupby(np.where(open_, 10**6, ends)).sum()
+        assert (uses >= k).all() or people.sum() < k
+    assert (found.lower(at)[0][~found.lower(at)[1]] <= at[~found.lower(at)[1]]).all()
+    assert (found.upper(at)[0][~found.upper(at)[1]] >= at[~found.upper(at)[1]]).all()
+    shown = found.stand_in(at, at, at)
+    assert len(found.points) or people.sum() < k
+    if len(found.points):
+        assert (pd.Series(people.to_numpy()).groupby(shown).sum() >= k).all()
+        assert all(people.get(one, k) >= k for one in [*found.points.tolist(), *shown.tolist()])
+    own = people[people >= k].index
+    assert set(own) <= set(found.points.tolist()), "what k people have may be named"
+
+
+def test_numbers_that_many_have_are_told_as_they_are_and_lone_ones_are_not() -> None:
+    ages = [30] * 40 + [50] * 40 + [33, 34, 36, 76, 77]
+    tree = AnonymizerTree(k=10, grids={"age": 1}, form="range").fit(pd.DataFrame({"age": ages}))
+    assert set(tree.transform(pd.DataFrame({"age": ages}))["age"]) == {"≥ 30", "≥ 50"}
+    assert set(tree.classes_["age"]) == {30, 50}
+
+
+def test_numbers_that_nobody_shares_are_told_on_coarser_steps_where_they_lie_apart() -> None:
+    pay = pd.DataFrame({"pay": np.exp(np.random.default_rng(0).normal(11, 1, 2000))})
+    told = AnonymizerTree(k=10).fit(pay).classes_
+    assert told[["pay_low", "pay_high"]].notna().to_numpy().all()
+    assert told["pay"].notna().mean() > 0.95
+    width = (told["pay_high"] - told["pay_low"]) / told["pay"].clip(lower=1)
+    assert width.median() < 0.2, "the finest steps that are safe"
+    check_numbers(told, "pay", pay["pay"].tolist(), 10)
+
+
+@pytest.mark.parametrize("k", [3, 8])
+def test_ends_of_levels_and_labels_of_hierarchies_are_shared(k: int) -> None:
+    random = np.random.default_rng(k)
+    n = 120
+    frame = pd.DataFrame(
+        {
+            "size": random.choice(["xs", "s", "m", "l", "xl"], n, p=[0.01, 0.4, 0.4, 0.17, 0.02]),
+            "zip": random.choice(
+                ["01234", "01239", "01999", "55111", "55112", "99999"], n, p=[0.4, 0.02, 0.2, 0.3, 0.06, 0.02]
+            ),
+            "day": pd.Timestamp("2001-01-01") + pd.to_timedelta((random.exponential(900, n)).astype(int), "D"),
+        }
+    )
+    levels = ["xs", "s", "m", "l", "xl"]
+    tree = AnonymizerTree(
+        k=k,
+        levels={"size": levels},
+        hierarchies={"zip": Prefixes((3, 2)), "day": Calendar()},
+        form="range",
+    ).fit(frame)
+    shown = tree.transform(frame)
+
+    def bearers(name: str, text: str) -> int:
+        if name == "size":
+            return int((frame["size"] == text).sum())
+        if name == "zip":
+            return int(frame["zip"].str.startswith(text.rstrip("*")).sum())
+        if "Q" in text:
+            return int((frame["day"].dt.to_period("Q").astype(str) == text.replace(" ", "")).sum())
+        texts = frame["day"].astype(str)
+        return int(texts.str.startswith(text.removesuffix("0s") if text.endswith("0s") else text).sum())
+
+    for name in frame:
+        for text in shown[name].unique():
+            for one in text.removeprefix("≥ ").removeprefix("≤ ").split(" .. "):
+                assert one == "*" or bearers(name, one) >= k, (name, text)
+    assert (shown != "*").mean().min() > 0.5

@@ -1,0 +1,112 @@
+"""No published file names a value of a quasi-identifier that is that of a few people, and the gate sees to it."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from anon_pipeline.home import Home
+from anon_pipeline_tests.end_to_end.harness import Place, policy, write_dataset
+
+K = 6
+
+
+def lone_people(n: int = 240) -> pd.DataFrame:
+    """People of whom some stand alone: with an age, a salary, a day or a town that nobody else has."""
+    random = np.random.default_rng(3)
+    age = random.choice([20, 30, 40, 50, 60], n)
+    age[:5] = [23, 34, 51, 77, 91]
+    pay = (np.exp(random.normal(10, 0.6, n)) // 1).astype(int)
+    day = pd.Timestamp("2001-01-01") + pd.to_timedelta(random.choice([0, 31, 400, 800], n), "D").to_series(
+        index=range(n)
+    )
+    day[7] = pd.Timestamp("2007-07-17")
+    town = random.choice(["Aberdeen", "Bergen", "Cork"], n)
+    town[[9, 10, 11]] = "Zwolle"
+    return pd.DataFrame(
+        {
+            "age": age,
+            "pay": pay,
+            "day": day.dt.date,
+            "town": town,
+            "ill": np.where(age + random.normal(0, 15, n) > 42, "yes", "no"),
+        }
+    )
+
+
+def spec(form: str) -> dict[str, Any]:
+    return policy("named") | {
+        "columns": {
+            "age": {"role": "quasi_identifier", "type": "numeric"},
+            "pay": {"role": "quasi_identifier", "type": "numeric", "grid": 100},
+            "day": {"role": "quasi_identifier", "type": "date"},
+            "town": {"role": "quasi_identifier", "type": "categorical"},
+            "ill": {"role": "sensitive", "type": "categorical"},
+        },
+        "privacy": {"k_anonymity": {"k": K}},
+        "recode": {"form": form},
+        "audit": {"enabled": False},
+    }
+
+
+def numbers_of(text: str) -> list[float]:
+    """The numbers, or days since 1970, that a text names."""
+    days = re.findall(r"\d{4}-\d\d-\d\d", text)
+    if days:
+        return [float(np.datetime64(one, "D").astype(int)) for one in days]
+    return [float(one) for one in re.findall(r"-?\d+(?:\.\d+)?", text)]
+
+
+def named(folder: Path, name: str) -> set[float]:
+    """Every number of a column that the released tables name."""
+    found: set[float] = set()
+    for file in folder.glob("*.parquet"):
+        table = pd.read_parquet(file)
+        for column in {name, f"{name}_low", f"{name}_high"} & set(table):
+            found |= {one for text in table[column].dropna().astype(str).unique() for one in numbers_of(text)}
+    return found
+
+
+@pytest.mark.parametrize("form", ["value", "range"])
+def test_no_published_number_or_category_is_that_of_a_few(tmp_path: Path, form: str) -> None:
+    frame = lone_people()
+    place = Place(Home(tmp_path / "home"), write_dataset(tmp_path / "named", frame, spec(form)))
+    ended = place.run()
+    assert ended.exit_code == 0, ended.said
+    for name in ("age", "pay", "day"):
+        column = frame[name] if name != "day" else pd.to_datetime(frame[name])
+        values = column.astype("datetime64[s]").astype("int64") // 86_400 if name == "day" else column
+        counts = values.astype(float).value_counts()
+        names = named(place.release, name)
+        assert names, "the release says something of the column"
+        few = {one for one in names if 0 < counts.get(one, 0) < K}
+        assert not few, (name, few)
+    manifest = json.loads((place.release / "manifest.json").read_text())
+    for name, one in manifest["measured"]["marginals"].items():
+        assert all(people == 0 or people >= K for people in one["after"]), name
+    for file in sorted(place.release.iterdir()):
+        content = file.read_bytes()
+        assert b"Zwolle" not in content, f"{file.name}: a town of three people"
+        assert b"2007-07-17" not in content, f"{file.name}: the day of one person"
+    passed = {check["name"]: check["passed"] for check in manifest["checks"]}
+    assert passed["names_shared_values_only"] is True
+
+
+def name_a_few() -> None:
+    """Breaks the rule: what fewer than k people have may be named."""
+    from anon_pipeline.anonymize import recode
+
+    of = recode.scale
+    recode.scale = lambda values, k: of(values, 1)
+
+
+def test_the_gate_refuses_what_names_a_few(tmp_path: Path) -> None:
+    place = Place(Home(tmp_path / "home"), write_dataset(tmp_path / "named", lone_people(), spec("value")))
+    ended = place.run(sabotage=name_a_few)
+    assert ended.exit_code == 3, ended.said
+    assert "names_shared_values_only" in ended.said
+    assert not list((place.home.root / "releases").glob("named/*"))
