@@ -17,6 +17,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import cross_val_predict
 
 from anon_pipeline.anonymize import classes, encoding, enforce, refinement, tree
+from anon_pipeline.anonymize.chance import Chance
+from anon_pipeline.keys import Key
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.statistics import ClassStatistics
@@ -56,32 +58,32 @@ def main() -> None:
         print(f"{name:34} {number:>8,} {suppressed:>10,} {lost:>17.4f} {seconds:>6.1f}", flush=True)
 
     leaf = fitted.apply(cells.codes)
+    chance, none = Chance.of(Key(bytes(32)), cells), Chance.none(cells)
 
-    def enforced(limit: float, before: IntArray = leaf) -> IntArray:
-        return enforce.enforce(cells, fitted.features, before, outputs, counted, holds, int(limit * cells.n))
+    def enforced(limit: float, before: IntArray, chance: Chance) -> IntArray:
+        return enforce.enforce(cells, fitted.features, before, outputs, counted, holds, chance, int(limit * cells.n))
 
     def merged() -> IntArray:
-        return enforce.enforce(cells, fitted.features, leaf, outputs, counted, holds, recount=lambda same, *_: same)
-
-    def refined(class_of_cell: IntArray) -> IntArray:
-        kept = counted.without(class_of_cell < 0)
-        placed = classes.by_leaf(class_of_cell, leaf, cells.counts)
-        return refinement.refine(cells, placed, 10, 1.0, lambda chosen: holds(kept.pool(chosen)))
+        return enforce.enforce(
+            cells, fitted.features, leaf, outputs, counted, holds, none, recount=lambda same, *_: same
+        )
 
     def suppressed() -> IntArray:
         keep = holds(counted.merge(leaf, fitted.leaves))
         number = np.where(keep, np.cumsum(keep) - 1, -1)
         return number[leaf]
 
+    def refined() -> IntArray:
+        return refinement.refine(cells, leaf, 10, 1.0)
+
     row("no demand beyond k", lambda: leaf)
-    row("no demand beyond k, refined", lambda: refinement.refine(cells, leaf, 10, 1.0))
+    row("no demand beyond k, refined", refined)
     row("suppress every class that fails", suppressed)
     row("merge only", merged)
-    row("merge and split again", lambda: enforced(0))
-    row("merge, split, suppress up to 1 %", lambda: enforced(0.01))
-    row("refine, merge and split", lambda: enforced(0, refinement.refine(cells, leaf, 10, 1.0)))
-    row("merge, split and refine", lambda: refined(enforced(0)))
-    row("refine, merge, split, refine", lambda: refined(enforced(0, refinement.refine(cells, leaf, 10, 1.0))))
+    row("merge and split again", lambda: enforced(0, leaf, none))
+    row("refine, merge and split", lambda: enforced(0, refined(), none))
+    row("the same under a key (the default)", lambda: enforced(0, refined(), chance))
+    row("the same, suppress up to 1 %", lambda: enforced(0.01, refined(), chance))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
 A category is named where k people bear it. A number is named where every use of it is shared by k people: as many have
 it as the upper end of their value, as the lower end, and as the number that stands for their value. It is a multiple
-of the column's grid at which k people or nobody lies. Where people lie apart, such numbers are multiples of 2, 5, 10,
-20, ... grid steps; beyond the last of them an end stays open.
+of the column's grid: one that k people have, one that nobody has, or one where k people lie on the step that begins
+there. Where people lie apart, such numbers are multiples of 2, 5, 10, 20, ... grid steps; beyond the last of them an
+end stays open.
 """
 
 from __future__ import annotations
@@ -37,13 +38,14 @@ class Values:
 
     Attributes
     ----------
-    floor, ceiling, nearest : the grid points below, above and nearest to each value; below and above are one where
-        the value lies on the grid
+    first, last : the places of the smallest and the largest number that a value stands for: grid point i is place 2 i,
+        what lies between the points i and i + 1 is place 2 i + 1
+    nearest : the grid point nearest to each value
     people : who bear the value, or one of the values that it stands for
     """
 
-    floor: IntArray
-    ceiling: IntArray
+    first: IntArray
+    last: IntArray
     nearest: IntArray
     people: IntArray
 
@@ -57,6 +59,8 @@ class Scale:
     Attributes
     ----------
     points : ascending, shape (s,)
+    of_few : which of them some people bear, but fewer than k; these are told as if they lay a little above, so that no
+        value is told to be exactly such a number, shape (s,)
     between : what stands for the people between a point and the next; where they are too few for a name of their own
         they go to the nearer point, shape (s,)
     apart : whether they are enough, shape (s,)
@@ -65,34 +69,36 @@ class Scale:
     """
 
     points: IntArray
+    of_few: BoolArray
     between: IntArray
     apart: BoolArray
     open_below: bool
     open_above: bool
 
-    def lower(self, floor: IntArray) -> tuple[IntArray, BoolArray]:
-        """The lower end for grid points, and where it stays open."""
-        place = np.searchsorted(self.points, floor, "right") - 1
+    def lower(self, first: IntArray) -> tuple[IntArray, BoolArray]:
+        """The lower end for places, and where it stays open."""
+        place = np.searchsorted(self.points, first // 2, "right") - 1
         return self._at(place), place < int(self.open_below)
 
-    def upper(self, ceiling: IntArray) -> tuple[IntArray, BoolArray]:
-        """The upper end for grid points, and where it stays open."""
-        place = np.searchsorted(self.points, ceiling, "left")
+    def upper(self, last: IntArray) -> tuple[IntArray, BoolArray]:
+        """The upper end for places, and where it stays open."""
+        place = np.searchsorted(self.points, (last + 1) // 2, "left")
+        place = place + (self._at(place, self.of_few) & (2 * self._at(place) == last))
         return self._at(place), place >= len(self.points) - int(self.open_above)
 
-    def stand_in(self, floor: IntArray, ceiling: IntArray, nearest: IntArray) -> IntArray:
+    def stand_in(self, first: IntArray, last: IntArray, nearest: IntArray) -> IntArray:
         """The number that stands for values, between their ends; anything where no number may be named."""
-        place = np.searchsorted(self.points, floor, "right") - 1
+        place = np.searchsorted(self.points, first // 2, "right") - 1
         below, above = self._at(place), self._at(place + 1)
         closer = np.where(nearest - below <= above - nearest, below, above)
         inside = (place >= 0) & (place < len(self.points) - 1)
         number = np.where(self._at(place, self.apart), self._at(place, self.between), closer)
-        return np.where(inside & ((floor < ceiling) | (below < floor)), number, below)
+        return np.where(inside & ((last > 2 * below) | self._at(place, self.of_few)), number, below)
 
     def _at(self, place: IntArray, of: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
         values: npt.NDArray[Any] = self.points if of is None else of
         if not len(values):
-            return np.zeros_like(place)
+            return np.zeros(place.shape, dtype=values.dtype)
         found: npt.NDArray[Any] = values[np.clip(place, 0, len(values) - 1)]
         return found
 
@@ -139,12 +145,13 @@ def scale(values: Values, k: int) -> Scale:
         points += line.split(int(starts[one]), int(ends[one]), below, above, k)
     found = np.array(sorted(points), dtype=np.int64)
     between, apart = line.centres(found, k)
-    return Scale(found, between, apart, bool(0 < people[0] < k), bool(0 < people[-1] < k))
+    of_few = (line.at(found) > 0) & (line.at(found) < k)
+    return Scale(found, of_few, between, apart, bool(0 < people[0] < k), bool(0 < people[-1] < k))
 
 
 @dataclass(frozen=True, eq=False)
 class _Line:
-    """The occupied places of a line on which grid point i is place 2 i and what lies between i and i + 1 is 2 i + 1.
+    """The occupied places of a column's values.
 
     Attributes
     ----------
@@ -162,20 +169,29 @@ class _Line:
     @classmethod
     def of(cls, values: Values) -> _Line:
         some = np.flatnonzero(values.people)
-        floor, ceiling, people = values.floor[some], values.ceiling[some], values.people[some]
-        on_grid = floor == ceiling
-        first, last = 2 * floor + ~on_grid, 2 * ceiling - ~on_grid
+        first, last, people = values.first[some], values.last[some], values.people[some]
         starts = np.flatnonzero(np.r_[True, (np.diff(first) != 0) | (np.diff(last) != 0)]) if len(some) else some
         counts = np.add.reduceat(people, starts) if len(some) else people
-        offset = (values.nearest[some] - floor) * people.astype(np.float64)
+        offset = (values.nearest[some] - first // 2) * people.astype(np.float64)
         mean = (np.add.reduceat(offset, starts) if len(some) else offset) / np.maximum(counts, 1)
         first, last = first[starts], last[starts]
-        return cls(first, last, counts, floor[starts] + mean, np.r_[0, np.cumsum(counts)])
+        return cls(first, last, counts, first // 2 + mean, np.r_[0, np.cumsum(counts)])
 
-    def free(self, point: int) -> bool:
-        """Whether nobody lies at a grid point."""
-        place = int(np.searchsorted(self.last, 2 * point))
-        return place == len(self.last) or int(self.first[place]) > 2 * point
+    def at(self, points: IntArray) -> IntArray:
+        """People who may lie at grid points."""
+        before, until = np.searchsorted(self.last, 2 * points), np.searchsorted(self.first, 2 * points, "right")
+        return self.reached[until] - self.reached[before]
+
+    def nameable(self, point: int, k: int) -> bool:
+        """Whether nobody lies at a grid point, or k people lie on the step that begins there."""
+        start, end = (
+            int(np.searchsorted(self.first, 2 * point)),
+            int(np.searchsorted(self.last, 2 * point + 1, "right")),
+        )
+        if np.searchsorted(self.last, 2 * point) < start:  # one code stands for values on both sides
+            return False
+        nobody = start == len(self.first) or int(self.first[start]) > 2 * point
+        return nobody or bool(self.reached[end] - self.reached[start] >= k)
 
     def split(self, start: int, end: int, below: int | None, above: int | None, k: int) -> list[int]:
         """Points that part the people `start` to `end`, who lie between two points that k people bear, or none.
@@ -185,21 +201,30 @@ class _Line:
         found: list[int] = []
         # A power of ten below everybody: the multiples of a step are the same from there, but none of them stays at 0.
         origin = -(10 ** len(str(int(np.abs(np.r_[self.first[:1], self.last[-1:]]).max()))))
+        close = False  # whether people lie at the point below, who go with those above it
+        lowest, odd = divmod(int(self.first[start]), 2)
+        beyond = int(np.searchsorted(self.last, 2 * lowest + 1, "right"))
+        if below is None and not odd and self.reached[beyond] - self.reached[start + 1] >= k:
+            close, start, below, found = True, start + 1, lowest, [lowest]
         while start < end:
             for step in coarser():
                 low = origin + ((int(self.first[start]) - 1) // 2 - origin) // step * step
-                low = low if below is None else max(low, below)
+                low = low if below is None else below if close else max(low, below)
                 high = origin - (origin - int(self.last[start]) // 2 - 1) // step * step
                 if high > LARGEST:
                     return found
                 if above is not None and high >= above:
                     return found if low == below else [*found, low]
                 after = int(np.searchsorted(self.last, 2 * high))
-                inside, rest = self.reached[after] - self.reached[start], self.reached[end] - self.reached[after]
-                if inside >= k and (rest == 0 or rest >= k) and self.free(high):
+                beyond = int(np.searchsorted(self.first, 2 * high, "right"))
+                inside, rest = self.reached[after] - self.reached[start], self.reached[end] - self.reached[beyond]
+                if inside < k or 0 < rest < k or (beyond > after and not rest):
+                    continue
+                if self.nameable(high, k):
                     break
             found += [high] if low == below else [low, high]
-            start, below = after, high
+            close = beyond > after
+            start, below = beyond, high
         return found
 
     def centres(self, points: IntArray, k: int) -> tuple[IntArray, BoolArray]:
@@ -218,7 +243,7 @@ class _Line:
                 if step > high - low:
                     break
                 number = min(max(round(mean / step) * step, low), high)
-                if number in (low, high) or (step * 10 >= high - low and self.free(number)):
+                if number in (low, high) or (step * 10 >= high - low and self.nameable(number, k)):
                     between[one] = number
                     break
         return between, apart

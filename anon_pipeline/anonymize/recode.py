@@ -14,7 +14,7 @@ lies beyond a member, that end is open.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -74,7 +74,7 @@ class OrderedSummary:
 
     def of_classes(self, classes: IntArray) -> OrderedSummary:
         """What some classes show, in the order in which they are named."""
-        columns = ("representative", "withheld", "low", "high", "known", "missing")
+        columns = [field.name for field in fields(self) if field.name not in ("domain", "labels")]
         chosen: dict[str, Any] = {name: getattr(self, name)[classes] for name in columns}
         return replace(self, **chosen, labels=None if self.labels is None else self.labels.of_classes(classes))
 
@@ -249,10 +249,10 @@ def summarize_ordered(domain: Domain, members: sparse.csr_array, grid: float, k:
     classes = members.shape[0]
     missing, raw = _column(members, 0), members[:, 1:].tocsr()
     raw.sort_indices()
-    floor, ceiling = grid_index(domain.low, grid, 0.0), grid_index(domain.high, grid, 1.0)
+    start, end = (grid_index(ends, grid, 0.0) + grid_index(ends, grid, 1.0) for ends in (domain.low, domain.high))
     index = grid_index(domain.values, grid)
     people = np.asarray(raw.sum(axis=0)).ravel().astype(np.int64)
-    names = scale(Values(floor, ceiling, index, people), k)
+    names = scale(Values(start, end, index, people), k)
 
     known = np.asarray(raw.sum(axis=1)).ravel().astype(np.int64)
     some = np.flatnonzero(known)  # classes in which somebody has a value
@@ -261,18 +261,18 @@ def summarize_ordered(domain: Domain, members: sparse.csr_array, grid: float, k:
     reached = np.cumsum(raw.data)
     before = reached[raw.indptr[some]] - raw.data[raw.indptr[some]]
     median = raw.indices[np.searchsorted(reached, before + (known[some] + 1) // 2)] if len(some) else first
-    place = names.stand_in(floor[median], ceiling[median], index[median])
+    place = names.stand_in(start[median], end[median], index[median])
     lone = _only_one(raw, index, some)
     halfway = index[first] + (index[last] - index[first]) // 2
-    place = np.where(lone(place), names.stand_in(halfway, halfway, halfway), place)
+    place = np.where(lone(place), names.stand_in(2 * halfway, 2 * halfway, halfway), place)
 
     withheld = np.ones(classes, dtype=bool)
     withheld[some] = lone(place) | (missing[some] > known[some]) | (known[some] == 1) | (len(names.points) == 0)
     representative, lowest, highest = (np.zeros(classes, dtype=np.int64) for _ in range(3))
     open_low, open_high = np.zeros(classes, dtype=bool), np.zeros(classes, dtype=bool)
     representative[some] = place
-    lowest[some], open_low[some] = names.lower(floor[first])
-    highest[some], open_high[some] = names.upper(ceiling[last])
+    lowest[some], open_low[some] = names.lower(start[first])
+    highest[some], open_high[some] = names.upper(end[last])
     return OrderedSummary(
         domain=domain,
         representative=grid_value(representative, grid, domain.values),

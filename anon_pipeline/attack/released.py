@@ -301,7 +301,7 @@ def read_release(
         texts.append(told)
     group, first = combined(labels)
     told_by = [[told[label] for label in one[first]] for one, told in zip(labels, texts, strict=True)]
-    group_of_class = _group_of_class(classes, domains, told_by)
+    group_of_class = _group_of_class(classes, released, domains, told_by)
     boxes, box, shown = [], [], []
     rest = 1 / float(np.median(np.bincount(group)))
     for domain, told in zip(domains, told_by, strict=True):
@@ -359,7 +359,9 @@ def _labels(column: pd.Series, ordered: bool) -> tuple[IntArray, list[Cell]]:
     return (codes + 1).astype(np.int64), [None, *found.tolist()]
 
 
-def _group_of_class(classes: pd.DataFrame | None, domains: Sequence[Domain], told: list[list[Cell]]) -> IntArray:
+def _group_of_class(
+    classes: pd.DataFrame | None, released: pd.DataFrame, domains: Sequence[Domain], told: list[list[Cell]]
+) -> IntArray:
     """The group that shows what a row of `classes` shows, -1 where there is none, shape (C,).
 
     Classes that show the same are one group to the release's reader, who can only put their boxes together.
@@ -369,15 +371,16 @@ def _group_of_class(classes: pd.DataFrame | None, domains: Sequence[Domain], tol
     if any(domain.name not in classes.columns for domain in domains):
         return np.full(len(classes), -1)
     keys = []
-    for domain in domains:
-        label, values = _labels(classes[domain.name], domain.ordered)
+    for domain, shown in zip(domains, told, strict=True):
+        column = classes[domain.name]
+        if released[domain.name].dtype == np.float32:  # the table of classes has more digits
+            column = column.astype("Float32")
+        label, values = _labels(column, domain.ordered)
+        if notation.ANYTHING not in shown:  # what is withheld is a missing value in columns that hold no text
+            values = [None if value == notation.ANYTHING else value for value in values]
         keys.append([values[one] for one in label])
     group = {key: place for place, key in enumerate(zip(*told, strict=True))}
-    # What is withheld is "*" in the table of classes; in the release a column that is not text shows a missing value.
-    found = [
-        group.get(key, group.get(tuple(None if one == notation.ANYTHING else one for one in key), -1))
-        for key in zip(*keys, strict=True)
-    ]
+    found = [group.get(key, -1) for key in zip(*keys, strict=True)]
     return np.array(found, dtype=np.int64)
 
 

@@ -6,6 +6,7 @@ What may be named is decided where classes are recoded; here nothing of that is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ import pandas as pd
 
 from anon_pipeline.tables import Domain, IntArray
 
-FloatArray = npt.NDArray[np.float64]
+Numbers = npt.NDArray[Any]
 
 #: How far floats may lie from the number that they are, as a share of it.
 DUST = 1e-15
@@ -26,7 +27,8 @@ def unshared_numbers(domain: Domain, classes: pd.DataFrame, k: int, left_out: in
 
     An upper end is shared by the people above the next smaller upper end, up to itself; a lower end by those from
     itself to below the next larger one; an open end by those beyond the last end; the number that a class shows by
-    those between the ends around it. And no named number is borne by some people, but fewer than k.
+    those between the ends around it. And a named number is borne by nobody or by k people, or k people lie on the step
+    that begins there; the steps are as long as the least difference of two named numbers.
 
     Parameters
     ----------
@@ -35,25 +37,25 @@ def unshared_numbers(domain: Domain, classes: pd.DataFrame, k: int, left_out: in
     left_out : people who are not in the classes, who may be all that bear a number that is named
     """
     people = _People(domain)
-    shown, low, high = (
-        _numbers(domain, classes[column]) for column in (domain.name, f"{domain.name}_low", f"{domain.name}_high")
-    )
-    lows, highs, shown = _distinct(low), _distinct(high), _distinct(shown)
+    told = [_numbers(classes[f"{domain.name}{end}"], domain) for end in ("_low", "_high", "")]
+    lows, highs, shown = (np.unique(numbers[~absent]) for numbers, absent in told)
+    no_low, no_high = told[0][1], told[1][1]
     below_lows, up_to_highs = people.below(lows), people.up_to(highs)
     everybody = people.reached[-1]
     of_low = np.diff(np.r_[below_lows, everybody])
     of_high = np.diff(np.r_[0, up_to_highs])
-    ends = np.unique(np.r_[lows, highs])
-    before = np.r_[-np.inf, ends][np.searchsorted(ends, shown, "left")]
-    after = np.r_[ends, np.inf][np.searchsorted(ends, shown, "right")]
-    of_shown = people.below(after) - people.up_to(before)
-    named = np.unique(np.r_[ends, shown])
-    bearers = people.up_to(named) - people.below(named)
-    told = ~(np.isnan(low) & np.isnan(high))
-    few = [of_low < k, of_high < k, of_shown < k, (bearers > left_out) & (bearers < k)]
-    if (told & np.isnan(low)).any():
+    ends = np.union1d(lows, highs)
+    up_to_end_before = np.r_[0, people.up_to(ends)][np.searchsorted(ends, shown, "left")]
+    below_end_after = np.r_[people.below(ends), everybody][np.searchsorted(ends, shown, "right")]
+    of_shown = below_end_after - up_to_end_before
+    named = np.union1d(ends, shown)
+    step = np.diff(named).min() if len(named) > 1 else 0
+    before = people.below(named)
+    bearers, on_step = people.up_to(named) - before, people.below(named + step) - before
+    few = [of_low < k, of_high < k, of_shown < k, (bearers > left_out) & (bearers < k) & (on_step < k)]
+    if (~no_high & no_low).any():
         few.append(np.array([(below_lows[0] if len(lows) else everybody) < k]))
-    if (told & np.isnan(high)).any():
+    if (~no_low & no_high).any():
         few.append(np.array([everybody - (up_to_highs[-1] if len(highs) else 0) < k]))
     return int(sum(one.sum() for one in few))
 
@@ -101,24 +103,24 @@ class _People:
         self.reached: IntArray = np.r_[0, np.cumsum(domain.counts[1:])]
         self._dust = 0.0 if domain.values.dtype.kind == "i" else DUST
 
-    def up_to(self, numbers: FloatArray) -> IntArray:
+    def up_to(self, numbers: Numbers) -> IntArray:
         return self.reached[np.searchsorted(self._values, self._moved(numbers, self._dust), "right")]
 
-    def below(self, numbers: FloatArray) -> IntArray:
+    def below(self, numbers: Numbers) -> IntArray:
         return self.reached[np.searchsorted(self._values, self._moved(numbers, -self._dust), "left")]
 
-    def _moved(self, numbers: FloatArray, dust: float) -> FloatArray:
-        return np.where(np.isfinite(numbers), numbers + dust * np.abs(numbers), numbers) if dust else numbers
+    def _moved(self, numbers: Numbers, dust: float) -> Numbers:
+        return numbers + dust * np.abs(numbers) if dust else numbers
 
 
-def _distinct(numbers: FloatArray) -> FloatArray:
-    return np.unique(numbers[~np.isnan(numbers)])
-
-
-def _numbers(domain: Domain, column: pd.Series) -> FloatArray:
-    """A column of a table of classes as the domain codes its values, NaN where missing."""
+def _numbers(column: pd.Series, domain: Domain) -> tuple[Numbers, npt.NDArray[np.bool_]]:
+    """A column of a table of classes as the domain codes its values, and where it is missing."""
+    absent = column.isna().to_numpy()
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         moments = column.to_numpy("datetime64[us]")
-        whole = moments.astype("datetime64[D]" if domain.storage == "DATE" else "datetime64[us]").astype(np.int64)
-        return np.where(np.isnat(moments), np.nan, whole.astype(np.float64))
-    return column.to_numpy(np.float64, na_value=np.nan)
+        return moments.astype("datetime64[D]" if domain.storage == "DATE" else "datetime64[us]").astype(
+            np.int64
+        ), absent
+    # Whole numbers stay whole: as floats, those above 2^53 would be taken for their neighbours.
+    kind = np.int64 if pd.api.types.is_integer_dtype(column.dtype) else np.float64
+    return column.to_numpy(kind, na_value=0), absent

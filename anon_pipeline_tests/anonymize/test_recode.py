@@ -10,12 +10,16 @@ from anon_pipeline.anonymize.encoding import apply_domain, learn_domain
 from anon_pipeline.anonymize.recode import WITHHELD, OrderedSummary, summarize_category, summarize_ordered
 from anon_pipeline.privacy.statistics import histogram
 
+#: Each person of these tests stands for so many, so that every value may be named.
+K = 3
+
 
 def shown(values: list[float | None]) -> OrderedSummary:
-    """The summary of one class of these people, told to the unit."""
+    """The summary of one class of K people of each of these, told to the unit."""
     domain, code = learn_domain("x", pd.Series(values, dtype="float64"))
-    ones = np.ones(len(code), dtype=np.int64)
-    return summarize_ordered(domain, histogram(np.zeros_like(ones), code.astype(np.int64), ones, (1, len(domain))), 1.0)
+    people = np.full(len(code), K)
+    members = histogram(np.zeros_like(people), code.astype(np.int64), people, (1, len(domain)))
+    return summarize_ordered(domain, members, 1.0, K)
 
 
 @pytest.mark.parametrize(
@@ -42,16 +46,35 @@ def test_a_number_is_told_unless_more_people_have_none_than_one(missing: int, wi
         (["b", "b", "a", "a"], "a"),  # on a tie the smallest
         (["a", "a", None, None], "a"),  # and a missing value last
         (["a", "a", None, None, None], None),
-        (["a", "b", "c"], "*"),
+        (["a", "b", "c"], "a"),
     ],
 )
 def test_the_most_common_category_and_what_breaks_ties(values: list[str | None], representative: str | None) -> None:
+    assert category(values, people=K) == representative
+
+
+@pytest.mark.parametrize(
+    ("values", "representative"),
+    [
+        (["a", "b", "c"], "*"),  # one person each
+        (["a", "a", "b", "b"], "*"),  # fewer than k
+        (["a", "a", "b", "b", "b"], "b"),
+        (["a", "a", "a", "b", "b", "b", "b", "c"], "b"),
+    ],
+)
+def test_a_category_that_fewer_than_k_people_have_stands_for_nobody(values: list[str], representative: str) -> None:
+    assert category(values, people=1) == representative
+
+
+def category(values: list[str | None], people: int) -> str | None:
+    """What one class of so many people of each of these shows."""
     domain, code = learn_domain("x", pd.Series(values, dtype=object))
-    ones = np.ones(len(code), dtype=np.int64)
-    members = histogram(np.zeros_like(ones), code.astype(np.int64), ones, (1, len(domain)))
+    each = np.full(len(code), people)
+    members = histogram(np.zeros_like(each), code.astype(np.int64), each, (1, len(domain)))
     told = [None, *domain.values.tolist(), "*"]  # WITHHELD is the last
     assert WITHHELD == -1
-    assert told[summarize_category(domain, members).representative[0]] == representative
+    shown: str | None = told[summarize_category(domain, members, K).representative[0]]
+    return shown
 
 
 def test_a_number_between_two_known_ones_takes_the_nearer_and_the_lower_on_a_tie() -> None:

@@ -170,6 +170,28 @@ def test_classes_that_show_the_same_are_one_group_with_both_boxes():
     assert (found.records() == 4).all()
 
 
+def test_what_is_withheld_is_a_missing_value_in_columns_that_hold_no_text():
+    """One class shows "*" in both columns; a column of truth values can only lack a value there."""
+    frame = pd.DataFrame({"b": [True, True, None, False, False], "c": ["a", "a", "a", None, "a"]})
+    frame = frame.iloc[[0, 1, 0, 1, 2, 3]].reset_index(drop=True)
+    released = frame.assign(b=[True] * 4 + [None] * 2, c=["a"] * 4 + ["*"] * 2)
+    classes = pd.DataFrame({"b": [True, "*"], "b_values": [["true"], ["*"]], "c": ["a", "*"], "c_values": [["a"], ["*"]]})
+    release = read_release(released, [frame], Knowledge(["b", "c"]), classes)
+    codes = encode(release.domains, frame)
+    fitting = find_candidates(release, codes, rule="fitting")
+    assert (misfit(release, codes, fitting) == 0).all()
+    assert fitting.records().tolist() == [6, 6, 6, 6, 2, 2]
+
+
+def test_a_class_is_found_by_a_number_that_the_release_holds_in_fewer_digits():
+    frame = pd.DataFrame({"x": np.array([-0.5, 0.25, 9, 9], dtype=np.float32)})
+    released = pd.DataFrame({"x": np.array([-0.1, -0.1, 9, 9], dtype=np.float32)})
+    classes = pd.DataFrame({"x": [-0.1, 9], "x_low": [-0.5, 9], "x_high": [0.5, 9], "x_missing": [False, False]})
+    release = read_release(released, [frame], Knowledge(["x"], numeric=["x"]), classes)
+    codes = encode(release.domains, frame)
+    assert (misfit(release, codes, find_candidates(release, codes, rule="fitting")) == 0).all()
+
+
 def test_rows_that_no_published_class_explains_stand_for_themselves():
     table = pd.DataFrame({"x": [1, 2, 8, 9], "c": ["a", "b", "a", "d"]})
     released = pd.DataFrame({"x": [5, 5, 8, 9], "c": ["a", "a", "a", "d"]})

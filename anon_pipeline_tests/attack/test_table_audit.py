@@ -54,7 +54,8 @@ def test_where_classes_are_near_k_one_in_a_class_is_found(clean):
     _, classes, _ = anonymized(MEMBERS)
     marketer_risk = len(classes) / len(MEMBERS)
     assert marketer_risk < 1 / 10
-    assert clean[ALL].attack.low < marketer_risk < clean[ALL].attack.high
+    # Ends that k people share are wider than the class, so that some people fit another class better than their own.
+    assert marketer_risk / 2 < clean[ALL].attack.low < marketer_risk
     assert clean[ALL].attack.rate < 1 / 10
     assert clean[ALL].leak.leak < 1 / 10
 

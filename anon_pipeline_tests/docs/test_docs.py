@@ -120,7 +120,7 @@ def desk() -> Iterator[Desk]:
     adult.mkdir(parents=True)
     everyone = pd.read_parquet(ROOT / "data/adult/adult.parquet")
     everyone.sample(PEOPLE, random_state=1).to_parquet(adult / "adult.parquet", index=False)
-    spec, replaced = re.subn(r"(?m)^guide:.*\n", GUIDE, (ROOT / "data/adult/release.yaml").read_text())
+    spec, replaced = re.subn(r"(?m)^audit:.*\nguide:.*\n", GUIDE, (ROOT / "data/adult/release.yaml").read_text())
     assert replaced == 1
     (adult / "release.yaml").write_text(spec)
     (folder / "data/clinic").mkdir()

@@ -47,8 +47,8 @@ def spec() -> ReleaseSpec:
 def test_little_accuracy_is_lost(told: dict[str, Any]) -> None:
     metrics = told["manifest"]["utility"]["metrics"]
     assert {"accuracy", "balanced_accuracy", "roc_auc"} <= metrics.keys()
-    assert metrics["roc_auc"]["difference"]["mean"] > -0.005
-    assert metrics["roc_auc"]["before"]["mean"] > 0.92
+    assert metrics["roc_auc"]["difference"]["mean"] > -0.004
+    assert metrics["roc_auc"]["before"]["mean"] > 0.91  # of people whose capital gains and losses are intervals
     for comparison in metrics.values():
         for when in ("before", "after", "difference"):
             assert comparison[when]["low"] < comparison[when]["mean"] < comparison[when]["high"]
@@ -56,7 +56,7 @@ def test_little_accuracy_is_lost(told: dict[str, Any]) -> None:
 
 def test_little_information_is_lost(told: dict[str, Any], spec: ReleaseSpec) -> None:
     loss = told["manifest"]["measured"]["information_loss"]
-    assert 0 < loss["mean"] < 0.25
+    assert 0 < loss["mean"] < 0.2
     assert set(loss["columns"]) == set(spec.quasi_identifiers)
 
 
@@ -96,15 +96,23 @@ def test_the_columns_have_the_types_of_the_source(release: Path, spec: ReleaseSp
     written = pq.read_schema(release / "data.parquet")
     assert sorted(written.names) == sorted(spec.released)
     assert {name: str(written.field(name).type) for name in written.names} == {
-        name: str(source.field(name).type) for name in written.names
+        name: "string" if name.startswith("capital") else str(source.field(name).type) for name in written.names
     }
 
 
 def test_what_is_kept_is_kept(data: pd.DataFrame) -> None:
     source = pd.read_parquet(ADULT / "adult.parquet")
     if len(data) == len(source):
-        for column in ("income", "capital_gain", "capital_loss"):
-            assert data[column].value_counts().to_dict() == source[column].value_counts().to_dict()
+        assert data["income"].value_counts().to_dict() == source["income"].value_counts().to_dict()
+        for column in ("capital_gain", "capital_loss"):
+            assert (data[column] == "< 1").sum() == (source[column] == 0).sum()
+
+
+def test_no_column_alone_singles_anybody_out(told: dict[str, Any], data: pd.DataFrame) -> None:
+    """Exact capital gains did: some were borne by one person."""
+    assert all(data[column].value_counts().min() >= 10 for column in data)
+    assert told["manifest"]["audit"]["bounds"]
+    assert all(bound["holds"] for bound in told["manifest"]["audit"]["bounds"])
 
 
 def test_the_class_table_counts_everyone_and_its_ranges_contain_what_is_shown(
@@ -114,8 +122,8 @@ def test_the_class_table_counts_everyone_and_its_ranges_contain_what_is_shown(
     assert classes["class_size"].sum() == len(data)
     for column in ("age", "hours_per_week"):
         low, high = classes[f"{column}_low"], classes[f"{column}_high"]
-        assert (low <= classes[column]).all()
-        assert (classes[column] <= high).all()
+        assert (low.isna() | (low <= classes[column])).all()  # an end that is missing is open
+        assert (high.isna() | (classes[column] <= high)).all()
     for column in set(spec.quasi_identifiers) - {"age", "hours_per_week"}:
         shown = zip(classes[column], classes[f"{column}_values"], strict=True)
         assert all(value is None or value in values for value, values in shown)

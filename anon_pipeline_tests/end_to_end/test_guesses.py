@@ -26,6 +26,7 @@ from anon_pipeline.anonymize.policy import anonymize_part
 from anon_pipeline.engine.content import ContentHash, row_hashes
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.home import Home
+from anon_pipeline.keys import Key
 from anon_pipeline.learning.associations import Variable, association
 from anon_pipeline.learning.guide import task_of
 from anon_pipeline.learning.utility import measure_utility
@@ -211,7 +212,7 @@ def swapped(truth: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 
 def measured_again(spec: ReleaseSpec, guess: pd.DataFrame) -> dict[str, Any]:
-    """What the asset `utility` measures, with the spec's seed in place of a drawn one."""
+    """What the asset `utility` measures, with the seed of the spec and a key of the attacker's own."""
     from anon_pipeline.spec import ColumnType
 
     types = {"city": ColumnType.CATEGORICAL, "pay": ColumnType.NUMERIC}
@@ -221,7 +222,7 @@ def measured_again(spec: ReleaseSpec, guess: pd.DataFrame) -> dict[str, Any]:
     frame = frame[[*spec.features, "ill"]].assign(pay=frame["pay"].astype(np.float64))
     found = measure_utility(
         frame, "ill", types, task_of(ColumnType.CATEGORICAL), spec.guide, spec.utility.folds, spec.seed,
-        lambda part, guidance: anonymize_part(spec, part, guidance),
+        lambda part, guidance: anonymize_part(spec, Key(bytes(32)), part, guidance),
     )  # fmt: skip
     metrics: dict[str, Any] = found.as_dict()["metrics"]
     return metrics

@@ -20,7 +20,7 @@ from anon_pipeline.learning.cells import folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import task_of, train
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.tables import scale_of
-from anon_pipeline_tests.people import write_spec
+from anon_pipeline_tests.people import KEY, write_spec
 
 MODELS = ("gradient_boosting", "random_forest", "linear", "decision_tree")
 #: Of two classes, of seven, and a number.
@@ -52,12 +52,12 @@ def grouped(folder: Path, model: str, target: str) -> tuple[str, str]:
     engine, table = DuckDBEngine(folder / "spill", threads=2), folder / f"{model} {target}.parquet"
     types = engine.store_source(spec, table).types()
     sample = engine.sample(table, spec, types, spec.guide.sample)
-    folds, guide = folds_of_sample(sample.hash, spec.guide)
+    folded, guide = folds_of_sample(sample.hash, spec.guide, KEY)
     features = {name: types[name] for name in spec.features}
-    trained = train(sample.features, sample.target, guide, task_of(types[spec.target]), features, spec.seed, folds)
-    scale = scale_of(trained.guidance(sample.features, folds))
-    cells = guided_cells(engine, table, spec, types, trained, sample.hash, scale)
-    classes = tree_of(spec).fit_cells(cells).classes_
+    trained = train(sample.features, sample.target, guide, task_of(types[spec.target]), features, spec.seed, folded.fold)
+    scale = scale_of(trained.guidance(sample.features, folded.fold))
+    cells = guided_cells(engine, table, spec, types, trained, folded, scale)
+    classes = tree_of(spec, KEY).fit_cells(cells).classes_
     return (
         hashlib.sha256(np.ascontiguousarray(cells.guidance)).hexdigest(),
         hashlib.sha256(classes.to_csv().encode()).hexdigest(),

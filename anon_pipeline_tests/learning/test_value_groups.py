@@ -61,8 +61,8 @@ def test_bars_follow_from_what_is_released(table: Table) -> None:
 
 
 def test_people_of_whom_nothing_is_told_are_counted_as_such() -> None:
-    """Two towns and two ages that one person each bears: the class shows neither."""
-    frame = pd.DataFrame({"town": ["a", "b", *["c"] * 4], "age": [1, 2, 60, 60, 60, 60]})
+    """Two towns that one person each bears, and an age that one has and one lacks: the class shows neither."""
+    frame = pd.DataFrame({"town": ["a", "b", *["c"] * 4], "age": [1, None, 60, 60, 60, 60]})
     tree = AnonymizerTree(k=2, grids={"age": 1}).fit(frame, [0, 0, 9, 9, 9, 9])
     for one in marginals(tree.summaries_, tree.sizes_, 2).values():
         assert one["groups"][-1] == NOT_TOLD

@@ -32,7 +32,7 @@ ODD = [
     "- a",
     "a\x85b",
 ]
-NAMES = st.sampled_from(ODD) | st.text(min_size=1, max_size=8)
+NAMES = st.sampled_from(ODD) | st.text(min_size=1, max_size=8).filter(str.strip)  # a spec refuses blank names
 
 
 def proposal(name: str, role: Role, question: str | None = None) -> Proposal:
@@ -44,7 +44,7 @@ def profile_of(columns: list[Proposal], target: str | None) -> Profile:
 
 
 @given(
-    names=st.lists(NAMES, min_size=2, max_size=6, unique=True),
+    names=st.lists(NAMES, min_size=2, max_size=6, unique_by=str.casefold),
     asked=st.integers(0, 4),
     path=st.sampled_from(["../people.csv", "a b/päople.csv", "decide", "x#y.csv", "it's.csv"]),
 )
