@@ -179,7 +179,12 @@ def measuring_seed(spec: ReleaseSpec, home: Home) -> int:
     InputError
         As `private_key`.
     """
-    return int.from_bytes(private_key(spec, home).derived("measuring", spec.dataset, 4), "big")
+    return seed_under(private_key(spec, home), spec.dataset)
+
+
+def seed_under(key: Key, dataset: str) -> int:
+    """The same, of a key that is at hand."""
+    return int.from_bytes(key.derived("measuring", dataset, 4), "big")
 
 
 def kept_key(dataset: str, home: Home) -> tuple[Key, bool]:

@@ -201,15 +201,14 @@ class _Line:
         found: list[int] = []
         # A power of ten below everybody: the multiples of a step are the same from there, but none of them stays at 0.
         origin = -(10 ** len(str(int(np.abs(np.r_[self.first[:1], self.last[-1:]]).max()))))
-        close = False  # whether people lie at the point below, who go with those above it
         lowest, odd = divmod(int(self.first[start]), 2)
         beyond = int(np.searchsorted(self.last, 2 * lowest + 1, "right"))
         if below is None and not odd and self.reached[beyond] - self.reached[start + 1] >= k:
-            close, start, below, found = True, start + 1, lowest, [lowest]
+            start, below, found = start + 1, lowest, [lowest]
         while start < end:
             for step in coarser():
                 low = origin + ((int(self.first[start]) - 1) // 2 - origin) // step * step
-                low = low if below is None else below if close else max(low, below)
+                low = low if below is None else max(low, below)
                 high = origin - (origin - int(self.last[start]) // 2 - 1) // step * step
                 if high > LARGEST:
                     return found
@@ -218,12 +217,11 @@ class _Line:
                 after = int(np.searchsorted(self.last, 2 * high))
                 beyond = int(np.searchsorted(self.first, 2 * high, "right"))
                 inside, rest = self.reached[after] - self.reached[start], self.reached[end] - self.reached[beyond]
-                if inside < k or 0 < rest < k or (beyond > after and not rest):
+                if inside < k or 0 < rest < k:
                     continue
                 if self.nameable(high, k):
                     break
             found += [high] if low == below else [low, high]
-            close = beyond > after
             start, below = beyond, high
         return found
 

@@ -19,7 +19,7 @@ from anon_pipeline.anonymize.classes import members
 from anon_pipeline.anonymize.policy import anonymize_part, mean_loss, protected_columns, refuse_the_impossible, tree_of
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import InputError, Refused
-from anon_pipeline.keys import Key
+from anon_pipeline.keys import Key, seed_under
 from anon_pipeline.learning.cells import folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import LoadLogged, side_by_side, task_of
 from anon_pipeline.learning.targets import train_guide
@@ -117,7 +117,7 @@ def price_list(
     """
     specs = [spec.replaced(setting) for setting in settings]
     counted = _count(engine, table, spec, types, key, load_logged)
-    prepared = _prepare(engine, table, spec, types, load_logged) if with_utility else None
+    prepared = _prepare(engine, table, spec, types, key, load_logged) if with_utility else None
     census = functools.cache(functools.partial(engine.census, spec, types))
     populations = [None if one.population is None else census(one.population) for one in specs]
 
@@ -178,14 +178,21 @@ def _count(
 
 
 def _prepare(
-    engine: Engine, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], load_logged: LoadLogged | None
+    engine: Engine,
+    table: Path,
+    spec: ReleaseSpec,
+    types: dict[str, ColumnType],
+    key: Key,
+    load_logged: LoadLogged | None,
 ) -> Folds:
     """The cross-validation as the pipeline does it, with the raw models fitted."""
     people = engine.sample(table, spec, types, spec.utility.sample)
     frame = pd.concat([people.features, people.target], axis=1)
     features = {name: types[name] for name in spec.features}
     task = task_of(types[spec.target])
-    return prepare(frame, spec.target, features, task, spec.guide, spec.utility.folds, spec.seed, load_logged)
+    return prepare(
+        frame, spec.target, features, task, spec.guide, spec.utility.folds, seed_under(key, spec.dataset), load_logged
+    )
 
 
 def _measure(spec: ReleaseSpec, key: Key, counted: Counted, census: pd.DataFrame | None) -> Measured:

@@ -18,6 +18,9 @@ from anon_pipeline.spec import ReleaseSpec
 
 SIZE = "class_size"
 
+#: Texts of ranges that a class table cannot tell from shorter ones.
+UNTOLD = {"* or missing": "missing", "* or *": "*"}
+
 
 def classes_that_differ(classes: pd.DataFrame, counts: ClassCounts, spec: ReleaseSpec) -> int:
     """How many shown tuples stand in one of the two only, or for another number of people; 0 where they agree.
@@ -45,9 +48,10 @@ def classes_that_differ(classes: pd.DataFrame, counts: ClassCounts, spec: Releas
         if ranges and column.levels is not None and f"{name}_label" not in classes:
             continue
         if ranges:
-            # A class table does not tell whether nobody or one person has a value beside those who have none.
+            # A class table does not tell whether nobody has a value beside those who have none, or somebody whose
+            # value is not told.
             texts = _each(counts.classes[name], _text)
-            here.append(["missing" if text == "* or missing" else text for text in texts])
+            here.append([UNTOLD.get(str(text), text) for text in texts])
             there.append(_each(pd.Series(_ranges(classes, name, counts.classes[name]), dtype=object), _text))
         else:
             shown, told = _alike(classes[name], counts.classes[name])
@@ -79,6 +83,8 @@ def _alike(shown: pd.Series, told: pd.Series) -> tuple[list[Hashable], list[Hash
         read = _moment
     elif any(pd.api.types.is_float_dtype(one.dtype) for one in both):
         read = _float
+        if told.dtype in (np.float32, "Float32"):  # the class table has more digits
+            shown = pd.to_numeric(shown, errors="coerce").astype("Float32")
     elif any(pd.api.types.is_integer_dtype(one.dtype) for one in both):
         read = _number
     else:
@@ -128,8 +134,8 @@ def _outside(classes: pd.DataFrame, name: str) -> np.ndarray:
     """Which classes show a value that their own box does not hold; what is withheld lies nowhere."""
     if f"{name}_low" in classes:
         shown = classes[name]
-        inside = (classes[f"{name}_low"] <= shown) & (shown <= classes[f"{name}_high"])
-        return np.asarray((shown.notna() & ~inside.fillna(False)).fillna(False), dtype=bool)
+        below, above = shown < classes[f"{name}_low"], shown > classes[f"{name}_high"]  # an end that is missing is open
+        return np.asarray((below | above).fillna(False), dtype=bool)
     shown_and_told = zip(classes[name], classes[f"{name}_values"], strict=True)
     return np.array([value != "*" and value not in list(told) for value, told in shown_and_told], dtype=bool)
 
@@ -156,7 +162,10 @@ def _end(value: Any, days: bool) -> str | None:
 
 def _range(low: str | None, high: str | None, missing: Any) -> str:
     rest = "*" if pd.isna(missing) else "missing" if missing else None
-    if low is None:
-        return "* or *" if rest == "*" else "missing"
-    text = low if low == high else f"[{low}, {high}]"
+    if low is None and high is None:
+        return rest or "*"
+    if low is None or high is None:
+        text = f"≥ {low}" if high is None else f"≤ {high}"
+    else:
+        text = low if low == high else f"[{low}, {high}]"
     return text if rest is None else f"{text} or {rest}"

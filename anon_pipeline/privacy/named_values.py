@@ -37,9 +37,9 @@ def unshared_numbers(domain: Domain, classes: pd.DataFrame, k: int, left_out: in
     left_out : people who are not in the classes, who may be all that bear a number that is named
     """
     people = _People(domain)
-    told = [_numbers(classes[f"{domain.name}{end}"], domain) for end in ("_low", "_high", "")]
-    lows, highs, shown = (np.unique(numbers[~absent]) for numbers, absent in told)
-    no_low, no_high = told[0][1], told[1][1]
+    columns = [_numbers(classes[f"{domain.name}{end}"], domain) for end in ("_low", "_high", "")]
+    lows, highs, shown = (np.unique(numbers[~absent]) for numbers, absent in columns)
+    (_, no_low), (_, no_high), _ = columns
     below_lows, up_to_highs = people.below(lows), people.up_to(highs)
     everybody = people.reached[-1]
     of_low = np.diff(np.r_[below_lows, everybody])
@@ -117,10 +117,8 @@ def _numbers(column: pd.Series, domain: Domain) -> tuple[Numbers, npt.NDArray[np
     """A column of a table of classes as the domain codes its values, and where it is missing."""
     absent = column.isna().to_numpy()
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        moments = column.to_numpy("datetime64[us]")
-        return moments.astype("datetime64[D]" if domain.storage == "DATE" else "datetime64[us]").astype(
-            np.int64
-        ), absent
+        unit = "datetime64[D]" if domain.storage == "DATE" else "datetime64[us]"
+        return column.to_numpy("datetime64[us]").astype(unit).astype(np.int64), absent
     # Whole numbers stay whole: as floats, those above 2^53 would be taken for their neighbours.
     kind = np.int64 if pd.api.types.is_integer_dtype(column.dtype) else np.float64
     return column.to_numpy(kind, na_value=0), absent

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.l_diversity import LDiversity
-from anon_pipeline_tests.people import Table, tables
+from anon_pipeline_tests.people import KEY, Table, tables
 
 FORMS = st.sampled_from(["value", "range"])
 SPREADS = st.sampled_from([0.0, 1.0])
@@ -74,7 +74,7 @@ def test_who_is_suppressed_is_left_out_at_once_too() -> None:
     ill = pd.DataFrame({"ill": ["yes", "no"] * 10 + ["yes"] * 4})
     demands = [LDiversity(column="ill", l=2)]
     guidance = [0.1] * 10 + [0.5] * 10 + [0.9] * 4
-    tree = AnonymizerTree(k=4, demands=demands, suppression=0.2)
+    tree = AnonymizerTree(k=4, demands=demands, suppression=0.2, key=KEY)
     shown = tree.fit_transform(frame, guidance, ill)
     assert (tree.apply(frame) < 0).sum() == 4 and list(shown.index) == list(range(100, 120))
     pd.testing.assert_frame_equal(shown, tree.transform(frame))

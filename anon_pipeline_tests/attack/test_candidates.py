@@ -175,7 +175,9 @@ def test_what_is_withheld_is_a_missing_value_in_columns_that_hold_no_text():
     frame = pd.DataFrame({"b": [True, True, None, False, False], "c": ["a", "a", "a", None, "a"]})
     frame = frame.iloc[[0, 1, 0, 1, 2, 3]].reset_index(drop=True)
     released = frame.assign(b=[True] * 4 + [None] * 2, c=["a"] * 4 + ["*"] * 2)
-    classes = pd.DataFrame({"b": [True, "*"], "b_values": [["true"], ["*"]], "c": ["a", "*"], "c_values": [["a"], ["*"]]})
+    classes = pd.DataFrame(
+        {"b": [True, "*"], "b_values": [["true"], ["*"]], "c": ["a", "*"], "c_values": [["a"], ["*"]]}
+    )
     release = read_release(released, [frame], Knowledge(["b", "c"]), classes)
     codes = encode(release.domains, frame)
     fitting = find_candidates(release, codes, rule="fitting")

@@ -83,7 +83,12 @@ def test_no_published_number_or_category_is_that_of_a_few(tmp_path: Path, form: 
         counts = values.astype(float).value_counts()
         names = named(place.release, name)
         assert names, "the release says something of the column"
-        few = {one for one in names if 0 < counts.get(one, 0) < K}
+        step = 100 if name == "pay" else 1  # on the default grid, many are on each value
+        few = {
+            one
+            for one in names
+            if 0 < counts.get(one, 0) < K and counts[(counts.index >= one) & (counts.index < one + step)].sum() < K
+        }
         assert not few, (name, few)
     manifest = json.loads((place.release / "manifest.json").read_text())
     for name, one in manifest["measured"]["marginals"].items():

@@ -42,12 +42,14 @@ def test_the_line_of_the_spec_is_what_a_run_then_gives(fresh: Place) -> None:
     measured, promised = manifest["measured"], ten["measured"]
     assert promised["classes"] == measured["class_sizes"]["classes"]
     assert promised["smallest_class"] == measured["class_sizes"]["smallest"]
-    assert promised["information_lost"] == measured["information_loss"]["mean"]
+    assert promised["information_lost"] == pytest.approx(measured["information_loss"]["mean"], abs=1e-4)
     assert promised["homogeneity"]["ill"] == measured["sensitive"]["ill"]["homogeneity"] == 0
     assert promised["largest_risk"] == measured["risk"]["after"]["prosecutor"]["max"]
     assert promised["mean_risk"] == measured["risk"]["after"]["prosecutor"]["mean"]
     assert promised["suppressed"] == 0
-    assert ten["utility"]["metrics"] == manifest["utility"]["metrics"]
+    for metric, published in manifest["utility"]["metrics"].items():  # told to four digits
+        for when in ("before", "after", "difference"):
+            assert ten["utility"]["metrics"][metric][when]["mean"] == pytest.approx(published[when]["mean"], abs=1e-3)
 
 
 def test_the_table_is_printed_and_the_files_lie_in_the_home(fresh: Place) -> None:

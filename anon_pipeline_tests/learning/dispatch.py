@@ -54,7 +54,9 @@ def grouped(folder: Path, model: str, target: str) -> tuple[str, str]:
     sample = engine.sample(table, spec, types, spec.guide.sample)
     folded, guide = folds_of_sample(sample.hash, spec.guide, KEY)
     features = {name: types[name] for name in spec.features}
-    trained = train(sample.features, sample.target, guide, task_of(types[spec.target]), features, spec.seed, folded.fold)
+    trained = train(
+        sample.features, sample.target, guide, task_of(types[spec.target]), features, spec.seed, folded.fold
+    )
     scale = scale_of(trained.guidance(sample.features, folded.fold))
     cells = guided_cells(engine, table, spec, types, trained, folded, scale)
     classes = tree_of(spec, KEY).fit_cells(cells).classes_

@@ -12,6 +12,7 @@ import pytest
 
 from anon_pipeline.anonymize.policy import anonymize_part, mean_loss, tree_of
 from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.keys import seed_under
 from anon_pipeline.learning import frontier as frontier_module
 from anon_pipeline.learning import targets as targets_module
 from anon_pipeline.learning.frontier import Price, price_list
@@ -90,7 +91,7 @@ def test_accuracy_is_measured_with_each_settings_own_tree(engine: DuckDBEngine, 
             frontier_module.task_of(types["ill"]),
             spec.guide,
             2,
-            spec.seed,
+            seed_under(KEY, spec.dataset),
             lambda part, guidance, own=own: anonymize_part(own, KEY, part, guidance),  # type: ignore[misc]
         )
         assert price.utility == replace(expected, calibration=None)
