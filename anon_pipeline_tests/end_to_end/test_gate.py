@@ -174,3 +174,18 @@ def test_no_dataset_shares_a_folder_with_the_private_zone(tmp_path: Path, name: 
     ended = command("init", name, "--from", tmp_path / "t.csv", home=tmp_path / "home")
     assert ended.exit_code == 2
     assert "folder of the private zone" in ended.sentence
+
+
+@pytest.mark.parametrize(("answers", "exit_code"), [([], 3), (["hiv"], 0)])
+def test_a_missing_value_is_no_second_value_unless_the_spec_says_so(
+    tmp_path: Path, answers: list[str], exit_code: int
+) -> None:
+    """Nine with HIV and one of whom nothing is told: who is found there has HIV, or is the one."""
+    told = pd.DataFrame({"age": [40] * 10 + [50] * 10, "hiv": ["yes"] * 9 + [None] + ["yes", "no"] * 5, "t": "x"})
+    told.to_csv(tmp_path / "people.csv", index=False)
+    hiv = {"role": "sensitive", "missing_is_a_value": True} if answers else "sensitive"
+    roles = {"age": {"role": "quasi_identifier", "type": "numeric"}, "hiv": hiv, "t": "insensitive"}
+    privacy = {"k_anonymity": {"k": 10}, "l_diversity": {"column": "hiv", "l": 2, "kind": "distinct"}}
+    spec = write_spec(tmp_path, roles, "people.csv", privacy=privacy)
+    ended = command("verify", tmp_path / "people.csv", "--spec", spec.folder, home=tmp_path / "home")
+    assert ended.exit_code == exit_code, ended.said

@@ -150,6 +150,17 @@ def test_a_grouping_that_forgets_histories_is_refused(three_months: Place, tmp_p
     assert place.releases() == before
 
 
+def test_the_demand_is_not_dropped_in_silence(three_months: Place, tmp_path: Path) -> None:
+    place = three_months.copy(tmp_path)
+    silent = followed_policy()
+    del silent["across_releases"]
+    frame, before = pd.read_csv(place.dataset / "people.csv"), place.releases()
+    write_dataset(place.dataset, frame, silent)
+    ended = place.run()
+    assert ended.exit_code == 2 and "across_releases_ended: <why>" in ended.sentence, ended.said
+    assert place.releases() == before
+
+
 def no_company_and_a_check_that_lies() -> None:
     no_company()
     from anon_pipeline.pipeline import following
