@@ -24,7 +24,7 @@ from anon_pipeline.tables import IntArray
 SELDOM = 10.0
 BoolArray = npt.NDArray[np.bool_]
 #: How many classes are attacked per sensitive column; how often each is grouped again for the truth, and for the rest.
-CLASSES, TRIES = 10, 1_000
+CLASSES, TRIES = 6, 800
 #: So many of the nearest classes stand around the one that is attacked; the others cannot reach it.
 AROUND = 12
 
