@@ -23,8 +23,9 @@ from anon_pipeline.tables import IntArray
 #: A value counts as ruled out that gives the class so many times more seldom than the true one.
 SELDOM = 10.0
 BoolArray = npt.NDArray[np.bool_]
-#: How many classes are attacked per sensitive column; how often each is grouped again for the truth, and for the rest.
-CLASSES, TRIES = 6, 800
+#: How many classes are attacked per sensitive column; how often each is grouped again for the truth, and for the rest,
+#: and at most so many cells in all, so that an audit of large classes ends, too.
+CLASSES, TRIES, WORK = 6, 800, 100_000
 #: So many of the nearest classes stand around the one that is attacked; the others cannot reach it.
 AROUND = 12
 
@@ -102,6 +103,8 @@ def _attacked(repair: Repair, attacked: BoolArray, key: Key, column: str) -> Rep
         sparse.diags_array((~attacked[around]).astype(np.int64), dtype=np.int64) @ histogram.counts
     )
 
+    tries = max(1, min(TRIES, WORK // int(around.sum())))
+
     def regroup(assigned: IntArray, attempt: int) -> IntArray:
         other = sparse.coo_array((np.ones(len(cell), np.int64), (here[cell], assigned)), shape=elsewhere.shape)
         changed = replace(histogram, counts=sparse.csr_array(elsewhere + other.tocsr()))
@@ -110,7 +113,7 @@ def _attacked(repair: Repair, attacked: BoolArray, key: Key, column: str) -> Rep
         together = group[here[0]] >= 0 and np.array_equal(np.flatnonzero(group == group[here[0]]), here)
         return np.zeros(len(cell), np.int64) if together else np.full(len(cell), -1)
 
-    return replay(np.zeros(len(cell), np.int64), values.astype(np.int64), regroup, TRIES, SELDOM)
+    return replay(np.zeros(len(cell), np.int64), values.astype(np.int64), regroup, tries, SELDOM)
 
 
 def _around(repair: Repair, attacked: BoolArray) -> BoolArray:
