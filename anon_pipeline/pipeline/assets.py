@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from anon_pipeline.anonymize.grouping import TREE, Grouping
-from anon_pipeline.anonymize.policy import anonymize_part, mean_loss, protected_columns, refuse_the_impossible, tree_of
+from anon_pipeline.anonymize.policy import anonymize_part, mean_loss, protected_columns, tree_of
 from anon_pipeline.anonymize.recode import OrderedSummary, Summary, shown_table
 from anon_pipeline.anonymize.shown import shown_columns
 from anon_pipeline.anonymize.storage import load_cells, save_cells
@@ -32,6 +32,7 @@ from anon_pipeline.pipeline.checks import RAW_CHECKS, candidate_check_names, req
 from anon_pipeline.pipeline.documentation import described
 from anon_pipeline.pipeline.following import build_following, people_of, people_stage
 from anon_pipeline.pipeline.freshness import freshness
+from anon_pipeline.pipeline.impossible import require_possible
 from anon_pipeline.pipeline.maps import released_maps
 from anon_pipeline.pipeline.masking import build_masking, secrets_of
 from anon_pipeline.pipeline.names import owners
@@ -40,7 +41,6 @@ from anon_pipeline.pipeline.release_page import picture, release_page
 from anon_pipeline.pipeline.runtime import Runtime, log
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.utility_figures import utility_figures
-from anon_pipeline.privacy.census import PEOPLE
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.privacy.measures import describe
 from anon_pipeline.privacy.risk import reidentification_risk
@@ -105,7 +105,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                     held_out = everybody.rows - stored.rows
                 facts |= {**stored.to_json(), "held_out": held_out, "read": read}
                 if not spec.masks:
-                    _refuse_the_impossible(spec, runtime, folder, stored.types())
+                    require_possible(spec, runtime.engine(spec), folder / DATA, stored.types())
             noted["people"] = stored.rows
             log.info("%s: %s people, %s columns", spec.dataset, f"{stored.rows:,}", len(stored.columns))
         return dg.MaterializeResult(
@@ -491,16 +491,6 @@ def _associations(spec: ReleaseSpec, runtime: Runtime, raw: Stage, cells: Cells,
     return associations(
         cells, grouping.class_of_cell, grouping.summaries, grouping.sizes, statistics_of(counted).sensitive
     )
-
-
-def _refuse_the_impossible(spec: ReleaseSpec, runtime: Runtime, folder: Path, types: dict[str, ColumnType]) -> None:
-    """A demand that no grouping of these people can meet is told before any work starts."""
-    engine = runtime.engine(spec)
-    everybody = statistics_of(engine.classes(folder / DATA, [], protected_columns(spec)), spec.answers)
-    if spec.population is not None:
-        people = engine.census(spec, types, spec.population)[PEOPLE].sum()
-        everybody = dataclasses.replace(everybody, population=np.array([people]), population_unmatched=0)
-    refuse_the_impossible(spec, everybody)
 
 
 def _remember(spec: ReleaseSpec, runtime: Runtime, tree: Stage, candidate: Stage) -> Callable[[str], None] | None:

@@ -16,6 +16,7 @@ from anon_pipeline.masking.cost import SAMPLE
 from anon_pipeline.masking.execution import SqlColumn, StepReport, apply_steps, sql_select
 from anon_pipeline.masking.memory import require_memory, usable_memory
 from anon_pipeline.masking.plan import Plan, plan_steps
+from anon_pipeline.pipeline.impossible import require_possible
 from anon_pipeline.pipeline.maps import maps_of_masking
 from anon_pipeline.pipeline.release_page import picture
 from anon_pipeline.pipeline.runtime import Runtime
@@ -57,6 +58,8 @@ def build_masking(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.AssetsDe
                 stored = engine.describe(folder / DATA, spec, after)
                 if stored.rows < spec.k:
                     raise InputError(f"steps: {stored.rows} people are left, fewer than k = {spec.k}")
+                if not spec.aggregates:
+                    require_possible(spec, engine, folder / DATA, stored.types())
                 facts |= {
                     **stored.to_json(),
                     "held_out": raw.facts["held_out"],
