@@ -33,7 +33,7 @@ DEMANDS: dict[str, PrivacyModel] = {
     "t_closeness": TCloseness(column="disease", t=0.35, distance="equal"),
     "beta_likeness": BetaLikeness(column="disease", beta=1.0, kind="basic"),
 }
-TRIES = 2000
+TRIES = 1000
 
 
 @dataclass(frozen=True, eq=False)

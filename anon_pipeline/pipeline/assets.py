@@ -35,11 +35,11 @@ from anon_pipeline.pipeline.freshness import freshness
 from anon_pipeline.pipeline.impossible import require_possible
 from anon_pipeline.pipeline.maps import released_maps
 from anon_pipeline.pipeline.masking import build_masking, secrets_of
-from anon_pipeline.pipeline.names import owners
 from anon_pipeline.pipeline.progress import told
 from anon_pipeline.pipeline.release_page import picture, release_page
 from anon_pipeline.pipeline.runtime import Runtime, log
 from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.pipeline.technical_names import owners
 from anon_pipeline.pipeline.utility_figures import utility_figures
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.privacy.measures import describe

@@ -19,9 +19,9 @@ from anon_pipeline.keys import measuring_seed
 from anon_pipeline.pipeline.checks import keep_answers, result_of
 from anon_pipeline.pipeline.expectations import Question, ask
 from anon_pipeline.pipeline.following import people_of
-from anon_pipeline.pipeline.names import owners, technical
 from anon_pipeline.pipeline.runtime import Runtime, log
 from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.pipeline.technical_names import owners, technical
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.release import ledger, manifest
 from anon_pipeline.release.audit import Bound, audit, bounds

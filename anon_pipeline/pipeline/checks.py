@@ -14,10 +14,10 @@ from anon_pipeline.home import write_file
 from anon_pipeline.pipeline import following
 from anon_pipeline.pipeline.expectations import Answer, Question, ask
 from anon_pipeline.pipeline.following import people_of
-from anon_pipeline.pipeline.names import technical
-from anon_pipeline.pipeline.naming import unshared_values
+from anon_pipeline.pipeline.naming_check import unshared_values
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.pipeline.technical_names import technical
 from anon_pipeline.privacy.judge import judge_release, name_of
 from anon_pipeline.release.publish import CLASSES, DATA
 from anon_pipeline.spec import ReleaseSpec, Role

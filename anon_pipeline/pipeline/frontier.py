@@ -16,8 +16,8 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.home import remove_leftovers
 from anon_pipeline.learning.frontier import Price, Settings, price_list
 from anon_pipeline.pipeline.following import people_of
-from anon_pipeline.pipeline.names import owners
 from anon_pipeline.pipeline.runtime import Runtime, log
+from anon_pipeline.pipeline.technical_names import owners
 from anon_pipeline.release import manifest
 from anon_pipeline.release import price_list as shown
 from anon_pipeline.release.publish import DATA

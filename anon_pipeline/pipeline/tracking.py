@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from anon_pipeline.home import Home
-from anon_pipeline.pipeline.names import technical
+from anon_pipeline.pipeline.technical_names import technical
 
 DATASET, DAGSTER_RUN, STEP, PARENT = "dataset", "dagster_run_id", "step", "mlflow.parentRunId"
 

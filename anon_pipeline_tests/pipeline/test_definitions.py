@@ -18,8 +18,8 @@ from anon_pipeline.pipeline.assets import ASSETS
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.checks import build_checks
 from anon_pipeline.pipeline.instance import settings
-from anon_pipeline.pipeline.names import owners, technical
 from anon_pipeline.pipeline.runtime import Runtime
+from anon_pipeline.pipeline.technical_names import owners, technical
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import policy, write_dataset
 
