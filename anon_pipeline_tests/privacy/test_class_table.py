@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -74,3 +75,21 @@ def test_a_release_agrees_with_its_own_class_table_and_with_no_other(
     for column in classes.columns:
         if not column.endswith("_level") and not column.endswith("_label"):
             assert classes_that_differ(classes.drop(columns=column), counts, spec) > 0
+
+
+@pytest.mark.parametrize("form", ["value", "range"])
+def test_an_open_end_lies_outside_of_no_box(tmp_path: Path, form: str) -> None:
+    """Of two people beyond 30 no end can be named at k = 5, so that the last class has none."""
+    frame = pd.DataFrame({"age": [20] * 10 + [30] * 10 + [91, 95]})
+    classes, counts, spec = released(Table(frame, np.zeros((22, 1)), 5), form, False, tmp_path)
+    assert classes["age_high"].isna().any() and classes["age"].notna().all()
+    assert classes_that_differ(classes, counts, spec) == 0
+    beyond = classes.assign(age_low=99)
+    assert form == "range" or classes_that_differ(beyond, counts, spec) > 0
+
+
+def test_a_column_of_fewer_digits_agrees_with_its_class_table(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"dose": np.repeat(np.array([0.1, 0.7, -0.1], dtype=np.float32), 8)})
+    classes, counts, spec = released(Table(frame, np.zeros((24, 1)), 4), "value", False, tmp_path)
+    assert len(classes) == 3
+    assert classes_that_differ(classes, counts, spec) == 0
