@@ -154,8 +154,8 @@ def attack(
     as_json: AsJson = False,
 ) -> None:
     """Attack a table: who in it is linked, singled out, inferred or recognised (exit 0, whatever is found)."""
-    from anon_pipeline.release import audit_report
-    from anon_pipeline.release.attack_table import Roles, attack_table
+    from anon_pipeline.audit.foreign_table import Roles, attack_table
+    from anon_pipeline.report import attacks as audit_report
 
     if (spec is None) == (quasi_identifiers is None) or (spec is not None and sensitive is not None):
         raise InputError("name either --spec, or --quasi-identifiers and, where there are any, --sensitive")
@@ -192,7 +192,7 @@ def init(
 ) -> None:
     """Write data/NAME/release.yaml, proposed from a table; it runs when a person has decided its open lines."""
     from anon_pipeline.engine.duckdb import DuckDBEngine
-    from anon_pipeline.privacy.new_dataset import start_dataset
+    from anon_pipeline.profiling.new_dataset import start_dataset
 
     if delimiter is not None and not 1 <= len(delimiter) <= 4:
         raise InputError("--delimiter: is one to four letters")
@@ -229,7 +229,7 @@ def profile(
 ) -> None:
     """Propose a spec as `init` does, without a dataset folder."""
     from anon_pipeline.engine.duckdb import DuckDBEngine
-    from anon_pipeline.privacy.new_dataset import draft_beside, profile_table
+    from anon_pipeline.profiling.new_dataset import draft_beside, profile_table
 
     if out_file is not None and out_file.exists():
         raise InputError(f"{out_file}: exists already; a policy is not overwritten")
@@ -276,17 +276,17 @@ def sweep(
     home = Home.default().prepare()
     folder = home.root / "frontier" / policy.dataset if out_folder is None else out_folder
     _show_progress()
-    from anon_pipeline.pipeline.frontier import measure
     from anon_pipeline.pipeline.runtime import Runtime
-    from anon_pipeline.release import price_list
+    from anon_pipeline.pipeline.tradeoff import measure
+    from anon_pipeline.report import tradeoff
 
     prices = measure(policy, Runtime(home=str(home.root)), settings, utility)
-    files = price_list.write(prices, policy.dataset, folder)
+    files = tradeoff.write(prices, policy.dataset, folder)
     if as_json:
-        content = {"dataset": policy.dataset, "folder": str(folder), "prices": price_list.as_json(prices)}
+        content = {"dataset": policy.dataset, "folder": str(folder), "prices": tradeoff.as_json(prices)}
         _print_json(content)
         return
-    headings, rows = price_list.table(prices, brief=True)
+    headings, rows = tradeoff.table(prices, brief=True)
     shown = Table(title=f"{policy.dataset}: the price list", title_justify="left")
     shown.add_column()
     for row in rows:  # a column a setting, since there are more measures than settings
@@ -296,7 +296,7 @@ def sweep(
     out.print(shown)
     if any(price.current for price in prices):
         out.print("* what the spec says", markup=False)
-    for sentence in price_list.notes(prices):
+    for sentence in tradeoff.notes(prices):
         out.print(sentence, markup=False, highlight=False)
     out.print(f"written: {', '.join(str(file) for file in files)}", markup=False, highlight=False, soft_wrap=True)
 
@@ -662,6 +662,6 @@ def _names(text: str | None) -> list[str]:
 
 
 def _print_json(content: dict[str, Any]) -> None:
-    from anon_pipeline.release.manifest import finite
+    from anon_pipeline.plain_json import finite
 
     sys.stdout.write(json.dumps(finite(content), indent=2, default=str) + "\n")

@@ -21,9 +21,9 @@ import pandas as pd
 from anon_pipeline.attack.models_audit import RAW, RELEASE
 from anon_pipeline.attack.rates import LEAK, NO_LEAK
 from anon_pipeline.attack.table_audit import audit_table
+from anon_pipeline.audit.people import audit, control_people, knowledge_of
 from anon_pipeline.engine.base import Batch
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.release.audit import audit, control_people, knowledge_of
 from anon_pipeline.spec import ColumnType, Guide, ReleaseSpec
 
 SPEC = ReleaseSpec.load(Path(__file__).parents[1] / "data/adult")

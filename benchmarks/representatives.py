@@ -21,7 +21,7 @@ from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.model_selection import cross_val_predict
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
-from anon_pipeline.learning.associations import Variable, association
+from anon_pipeline.release.associations import Variable, association
 from anon_pipeline.spec import ReleaseSpec
 
 #: So many people of a table, chosen at random: this is about the order of the ways, not about the last digit.

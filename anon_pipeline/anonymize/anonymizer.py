@@ -23,8 +23,8 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.home import write_file
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.base import PrivacyModel
-from anon_pipeline.privacy.census import PEOPLE, people_in_own_box
 from anon_pipeline.privacy.k_anonymity import KAnonymity
+from anon_pipeline.privacy.population_table import PEOPLE, people_in_own_box
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.tables import Cells, Domain, IntArray, scale_of
 

@@ -14,7 +14,8 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from anon_pipeline.attack import notation
+from anon_pipeline.attack import generalized_values
+from anon_pipeline.attack.generalized_values import numbers, texts
 from anon_pipeline.errors import InputError
 
 IntArray = npt.NDArray[np.int64]
@@ -77,7 +78,7 @@ class Domain:
     @classmethod
     def learn(cls, name: str, ordered: bool, columns: Sequence[pd.Series]) -> Domain:
         """The values of some columns together, and the share of the people who bear each, by code."""
-        read = [notation.numbers(column) if ordered else notation.texts(column) for column in columns]
+        read = [numbers(column) if ordered else texts(column) for column in columns]
         codes, found = pd.factorize(np.concatenate(read), sort=True)
         counts = np.bincount(codes + 1, minlength=len(found) + 1)
         values = np.asarray(found, dtype=np.float64 if ordered else object)
@@ -86,13 +87,13 @@ class Domain:
     def encode(self, column: pd.Series) -> IntArray:
         """The code of each cell, -1 for a value that nobody bears, shape (n,)."""
         if self.ordered:
-            cells = notation.numbers(column)
+            cells = numbers(column)
             if not len(self.values):
                 return np.where(np.isnan(cells), 0, -1)
             place = np.minimum(np.searchsorted(self.values, cells), len(self.values) - 1)
             code = np.where(self.values[place] == cells, place + 1, -1)
             return np.where(np.isnan(cells), 0, code).astype(np.int64)
-        codes, found = pd.factorize(pd.Series(notation.texts(column)))
+        codes, found = pd.factorize(pd.Series(texts(column)))
         index = {value: code for code, value in enumerate(self.values, 1)}
         known = np.array([*[index.get(value, -1) for value in found], 0], dtype=np.int64)
         return known[codes]
@@ -346,16 +347,16 @@ Cell = float | str | None
 def _labels(column: pd.Series, ordered: bool) -> tuple[IntArray, list[Cell]]:
     """The distinct cells of a released column in ascending order: floats, texts that are no number, None."""
     if ordered:
-        cells = notation.numbers(column)
+        cells = numbers(column)
         unread = np.isnan(cells) & column.notna().to_numpy()
         values: list[Cell] = [None, *np.unique(cells[~np.isnan(cells)]).tolist()]
         label = np.where(np.isnan(cells), 0, np.searchsorted(np.array(values[1:], dtype=float), cells) + 1)
         if unread.any():
-            codes, found = pd.factorize(pd.Series(notation.texts(column[unread])), sort=True)
+            codes, found = pd.factorize(pd.Series(texts(column[unread])), sort=True)
             label[unread] = len(values) + codes
             values += found.tolist()
         return label.astype(np.int64), values
-    codes, found = pd.factorize(pd.Series(notation.texts(column)), sort=True)
+    codes, found = pd.factorize(pd.Series(texts(column)), sort=True)
     return (codes + 1).astype(np.int64), [None, *found.tolist()]
 
 
@@ -376,8 +377,8 @@ def _group_of_class(
         if released[domain.name].dtype == np.float32:  # the table of classes has more digits
             column = column.astype("Float32")
         label, values = _labels(column, domain.ordered)
-        if notation.ANYTHING not in shown:  # what is withheld is a missing value in columns that hold no text
-            values = [None if value == notation.ANYTHING else value for value in values]
+        if generalized_values.ANYTHING not in shown:  # what is withheld is a missing value in columns that hold no text
+            values = [None if value == generalized_values.ANYTHING else value for value in values]
         keys.append([values[one] for one in label])
     group = {key: place for place, key in enumerate(zip(*told, strict=True))}
     found = [group.get(key, -1) for key in zip(*keys, strict=True)]
@@ -395,14 +396,14 @@ def _ordered_column(
     plain = not any(isinstance(cell, str) for cell in told)
     if classes is not None and f"{domain.name}_low" in classes.columns and (group >= 0).any():
         plain, published, of = False, group >= 0, group[group >= 0]
-        least, most = (notation.numbers(classes[f"{domain.name}_{end}"])[published] for end in ("low", "high"))
+        least, most = (numbers(classes[f"{domain.name}_{end}"])[published] for end in ("low", "high"))
         told_range = ~(np.isnan(least) & np.isnan(most))
         low[of], high[of], missing[of] = math.inf, -math.inf, False
         np.minimum.at(low, of, np.nan_to_num(least, nan=-math.inf))  # an end that is missing is open
         np.maximum.at(high, of, np.nan_to_num(most, nan=math.inf))
         # Neither "some lack a value" nor "one of them might" rules a missing value out; only False does.
         lacking = f"{domain.name}_missing"
-        full = notation.numbers(classes[lacking])[published] == 0 if lacking in classes.columns else ~told_range
+        full = numbers(classes[lacking])[published] == 0 if lacking in classes.columns else ~told_range
         np.logical_or.at(missing, of, ~full)
     shown = value if plain else np.where(np.isnan(value), _middle(low, high), value)
     box, first = combined([_ranks(low), _ranks(high), missing.astype(np.int64), _ranks(value)])
@@ -416,13 +417,13 @@ def _middle(low: FloatArray, high: FloatArray) -> FloatArray:
     return np.where(told, (np.where(told, low, 0) + np.where(told, high, 0)) / 2, math.nan)
 
 
-def _interval(cell: Cell) -> notation.Interval:
+def _interval(cell: Cell) -> generalized_values.Interval:
     if cell is None:
-        return notation.ABSENT
+        return generalized_values.ABSENT
     if isinstance(cell, float):
-        return notation.Interval(cell, cell)
-    read = notation.read_interval(cell)
-    return notation.UNKNOWN if read is None else read
+        return generalized_values.Interval(cell, cell)
+    read = generalized_values.read_interval(cell)
+    return generalized_values.UNKNOWN if read is None else read
 
 
 def _ranks(values: FloatArray) -> IntArray:
@@ -445,12 +446,12 @@ def _category_column(
     for place, cell in enumerate(told):
         text = None if cell is None else str(cell)
         if text not in read:
-            read[text] = notation.read_set(str(text), vocabulary)
+            read[text] = generalized_values.read_set(str(text), vocabulary)
         members = published.get(place, read[text])
-        codes = tuple(sorted(code_of[one] for one in members if one in code_of and one != notation.ANYTHING))
+        codes = tuple(sorted(code_of[one] for one in members if one in code_of and one != generalized_values.ANYTHING))
         shown = code_of.get(text, -1)
         plain[place] = shown if shown >= 0 else codes[0] if codes else math.nan
-        key = (codes, notation.ANYTHING in members, shown if shown in codes else -1)
+        key = (codes, generalized_values.ANYTHING in members, shown if shown in codes else -1)
         box[place] = number.setdefault(key, len(number))
     pairs = [(one, code) for one, (codes, _, _) in enumerate(number) for code in codes]
     rows, columns = (np.array(pairs, dtype=np.int64).reshape(-1, 2)).T
@@ -464,5 +465,5 @@ def _category_column(
 def _listed(values: object) -> frozenset[str | None]:
     """The published list of a class's categories; without one it may hold anything."""
     if not isinstance(values, list | tuple | np.ndarray):
-        return frozenset([notation.ANYTHING])
-    return frozenset(None if one is None or one != one else notation.category(one) for one in values)
+        return frozenset([generalized_values.ANYTHING])
+    return frozenset(None if one is None or one != one else generalized_values.category(one) for one in values)

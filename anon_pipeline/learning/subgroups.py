@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from anon_pipeline.anonymize.encoding import learn_domain
+from anon_pipeline.anonymize.value_groups import group_values
 from anon_pipeline.learning.scores import Answers, Comparison, compared
-from anon_pipeline.learning.value_groups import group_values
 from anon_pipeline.spec import ColumnType
 
 #: A value has a group of its own where it is that of this share of the people. The rest is taken together: figures of a

@@ -25,10 +25,11 @@ from anon_pipeline.pipeline.masking import MASKED, RAW
 from anon_pipeline.pipeline.release_page import release_page
 from anon_pipeline.pipeline.runtime import Runtime, log
 from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.plain_json import finite
 from anon_pipeline.privacy.group_table import compare_groups, group_columns, read_groups, threshold_of
 from anon_pipeline.release import manifest
-from anon_pipeline.release.group_report import NOTE
 from anon_pipeline.release.publish import DATA, REPORT, publish
+from anon_pipeline.report.groups import NOTE
 from anon_pipeline.spec import ReleaseSpec
 
 AGGREGATED, CHECKS = "aggregated_table", "candidate_checks"
@@ -71,7 +72,7 @@ def build_aggregation(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.Asse
                     f"{place}: every group counts fewer than {step.threshold} people or is needed to hide one that "
                     "does, so nothing is left to release; group by fewer or coarser columns"
                 )
-            facts = {"report": manifest.finite(dataclasses.asdict(dataclasses.replace(report, place=place)))}
+            facts = {"report": finite(dataclasses.asdict(dataclasses.replace(report, place=place)))}
             with stages.store(AGGREGATED, {MASKED: masked}, facts) as folder:
                 pq.write_table(groups, folder / DATA, compression="zstd")
             noted.update(report.facts)
@@ -111,7 +112,7 @@ def build_aggregation(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.Asse
                 "checks": answers,
                 "runs": {"dagster": context.run.run_id, "mlflow": noted["mlflow_run"]},
             }
-            published = publish(runtime.place(), spec, engine, candidate.folder, manifest.finite(facts))
+            published = publish(runtime.place(), spec, engine, candidate.folder, finite(facts))
             noted.update(version=published.version, smallest_group=told["smallest"], new=published.new)
             state = "published" if published.new else "stands already, nothing new is published"
             log.info("%s: release %s %s", spec.dataset, published.version, state)

@@ -14,15 +14,13 @@ import pandas as pd
 from anon_pipeline.anonymize.grouping import TREE, Grouping
 from anon_pipeline.anonymize.policy import anonymize_part, mean_loss, protected_columns, tree_of
 from anon_pipeline.anonymize.recode import OrderedSummary, Summary, shown_table
-from anon_pipeline.anonymize.shown import shown_columns
+from anon_pipeline.anonymize.recoding_statistics import shown_columns
 from anon_pipeline.anonymize.storage import load_cells, save_cells
-from anon_pipeline.anonymize.succession import without_history
+from anon_pipeline.audit.people import control_people
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.keys import measuring_seed
-from anon_pipeline.learning.associations import associations
 from anon_pipeline.learning.cells import Sample, folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import name_of, task_of
-from anon_pipeline.learning.marginals import marginals
 from anon_pipeline.learning.targets import train_guide
 from anon_pipeline.learning.utility import measure_utility
 from anon_pipeline.pipeline import following
@@ -41,17 +39,20 @@ from anon_pipeline.pipeline.runtime import Runtime, log
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.technical_names import owners
 from anon_pipeline.pipeline.utility_figures import utility_figures
+from anon_pipeline.plain_json import finite
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.privacy.measures import describe
 from anon_pipeline.privacy.risk import reidentification_risk
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.privacy.uniqueness import population_uniqueness
 from anon_pipeline.release import fineness, manifest
-from anon_pipeline.release.audit import control_people
-from anon_pipeline.release.charts import class_size_chart
-from anon_pipeline.release.memberships import MEMBERS, ROUTING, remember
+from anon_pipeline.release.associations import associations
+from anon_pipeline.release.marginals import marginals
 from anon_pipeline.release.promises import require_an_answer
 from anon_pipeline.release.publish import CLASSES, CONTROL, DATA, REPORT, publish
+from anon_pipeline.report.charts import class_size_chart
+from anon_pipeline.sequential.release_history import MEMBERS, ROUTING, remember
+from anon_pipeline.sequential.republication import without_history
 from anon_pipeline.spec import ColumnType, ImportedModel, ReleaseSpec, Role
 from anon_pipeline.spec.permission import require_code
 from anon_pipeline.tables import Cells, scale_of
@@ -407,7 +408,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 spec,
                 engine,
                 candidate.folder,
-                manifest.finite(facts),
+                finite(facts),
                 _remember(spec, runtime, tree_stage, candidate),
             )
             noted.update(version=published.version, smallest_class=int(released.sizes.min()), new=published.new)

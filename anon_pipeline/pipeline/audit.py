@@ -13,6 +13,8 @@ from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.policy import protected_columns, tree_of
 from anon_pipeline.anonymize.storage import load_cells
 from anon_pipeline.attack.table_audit import Earlier
+from anon_pipeline.audit.people import Bound, audit, bounds
+from anon_pipeline.audit.regrouping import regrouped
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.home import write_file
 from anon_pipeline.keys import measuring_seed
@@ -22,12 +24,11 @@ from anon_pipeline.pipeline.following import people_of
 from anon_pipeline.pipeline.runtime import Runtime, log
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.technical_names import owners, technical
+from anon_pipeline.plain_json import finite
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.release import ledger, manifest
-from anon_pipeline.release.audit import Bound, audit, bounds
-from anon_pipeline.release.audit_report import picture
 from anon_pipeline.release.publish import CLASSES, CONTROL, DATA
-from anon_pipeline.release.regrouping import regrouped
+from anon_pipeline.report.attacks import picture
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 
 #: Former releases that the attacker has, too.
@@ -93,7 +94,7 @@ def build_audit(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             found = bounds(spec, content)
             content["bounds"] = [{**dataclasses.asdict(one), "holds": one.holds} for one in found]
             with stages.store("attack_audit", {"raw_data": raw, "anonymized_table": candidate}, {}) as folder:
-                write_file(folder / "audit.json", json.dumps(manifest.finite(content)))
+                write_file(folder / "audit.json", json.dumps(finite(content)))
             answers = ask([_question(one) for one in found]) if found else []
             audited = stages.load("attack_audit", {"raw_data": raw, "anonymized_table": candidate})
             keep_answers(runtime, spec, "audit_checks", {"attack_audit": audited}, answers)

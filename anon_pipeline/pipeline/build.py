@@ -14,9 +14,9 @@ from anon_pipeline.pipeline.aggregation import build_group_checks
 from anon_pipeline.pipeline.assets import build_assets
 from anon_pipeline.pipeline.automation import build_job, build_retention, build_schedule, build_sensor
 from anon_pipeline.pipeline.checks import build_checks
-from anon_pipeline.pipeline.frontier import build_frontier
 from anon_pipeline.pipeline.runtime import BAD_INPUT, Runtime
 from anon_pipeline.pipeline.technical_names import technical
+from anon_pipeline.pipeline.tradeoff import build_frontier
 from anon_pipeline.spec import ReleaseSpec
 
 log = logging.getLogger("anon_pipeline")

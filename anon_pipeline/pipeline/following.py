@@ -11,10 +11,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from anon_pipeline.anonymize.cohorts import Company
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.policy import orders_of
-from anon_pipeline.anonymize.succession import Demands, Successor, succeed
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
@@ -22,11 +20,14 @@ from anon_pipeline.pipeline.expectations import Question
 from anon_pipeline.pipeline.masking import MASKED, RAW
 from anon_pipeline.pipeline.runtime import Runtime, log
 from anon_pipeline.pipeline.stages import Stage, Stages
-from anon_pipeline.privacy.across_releases import Intersection, intersection
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.release import fineness, memberships
+from anon_pipeline.release import fineness
 from anon_pipeline.release.publish import CLASSES, DATA
+from anon_pipeline.sequential import release_history
+from anon_pipeline.sequential.cohorts import Company
+from anon_pipeline.sequential.guarantees import Intersection, intersection
+from anon_pipeline.sequential.republication import Demands, Successor, succeed
 from anon_pipeline.spec import AcrossReleases, ReleaseSpec
 from anon_pipeline.tables import HISTORY, Cells, IntArray
 
@@ -73,7 +74,7 @@ def build_following(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.Assets
         with runtime.step(context, spec, FOLLOWED) as noted:
             stages, engine, home = runtime.stages(spec), runtime.engine(spec), runtime.place()
             people = stages.load(_before(spec))
-            window, key = memberships.window(home, spec), memberships.key(home, spec.dataset)
+            window, key = release_history.window(home, spec), release_history.key(home, spec.dataset)
             cohorts = cohorts_of(engine.values(people.folder / DATA, str(spec.person)), key, window)
             facts: dict[str, Any] = {
                 **people.facts,
@@ -87,7 +88,7 @@ def build_following(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.Assets
                     people.folder / DATA,
                     str(spec.person),
                     HISTORY,
-                    lambda identifiers: cohorts.of(memberships.hashed(identifiers, key)),
+                    lambda identifiers: cohorts.of(release_history.hashed(identifiers, key)),
                     folder / DATA,
                 )
                 np.save(folder / GONE, cohorts.gone)
@@ -125,7 +126,7 @@ class Cohorts:
         return self.history[np.searchsorted(self.person, people)]
 
 
-def cohorts_of(identifiers: Iterable[pa.Array], key: bytes, window: memberships.Window) -> Cohorts:
+def cohorts_of(identifiers: Iterable[pa.Array], key: bytes, window: release_history.Window) -> Cohorts:
     """Everybody's cohort; `identifiers` are those of a table, in batches.
 
     Raises
@@ -137,7 +138,7 @@ def cohorts_of(identifiers: Iterable[pa.Array], key: bytes, window: memberships.
     for batch in identifiers:
         if batch.null_count:
             raise InputError("person: somebody has no identifier, and cannot be followed from release to release")
-        parts.append(memberships.hashed(batch, key))
+        parts.append(release_history.hashed(batch, key))
     person = np.sort(np.concatenate(parts))
     history, gone = window.histories(person)
     if any(len(one.person) for one in window.members) and not history.any():
@@ -152,7 +153,7 @@ def group(spec: ReleaseSpec, runtime: Runtime, followed: Stage, cells: Cells, pe
     """The classes of people who are followed: with the tree of the last release, or with a new one."""
     asked = _asked(spec)
     former: list[str] = followed.facts["former"]
-    routing = memberships.routing(runtime.place(), spec.dataset, former[-1]) if former else None
+    routing = release_history.routing(runtime.place(), spec.dataset, former[-1]) if former else None
     found = succeed(
         cells,
         people,
@@ -190,13 +191,13 @@ def write_members(
     people = engine.classes_of_people(
         followed.folder / DATA, cells.domains, cells, grouping.class_of_cell, str(spec.person)
     )
-    memberships.write(people, memberships.key(runtime.place(), spec.dataset), folder / memberships.MEMBERS)
+    release_history.write(people, release_history.key(runtime.place(), spec.dataset), folder / release_history.MEMBERS)
 
 
 def measured(spec: ReleaseSpec, runtime: Runtime, candidate: Stage) -> Intersection:
     """What a candidate would leave an attacker with who has the former releases, too, by what is kept of each."""
-    window = memberships.window(runtime.place(), spec)
-    new = memberships.read(candidate.folder / memberships.MEMBERS)
+    window = release_history.window(runtime.place(), spec)
+    new = release_history.read(candidate.folder / release_history.MEMBERS)
     people = np.unique(np.concatenate([new.person, *(one.person for one in window.members)]))
     return intersection([one.classes_of(people) for one in window.members], new.classes_of(people), _asked(spec).k)
 
@@ -205,7 +206,7 @@ def question(spec: ReleaseSpec, runtime: Runtime, candidate: Stage) -> Question:
     """What must hold of a candidate together with the former releases."""
     found = measured(spec, runtime, candidate)
     sizes = pd.read_parquet(candidate.folder / CLASSES)["class_size"].to_numpy()
-    counted = np.bincount(memberships.read(candidate.folder / memberships.MEMBERS).class_, minlength=len(sizes))
+    counted = np.bincount(release_history.read(candidate.folder / release_history.MEMBERS).class_, minlength=len(sizes))
     agrees = len(counted) == len(sizes) and bool((counted == sizes).all())
     return Question(
         CHECK,
@@ -268,7 +269,7 @@ def forget_people(spec: ReleaseSpec, home: Home, file: Path) -> int:
     with home.lock(f"run-{spec.dataset}"), home.lock(f"dataset-{spec.dataset}"):
         # Whether the source stores them as numbers or as texts is not known here, and does not matter.
         return sum(
-            memberships.forget(home, spec.dataset, identifiers)
+            release_history.forget(home, spec.dataset, identifiers)
             for identifiers in (pa.array(lines, pa.string()), pa.array(numbers, pa.int64()))
         )
 

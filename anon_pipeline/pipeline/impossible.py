@@ -10,8 +10,8 @@ import numpy as np
 
 from anon_pipeline.anonymize.policy import protected_columns, refuse_the_impossible
 from anon_pipeline.engine.base import Engine
-from anon_pipeline.privacy.census import PEOPLE
 from anon_pipeline.privacy.judge import statistics_of
+from anon_pipeline.privacy.population_table import PEOPLE
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 
 

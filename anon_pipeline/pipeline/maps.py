@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from anon_pipeline.masking.cells import CellTechnique
 from anon_pipeline.masking.numbers import to_floats
 from anon_pipeline.masking.positions import PositionTechnique
-from anon_pipeline.release.masking_map import Positions, positions_map
+from anon_pipeline.report.masking_map import Positions, positions_map
 from anon_pipeline.spec import ReleaseSpec, Role
 
 

@@ -20,9 +20,9 @@ from anon_pipeline.pipeline.impossible import require_possible
 from anon_pipeline.pipeline.maps import maps_of_masking
 from anon_pipeline.pipeline.release_page import picture
 from anon_pipeline.pipeline.runtime import Runtime
-from anon_pipeline.release import manifest
-from anon_pipeline.release.masking_map import caption, map_chart
+from anon_pipeline.plain_json import finite
 from anon_pipeline.release.publish import DATA
+from anon_pipeline.report.masking_map import caption, map_chart
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 
 RAW, MASKED = "raw_data", "masked_data"
@@ -64,7 +64,7 @@ def build_masking(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.AssetsDe
                     **stored.to_json(),
                     "held_out": raw.facts["held_out"],
                     "source_rows": raw.facts["rows"],
-                    "masking": [manifest.finite(dataclasses.asdict(report)) for report in reports],
+                    "masking": [finite(dataclasses.asdict(report)) for report in reports],
                 }
             for report in reports:
                 for column, cost in report.costs.items():

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from anon_pipeline.anonymize.description import described, hierarchies_of, levels_of
-from anon_pipeline.attack.notation import numbers, read_interval
+from anon_pipeline.attack.generalized_values import numbers, read_interval
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.privacy.named_values import unshared_categories, unshared_numbers, unshared_texts

@@ -6,10 +6,11 @@ from typing import Any
 
 import dagster as dg
 
-from anon_pipeline.release import charts, risk_report
-from anon_pipeline.release.markdown_report import code, items, table, text
-from anon_pipeline.release.report import describe
-from anon_pipeline.release.wording import in_order, part
+from anon_pipeline.report import charts
+from anon_pipeline.report import risk as risk_report
+from anon_pipeline.report.markdown import code, items, table, text
+from anon_pipeline.report.release_report import describe
+from anon_pipeline.report.wording import in_order, part
 
 
 def release_page(content: Mapping[str, Any]) -> dict[str, Any]:

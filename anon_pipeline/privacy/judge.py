@@ -17,9 +17,9 @@ from anon_pipeline.engine.base import ClassCounts, Engine
 from anon_pipeline.engine.typed import natural_type
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.base import PrivacyModel
-from anon_pipeline.privacy.census import boxed
 from anon_pipeline.privacy.class_table import classes_that_differ
 from anon_pipeline.privacy.population import PopulationModel
+from anon_pipeline.privacy.population_table import boxed
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, histogram
 from anon_pipeline.spec import ColumnType, Demand, ReleaseSpec
 

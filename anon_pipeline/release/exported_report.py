@@ -10,8 +10,9 @@ from typing import Any
 
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
-from anon_pipeline.release import ledger, markdown_report, printed_report, report
+from anon_pipeline.release import ledger
 from anon_pipeline.release.ledger import Entry
+from anon_pipeline.report import markdown, printed, release_report
 
 
 class Form(StrEnum):
@@ -62,9 +63,9 @@ def export(home: Home, version: str, form: Form, dataset: str | None = None) -> 
         raise Refused([f"{entry.dataset}/{entry.version}: {problem}; nothing is reported" for problem in problems])
     withdrawn = "" if gone is None else f"This release was withdrawn on {gone.time[:10]}: {gone.why}"
     if form is Form.MARKDOWN:
-        return markdown_report.render(content, withdrawn).encode()
-    page = report.render(content, withdrawn)
-    return printed_report.print_page(page) if form is Form.PDF else page.encode()
+        return markdown.render(content, withdrawn).encode()
+    page = release_report.render(content, withdrawn)
+    return printed.print_page(page) if form is Form.PDF else page.encode()
 
 
 def _manifest(home: Home, entry: Entry) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from anon_pipeline.errors import Refused
 from anon_pipeline.home import Home, remove_leftovers, sha256_of, written_folder
 from anon_pipeline.privacy.group_table import judge_group_table
 from anon_pipeline.privacy.judge import judge_release, types_of
-from anon_pipeline.release import ledger, manifest, openlineage, promises, provenance, report, unfinished
+from anon_pipeline.release import ledger, manifest, openlineage, promises, provenance, unfinished
 from anon_pipeline.release.opening import Opened, Opening
+from anon_pipeline.report import release_report
 from anon_pipeline.spec import ReleaseSpec, Role
 
 DATA, CLASSES, MANIFEST, REPORT = "data.parquet", "classes.parquet", ledger.MANIFEST, "report.html"
@@ -98,7 +99,7 @@ def publish(
                 "lineage": manifest.lineage(spec),
                 "software": manifest.software() | {"guide": manifest.relied_on(spec)},
             }
-            (staged / REPORT).write_text(report.render(content), encoding="utf-8")
+            (staged / REPORT).write_text(release_report.render(content), encoding="utf-8")
             openlineage.write(staged / OPENLINEAGE, spec, content, engine.columns(staged / DATA), _size(staged / DATA))
             hashes_of_tables = {name: sha256_of(staged / name) for name in tables}
             (staged / PROVENANCE).write_text(provenance.render(content, hashes_of_tables), encoding="utf-8")

@@ -4,7 +4,6 @@ Every other layer reads these objects, so that no k, role or seed is written twi
 """
 
 from anon_pipeline.spec.demands import PRIVACY_MODELS, Demand, load_privacy_model
-from anon_pipeline.spec.frontier import K_PATH, Frontier
 from anon_pipeline.spec.parts import (
     NO_ROWS,
     AcrossReleases,
@@ -22,6 +21,7 @@ from anon_pipeline.spec.parts import (
     Strict,
 )
 from anon_pipeline.spec.release import ReleaseSpec
+from anon_pipeline.spec.tradeoff import K_PATH, Frontier
 from anon_pipeline.spec.written import UNDECIDED, undecided_lines
 
 __all__ = [

@@ -16,7 +16,6 @@ from pydantic import Field, SerializeAsAny, ValidationError, field_validator, mo
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import PRIVATE_FOLDERS
 from anon_pipeline.spec.demands import PRIVACY_MODELS, Demand, load_privacy_model
-from anon_pipeline.spec.frontier import Frontier
 from anon_pipeline.spec.parts import (
     AGGREGATE,
     NO_ROWS,
@@ -39,6 +38,7 @@ from anon_pipeline.spec.parts import (
     Utility,
 )
 from anon_pipeline.spec.permission import check_files, files_of_steps
+from anon_pipeline.spec.tradeoff import Frontier
 from anon_pipeline.spec.written import UNDECIDED, PlainLoader, put, sentences, undecided_lines, with_lists
 
 #: Columns that the engines put beside those of a source.

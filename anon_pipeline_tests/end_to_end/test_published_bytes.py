@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 from anon_pipeline.home import Home, sha256_of
-from anon_pipeline.release.wording import times
+from anon_pipeline.report.wording import times
 from anon_pipeline_tests.end_to_end.harness import Place, policy, write_dataset
 
 KEY = "BYTES_KEY"

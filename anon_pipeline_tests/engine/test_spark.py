@@ -29,7 +29,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.learning.cells import folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import task_of, train
 from anon_pipeline.privacy.judge import statistics_of
-from anon_pipeline.release.memberships import hashed
+from anon_pipeline.sequential.release_history import hashed
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline.tables import HISTORY, Domain
 from anon_pipeline_tests.engine.test_duckdb import ODD_NAMES

@@ -130,13 +130,13 @@ def test_who_cannot_be_followed_is_not_released(three_months: Place, tmp_path: P
 
 def no_company() -> None:
     """Release everybody where their own values lead, whoever else goes there."""
-    from anon_pipeline.anonymize import succession
-    from anon_pipeline.anonymize.cohorts import Company, place
+    from anon_pipeline.sequential import republication
+    from anon_pipeline.sequential.cohorts import Company, place
 
     def alone(tree: Any, codes: Any, history: Any, counts: Any, gone: Any, company: Any) -> Any:
         return place(tree, codes, np.zeros_like(history), counts, gone, Company(company.k, company.k))
 
-    succession.place = alone  # type: ignore[assignment]
+    republication.place = alone  # type: ignore[assignment]
 
 
 def test_a_grouping_that_forgets_histories_is_refused(three_months: Place, tmp_path: Path) -> None:
@@ -187,14 +187,14 @@ def test_the_demand_is_measured_once_more_before_a_release_appears(three_months:
 
 def other_members() -> None:
     """Keep somebody else's class than the one a person was released in."""
-    from anon_pipeline.release import memberships
+    from anon_pipeline.sequential import release_history
 
-    write = memberships.write
+    write = release_history.write
 
     def wrong(batches: Any, key: bytes, destination: Path) -> None:
         write((one.slice(1) for one in batches), key, destination)
 
-    memberships.write = wrong
+    release_history.write = wrong
 
 
 def test_a_memory_that_is_not_of_this_release_is_refused(three_months: Place, tmp_path: Path) -> None:

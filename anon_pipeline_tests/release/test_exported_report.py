@@ -7,9 +7,12 @@ import pytest
 
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, sha256_of
-from anon_pipeline.release import ledger, markdown_report, printed_report, report, withdraw
+from anon_pipeline.release import ledger, withdraw
 from anon_pipeline.release.exported_report import Form, export, form_of
-from anon_pipeline_tests.release.test_report import manifest_content
+from anon_pipeline.report import markdown as markdown_report
+from anon_pipeline.report import printed as printed_report
+from anon_pipeline.report import release_report
+from anon_pipeline_tests.report.test_release_report import manifest_content
 
 VERSION = manifest_content()["version"]
 
@@ -36,8 +39,8 @@ def test_each_form_is_that_of_the_published_manifest(home: Home, monkeypatch: py
     monkeypatch.setattr(printed_report, "print_page", lambda page: f"printed {page}".encode())
     content = manifest_content()
     assert export(home, VERSION, Form.MARKDOWN).decode() == markdown_report.render(content)
-    assert export(home, VERSION, Form.HTML).decode() == report.render(content)
-    assert export(home, VERSION, Form.PDF).decode() == f"printed {report.render(content)}"
+    assert export(home, VERSION, Form.HTML).decode() == release_report.render(content)
+    assert export(home, VERSION, Form.PDF).decode() == f"printed {release_report.render(content)}"
 
 
 def test_an_altered_manifest_is_not_reported(home: Home) -> None:

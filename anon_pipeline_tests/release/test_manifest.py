@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
+from anon_pipeline.plain_json import finite
 from anon_pipeline.release import manifest
 from anon_pipeline.spec import ReleaseSpec
 
@@ -108,7 +109,7 @@ def test_the_groups_of_sizes_leave_no_gap() -> None:
 
 
 def test_finite_makes_plain_data_that_json_can_hold() -> None:
-    told = manifest.finite(
+    told = finite(
         {
             "a": float("nan"),
             "b": [np.inf, (1.5, -np.inf)],

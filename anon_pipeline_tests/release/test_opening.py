@@ -55,7 +55,7 @@ def released(home: Home, engine: DuckDBEngine, spec: ReleaseSpec, tmp_path: Path
 
 @pytest.fixture(autouse=True)
 def _plain_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(publish.report, "render", lambda content: f"<p>{content['version']}</p>")
+    monkeypatch.setattr(publish.release_report, "render", lambda content: f"<p>{content['version']}</p>")
 
 
 def test_two_secrets_give_two_commitments_to_the_same_source() -> None:

@@ -55,7 +55,7 @@ def engine(tmp_path: Path) -> DuckDBEngine:
 @pytest.fixture(autouse=True)
 def _plain_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the report shows is tested elsewhere."""
-    monkeypatch.setattr(publish.report, "render", lambda content: f"<p>{content['version']}</p>")
+    monkeypatch.setattr(publish.release_report, "render", lambda content: f"<p>{content['version']}</p>")
 
 
 @pytest.fixture
@@ -239,6 +239,6 @@ def test_nobody_else_writes_the_ledger_while_a_release_is_published(
         held.append(True)
         return ""
 
-    monkeypatch.setattr(publish.report, "render", rendered)
+    monkeypatch.setattr(publish.release_report, "render", rendered)
     publish.publish(home, SPEC, engine, candidate, FACTS)
     assert held == [True]

@@ -148,7 +148,7 @@ def test_a_killed_withdrawal_is_undone_or_completed(home: Home, moment: str) -> 
 
 def test_a_withdrawn_release_is_not_published_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It neither stands for "released already" nor comes back under the same name."""
-    monkeypatch.setattr(publish.report, "render", lambda content: "")
+    monkeypatch.setattr(publish.release_report, "render", lambda content: "")
     home, engine = Home(tmp_path / "home").prepare(), DuckDBEngine(tmp_path / "spill")
     candidate = test_publish.candidate_of(tmp_path / "candidate", test_publish.TABLE)
     first = publish.publish(home, test_publish.SPEC, engine, candidate, test_publish.FACTS)

@@ -1,0 +1,245 @@
+"""Attacking a table of any make, on people who are in it and on people who are not: what `anon-pipeline attack` does.
+
+Here files become the tables that `anon_pipeline.attack` wants, and columns get their roles, from a spec or by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from anon_pipeline.attack import generalized_values
+from anon_pipeline.attack.rates import Finding
+from anon_pipeline.attack.table_audit import Knowledge, audit_table
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
+
+#: Above this share of control people with an equal in the original they may be the same people.
+SAME_PEOPLE = 0.5
+
+_CODE = re.compile(r"[+-]?(?:0[0-9]|[0-9]{19})")  # digits that are no number: a leading zero, or too many
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What a table's columns are to a person; `declared` types are believed, all others looked up in the original."""
+
+    quasi_identifiers: Sequence[str]
+    sensitive: Sequence[str] = ()
+    missing: Sequence[str] = ()
+    declared: Mapping[str, ColumnType] = field(default_factory=dict)
+    may_lack: bool = False  # whether the table may lack some of these columns: a tool has left them out
+
+    @classmethod
+    def of(cls, spec: ReleaseSpec) -> Roles:
+        return cls(
+            spec.quasi_identifiers,
+            spec.with_role(Role.SENSITIVE),
+            spec.source.missing,
+            {name: column.type for name, column in spec.columns.items() if column.type is not None},
+            may_lack=True,
+        )
+
+
+@dataclass(frozen=True)
+class AttackedTable:
+    """What came of it, and in what terms.
+
+    Attributes
+    ----------
+    knowledge : the columns and the roles they were attacked in
+    rows, people, control : rows of the table, of the original, and of the control people
+    findings : one per attack
+    notes : what a reader should know of the tables
+    """
+
+    table: str
+    knowledge: Knowledge
+    rows: int
+    people: int
+    control: int
+    findings: list[Finding]
+    notes: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, aggregates all of it."""
+        return {
+            "table": self.table,
+            "rows": self.rows,
+            "people": self.people,
+            "control": self.control,
+            "columns": {name: list(getattr(self.knowledge, name)) for name in self.knowledge.__dataclass_fields__},
+            "findings": [finding.to_json() for finding in self.findings],
+            "notes": self.notes,
+        }
+
+
+def attack_table(
+    table: Path,
+    original: Path,
+    control: Path | None,
+    roles: Roles,
+    scratch: Path,
+    targets: int = 2_000,
+    seed: int = 0,
+) -> AttackedTable:
+    """Attack a CSV or Parquet table, about which nothing is known but who is in it.
+
+    Parameters
+    ----------
+    original : the raw people who are in the table, one row each
+    control : raw people like them who are not
+    scratch : an empty folder for converted files
+    targets : people of either kind who are attacked at most
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read or has no rows, or a column that is not there.
+    """
+    released = _read(table, scratch / "table")
+    people = _without(_read(original, scratch / "original"), roles.missing)
+    others = None if control is None else _without(_read(control, scratch / "control"), roles.missing)
+    columns, notes = _columns(roles, table, released, {original: people, control: others})
+    quasi_identifiers, sensitive, kept = columns
+    named = [*quasi_identifiers, *sensitive, *kept]
+    knowledge = Knowledge(
+        quasi_identifiers,
+        sensitive,
+        kept,
+        [name for name in named if _is_ordered(people[name], roles.declared.get(name))],
+    )
+    if others is None:
+        notes.append(
+            "There are no people to compare with (--control), so what the table gives away cannot be told from what "
+            "is true of people in general."
+        )
+    elif (same := _share_with_an_equal(others[named], people[named])) > SAME_PEOPLE:
+        notes.append(
+            f"{same:.0%} of the control people equal somebody in the original in every column. If they are the same "
+            "people, no leak can show: control people must not be in the table."
+        )
+    if len(released) != len(people):
+        notes.append(
+            f"The table has {len(released):,} rows, the original {len(people):,}: whoever is not in the table lowers "
+            "what is measured."
+        )
+    class_table = table.parent / "classes.parquet"
+    classes = _read(class_table, scratch / "classes", nested=True) if class_table.is_file() else None
+    findings = audit_table(
+        released[named],
+        None,
+        people[named],
+        None if others is None else others[named],
+        knowledge,
+        classes,
+        targets=targets,
+        seed=seed,
+    )
+    return AttackedTable(
+        table.name, knowledge, len(released), len(people), 0 if others is None else len(others), findings, notes
+    )
+
+
+def _read(path: Path, scratch: Path, nested: bool = False) -> pd.DataFrame:
+    """A CSV or Parquet file in pandas; the fields of a CSV stay texts, and empty ones are missing."""
+    scratch.mkdir()
+    parquet = DuckDBEngine(scratch).import_table(path, scratch)
+    try:
+        content = pq.read_table(parquet)
+    except (OSError, pa.ArrowException):
+        raise InputError(f"{path.name}: cannot be read") from None
+    if not content.num_rows:
+        raise InputError(f"{path.name}: has no rows")
+    listed = [one.name for one in content.schema if pa.types.is_nested(one.type)]
+    if listed and not nested:
+        raise InputError(f"{path.name}: {', '.join(listed)} holds lists or records; attacks need plain values")
+    table: pd.DataFrame = content.to_pandas()
+    return table
+
+
+def _without(people: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
+    """People without the texts that stand for "not known"."""
+    return people.mask(people.isin(list(missing))) if missing else people
+
+
+def _columns(
+    roles: Roles, table: Path, released: pd.DataFrame, tables: Mapping[Path | None, pd.DataFrame | None]
+) -> tuple[tuple[list[str], list[str], list[str]], list[str]]:
+    """The quasi-identifiers, sensitive and other columns that all tables have, and what is to be said of the rest."""
+    raw = {path: frame for path, frame in tables.items() if path is not None and frame is not None}
+    named = [*roles.quasi_identifiers, *roles.sensitive]
+    if twice := {name for name in named if named.count(name) > 1}:
+        raise InputError(f"{', '.join(sorted(twice))}: is named twice; a column has one role")
+    for path, frame in raw.items():
+        if absent := [name for name in named if name not in frame]:
+            raise InputError(f"{path.name} has no column {', '.join(absent)}; it has {', '.join(map(str, frame))}")
+    left_out = [name for name in named if name not in released]
+    if left_out and (not roles.may_lack or not set(roles.quasi_identifiers) & set(released.columns)):
+        raise InputError(f"{table.name} has no column {', '.join(left_out)}; it has {', '.join(map(str, released))}")
+    notes = []
+    if left_out:
+        notes.append(f"Not in the table, so neither known nor inferred by it: {', '.join(left_out)}.")
+    more = [str(name) for name in released if name not in named]
+    shared = [name for name in more if all(name in frame for frame in raw.values())]
+    if alone := [name for name in more if name not in shared]:
+        notes.append(f"Not in every table of people, so not attacked: {', '.join(alone)}.")
+    kept = [name for name in shared if _is_kept(released[name], next(iter(raw.values()))[name])]
+    if altered := [name for name in shared if name not in kept]:
+        notes.append(
+            f"Altered by the tool, and named neither as a quasi-identifier nor as sensitive, so not attacked: "
+            f"{', '.join(altered)}."
+        )
+    shown = [[name for name in one if name in released] for one in (roles.quasi_identifiers, roles.sensitive)]
+    return (shown[0], shown[1], kept), notes
+
+
+def _is_kept(shown: pd.Series, raw: pd.Series) -> bool:
+    """Whether a column that nobody has named shows people's own values, and not what a tool made of them."""
+    read = generalized_values.numbers if _is_ordered(raw, None) else generalized_values.texts
+    shown_values, raw_values = pd.Series(read(shown)), pd.Series(read(raw))
+    told = shown.notna().to_numpy()
+    return bool((shown_values.isin(raw_values) & shown_values.notna())[told].all())
+
+
+def _is_ordered(column: pd.Series, declared: ColumnType | None) -> bool:
+    """Whether a column holds numbers or dates, as declared, as stored, or as all its texts read."""
+    if declared is not None:
+        return declared is not ColumnType.CATEGORICAL
+    dtype = column.dtype
+    if pd.api.types.is_bool_dtype(dtype):
+        return False
+    if pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_datetime64_any_dtype(dtype):
+        return True
+    values = column.dropna().unique()
+    texts = [value for value in values if isinstance(value, str)]
+    if len(texts) < len(values):  # objects: dates and decimals are ordered, mixtures and booleans are not
+        return not texts and not any(isinstance(value, bool) for value in values)
+    if not texts:
+        return False
+    return all(map(_DATE.fullmatch, texts)) or all(_is_number(text) for text in texts)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return not _CODE.match(text.strip())
+
+
+def _share_with_an_equal(some: pd.DataFrame, others: pd.DataFrame) -> float:
+    """The share of these rows that equal one of the others in every column."""
+    hashes = [
+        pd.util.hash_pandas_object(frame.astype(object).astype(str), index=False).to_numpy() for frame in (some, others)
+    ]
+    return float(pd.Series(hashes[0]).isin(hashes[1]).mean())

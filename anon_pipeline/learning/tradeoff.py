@@ -1,0 +1,246 @@
+"""The price list: what each setting of a spec would cost and protect, side by side, so that a steward can choose.
+
+Only aggregates leave this module. How the list is shown is `release.price_list`.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from anon_pipeline.anonymize.classes import members
+from anon_pipeline.anonymize.policy import anonymize_part, mean_loss, protected_columns, refuse_the_impossible, tree_of
+from anon_pipeline.engine.base import Engine
+from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.keys import Key, seed_under
+from anon_pipeline.learning.cells import folds_of_sample, guided_cells
+from anon_pipeline.learning.guide import LoadLogged, side_by_side, task_of
+from anon_pipeline.learning.targets import train_guide
+from anon_pipeline.learning.utility import Anonymized, Fold, Folds, Utility, compare_fold, prepare, summarize
+from anon_pipeline.privacy.judge import statistics_of
+from anon_pipeline.privacy.population_table import PEOPLE
+from anon_pipeline.privacy.risk import attribute_inference, prosecutor
+from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
+from anon_pipeline.tables import Cells, scale_of
+
+#: Values by dotted path, as `ReleaseSpec.replaced` takes them.
+Settings = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the classes of one setting cost and protect.
+
+    Attributes
+    ----------
+    classes, smallest_class : number of classes, and people in the smallest
+    information_lost : mean over the quasi-identifiers of the share of variance lost
+    suppressed : share of the people who are left out
+    homogeneity : per sensitive column, share of the people in classes where everybody has the same value
+    largest_risk, mean_risk : of a person known to be in the table to be picked out (the prosecutor's risk)
+    """
+
+    classes: int
+    smallest_class: int
+    information_lost: float
+    suppressed: float
+    homogeneity: dict[str, float]
+    largest_risk: float
+    mean_risk: float
+
+
+@dataclass(frozen=True)
+class Price:
+    """One line of the price list.
+
+    Attributes
+    ----------
+    settings : what was set
+    current : whether that is what the spec says anyway
+    refused : why no release with this setting can be; everything else is then None
+    utility : accuracy before and after; None where it was not asked for or cannot be had
+    utility_refused : why accuracy cannot be had: the demands cannot be met in some training part
+    """
+
+    settings: Settings
+    current: bool
+    refused: str | None = None
+    measured: Measured | None = None
+    utility: Utility | None = None
+    utility_refused: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """What is counted once for all settings: the cells, and all sensitive columns per cell."""
+
+    cells: Cells
+    people: ClassStatistics
+
+
+def price_list(
+    engine: Engine,
+    table: Path,
+    spec: ReleaseSpec,
+    types: dict[str, ColumnType],
+    key: Key,
+    settings: Sequence[Settings],
+    with_utility: bool = True,
+    load_logged: LoadLogged | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Price]:
+    """Measure each setting on the same people, the same guidance and the same folds.
+
+    Parameters
+    ----------
+    table : the stored source, as `Engine.store_source` writes it
+    key : the dataset's private key
+    settings : as `spec.Frontier.settings` gives them; what they vary is the grouping, never the model M
+    progress : called with (trees fitted, trees to fit) after each tree
+
+    Raises
+    ------
+    InputError
+        For a setting that the spec cannot have.
+    """
+    specs = [spec.replaced(setting) for setting in settings]
+    counted = _count(engine, table, spec, types, key, load_logged)
+    prepared = _prepare(engine, table, spec, types, key, load_logged) if with_utility else None
+    census = functools.cache(functools.partial(engine.census, spec, types))
+    populations = [None if one.population is None else census(one.population) for one in specs]
+
+    def fit(number: int) -> Measured | str:
+        try:
+            return _measure(specs[number], key, counted, populations[number])
+        except (Refused, InputError) as refusal:
+            return _sentence(refusal)
+
+    def score(folds: Folds, fold: Fold, number: int) -> Anonymized | str:
+        try:
+            return compare_fold(folds, fold, functools.partial(anonymize_part, specs[number], key))
+        except (Refused, InputError) as refusal:
+            return _sentence(refusal)
+
+    # One job is one tree, and all are in one queue: the small k take much longer than the large ones.
+    jobs: list[Callable[[], Any]] = [functools.partial(fit, number) for number in range(len(specs))]
+    if prepared is not None:
+        jobs += [functools.partial(score, prepared, fold, n) for fold in prepared.folds for n in range(len(specs))]
+    done = side_by_side(_counted_down(jobs, progress))
+    fitted, scored = done[: len(specs)], done[len(specs) :]
+    prices = []
+    for number, setting in enumerate(settings):
+        price = Price(setting, current=specs[number].policy() == spec.policy())
+        if isinstance(fitted[number], str):
+            prices.append(replace(price, refused=fitted[number]))
+            continue
+        price = replace(price, measured=fitted[number])
+        if prepared is not None:
+            parts = scored[number :: len(specs)]
+            refused = next((one for one in parts if isinstance(one, str)), None)
+            if refused is None:
+                price = replace(price, utility=summarize(prepared, parts))
+            else:
+                price = replace(price, utility_refused=f"in a training part: {refused}")
+        prices.append(price)
+    return prices
+
+
+def _count(
+    engine: Engine,
+    table: Path,
+    spec: ReleaseSpec,
+    types: dict[str, ColumnType],
+    key: Key,
+    load_logged: LoadLogged | None,
+) -> Counted:
+    """The cells as the pipeline counts them, M trained as the pipeline trains it."""
+    features = {name: types[name] for name in spec.features}
+    people = engine.sample(table, spec, types, spec.guide.sample)
+    sample, guide = folds_of_sample(people.hash, spec.guide, key)
+    task = task_of(types[spec.target])
+    trained = train_guide(people.features, people.target, guide, task, features, spec.seed, sample.fold, load_logged)
+    scale = scale_of(trained.guidance(people.features, sample.fold))
+    cells = guided_cells(engine, table, spec, types, trained, sample, scale)
+    sensitive = engine.sensitive_of_cells(table, cells.domains, cells, spec.with_role(Role.SENSITIVE))
+    return Counted(cells, statistics_of(sensitive, spec.answers))
+
+
+def _prepare(
+    engine: Engine,
+    table: Path,
+    spec: ReleaseSpec,
+    types: dict[str, ColumnType],
+    key: Key,
+    load_logged: LoadLogged | None,
+) -> Folds:
+    """The cross-validation as the pipeline does it, with the raw models fitted."""
+    people = engine.sample(table, spec, types, spec.utility.sample)
+    frame = pd.concat([people.features, people.target], axis=1)
+    features = {name: types[name] for name in spec.features}
+    task = task_of(types[spec.target])
+    return prepare(
+        frame, spec.target, features, task, spec.guide, spec.utility.folds, seed_under(key, spec.dataset), load_logged
+    )
+
+
+def _measure(spec: ReleaseSpec, key: Key, counted: Counted, census: pd.DataFrame | None) -> Measured:
+    """Fit the tree of one setting, demands included.
+
+    Raises
+    ------
+    InputError, Refused
+        Where its demands cannot be met.
+    """
+    cells, people = counted.cells, counted.people
+    everybody = people.merge(np.zeros(len(people.sizes), dtype=np.int64), 1)
+    if census is not None:
+        everybody = replace(everybody, population=np.array([census[PEOPLE].sum()]), population_unmatched=0)
+    refuse_the_impossible(spec, everybody)
+    protected = {name: people.sensitive[name] for name in protected_columns(spec)}
+    tree = tree_of(spec, key).fit_cells(cells, replace(people, sensitive=protected), census)
+    class_of_cell = tree.partition_.apply(cells.codes)
+    classes = people.without(class_of_cell < 0).pool(members(class_of_cell, len(tree.sizes_)))
+    risk = prosecutor(tree.sizes_)
+    return Measured(
+        classes=len(tree.sizes_),
+        smallest_class=int(tree.sizes_.min()),
+        information_lost=mean_loss(tree.information_loss_),
+        suppressed=1 - int(tree.sizes_.sum()) / cells.n,
+        homogeneity={name: one.homogeneous for name, one in attribute_inference(classes).items()},
+        largest_risk=risk.max,
+        mean_risk=risk.mean,
+    )
+
+
+def _sentence(refusal: Refused | InputError) -> str:
+    return "; ".join(refusal.failed) if isinstance(refusal, Refused) else str(refusal)
+
+
+def _counted_down(
+    jobs: Sequence[Callable[[], Any]], progress: Callable[[int, int], None] | None
+) -> list[Callable[[], Any]]:
+    """The jobs, each telling when it is done; they may run in several threads."""
+    done, lock = 0, threading.Lock()
+
+    def told(job: Callable[[], Any]) -> Any:
+        nonlocal done
+        result = job()
+        with lock:
+            done += 1
+            if progress is not None:
+                progress(done, len(jobs))
+        return result
+
+    return [functools.partial(told, job) for job in jobs]

@@ -1,0 +1,1 @@
+"""Looking at a table that is new: what its columns are, and the spec proposed for it."""

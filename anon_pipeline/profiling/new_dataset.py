@@ -1,0 +1,133 @@
+"""A new dataset from a table of people: its folder with a proposed release.yaml, which a person decides and runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anon_pipeline.engine.base import ForeignTables
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import PRIVATE_FOLDERS, write_file, written_folder
+from anon_pipeline.profiling.profile import Profile, names_are_values, profile
+from anon_pipeline.profiling.proposed_spec import Question, draft, questions
+from anon_pipeline.spec import Source, undecided_lines
+
+#: What a dataset may be called.
+NAME = r"[a-z][a-z0-9_]*"
+
+
+@dataclass(frozen=True)
+class NewDataset:
+    """What was written and what is to be decided: the file, the profile, and each question with its line, from 1."""
+
+    file: Path
+    profile: Profile
+    open: tuple[tuple[int, Question], ...]
+
+    def to_json(self) -> dict[str, Any]:
+        decide = [{"line": line, "place": one.place, "question": one.question} for line, one in self.open]
+        return {"spec": str(self.file), "decide": decide, **self.profile.to_json()}
+
+
+def profile_table(engine: ForeignTables, table: Path, source: Source | None = None) -> Profile:
+    """Propose a role for every column of a CSV, Parquet or database file, or of a folder of Parquet files.
+
+    Raises
+    ------
+    InputError
+        For a table that cannot be read or has no rows.
+    """
+    if not table.exists():
+        raise InputError(f"{table}: there is no such file or folder")
+    survey = engine.survey(source or Source(path=str(table)), table)
+    if len(survey.columns) == 1 and any(sign in survey.columns[0].name for sign in ",;|\t"):
+        raise InputError(
+            f"{table}: its lines do not all have the fields of its header; correct them, or say what separates them "
+            "(`anon-pipeline init --delimiter`)"
+        )
+    if names_are_values(survey):
+        raise InputError(f"{table}: its first line seems to be a person's; add a line before it that names the columns")
+    return profile(survey)
+
+
+def draft_beside(found: Profile, table: Path, file: Path, dataset: str | None = None) -> str:
+    """The text of a release.yaml that will lie at `file` and names the table by a relative path."""
+    return draft(found, dataset or dataset_name(table), Source(path=_path_from(file.parent, table)))
+
+
+def start_dataset(
+    engine: ForeignTables, name: str, table: Path, data: Path, copy: bool = False, source: Source | None = None
+) -> NewDataset:
+    """Write `data`/`name`/release.yaml for a table, which is named by a relative path, or copied into the folder.
+
+    Parameters
+    ----------
+    source : query, delimiter and encoding where the table needs them; its path is for messages
+
+    Raises
+    ------
+    InputError
+        For a name that is none, a dataset that exists, or a table that cannot be read.
+    """
+    if name in PRIVATE_FOLDERS:
+        raise InputError(f"{name}: is the name of a folder of the private zone; choose another")
+    if re.fullmatch(NAME, name) is None:
+        raise InputError(
+            f"{name!r}: is no name of a dataset; begin with a small letter and go on with small letters, digits and _, "
+            f"for example {dataset_name(Path(name))}"
+        )
+    folder = data / name
+    file = folder / "release.yaml"
+    if file.exists():
+        raise InputError(f"{file}: exists already, and a policy is not overwritten; choose another name or remove it")
+    said = source or Source(path=str(table))
+    found = profile_table(engine, table, said)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = _copied(table, folder) if copy else _path_from(folder, table)
+        text = draft(found, name, said.model_copy(update={"path": path}))
+        write_file(file, text, public=True)
+    except OSError as error:
+        raise InputError(
+            f"{folder}: cannot be written ({error.strerror}); check its permissions and free space"
+        ) from None
+    asked = {one.place: one for one in questions(found)}
+    return NewDataset(file, found, tuple((line, asked[place]) for line, place in undecided_lines(text)))
+
+
+def dataset_name(table: Path) -> str:
+    """A name for the dataset of a table, from the file's name."""
+    name = re.sub("[^a-z0-9]+", "_", table.name.lower().split(".")[0]).strip("_")
+    return name if re.fullmatch(NAME, name) else f"data_{name}".rstrip("_")
+
+
+def _path_from(folder: Path, table: Path) -> str:
+    return Path(os.path.relpath(table.resolve(), folder.resolve())).as_posix()
+
+
+def _copied(table: Path, folder: Path) -> str:
+    """Copy the table into the folder, readable by its owner only, and say how it is called there."""
+    copy = folder / table.resolve().name
+    if copy.exists():
+        if copy.samefile(table):
+            return copy.name
+        raise InputError(f"{copy}: exists already; leave --copy out to use the table where it lies")
+    if table.is_dir():
+        with written_folder(copy) as temporary:
+            shutil.copytree(table, temporary, dirs_exist_ok=True, copy_function=shutil.copyfile)
+        return copy.name
+    descriptor, name = tempfile.mkstemp(prefix=f".{copy.name}.", dir=folder)  # of mode 0600
+    try:
+        with os.fdopen(descriptor, "wb") as written, table.open("rb") as read:
+            shutil.copyfileobj(read, written)
+            written.flush()
+            os.fsync(written.fileno())
+        os.replace(name, copy)
+    finally:
+        Path(name).unlink(missing_ok=True)
+    return copy.name

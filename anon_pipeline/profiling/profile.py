@@ -1,0 +1,282 @@
+"""What each column of an unknown table seems to be to a person, and why: a proposal only, which a person decides.
+
+Everything is judged on a sample of bounded size (`Survey`); only rows, missing and distinct values are counted in the
+whole table. A proposal holds names and numbers, never a value of a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from anon_pipeline.engine.base import ColumnSurvey, Survey
+from anon_pipeline.engine.typed import PLAIN
+from anon_pipeline.profiling import identifiers, separation
+from anon_pipeline.profiling.column_names import named_by, words_of
+from anon_pipeline.profiling.identifiers import NEAR_UNIQUE, REPEATS
+from anon_pipeline.profiling.separation import Key
+from anon_pipeline.profiling.special_categories import special_category
+from anon_pipeline.spec import ColumnType, Role
+from anon_pipeline.tables import IntArray
+
+#: k of the proposed spec; a value that fewer people share is rare.
+K = 10
+#: Above this share a text tells too much to be grouped by, and a number names people.
+MANY_DISTINCT = 0.3
+#: So many distinct numbers, such as years of age, are a scale and not a label, however few people there are.
+SCALE = 150
+#: Share of the people in rare values from which on a column that is kept as it is identifies as a name does.
+RARE = 0.001
+#: A target has so many values at most.
+TARGET_VALUES = 20
+#: Cramér's V from which on a column stands in for another.
+STANDS_IN = 0.3
+#: So many distinct values of a column are compared with lists of words.
+VALUES_READ = 300
+
+#: Asked where one person seems to have several rows.
+SEVERAL_ROWS = (
+    "identifier is proposed, and no person may stand twice: a class of k rows must be k people; make one row a person, "
+    "or write exclude if it numbers something else"
+)
+#: Names of one word for what is usually predicted.
+TARGETS = (
+    "target",
+    "label",
+    "class",
+    "outcome",
+    "response",
+    "income",
+    "churn*",
+    "default*",
+    "readmitted",
+    "survived",
+    "y",
+)
+#: Names of columns that say which file a row came from.
+PARTS = ("split", "fold", "partition", "subset")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A role for one column, and why.
+
+    Attributes
+    ----------
+    question : what a person must decide before the spec can run; None where the proposed role is safe as it is
+    distinct, missing : distinct values (estimated for a sampled table) and rows without one
+    """
+
+    name: str
+    role: Role
+    type: ColumnType
+    why: str
+    question: str | None
+    distinct: int
+    missing: int
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What was found in a table.
+
+    Attributes
+    ----------
+    rows, looked_at : rows of the table, and of the sample
+    missing : texts that stand for "not known"
+    determines : pairs (a, b): who knows a knows b
+    key : the quasi-identifiers that tell people apart best
+    target : the column proposed as target
+    """
+
+    rows: int
+    looked_at: int
+    missing: tuple[str, ...]
+    columns: tuple[Proposal, ...]
+    determines: tuple[tuple[str, str], ...]
+    key: Key | None
+    target: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def profile(survey: Survey) -> Profile:
+    """Propose a role for every column of a surveyed table."""
+    target = _target(survey)
+    codes = {name: separation.codes_of(survey.sample.column(name)) for name in survey.sample.column_names}
+    proposals = {one.name: _proposal(survey, one, codes[one.name], target) for one in survey.columns}
+    _leave_one_identifier(proposals)
+    compared = [
+        name
+        for name, one in proposals.items()
+        if one.role is not Role.IDENTIFIER and 2 <= one.distinct <= max(TARGET_VALUES, survey.sample.num_rows // 10)
+    ]
+    of_compared = {name: codes[name] for name in compared}
+    determined = separation.functional_dependences(of_compared)
+    _leave_out_codes(proposals, determined, target)
+    _name_stand_ins(proposals, _comparable(survey, proposals, of_compared))
+    grouped = {name: codes[name] for name, one in proposals.items() if one.role is Role.QUASI_IDENTIFIER}
+    return Profile(
+        survey.rows,
+        survey.sample.num_rows,
+        survey.missing,
+        tuple(proposals.values()),
+        tuple(determined),
+        separation.greedy_key(grouped),
+        target if target is not None and proposals[target].role is Role.SENSITIVE else None,
+    )
+
+
+def names_are_values(survey: Survey) -> bool:
+    """Whether the names of the columns are a row that was taken for a header: a third of them are values, too."""
+    columns = [survey.sample.column(one.name) for one in survey.columns]
+    recurring = sum(one.name in set(_texts(column)) for one, column in zip(survey.columns, columns, strict=True))
+    direct = any(identifiers.names_somebody(one.name) for one in survey.columns)
+    return direct or 3 * recurring >= max(3, len(columns))
+
+
+def _target(survey: Survey) -> str | None:
+    """A column with two to twenty values in all rows, by its name or else the last."""
+    fits = [
+        one.name
+        for one in survey.columns
+        if 2 <= one.distinct <= TARGET_VALUES and one.known == survey.rows
+        if not named_by(one.name, PARTS) and identifiers.by_name(one.name, 0) is None
+    ]
+    return next(
+        (name for name in reversed(fits) if len(words_of(name)) == 1 and named_by(name, TARGETS)),
+        fits[-1] if fits else None,
+    )
+
+
+def _proposal(survey: Survey, column: ColumnSurvey, codes: IntArray, target: str | None) -> Proposal:
+    kind = _type_of(column)
+
+    def propose(role: Role, why: str, question: str | None = None) -> Proposal:
+        return Proposal(column.name, role, kind, why, question, column.distinct, survey.rows - column.known)
+
+    if column.known == 0:
+        return propose(Role.EXCLUDE, "empty")
+    if column.storage not in PLAIN and not column.storage.startswith(("DECIMAL", "ENUM")):
+        return propose(Role.EXCLUDE, "holds lists, records or bytes, which cannot be grouped")
+    values = _texts(survey.sample.column(column.name))
+    unique = column.distinct / column.known
+    direct = identifiers.by_name(column.name, unique)
+    if kind is not ColumnType.DATE:
+        direct = identifiers.by_values(values) or direct
+    if direct is not None:
+        if unique > NEAR_UNIQUE:
+            return propose(Role.IDENTIFIER, direct.why)
+        if direct.of_one_person and unique > REPEATS:
+            return propose(Role.IDENTIFIER, f"{direct.why}; it repeats", SEVERAL_ROWS)
+        return propose(Role.EXCLUDE, f"{direct.why}; it repeats, so it cannot show that no person stands twice")
+    few = values[:: max(1, len(values) // VALUES_READ)]
+    if (special := special_category(column.name, few if kind is ColumnType.CATEGORICAL else [])) is not None:
+        why = f"by its {special.by} {special.category}, a special category of personal data (GDPR, Art. 9)"
+        if column.name == target:
+            return propose(Role.SENSITIVE, why, "sensitive is proposed, as the target")
+        return propose(
+            Role.EXCLUDE, why, "exclude is proposed; quasi_identifier hides it in groups, sensitive keeps it"
+        )
+    if column.distinct == 1 and column.known == survey.rows:
+        return propose(Role.INSENSITIVE, "the same for everyone")
+    if named_by(column.name, PARTS):
+        return propose(Role.EXCLUDE, "by its name it says which part of the data a row came from")
+    if unique > NEAR_UNIQUE and kind is ColumnType.CATEGORICAL:
+        return propose(Role.IDENTIFIER, "nearly every row has a value of its own")
+    if column.name == target:
+        return propose(Role.SENSITIVE, "proposed as the target")
+    if kind is ColumnType.CATEGORICAL and unique > MANY_DISTINCT:
+        return propose(Role.EXCLUDE, "too many different texts to group by; a masking step could shorten them")
+    if kind is ColumnType.NUMERIC and unique > MANY_DISTINCT and column.distinct > SCALE:
+        return propose(
+            Role.EXCLUDE, "nearly unique to a person; kept as it is it would undo the grouping, rounded it need not"
+        )
+    why = f"could be known to others, and tells {share_text(separation.separation(codes))} of the pairs of people apart"
+    rare = separation.in_rare_values(codes, K)
+    if kind is ColumnType.NUMERIC and rare >= RARE:
+        why += f"; {share_text(rare)} have a value that fewer than {K} share, which identifies as a name does"
+    return propose(Role.QUASI_IDENTIFIER, why)
+
+
+def _leave_one_identifier(proposals: dict[str, Proposal]) -> None:
+    """Where a person's number repeats, leave the other identifiers out: together with them it would not repeat."""
+    if any(one.question == SEVERAL_ROWS for one in proposals.values()):
+        for name, one in proposals.items():
+            if one.role is Role.IDENTIFIER and one.question is None:
+                proposals[name] = replace(one, role=Role.EXCLUDE)
+
+
+def _leave_out_codes(proposals: dict[str, Proposal], determined: list[tuple[str, str]], target: str | None) -> None:
+    """Of columns that determine each other keep one, a text where there is one; of the others say what they tell."""
+    for one, other in determined:
+        if (other, one) in determined:
+            kept, code = sorted((one, other), key=lambda name: (name != target, *_worth(proposals[name])))
+            if proposals[code].role is not Role.EXCLUDE and code != target:
+                why = f"a code of {kept}; kept as it is it would tell what the grouping of {kept} hides"
+                proposals[code] = replace(proposals[code], role=Role.EXCLUDE, why=why, question=None)
+    for name, proposal in proposals.items():
+        told = [b for a, b in determined if a == name and (b, a) not in determined]
+        if told and proposal.role is not Role.EXCLUDE:
+            why = f"{proposal.why}; who knows it knows {', '.join(told)}"
+            proposals[name] = replace(proposal, why=why)
+
+
+def _worth(proposal: Proposal) -> tuple[bool, bool]:
+    """What of two columns that say the same is kept: one that must be decided, then a text."""
+    return proposal.question is None, proposal.type is not ColumnType.CATEGORICAL
+
+
+def _name_stand_ins(proposals: dict[str, Proposal], codes: Mapping[str, IntArray]) -> None:
+    """Say at each column of a special category what stands in for it, and at each such column what it stands in for."""
+    special = [name for name, one in proposals.items() if one.question not in (None, SEVERAL_ROWS) and name in codes]
+    candidates = [name for name in codes if proposals[name].role is not Role.EXCLUDE or name in special]
+    for name in special:
+        found = separation.stand_ins(name, codes, candidates, STANDS_IN)
+        if found:
+            told = ", ".join(f"{one} ({v:.2f})" for one, v in found)
+            proposals[name] = replace(proposals[name], why=f"{proposals[name].why}; stand-ins by Cramér's V: {told}")
+        for one, v in found:
+            if one in special:  # which says so itself
+                continue
+            why = f"{proposals[one].why}; stands in for {name} (Cramér's V {v:.2f})"
+            proposals[one] = replace(proposals[one], why=why)
+
+
+def _comparable(
+    survey: Survey, proposals: Mapping[str, Proposal], codes: Mapping[str, IntArray]
+) -> dict[str, IntArray]:
+    """The codes of columns whose association can be measured: numbers of many values in quantiles, no long texts."""
+    found = {}
+    for name, proposal in proposals.items():
+        if proposal.role is Role.IDENTIFIER or proposal.distinct < 2:
+            continue
+        if proposal.type is ColumnType.NUMERIC and proposal.distinct > TARGET_VALUES:
+            column = survey.sample.column(name).to_pandas()
+            numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+            found[name] = separation.quantile_codes(numbers)
+        elif name in codes:
+            found[name] = codes[name]
+    return found
+
+
+def _type_of(column: ColumnSurvey) -> ColumnType:
+    if column.present and column.numbers == column.present and not column.codes and column.storage != "BOOLEAN":
+        return ColumnType.NUMERIC
+    return ColumnType.DATE if column.present and column.dates == column.present else ColumnType.CATEGORICAL
+
+
+def _texts(column: pa.ChunkedArray) -> list[str]:
+    """The distinct values of a column as texts, in the order of their first row."""
+    return [str(value) for value in column.unique().drop_null().to_pylist()]
+
+
+def share_text(share: float) -> str:
+    """A share of people or pairs; what is nearly all is not rounded up to all."""
+    return "nearly 100 %" if 0.9995 <= share < 1 else f"{100 * share:.1f} %"

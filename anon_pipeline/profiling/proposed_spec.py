@@ -1,0 +1,113 @@
+"""The release.yaml that a profile proposes: a line per column with its reason, and `decide` where a person must.
+
+The word `decide` stands in the place of what is to be decided, and a spec with it cannot be read
+(`anon_pipeline.spec`): who has not decided releases nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import yaml
+
+from anon_pipeline.profiling.profile import TARGET_VALUES, K, Profile, Proposal, share_text
+from anon_pipeline.spec import UNDECIDED, Role, Source
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a person must decide: the place in the spec, and what stands to choose."""
+
+    place: str
+    question: str
+
+
+def questions(found: Profile) -> list[Question]:
+    """What must be decided before the proposed spec can run, the target first."""
+    if found.target is None:
+        guess = f"no column has two to {TARGET_VALUES} values in all rows"
+    else:
+        guess = f"{found.target} is proposed"
+    target = Question("target", f"which column will be predicted from the release? {guess}")
+    asked = [Question(f"columns.{one.name}.role", one.question) for one in found.columns if one.question is not None]
+    return [target, *asked]
+
+
+def draft(found: Profile, dataset: str, source: Source) -> str:
+    """The text of a release.yaml; `source` is named as the spec's folder sees it."""
+    said = source.model_dump(exclude_defaults=True) | ({"missing": list(found.missing)} if found.missing else {})
+    asked = questions(found)
+    lines = [
+        f"# Proposed by anon-pipeline from {_rows(found)}.",
+        f"# Every role is a guess until a person has decided it. Nothing runs while `{UNDECIDED}` stands on a line:",
+        *(f"#   {_one_line(one.place)}: {_one_line(one.question)}" for one in asked),
+    ]
+    if found.key is not None:
+        lines.append(
+            f"# {_listed(found.key.columns)}: {100 * found.key.distinction:.1f} distinct combinations per 100 people, "
+            f"which tell {share_text(found.key.separation)} of the pairs of people apart."
+        )
+    lines += [
+        f"dataset: {_scalar(dataset)}",
+        f"source: {_flow(said)}",
+        f"target: {UNDECIDED}  # {_one_line(asked[0].question)}",
+        "columns:",
+        *(line for one in found.columns for line in _column(one)),
+        "privacy:",
+        f"  k_anonymity: {{k: {K}}}",
+    ]
+    protected = next((one for one in found.columns if one.name == found.target and one.role is Role.SENSITIVE), None)
+    if protected is not None:
+        lines.append(f"  l_diversity: {_flow({'column': protected.name, 'l': 2})}  # nobody's value is certain")
+    return "\n".join(lines) + "\n"
+
+
+def _column(one: Proposal) -> list[str]:
+    missing = f", {one.missing:,} missing" if one.missing else ""
+    role = one.role.value if one.question is None else UNDECIDED
+    asked = "" if one.question is None else f"  # {one.question}"
+    return [
+        f"  # {one.distinct:,} distinct value{'s' * (one.distinct != 1)}{missing}; {_one_line(one.why)}",
+        f"  {_scalar(one.name)}: {{role: {role}, type: {one.type}}}{asked}",
+    ]
+
+
+def _rows(found: Profile) -> str:
+    if found.looked_at == found.rows:
+        return f"{found.rows:,} rows"
+    return (
+        f"{found.looked_at:,} of {found.rows:,} rows, chosen by a hash of their position; distinct values are estimates"
+    )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return _one_line(" and ".join([", ".join(names[:-1])] * (len(names) > 1) + [names[-1]]))
+
+
+def _one_line(text: str) -> str:
+    """A text that cannot end a comment: names of columns may hold line breaks."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML that stays on its line, and in which a text that says `decide` is a text."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = '"' if text == UNDECIDED or not text.isprintable() else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def _scalar(text: str) -> str:
+    """A text as YAML, quoted where it needs to be."""
+    return _flow(text).removesuffix("\n...")
+
+
+def _flow(content: object) -> str:
+    """Plain data as YAML on one line."""
+    return yaml.dump(
+        content, Dumper=_Dumper, width=float("inf"), allow_unicode=True, default_flow_style=True, sort_keys=False
+    ).removesuffix("\n")

@@ -1,0 +1,1 @@
+"""The page that tells people what a release is, in HTML, Markdown and pictures."""

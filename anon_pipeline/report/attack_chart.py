@@ -1,0 +1,154 @@
+"""The picture of an audit: a lane from 0 to 100 % per attack, with its success, its control and the blind guess.
+
+Pure functions from numbers to text, by the conventions of `charts`. The three marks differ in shape, not in colour
+alone: a circle for people in the release, a square for people who are not, an upright line for the blind guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from anon_pipeline.report import charts
+from anon_pipeline.report.charts import AFTER, BEFORE, NOT_MEASURED, TEXT, TRACK, known, percent
+
+#: Percent of the width that is left free beside 0 and 100 %, so that no mark is cut off.
+INSET = 1.5
+
+HEAD, PITCH, HEADING, LANE = 54, 50, 34, 20  # pixels: above the lanes, of a row, of a group's heading, of a lane
+LETTERS = 48  # of a label; a phone breaks no line of a picture
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A share with its interval; low and high are None where it is known exactly."""
+
+    share: float
+    low: float | None = None
+    high: float | None = None
+
+    @classmethod
+    def of(cls, rate: Mapping[str, Any] | None) -> Mark | None:
+        """From a rate as `Finding.to_json` writes it; None where nobody was tried or it is no number."""
+        if not rate or not known(rate.get("rate")):
+            return None
+        low, high = rate.get("low"), rate.get("high")
+        return cls(rate["rate"], low, high) if known(low) and known(high) else cls(rate["rate"])
+
+    @property
+    def words(self) -> str:
+        if self.low is None or self.high is None or self.low == self.high:
+            return percent(self.share)
+        return f"{percent(self.share)} ({percent(self.low)} to {percent(self.high)})"
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One attack.
+
+    Attributes
+    ----------
+    label : what is attacked
+    outcome : what came of it, in a few words
+    attack, control, baseline : success on people in the release, on others, and of a blind guess; None if not measured
+    of : of whom the attack's share is
+    """
+
+    label: str
+    outcome: str
+    attack: Mark | None
+    control: Mark | None = None
+    baseline: Mark | None = None
+    of: str = "of the people in it"
+
+
+def audit_chart(groups: Mapping[str, Sequence[Lane]], title: str = "What attacks achieved") -> str:
+    """All attacks, under the heading of their group."""
+    body = [*_legend(), *_scale(HEAD - 6)]
+    described = []
+    y = HEAD
+    for heading, lanes in groups.items():
+        if not lanes:
+            continue
+        body.append(charts.text(heading, "0", y + 20).replace("<text ", '<text font-weight="600" ', 1))
+        y += HEADING
+        for lane in lanes:
+            body += _row(lane, y)
+            described.append(f"{heading}, {_described(lane)}")
+            y += PITCH
+    return charts.svg(title, described, y, body)
+
+
+def _row(lane: Lane, y: int) -> list[str]:
+    top = y + 18
+    middle = top + LANE // 2
+    body = [
+        charts.text(charts.short(lane.label, LETTERS), "0", y + 12),
+        charts.text(lane.outcome, "100%", y + 12, anchor="end"),
+        charts.rect("track", TRACK, "0", "100%", top, LANE),
+    ]
+    if lane.attack is None:
+        return body
+    if lane.baseline is not None:
+        body.append(_shifted(charts.rect("tick", TEXT, _at(lane.baseline.share), "2", top, LANE), -1))
+    if lane.control is not None:
+        body += _interval(lane.control, "before", BEFORE, middle + 4)
+        body.append(_shifted(charts.rect("before", BEFORE, _at(lane.control.share), "8", middle + 1, 8), -4))
+    body += _interval(lane.attack, "after", AFTER, middle - 5)
+    body.append(_circle("after", AFTER, _at(lane.attack.share), middle - 4))
+    return body
+
+
+def _described(lane: Lane) -> str:
+    if lane.attack is None:
+        return f"{lane.label}: {NOT_MEASURED}, {lane.outcome}"
+    parts = [f"{lane.attack.words} {lane.of}"]
+    parts += [f"{lane.control.words} of others"] if lane.control is not None else []
+    parts += [f"{percent(lane.baseline.share)} by blind guess"] if lane.baseline is not None else []
+    return f"{lane.label}: {', '.join(parts)}, {lane.outcome}"
+
+
+def _legend() -> list[str]:
+    return [
+        _shifted(_circle("after", AFTER, "0", 11), 5),
+        _shifted(charts.text("people in it", "0", 15), 16),
+        _shifted(charts.rect("before", BEFORE, "34%", "8", 7, 8), 0),
+        _shifted(charts.text("people not in it", "34%", 15), 14),
+        charts.rect("tick", TEXT, "72%", "2", 2, 18),
+        _shifted(charts.text("blind guess", "72%", 15), 10),
+    ]
+
+
+def _scale(y: int) -> list[str]:
+    """Where 0, 50 and 100 % are, in words."""
+    return [
+        charts.text("0\u00a0%", _at(0.0), y),
+        charts.text("50\u00a0%", _at(0.5), y, anchor="middle"),
+        charts.text("100\u00a0%", _at(1.0), y, anchor="end"),
+    ]
+
+
+def _interval(mark: Mark, kind: str, fill: str, y: int) -> list[str]:
+    if mark.low is None or mark.high is None or mark.high <= mark.low:
+        return []
+    left, right = _place(mark.low), _place(mark.high)
+    return [charts.rect(kind, fill, f"{left:.2f}%", f"{right - left:.2f}%", y, 2)]
+
+
+def _circle(kind: str, fill: str, x: str, y: int) -> str:
+    return f'<circle class="{kind}" fill="{fill}" cx="{x}" cy="{y}" r="5"/>'
+
+
+def _shifted(element: str, pixels: int) -> str:
+    """Moved to the right by so many pixels, since positions are percentages."""
+    head, space, rest = element.partition(" ")
+    return f'{head} transform="translate({pixels} 0)"{space}{rest}' if pixels else element
+
+
+def _place(share: float) -> float:
+    return INSET + (100 - 2 * INSET) * min(max(share, 0.0), 1.0)
+
+
+def _at(share: float) -> str:
+    return f"{_place(share):.2f}%"

@@ -1,0 +1,537 @@
+"""What the attacks found, in words and numbers: for the report, the commands and Dagster. Aggregates only.
+
+Reads the plain data that `audit.audit` gives, as the manifest holds it; `audit_report.html` says where the words stand.
+What is absent, in the manifests of older releases too, is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from anon_pipeline.attack.models_audit import FITTED, RAW, RELEASE
+from anon_pipeline.attack.rates import LEAK, NO_CONTROL, NO_LEAK, NOTHING, TOO_WEAK
+from anon_pipeline.report.attack_chart import Lane, Mark, audit_chart
+from anon_pipeline.report.charts import NOT_MEASURED, count, known, percent
+
+#: By criterion: the heading, and the question that its attacks answer.
+GROUPS = {
+    "linkability": ("Linked", "Is the record of a known person found?"),
+    "singling_out": ("Singled out", "Can a condition be stated that exactly one person of the original meets?"),
+    "inference": ("Inferred", "Is something learned of a person, whichever record is theirs?"),
+    "membership": ("Recognised as member", "Is it found out who is in the release at all?"),
+}
+MODELS = ("Models", "Does a model give away who it was trained on, or what is true of them?")
+REPLAYED = ("Grouped again", "Does the grouping itself tell who made it so, to somebody who runs it again?")
+PAIRS = "Models: pairs of a member and another told apart"
+
+#: What came of an attack, by its verdict, where there is no leak to state.
+OUTCOMES = {
+    LEAK: "leak",
+    NO_LEAK: "no leak found",
+    TOO_WEAK: "too weak to tell",
+    NO_CONTROL: "no control group",
+    NOTHING: "nothing to attack",
+}
+
+#: The same of several attacks: of one, of more.
+TALLIED = {
+    LEAK: ("found a leak", "found a leak"),
+    NO_LEAK: ("found none", "found none"),
+    TOO_WEAK: ("was too weak to tell", "were too weak to tell"),
+    NO_CONTROL: ("had no control group", "had no control group"),
+    NOTHING: ("had nothing to attack", "had nothing to attack"),
+}
+
+#: How an attack is called below the heading of its group.
+LABELS = (
+    (r"linkage, (\S+) quasi-identifiers(?:, (\d+)% wrong)?", "by {0} columns{1}"),
+    (r"intersection with earlier releases", "with earlier releases"),
+    (r"singling out, (.+)", "by {0}"),
+    (r"inference: (.+)", "{0}, from its class"),
+    (r"inference across groups: (.+)", "{0}, by a model"),
+    (r"skewness: (.+)", "{0}, a rare value"),
+    (r"similarity: (.+)", "{0}, a narrow range"),
+    (r"minimality: (.+)", "{0}, by a class's shape"),
+    (r"membership in a register", "from a register"),
+)
+LETTERS = 32  # of a label; with the outcome beside it this is what fits on a phone
+
+ALL_KNOWN = "linkage, all quasi-identifiers"
+
+#: The three criteria in the words of the opinion, and the method of the rule in its own.
+OPINION = (
+    ("Singling out", "singling_out", "\u201cto isolate some or all records which identify an individual\u201d"),
+    ("Linkability", "linkability", "\u201cto link, at least, two records concerning the same data subject\u201d"),
+    (
+        "Inference",
+        "inference",
+        "\u201cto deduce, with significant probability, the value of an attribute from the values of a set of other "
+        "attributes\u201d",
+    ),
+)
+VERY_SMALL = (
+    "\u201cthe risk is very small that the information could be used, alone or in combination with other reasonably "
+    "available information, by an anticipated recipient to identify an individual\u201d"
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One attack in figures."""
+
+    name: str
+    attack: str
+    control: str
+    baseline: str
+    leak: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """The attacks of one group: the most telling sentences, worst classes by number, and all other sentences."""
+
+    title: str
+    question: str
+    summary: str
+    sentences: list[str]
+    numbers: list[str]
+    rest: list[str]
+
+
+@dataclass(frozen=True)
+class BoundWords:
+    """A demand on the attacks and what was measured."""
+
+    demand: str
+    measured: str
+    holds: bool
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.demand}: {self.measured}"
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A criterion of a regulator, in its own words, beside what was measured here."""
+
+    name: str
+    source: str
+    words: str
+    measured: str
+
+
+@dataclass(frozen=True)
+class AuditWords:
+    """All that the report says of the attacks.
+
+    Attributes
+    ----------
+    who : paragraphs that say who was attacked and what stands in for whom
+    skipped : why there was no attack; empty where there was one
+    picture : the chart as SVG; empty where nothing was measured
+    broken : sentences about demanded bounds that do not hold, or that nobody measured
+    """
+
+    who: list[str]
+    skipped: str
+    picture: str
+    told: list[Told]
+    rows: list[Row]
+    bounds: list[BoundWords]
+    criteria: list[Criterion]
+    broken: list[str] = field(default_factory=list)
+
+
+def in_words(
+    content: Mapping[str, Any], demanded: Mapping[str, Any] | None = None, everybody: int | None = None
+) -> AuditWords | None:
+    """The attacks of a release in words.
+
+    Parameters
+    ----------
+    content : what `audit.audit` gives; empty where a release was never attacked
+    demanded : `audit` of the spec, so that a bound that nobody measured is told
+    everybody : people in the source, so that a sample is called one
+
+    Returns
+    -------
+    None where there is nothing to say.
+    """
+    bounds = [_bound(one) for one in content.get("bounds") or []]
+    broken = [one.sentence for one in bounds if not one.holds]
+    missing = _demanded(demanded or {}) - len(bounds)
+    if missing > 0:
+        what = "bound on attacks is" if missing == 1 else "bounds on attacks are"
+        broken.append(
+            f"{missing} {what} demanded, and nothing was measured against {'it' if missing == 1 else 'them'}."
+        )
+    if not content and not broken:
+        return None
+    findings = list(content.get("findings") or [])
+    return AuditWords(
+        who=_who(content, everybody),
+        skipped=str(content.get("skipped") or ("" if content else "This release was not attacked.")),
+        picture=picture(content),
+        told=[*_told(findings), *_told_of_replays(content), *_told_of_models(content)],
+        rows=table(findings),
+        bounds=bounds,
+        criteria=_criteria(findings) if findings else [],
+        broken=broken,
+    )
+
+
+def table(findings: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """A row of figures per attack, in the order of the findings."""
+    return [
+        Row(
+            name=str(one["name"]),
+            attack=_share(one["attack"]),
+            control=_share(one["control"]),
+            baseline=_share(one["baseline"]),
+            leak=_leak(one["leak"]),
+            verdict=OUTCOMES.get(one["verdict"], str(one["verdict"])),
+        )
+        for one in findings
+    ]
+
+
+def picture(content: Mapping[str, Any]) -> str:
+    """The chart of all attacks, which also stands alone; empty where nothing was measured."""
+    groups = _lanes(content)
+    return audit_chart(groups) if any(groups.values()) else ""
+
+
+def pictures(content: Mapping[str, Any]) -> dict[str, str]:
+    """The same a group at a time, by the title of the group in `AuditWords.told`."""
+    return {
+        MODELS[0] if group == PAIRS else group: audit_chart({group: lanes}, f"What attacks achieved: {group}")
+        for group, lanes in _lanes(content).items()
+        if lanes
+    }
+
+
+def _lanes(content: Mapping[str, Any]) -> dict[str, list[Lane]]:
+    """A lane per attack, by group."""
+    groups: dict[str, list[Lane]] = {}
+    for criterion, (title, _) in GROUPS.items():
+        of_group = [one for one in content.get("findings") or [] if one["criterion"] == criterion]
+        groups[title] = [
+            Lane(
+                label=label(str(one["name"])),
+                outcome=_outcome(one),
+                attack=None if one["verdict"] == NOTHING else Mark.of(one["attack"]),
+                control=Mark.of(one["control"]),
+                baseline=Mark.of(one["baseline"]),
+            )
+            for one in of_group
+        ]
+    groups[PAIRS] = _lanes_of_models(content)
+    return groups
+
+
+def label(name: str) -> str:
+    """How an attack is called below the heading of its group; the column's name is what is shortened."""
+    for pattern, words in LABELS:
+        if match := re.fullmatch(pattern, name):
+            parts = list(match.groups())
+            if name.startswith("linkage"):
+                parts[1] = f", {parts[1]}\u00a0% wrong" if parts[1] else ""
+            room = LETTERS - len(words.format(*[""] * len(parts)))
+            return words.format(*(one if len(one) <= room else f"{one[: room - 1]}\u2026" for one in parts))
+    return name
+
+
+# Who was attacked
+
+
+def _who(content: Mapping[str, Any], everybody: int | None) -> list[str]:
+    if not known(content.get("members")) or not known(content.get("control")):
+        return []
+    members, control = count(content["members"]), count(content["control"])
+    if content.get("control_kind") == "held_out":
+        how = (
+            f"{control} people, chosen by a hash of their content, were kept out of this release, so that it could be "
+            f"attacked on {members} people who are in it and on those {control} who are not."
+        )
+    else:
+        how = (
+            f"A twin of this release was attacked: the same rules and the same seed, with a model of its own, applied "
+            f"to {members} of the people. The other {control}, chosen by a hash of their content, were kept out of the "
+            "twin only, so that nobody had to be left out of the release itself."
+        )
+    why = (
+        "Every attack was tried on people who are in it and on people who are not. What succeeds on both is true of "
+        "people in general, and no release of statistics can hide it. What succeeds more often on those who are in it "
+        "is what it gives away: the share of the cases in which others would have been safe."
+    )
+    sampled = known(everybody) and known(content.get("people")) and content["people"] < everybody
+    some = f" All this on a sample of {count(content['people'])} of {count(everybody)} people." if sampled else ""
+    return [f"{how}{some}", why]
+
+
+# What was found
+
+
+def _told(findings: Sequence[Mapping[str, Any]]) -> list[Told]:
+    told = []
+    for criterion, (title, question) in GROUPS.items():
+        of_group = [one for one in findings if one["criterion"] == criterion]
+        if not of_group:
+            continue
+        telling = _telling(of_group)
+        told.append(
+            Told(
+                title=title,
+                question=question,
+                summary=_summary(of_group),
+                sentences=[_sentence(one) for one in telling],
+                numbers=[sentence for one in of_group for sentence in _numbers(one)],
+                rest=[_sentence(one) for one in of_group if one not in telling],
+            )
+        )
+    return told
+
+
+def _telling(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Of each kind of attack that found a leak the strongest; where none did, the strongest of all."""
+    leaks = [one for one in findings if one["verdict"] == LEAK]
+    if not leaks:
+        return [max(findings, key=_strength)]
+    best: dict[str, Mapping[str, Any]] = {}
+    for one in leaks:
+        kind = _kind(one)
+        best[kind] = max(best.get(kind, one), one, key=_strength)
+    return list(best.values())
+
+
+def _kind(finding: Mapping[str, Any]) -> str:
+    """For inference the column, else what stands before the first comma."""
+    name = str(finding["name"])
+    return name.partition(": ")[2] if finding["criterion"] == "inference" else name.partition(",")[0]
+
+
+def _strength(finding: Mapping[str, Any]) -> tuple[bool, float, float]:
+    leak = finding["leak"]
+    return (
+        finding["verdict"] in (LEAK, NO_LEAK, NO_CONTROL),
+        float(leak["low"]) if leak and finding["verdict"] == LEAK else -1.0,
+        float(finding["attack"]["rate"]),
+    )
+
+
+def _summary(findings: Sequence[Mapping[str, Any]]) -> str:
+    """ "Of 4 attacks 3 found a leak and 1 was too weak to tell." """
+    tally = {one: sum(finding["verdict"] == one for finding in findings) for one in TALLIED}
+    parts = [f"{number} {TALLIED[one][number > 1]}" for one, number in tally.items() if number]
+    number = len(findings)
+    return f"Of {number} attacks {_listed(parts)}." if number > 1 else f"The one attack {parts[0].partition(' ')[2]}."
+
+
+def _numbers(finding: Mapping[str, Any]) -> list[str]:
+    """Numbers and shares of the worst classes; never a value of one."""
+    details = finding.get("details") or {}
+    name, column = str(finding["name"]), _kind(finding)
+    sentences = []
+    if name == ALL_KNOWN:
+        fewest = (details.get("candidate_records") or {}).get("min")
+        if known(fewest):
+            sentences.append(f"The fewest records among which a person cannot be told apart: {count(fewest)}.")
+        if known(details.get("expected_links")):
+            links = max(round(details["expected_links"]), 0)
+            sentences.append(f"Links to be expected if everybody were attacked so: about {count(links)}.")
+    if details.get("homogeneous_groups"):
+        several = details["homogeneous_groups"] != 1
+        sentences.append(
+            f"{count(details['homogeneous_groups'])} class{'es' if several else ''}, with "
+            f"{percent(details.get('in_homogeneous_groups'))} of the people, settle{'' if several else 's'} {column}."
+        )
+    if details.get("groups_all_rare"):
+        sentences.append(f"Classes in which everybody has a rare {column}: {count(details['groups_all_rare'])}.")
+    gain = details.get("largest_gain")
+    if known(gain) and gain > 0 and not details.get("groups_all_rare"):
+        sentences.append(
+            f"In the worst class a rare {column} is {100 * gain:.0f} points more frequent than in the whole table."
+        )
+    if details.get("in_narrow_groups"):
+        sentences.append(
+            f"{percent(details['in_narrow_groups'])} of the people are in classes whose {column} has a narrow range."
+        )
+    return sentences
+
+
+def _told_of_replays(content: Mapping[str, Any]) -> list[Told]:
+    replayed = content.get("replayed") or []
+    if not replayed:
+        return []
+    sentences = [
+        f"{one['column']}: of {count(one['people'])} members of classes with several values, the value of "
+        f"{percent(one['certain'])} is told, since every other gives the class ten times more seldom; of "
+        f"{percent(one['undecided'])} the tries did not tell."
+        for one in replayed
+    ]
+    summary = "The values of a class are handed out otherwise and its people are grouped again, under other keys."
+    return [Told(*REPLAYED, summary=summary, sentences=sentences, numbers=[], rest=[])]
+
+
+def _told_of_models(content: Mapping[str, Any]) -> list[Told]:
+    models, guide = content.get("models") or {}, content.get("guide") or {}
+    if not models and not guide:
+        return []
+    of_guide = [_of_guide(_sentence(one)) for one in guide.get("membership") or []]
+    bought = sorted(models.get("bought") or [], key=lambda one: -float(one["before"]))
+    inferred = [*(models.get("inference") or []), *(guide.get("inference") or [])]
+    leaks = [_of_guide(_sentence(one)) for one in inferred if one["verdict"] == LEAK]
+    skipped = [
+        f"{who}: not attacked, since {reason}"
+        for who, reason in (("Models trained anew", models.get("skipped")), (FITTED_WORDS, guide.get("skipped")))
+        if reason
+    ]
+    rest = [_sentence(one) for one in [*bought[1:], *(models.get("membership") or [])]]
+    rest += [_of_guide(_sentence(one)) for one in inferred if one["verdict"] != LEAK]
+    summary = ""
+    if known(models.get("members")):
+        each = count(models["members"] + models.get("non_members", 0))
+        summary = (
+            f"The same way to train, on {each} people half of whom are members, once as they are and once as a release "
+            "shows them. Models of so few people remember more of each than one of the whole table."
+        )
+    return [
+        Told(
+            *MODELS,
+            summary=summary,
+            sentences=[*skipped, *(_sentence(one) for one in bought[:1]), *of_guide, *leaks],
+            numbers=[],
+            rest=rest,
+        )
+    ]
+
+
+FITTED_WORDS = "The model that guided the grouping"
+
+
+def _of_guide(sentence: str) -> str:
+    return sentence.replace(FITTED, FITTED_WORDS, 1)
+
+
+def _lanes_of_models(content: Mapping[str, Any]) -> list[Lane]:
+    """For each model the membership attack that tells most pairs apart."""
+    models, guide = content.get("models") or {}, content.get("guide") or {}
+    every = [*(models.get("membership") or []), *(guide.get("membership") or [])]
+    lanes = []
+    for model, words in (
+        (RAW, "trained on people"),
+        (RELEASE, "trained on a release"),
+        (FITTED, "the guiding model"),
+    ):
+        against = [one for one in every if one["model"] == model and known(one.get("auc"))]
+        if against:
+            worst = max(against, key=lambda one: float(one["auc"]))
+            outcome = OUTCOMES[LEAK] if worst.get("leaks") else OUTCOMES[TOO_WEAK]
+            mark = Mark(worst["auc"], worst.get("auc_low"), worst.get("auc_high"))
+            lanes.append(Lane(words, outcome, mark, None, Mark(0.5), "of the pairs"))
+    return lanes
+
+
+# Bounds
+
+
+def _bound(bound: Mapping[str, Any]) -> BoundWords:
+    measured = bound.get("measured")
+    upper = f"{_bound_value(bound, measured)} at the upper end of the 95\u00a0% interval"
+    return BoundWords(
+        demand=_capital(str(bound.get("demand") or bound.get("name") or "")),
+        measured=upper if known(measured) else NOT_MEASURED,
+        holds=bound.get("holds") is True and known(measured),
+    )
+
+
+def _bound_value(bound: Mapping[str, Any], value: Any) -> str:
+    return f"{value:.3f}" if "auc" in str(bound.get("name")) and known(value) else percent(value)
+
+
+def _demanded(audit: Mapping[str, Any]) -> int:
+    """How many bounds a spec demands."""
+    single = sum(audit.get(name) is not None for name in ("linkage", "singling_out", "membership_auc"))
+    return single + len(audit.get("attribute_inference") or {})
+
+
+# In the words of regulators
+
+
+def _criteria(findings: Sequence[Mapping[str, Any]]) -> list[Criterion]:
+    source = "Article 29 Working Party, Opinion 05/2014 (WP\u00a0216)"
+    criteria = [
+        Criterion(name, source, words, _measured([one for one in findings if one["criterion"] == criterion]))
+        for name, criterion, words in OPINION
+    ]
+    hipaa = "HIPAA, expert determination, 45\u00a0CFR\u00a0164.514(b)(1)"
+    return [*criteria, Criterion("Very small risk", hipaa, VERY_SMALL, _identified(findings))]
+
+
+def _measured(findings: Sequence[Mapping[str, Any]]) -> str:
+    """The strongest attack of a criterion in figures."""
+    if not findings:
+        return "Not attacked."
+    best = max(findings, key=_strength)
+    name = f"\u201c{best['name']}\u201d"
+    if best["verdict"] == LEAK:
+        text = (
+            f"The strongest attack, {name}, gives away {_leak(best['leak'])}: it succeeds in {_share(best['attack'])} "
+        )
+        return f"{text}of the cases, and for people not in it in {_share(best['control'])}. {_summary(findings)}"
+    if best["verdict"] == NO_LEAK:
+        return f"No leak was found; the upper end for {name} is {percent(best['leak']['high'])}. {_summary(findings)}"
+    return f"No figure: {name} succeeds in {_share(best['attack'])} of the cases. {_summary(findings)}"
+
+
+def _identified(findings: Sequence[Mapping[str, Any]]) -> str:
+    """How often somebody is identified by who knows every quasi-identifier, without and with mistakes."""
+    known_all = [one for one in findings if str(one["name"]).startswith(ALL_KNOWN)]
+    if not known_all:
+        return "Not attacked."
+    shares = {one["knowledge"]["wrong"]: _share(one["attack"]) for one in known_all}
+    text = f"Who knows every quasi-identifier of a person picks the right record in {shares.pop(0.0, NOT_MEASURED)} "
+    text += "of the cases"
+    if shares:
+        text += f"; {_listed([f'in {share} with {percent(wrong)} of that wrong' for wrong, share in shares.items()])}"
+    return (
+        f"{text}. The rule names no number: an expert weighs this with who receives the data, and what else they can "
+        "get hold of."
+    )
+
+
+# Small things
+
+
+def _outcome(finding: Mapping[str, Any]) -> str:
+    if finding["verdict"] == LEAK and finding["leak"]:
+        return f"gives away {percent(finding['leak']['leak'])}"
+    return OUTCOMES.get(finding["verdict"], str(finding["verdict"]))
+
+
+def _sentence(finding: Mapping[str, Any]) -> str:
+    """As it came with the finding, but never broken before a percent sign."""
+    return str(finding["sentence"]).replace(" %", "\u00a0%")
+
+
+def _share(rate: Mapping[str, Any] | None) -> str:
+    return percent(rate["rate"]) if rate else "\u2013"
+
+
+def _leak(leak: Mapping[str, Any] | None) -> str:
+    if not leak:
+        return "\u2013"
+    return f"{percent(leak['leak'])} ({percent(leak['low'])} to {percent(leak['high'])})"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

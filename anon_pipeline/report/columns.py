@@ -1,0 +1,101 @@
+"""What became of each column, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from anon_pipeline.report import masking as masking_report
+from anon_pipeline.report.charts import NOT_MEASURED, count, known, percent
+from anon_pipeline.report.wording import part, plain_name, words
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What happened to one column."""
+
+    name: str
+    role: str
+    what: str
+    why: str
+    lost: str
+    is_target: bool
+
+
+def fates(content: Mapping[str, Any]) -> list[Fate]:
+    """Every column that the spec names, in its order."""
+    spec = part(content, "spec")
+    source = {one.get("name"): one for one in part(content, "source").get("columns") or []}
+    losses = part(content, "measured", "information_loss", "columns")
+    shown = part(content, "measured", "columns")
+    masked = masking_report.by_column(content.get("masking"))
+    protected = {demand.get("column") for demand in spec.get("privacy") or []}
+    told = []
+    for name, column in part(spec, "columns").items():
+        column = part(column)
+        role = words(column.get("role"))
+        kind = words(column.get("type") or source.get(name, {}).get("type"))
+        if role == "quasi_identifier":
+            what = _generalized(kind, column, part(spec, "recode"), part(shown, name))
+        else:
+            what = _kept_or_not(role, name in protected, name in masked)
+        if name in masked and role != "exclude":
+            what = f"Masked: {masked[name]}. {what}"
+        told.append(
+            Fate(
+                name=name,
+                role=plain_name(role),
+                what=what,
+                why=words(column.get("why")),
+                lost=percent(losses[name]) if name in losses else NOT_MEASURED if role == "quasi_identifier" else "",
+                is_target=name == spec.get("target"),
+            )
+        )
+    return told
+
+
+def _generalized(kind: str, column: Mapping[str, Any], recode: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
+    """ "1,204 ranges, typical width 3 years; each class shows its median, in steps of 1 year." """
+    if recode.get("form") == "range":
+        how = "set of values" if kind == "categorical" else "interval" if kind else "range"
+        each = f"each class shows its {how}"
+    else:
+        how = "most common value" if kind == "categorical" else words(recode.get("numeric")) or "median"
+        each = f"each class shows its {how if kind else 'representative'}"
+    if known(column.get("grid")):
+        each += f", in steps of {_measure(column['grid'], words(shown.get('unit')))}"
+    text = "; ".join(filter(None, [_spread(kind, shown), each]))
+    said = [f"{text[:1].upper()}{text[1:]}."]
+    if shown.get("exact"):
+        said.append(f"For {percent(shown['exact'])} of the people the class has one single value.")
+    if shown.get("withheld"):
+        said.append(f"For {percent(shown['withheld'])} of the people no value is told.")
+    return " ".join(said)
+
+
+def _spread(kind: str, shown: Mapping[str, Any]) -> str:
+    """How many ranges or sets of values there are, and how wide a typical one is; empty where nobody counted."""
+    number, width = shown.get("groups"), shown.get("width")
+    if not known(number) or not known(width):
+        return ""
+    if kind == "categorical":
+        several = f"{count(number)} {'set' if number == 1 else 'sets'} of values"
+        return f"{several}, typically {'of a single value' if width == 1 else f'{count(width)} values together'}"
+    several = f"{count(number)} {'range' if number == 1 else 'ranges'}"
+    return f"{several}, typical width {_measure(width, words(shown.get('unit')))}"
+
+
+def _measure(number: float, unit: str) -> str:
+    """ "3 years"; of one, "1 year", since people name units in the plural."""
+    return f"{count(number)} {unit.removesuffix('s') if number == 1 else unit}".rstrip()
+
+
+def _kept_or_not(role: str, is_protected: bool, is_masked: bool) -> str:
+    kept = f"Kept as {'masking left it' if is_masked else 'it is'}"
+    return {
+        "sensitive": f"{kept}; {'a' if is_protected else 'no'} promise protects it.",
+        "insensitive": f"{kept}.",
+        "identifier": "Removed: it names a person.",
+        "exclude": "Left out.",
+    }.get(role, "")

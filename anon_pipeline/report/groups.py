@@ -1,0 +1,124 @@
+"""What the report says of a table of groups, where it says something else than of rows of people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from anon_pipeline.masking.aggregation import MEAN
+from anon_pipeline.report import masking as masking_report
+from anon_pipeline.report import origin as origin_report
+from anon_pipeline.report import verdict as verdict_report
+from anon_pipeline.report.charts import count, known, percent
+from anon_pipeline.report.columns import Fate
+from anon_pipeline.report.masking import MaskingWords
+from anon_pipeline.report.verdict import Figure, Promise
+from anon_pipeline.report.wording import listed, part, plain_name, words
+
+NOTE = "No rows of people are released; no model is trained, and none is attacked."
+#: Parts of a run that there was none of.
+UNUSED = ("Target", "Guiding model")
+
+
+def promises(content: Mapping[str, Any]) -> list[Promise]:
+    """What was counted in the published file."""
+    return [
+        replace(
+            one,
+            measured=one.measured.replace("class", "group"),
+            meaning="No count is of fewer people, and no mean of fewer known values." if one.holds else "",
+        )
+        for one in verdict_report.promises(content)
+    ]
+
+
+def changes(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a `report.Page` that read differently."""
+    return {
+        "lead": _lead(content),
+        "figures": _figures(content),
+        "cautions": _cautions(content),
+        "columns": _fates(content),
+        "quasi_identifiers": [],
+        "kept": [],
+        "masking": _masking(content),
+        "commands": [
+            *origin_report.commands(part(content, "spec"), []),
+            (
+                "anon-pipeline verify data.parquet --spec release.yaml",
+                "Reads the counts again in the published table, by the spec and without trusting this page.",
+            ),
+        ],
+        "provenance": [one for one in origin_report.provenance(content) if one[0] not in UNUSED],
+        "of_groups": True,
+    }
+
+
+def _lead(content: Mapping[str, Any]) -> str:
+    groups = part(content, "groups")
+    averaged = f", and means of {listed(list(groups['means']))}" if groups.get("means") else ""
+    by = listed([words(name) for name in groups.get("columns") or []])
+    said = [f"This is a table of {count(groups.get('groups'))} groups by {by}: how many people each counts{averaged}."]
+    if known(groups.get("people")):
+        said.append(f"{count(groups['people'])} people are counted in it.")
+    if groups.get("people_left_out"):
+        said.append(f"{count(groups['people_left_out'])} are in groups that are left out to protect them.")
+    return " ".join([*said, NOTE])
+
+
+def _figures(content: Mapping[str, Any]) -> list[Figure]:
+    groups = part(content, "groups")
+    found = [Figure(count(groups.get("groups")), "groups")]
+    found.append(Figure(count(groups.get("smallest")), "people in the smallest group"))
+    everybody = part(content, "source").get("rows")
+    if known(everybody) and everybody and known(groups.get("people_left_out")):
+        found.append(Figure(percent(groups["people_left_out"] / everybody), "of the people are in no group shown"))
+    if groups.get("means"):
+        found.append(Figure(count(groups.get("means_hidden")), "means that are hidden"))
+    return found
+
+
+def _cautions(content: Mapping[str, Any]) -> list[str]:
+    said = [
+        "A second table about the same people with other groups, or an older one, can give away by subtraction what "
+        "this one hides. Nothing here looks at such tables.",
+        "No value is hidden for being shared: where a group is everybody of a kind, or a mean lies at the end of what "
+        "is possible, it is told of every member.",
+    ]
+    rows = part(content, "rows")
+    if rows.get("sampled_out"):
+        said.append(f"{count(rows['sampled_out'])} people were left out by sampling; the counts are of the others.")
+    return said
+
+
+def _fates(content: Mapping[str, Any]) -> list[Fate]:
+    """Every column that the spec names, in its order."""
+    groups, spec = part(content, "groups"), part(content, "spec")
+    masked: dict[str, list[str]] = {}
+    for report in (content.get("masking") or [])[:-1]:
+        for name in report.get("columns") or []:
+            masked.setdefault(name, []).append(words(report.get("technique")).replace("_", " "))
+    told = []
+    for name, column in part(spec, "columns").items():
+        role = words(part(column).get("role"))
+        what = {"identifier": "Removed: it names a person.", "exclude": "Left out."}.get(role, "Not released.")
+        if name in (groups.get("columns") or []):
+            what = "People are grouped by it."
+        elif name in (groups.get("means") or []):
+            what = f"Shown as the mean of each group, {MEAN}{name}."
+        if name in masked and what != "Left out.":
+            what = f"Masked: {', '.join(masked[name])}. {what}"
+        told.append(Fate(name, plain_name(role), what, words(part(column).get("why")), "", False))
+    return told
+
+
+def _masking(content: Mapping[str, Any]) -> MaskingWords | None:
+    found = masking_report.in_words(content.get("masking"))
+    if found is None:
+        return None
+    number = len(found.steps)
+    several = (
+        f"These {count(number)} steps made it of the source, in this order." if number > 1 else "One step made it."
+    )
+    return MaskingWords([several], [replace(one, costs=[], linked="") for one in found.steps])

@@ -1,0 +1,51 @@
+"""How like the source the released columns are, in words; `likeness_chart` has the pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import median
+from typing import Any
+
+from anon_pipeline.report.charts import count, known, minus
+from anon_pipeline.report.wording import listed, part
+
+MEASURES = {"pearson": "correlation", "correlation_ratio": "correlation ratio", "cramers_v": "Cram\u00e9r's V"}
+#: So many pairs are told of, and none that has changed by less than this.
+TOLD, LITTLE = 5, 0.02
+
+
+def sentences(measured: Mapping[str, Any]) -> list[str]:
+    """What has become of the ties between columns: the whole in a sentence, then the largest changes."""
+    pairs = [one for one in part(measured, "associations").get("pairs") or [] if known(_change(one))]
+    if not pairs:
+        return []
+    changes = sorted(pairs, key=lambda one: -abs(_change(one) or 0))
+    typical = median(abs(_change(one) or 0) for one in pairs)
+    most = abs(_change(changes[0]) or 0)
+    whole = (
+        f"0 is no tie between two columns, 1 means that one settles the other. Of {count(len(pairs))} pairs the "
+        f"typical one has changed by {strength(typical)}, the one that changed most by {strength(most)}"
+        f"{_steps(part(measured, 'associations').get('step'))}."
+    )
+    return [whole, *(_told(one) for one in changes[:TOLD] if abs(_change(one) or 0) >= LITTLE)]
+
+
+def _steps(step: Any) -> str:
+    return f", told in steps of {step:g} so that no single person shows" if known(step) else ""
+
+
+def strength(value: Any) -> str:
+    """ "0.43", with a true minus sign."""
+    return minus(f"{value:.2f}") if known(value) else "not defined"
+
+
+def _told(pair: Mapping[str, Any]) -> str:
+    before, after = pair["before"], pair["after"]
+    verb = "weaker" if abs(after) < abs(before) else "stronger"
+    numbers = f"{strength(before)} before, {strength(after)} after"
+    return f"{listed(list(pair['columns']))}: {verb}, {numbers} ({MEASURES.get(pair['measure'], pair['measure'])})"
+
+
+def _change(pair: Mapping[str, Any]) -> float | None:
+    before, after = pair.get("before"), pair.get("after")
+    return after - before if known(before) and known(after) else None

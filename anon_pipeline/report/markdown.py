@@ -1,0 +1,211 @@
+"""The report as Markdown, for a pull request or a wiki: the words and tables of the page, without its pictures.
+
+Written for GitHub's dialect (https://github.github.com/gfm/). What users write stays text, whatever it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from anon_pipeline.report.release_report import Page, describe
+
+#: Characters that can mean something to Markdown or to HTML, wherever they stand.
+SPECIAL = re.compile(r"([\\`*_\[\]<>|~#&$])")
+#: What would begin a list at the start of a text.
+LIST = re.compile(r"^(?:([-+])|(\d+)([.)]))(?=\s|-|$)")
+
+NOTHING = "\u2013"
+
+
+def render(content: Mapping[str, Any], withdrawn: str = "") -> str:
+    """The report of a release as Markdown, ending in a newline.
+
+    Parameters
+    ----------
+    content : the manifest
+    withdrawn : as `report.render` takes it
+    """
+    page = describe(content, withdrawn)
+    parts = [_verdict(page), _risk(page), _cost(page), _columns(page), _sizes(page), _masking(page), _attacker(page)]
+    return "\n\n".join(block for part in [*parts, _verify(page), _checks(page), _origin(page)] for block in part) + "\n"
+
+
+def text(words: str) -> str:
+    """A text that Markdown shows as it is, in one line."""
+    plain = " ".join(_printable(words).split())
+    escaped = SPECIAL.sub(r"\\\1", plain)
+    return LIST.sub(lambda match: f"\\{match[1]}" if match[1] else f"{match[2]}\\{match[3]}", escaped)
+
+
+def code(words: str) -> str:
+    """The same in the type of a machine; its fence is longer than any run of backticks inside."""
+    plain = " ".join(_printable(words).split())
+    if not plain:
+        return ""
+    longest = max((len(run) for run in re.findall("`+", plain)), default=0)
+    padding = " " if plain[0] == "`" or plain[-1] == "`" else ""
+    return f"{'`' * (longest + 1)}{padding}{plain}{padding}{'`' * (longest + 1)}"
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers_from: int) -> str:
+    """A table whose columns from the given one on are numbers; the cells are Markdown already."""
+    ruler = ["---" if place < numbers_from else "--:" for place in range(len(headings))]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [headings, ruler, *rows])
+
+
+def items(sentences: Iterable[str]) -> str:
+    """A list; the sentences are Markdown already."""
+    return "\n".join(f"- {one}" for one in sentences)
+
+
+def _verdict(page: Page) -> list[str]:
+    blocks = [f"# {text(page.dataset)}: release report"]
+    blocks += [text(page.description)] if page.description else []
+    blocks.append(f"Release {code(page.version)}{f', {text(page.created)}' if page.created else ''}")
+    blocks.append(f"## {'✅' if page.released else '❌'} {page.verdict}")
+    blocks += [f"**{text(page.withdrawn)}**"] if page.withdrawn else []
+    blocks += [text(page.lead)] if page.lead else []
+    if page.broken:
+        blocks += ["What does not hold:", items(map(text, page.broken))]
+    if page.figures:
+        rows = [[text(one.what), text(one.before) or NOTHING, f"**{text(one.value)}**"] for one in page.figures]
+        blocks.append(table(["", "Before", "After"], rows, 1))
+    blocks.append("### What was promised, and what was measured")
+    promises = [
+        f"**{text(one.demand)}**: {'holds' if one.holds else '**does not hold**'}, {text(one.measured)} "
+        f"({text(one.name)}). {text(one.meaning)}".rstrip()
+        for one in page.promises
+    ]
+    blocks.append(items(promises) if promises else "Nothing on record.")
+    if page.cautions:
+        blocks += ["### What to weigh before passing it on", items(map(text, page.cautions))]
+    return blocks
+
+
+def _risk(page: Page) -> list[str]:
+    if not page.risks:
+        return []
+    rows = [[_termed(one.name, one.term), text(one.before), text(one.after)] for one in page.risks]
+    return ["## Risk of being found", table(["Risk", "Before", "After"], rows, 1)]
+
+
+def _cost(page: Page) -> list[str]:
+    if not page.scores and not page.loss_mean and not page.ties:
+        return []
+    blocks = ["## What it cost"]
+    if page.scores:
+        rows = [
+            [_termed(one.name, one.meaning), *map(_estimate, (one.before, one.after, one.difference))]
+            for one in page.scores
+        ]
+        blocks += [text(page.utility_intro), table(["Score", "Before", "After", "Difference"], rows, 1)]
+    if page.models:
+        rows = [[text(name), *map(_estimate, (one.before, one.after, one.difference))] for name, one in page.models]
+        headings = ["Model", "Before", "After", "Difference"]
+        blocks += [f"### The same with other models: {text(page.models[0][1].name)}", table(headings, rows, 1)]
+    if page.group_sentences:
+        introduction, *losses = map(text, page.group_sentences)
+        blocks += ["### For whom it works", introduction, *([items(losses)] if losses else [])]
+    if page.calibration:
+        blocks += ["### Whether its answers can be taken at their word", text(" ".join(page.calibration))]
+    if page.ties:
+        introduction, *changes = map(text, page.ties)
+        blocks += ["### How columns hang together", introduction, *([items(changes)] if changes else [])]
+    if page.loss_mean:
+        blocks.append(f"Mean share of the columns' variation that is hidden inside classes: {text(page.loss_mean)}.")
+    return blocks
+
+
+def _columns(page: Page) -> list[str]:
+    rows = [
+        [
+            code(one.name).replace("|", "\\|"),
+            text(f"{one.role}, target" if one.is_target else one.role),
+            " ".join(filter(None, [text(one.what), text(f"({one.why})") if one.why else ""])),
+            text(one.lost) or NOTHING,
+        ]
+        for one in page.columns
+    ]
+    headings = ["Column", "Role", "What happened, and why it has its role", "Lost"]
+    return ["## What happened to each column", table(headings, rows, 3)] if rows else []
+
+
+def _sizes(page: Page) -> list[str]:
+    if not page.sizes:
+        return []
+    sizes = {name: text(number) for name, number in page.sizes.items()}
+    return [
+        "## How large the classes are",
+        f"{sizes['classes']} classes. The smallest has {sizes['smallest']} people, the middle one {sizes['median']}, "
+        f"the largest {sizes['largest']}; the mean is {sizes['mean']}.",
+    ]
+
+
+def _masking(page: Page) -> list[str]:
+    if page.masking is None:
+        return []
+    steps = [
+        f"**{text(one.columns)}: {text(one.technique)}**. {text(' '.join([*one.costs, one.linked]))} "
+        f"Guarantee: {text(one.guarantee)}."
+        for one in page.masking.steps
+    ]
+    return ["## What was masked", *map(text, page.masking.intro), items(steps)]
+
+
+def _attacker(page: Page) -> list[str]:
+    blocks = ["## What an attacker could still learn"]
+    if page.sensitive is not None:
+        rows = [[_termed(name, term), *map(text, cells)] for name, term, cells in page.sensitive.measures]
+        columns = [code(column).replace("|", "\\|") for column in page.sensitive.columns]
+        blocks.append(table(["Measure", *columns], rows, 1))
+    if page.attacks is not None:
+        blocks += [text(page.attacks.skipped)] if page.attacks.skipped else []
+        bounds = [f"{text(one.sentence)} ({'holds' if one.holds else '**fails**'})" for one in page.attacks.bounds]
+        blocks += [items(bounds)] if bounds else []
+        rows = [
+            list(map(text, (one.name, one.verdict, one.attack, one.control, one.baseline, one.leak)))
+            for one in page.attacks.rows
+        ]
+        headings = ["Attack", "Verdict", "People in it", "Others", "Blind guess", "Leak"]
+        blocks += [table(headings, rows, 2)] if rows else []
+    blocks += [text(" ".join(page.across))] if page.across else []
+    uncovered = [f"{', '.join(page.kept)}: published as in the source."] * bool(page.kept)
+    if not page.across:
+        uncovered.append("Two releases about the same people, laid side by side, can tell more than either.")
+    uncovered.append("What is true of a whole group stays true of its members, whether they are in the table or not.")
+    return [*blocks, "Not covered by these figures:", items(map(text, uncovered))]
+
+
+def _verify(page: Page) -> list[str]:
+    steps = [f"{text(what)} {code(command)}" for command, what in page.commands]
+    hashes = [f"{text(name)}: {code(value)}" for name, value in page.hashes]
+    return ["## Verify and cite", items([*steps, f"To cite this release: {text(page.citation)}", *hashes])]
+
+
+def _checks(page: Page) -> list[str]:
+    rows = [
+        [text(one.demand), text(one.state) if one.passed else f"**{text(one.state)}**", text(one.measured)]
+        for one in page.checks
+    ]
+    return ["## Checks", table(["Demand", "Result", "Measured"], rows, 2)] if rows else []
+
+
+def _origin(page: Page) -> list[str]:
+    rows = [f"{text(name)}: {text(value)}" for name, value in page.provenance]
+    return ["## Where it came from", items(rows)] if rows else []
+
+
+def _termed(name: str, term: str) -> str:
+    return text(f"{name} ({term})" if term else name)
+
+
+def _estimate(estimate: tuple[str, str]) -> str:
+    value, interval = estimate
+    return text(f"{value} ({interval})" if interval else value)
+
+
+def _printable(words: str) -> str:
+    """Without control characters, which Markdown drops or replaces."""
+    return re.sub(r"[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", words)

@@ -1,0 +1,78 @@
+"""How a release is verified and cited, and where it came from."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from anon_pipeline.report.charts import count
+from anon_pipeline.report.wording import part, plain_name, words
+
+
+def commands(spec: Mapping[str, Any], quasi: list[str]) -> list[tuple[str, str]]:
+    """What to type, and what it does."""
+    told = [
+        ("anon-pipeline releases verify", "Checks that no file of this release and no line of the ledger was altered.")
+    ]
+    k = next((one.get("k") for one in spec.get("privacy") or [] if one.get("model") == "k_anonymity"), None)
+    if quasi and k is not None:
+        command = f"anon-pipeline verify data.parquet --quasi-identifiers {shlex.quote(','.join(quasi))} --k {k}"
+        sensitive = [name for name, one in part(spec, "columns").items() if part(one).get("role") == "sensitive"]
+        if sensitive:
+            command += f" --sensitive {shlex.quote(','.join(sensitive))}"
+        told.append((command, "Counts the classes again in the published table, without trusting this page."))
+    return told
+
+
+def citation(content: Mapping[str, Any], day: str) -> str:
+    """One line that names this very release."""
+    parts = [words(content.get("dataset")), f"release {words(content.get('version'))}", day]
+    made = words(part(content, "software").get("anon_pipeline"))
+    cited = ", ".join(one for one in parts if one)
+    return f"{cited}. Anonymized with anon-pipeline{f' {made}' if made else ''}."
+
+
+def hashes(content: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Of each file's content, and of the file where that is known: (what, hash)."""
+    found = [(f"{name}, content", words(value)) for name, value in part(content, "content_hashes").items()]
+    found += [(f"{name}, file", words(part(one).get("sha256"))) for name, one in part(content, "files").items()]
+    return found
+
+
+def provenance(content: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Source, rules, software and runs: (what, which)."""
+    source, software, runs = (part(content, name) for name in ("source", "software", "runs"))
+    spec = part(content, "spec")
+    rows = [
+        ("Source", f"{count(source.get('rows'))} rows"),
+        ("Source, commitment", source.get("commitment")),
+        ("Spec", content.get("spec_hash")),
+        ("Target", spec.get("target")),
+        ("Guiding model", _guide(part(spec, "guide"))),
+        ("Code", software.get("code")),
+        ("anon-pipeline", software.get("anon_pipeline")),
+        ("Python", software.get("python")),
+        ("Dagster run", runs.get("dagster")),
+        ("MLflow run", runs.get("mlflow")),
+        ("Previous release", content.get("previous") or "none, this is the first"),
+    ]
+    return [(name, words(value)) for name, value in rows if value is not None]
+
+
+def _guide(guide: Mapping[str, Any]) -> str | None:
+    if not guide:
+        return None
+    model = guide.get("model")
+    named = (
+        ", ".join(f"{key} {value}" for key, value in model.items())
+        if isinstance(model, Mapping)
+        else plain_name(str(model))
+    )
+    parts = [named]
+    parts += [f"guided by {guide['on']}"] * ("on" in guide)
+    parts += [f"{plain_name(str(guide['predictions']))} predictions"] * ("predictions" in guide)
+    parts += [f"{guide['folds']} folds"] * (guide.get("predictions") == "out_of_fold" and "folds" in guide)
+    parts += [f"spread {count(guide['spread'])}"] * ("spread" in guide)
+    parts += [f"orders: {guide['orders']}"] * ("orders" in guide)
+    return ", ".join(parts)

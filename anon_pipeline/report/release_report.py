@@ -1,0 +1,235 @@
+"""The report: one page about one release, for whoever must answer for it. Made from the manifest and nothing else.
+
+Here the parts that the modules beside this one have put into words become a page; `report.html` says where they stand
+on it. Parts that the manifest does not have are left out, and what is no number reads "not measured".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup, escape
+
+from anon_pipeline.report import attacks as audit_report
+from anon_pipeline.report import charts, likeness_chart, masking_map
+from anon_pipeline.report import columns as column_report
+from anon_pipeline.report import groups as group_report
+from anon_pipeline.report import likeness as likeness_report
+from anon_pipeline.report import masking as masking_report
+from anon_pipeline.report import origin as origin_report
+from anon_pipeline.report import risk as risk_report
+from anon_pipeline.report import sequential as across_report
+from anon_pipeline.report import utility as utility_report
+from anon_pipeline.report import verdict as verdict_report
+from anon_pipeline.report.attacks import AuditWords
+from anon_pipeline.report.charts import count, percent
+from anon_pipeline.report.columns import Fate
+from anon_pipeline.report.masking import MaskingWords
+from anon_pipeline.report.risk import Risk, Sensitive
+from anon_pipeline.report.utility import Group, Score
+from anon_pipeline.report.verdict import Check, Figure, Promise
+from anon_pipeline.report.wording import in_order, part, sentence, times, words
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """The charts of a page; None where there is nothing to draw."""
+
+    sizes: Markup | None
+    before_after: Markup | None
+    losses: Markup | None
+    reliability: Markup | None
+    associations: Markup | None
+    marginals: list[Markup]
+    settled: Markup | None
+    attacks: dict[str, Markup]  # by the title of their group
+    maps: list[tuple[str, Markup]]  # caption and picture
+
+
+@dataclass(frozen=True)
+class Page:
+    """All that the report shows, as text; `report.html` and `markdown_report` put it into an order."""
+
+    dataset: str
+    description: str
+    version: str
+    created: str
+    verdict: str
+    released: bool
+    withdrawn: str  # when and why; empty where it stands
+    lead: str
+    broken: list[str]
+    figures: list[Figure]
+    promises: list[Promise]
+    cautions: list[str]
+    across: list[str]
+    risks: list[Risk]
+    utility_intro: str
+    scores: list[Score]
+    models: list[tuple[str, Score]]
+    groups: list[Group]
+    group_sentences: list[str]
+    calibration: list[str]
+    ties: list[str]
+    loss_mean: str
+    columns: list[Fate]
+    quasi_identifiers: list[str]
+    kept: list[str]
+    sizes: dict[str, str]
+    sensitive: Sensitive | None
+    attacks: AuditWords | None
+    masking: MaskingWords | None
+    checks: list[Check]
+    commands: list[tuple[str, str]]
+    citation: str
+    hashes: list[tuple[str, str]]
+    provenance: list[tuple[str, str]]
+    packages: list[tuple[str, str]]
+    lineage: list[tuple[str, str]]
+    previous: str
+    of_groups: bool = False  # a table of groups, not of people
+
+
+def render(content: Mapping[str, Any], withdrawn: str = "") -> str:
+    """The page of a release as HTML that needs nothing but itself.
+
+    Parameters
+    ----------
+    content : the manifest, as `publish` assembles it
+    withdrawn : the sentence that says since when it should not be used any more, and why
+    """
+    return _template().render(page=describe(content, withdrawn), pictures=draw(content))
+
+
+def describe(content: Mapping[str, Any], withdrawn: str = "") -> Page:
+    """The manifest in words. The verdict fails closed: whatever does not hold, or was not counted, breaks it."""
+    spec, measured = part(content, "spec"), part(content, "measured")
+    columns = part(spec, "columns")
+    quasi = [name for name, column in columns.items() if part(column).get("role") == "quasi_identifier"]
+    kept = [name for name, column in columns.items() if part(column).get("role") in ("sensitive", "insensitive")]
+    everybody = part(content, "source").get("rows")
+    attacks = _attacks(content)
+    across = across_report.promise(content)
+    of_groups = bool(part(content, "groups"))
+    promised = group_report.promises if of_groups else verdict_report.promises
+    promises, checks = promised(content), verdict_report.checks(content)
+    promises += [across] if across is not None and promises else []
+    broken = verdict_report.broken(promises, checks) + (attacks.broken if attacks is not None else [])
+    metrics = part(content, "utility", "metrics")
+    loss, sizes, risk = part(measured, "information_loss"), part(measured, "class_sizes"), _risk(content)
+    created, day = times(content.get("created"))
+    packages = part(content, "software", "packages")
+    page = Page(
+        dataset=words(content.get("dataset")),
+        description=words(content.get("description")),
+        version=words(content.get("version")),
+        created=created,
+        verdict="Not fit for release" if broken else "Withdrawn" if withdrawn else "Released",
+        released=not broken and not withdrawn,
+        withdrawn=withdrawn,
+        lead=verdict_report.lead(content, quasi, "table" if broken else "release"),
+        broken=broken,
+        figures=verdict_report.figures(content),
+        promises=promises,
+        cautions=verdict_report.cautions(content),
+        across=across_report.sentences(content),
+        risks=risk_report.risks(part(risk, "before"), part(risk, "after")),
+        utility_intro=utility_report.intro(part(content, "utility"), bool(content.get("masking"))) if metrics else "",
+        scores=utility_report.scores(metrics),
+        models=utility_report.models(part(content, "utility")),
+        groups=utility_report.groups(part(content, "utility")),
+        group_sentences=utility_report.group_sentences(part(content, "utility")),
+        calibration=utility_report.calibration(part(content, "utility")),
+        ties=likeness_report.sentences(measured),
+        loss_mean=percent(loss["mean"]) if loss.get("mean") is not None else "",
+        columns=column_report.fates(content),
+        quasi_identifiers=quasi,
+        kept=kept,
+        sizes={name: count(sizes.get(name)) for name in ("classes", "smallest", "median", "mean", "largest") if sizes},
+        sensitive=risk_report.sensitive(part(measured, "sensitive"), spec),
+        attacks=attacks,
+        masking=masking_report.in_words(content.get("masking"), everybody),
+        checks=checks,
+        commands=origin_report.commands(spec, quasi),
+        citation=origin_report.citation(content, day),
+        hashes=origin_report.hashes(content),
+        provenance=origin_report.provenance(content),
+        packages=[(name, words(version)) for name, version in sorted(packages.items())],
+        lineage=[(name, ", ".join(of)) for name, of in part(content, "lineage").items() if list(of) != [name]],
+        previous=words(content.get("previous")),
+    )
+    return replace(page, **group_report.changes(content)) if of_groups else page
+
+
+def draw(content: Mapping[str, Any]) -> Pictures:
+    """The charts of the same manifest."""
+    spec, measured = part(content, "spec"), part(content, "measured")
+    sizes = part(measured, "class_sizes").get("groups")
+    records = risk_report.records(_risk(content))
+    losses = in_order(part(measured, "information_loss", "columns"), part(spec, "columns"))
+    sensitive = risk_report.sensitive(part(measured, "sensitive"), spec)
+    calibration, ties = part(content, "utility", "calibration"), part(measured, "associations")
+    return Pictures(
+        sizes=_picture(charts.class_size_chart(sizes)) if sizes else None,
+        before_after=_picture(
+            charts.before_after_chart(
+                [label for label, _, _ in records],
+                [before for _, before, _ in records],
+                [after for _, _, after in records],
+                "People by the size of their class, before and after",
+            )
+        )
+        if records
+        else None,
+        losses=_picture(charts.share_chart(losses, "Share of each column's information that is lost"))
+        if losses
+        else None,
+        reliability=_picture(likeness_chart.reliability_chart(calibration)) if calibration else None,
+        associations=_picture(likeness_chart.association_chart(ties)) if ties else None,
+        marginals=[
+            _picture(likeness_chart.marginal_chart(name, one)) for name, one in part(measured, "marginals").items()
+        ],
+        settled=_picture(charts.share_chart(sensitive.shares, "People whose class has one single value of the column"))
+        if sensitive is not None
+        else None,
+        attacks={title: _picture(one) for title, one in audit_report.pictures(part(content, "audit")).items()},
+        maps=[
+            (masking_map.caption(one), _picture(masking_map.map_chart(one)))
+            for one in content.get("maps") or []
+            if one.get("before") or one.get("after")
+        ],
+    )
+
+
+def _attacks(content: Mapping[str, Any]) -> AuditWords | None:
+    return audit_report.in_words(
+        part(content, "audit"), part(content, "spec", "audit"), part(content, "source").get("rows")
+    )
+
+
+def _risk(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    return part(content, "measured", "risk") or part(content, "risk")
+
+
+@cache
+def _template() -> Template:
+    loader = PackageLoader("anon_pipeline", "report")
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["breakable"] = _breakable
+    environment.filters["capitalized"] = sentence
+    return environment.get_template("release_report.html")
+
+
+def _breakable(name: str) -> Markup:
+    """The name of a column, which a narrow page may break after an underscore."""
+    return Markup(str(escape(name)).replace("_", "_<wbr>"))  # noqa: S704 (escaped before)
+
+
+def _picture(chart: str) -> Markup:
+    return Markup(charts.inline(chart))  # noqa: S704 (charts escape what they are given)

@@ -1,0 +1,59 @@
+"""What the former releases add for an attacker who has them, too, in words: where the spec follows people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from anon_pipeline.report.charts import NOT_MEASURED, count, known, percent
+from anon_pipeline.report.verdict import Promise
+from anon_pipeline.report.wording import listed, part
+
+
+def promise(content: Mapping[str, Any]) -> Promise | None:
+    """The demand across releases and what was measured; without a measurement it does not hold. None where unasked."""
+    asked = part(content, "spec", "across_releases")
+    measured = part(content, "across_releases", "measured")
+    if not asked:
+        return None
+    fewest, k = measured.get("fewest"), asked.get("k")
+    holds = known(fewest) and known(k) and fewest >= k and measured.get("below") == 0
+    releases = f"each of {count(measured['releases'])} releases" if known(measured.get("releases")) else "every release"
+    text = f"{count(fewest)} for the person with the fewest" if known(fewest) else NOT_MEASURED
+    if measured.get("below"):
+        text += f"; {count(measured['below'])} people have fewer than demanded"
+    return Promise(
+        name="across releases",
+        demand=f"At least {count(k)} people share a person's class in {releases}",
+        meaning=f"Whoever has the former releases, too, is left with {count(k)} people who could be this one."
+        if holds
+        else "",
+        measured=text,
+        holds=holds,
+    )
+
+
+def sentences(content: Mapping[str, Any]) -> list[str]:
+    """With which releases this one was laid side by side, and what that cost; empty where nobody was followed."""
+    found = part(content, "across_releases")
+    if not found:
+        return []
+    former = [str(one) for one in found.get("former") or []]
+    unknown = [str(one) for one in found.get("unknown") or []]
+    said = [
+        f"This release was laid side by side with {listed(former)}, person by person."
+        if former
+        else "This is the first release in which people are followed from one to the next."
+    ]
+    if unknown:
+        said.append(f"It was not compared with {listed(unknown)}, of which it is not kept who is in which class.")
+    if former and known(found.get("newcomers")):
+        said.append(f"{count(found['newcomers'])} people are new in the source.")
+    if found.get("waiting"):
+        said.append(f"{count(found['waiting'])} people are held back until enough others can be shown with them.")
+    if former and known(found.get("lost")):
+        which = "The tree of the last release was kept" if found.get("kept") else "A new tree was fitted"
+        other = "a new one" if found.get("kept") else "the former one"
+        beside = f", {other} {percent(found['lost_otherwise'])}" if known(found.get("lost_otherwise")) else ""
+        said.append(f"{which}: it loses {percent(found['lost'])} of the columns\u2019 detail{beside}.")
+    return said

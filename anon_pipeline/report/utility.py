@@ -1,0 +1,220 @@
+"""What a release costs in accuracy, whatever the model and whoever it is asked about, in words and numbers as text."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from anon_pipeline.report.charts import NOT_MEASURED, count, known, minus
+from anon_pipeline.report.wording import listed, part, plain_name
+
+#: How each score is called, explained and written.
+METRICS = {
+    "accuracy": ("Accuracy", "people predicted rightly", "share"),
+    "balanced_accuracy": ("Balanced accuracy", "the same, every value of the target counting alike", "share"),
+    "roc_auc": ("ROC AUC", "0.5 is guessing, 1 is perfect ranking", "plain"),
+    "r2": ("R\u00b2", "share of the target's variance explained", "plain"),
+    "mae": ("Mean absolute error", "in units of the target; smaller is better", "plain"),
+    "calibration_error": ("Calibration error", "how far off a stated probability is; smaller is better", "share"),
+    "bias": ("Calibration error", "how far off a stated number is, in units of the target", "plain"),
+}
+SMALLER_IS_BETTER = {"mae", "calibration_error", "bias"}
+HEADLINES = ("roc_auc", "accuracy", "r2")
+#: Which score is told of groups of people, and which beside it: shares of people first, since they add up.
+OF_GROUPS = ("accuracy", "mae"), ("roc_auc", "r2")
+#: So many groups are told of in sentences, and how one reads that has lost.
+TOLD, LOSS = 3, ": a loss of "
+
+
+@dataclass(frozen=True)
+class Score:
+    """One score before and after, in words and as cells of a table (value, interval)."""
+
+    name: str
+    meaning: str
+    before: tuple[str, str]
+    after: tuple[str, str]
+    difference: tuple[str, str]
+    sentence: str
+    loss: float  # how much worse it is after; minus infinity where that was not measured
+
+
+def intro(utility: Mapping[str, Any], masked: bool = False) -> str:
+    """How the scores were come by; of a table that was masked, that what masking cost is not in them."""
+    model = utility.get("model")
+    kind = f"{plain_name(str(model))} model" if model else "model"
+    state = "they are after masking" if masked else "they are"
+    text = f"A {kind} was trained twice: once on the people as {state}, once on them as they are released."
+    if known(utility.get("folds")) and known(utility.get("rows")):
+        text += (
+            f" Both then predicted the same people, whom neither had seen, in {count(utility['folds'])} rounds "
+            f"that cover all {count(utility['rows'])} people. In each round the classes were formed anew."
+        )
+    if masked:
+        text += " What the masking itself cost such a model is not measured."
+    return text
+
+
+def scores(metrics: Mapping[str, Any]) -> list[Score]:
+    """Every score of a release, in the order of the manifest."""
+    return [_score(name, one) for name, one in metrics.items()]
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group of people, how many they are, and the model's scores for them: one, and the difference in another."""
+
+    name: str
+    people: str
+    score: Score
+    beside: Score | None
+
+
+def models(utility: Mapping[str, Any]) -> list[tuple[str, Score]]:
+    """The score that speaks for all of each model, the guide's first; empty where there is the guide's alone."""
+    further = part(utility, "further_models")
+    measured = {str(utility.get("model")): part(utility, "metrics"), **further} if further else {}
+    found = [(plain_name(name), headline(metrics)) for name, metrics in measured.items()]
+    return [(name, score) for name, score in found if score is not None]
+
+
+def calibration(utility: Mapping[str, Any]) -> list[str]:
+    """Whether the model's answers can be taken at their word."""
+    found = part(utility, "calibration")
+    if not found:
+        return []
+    if utility.get("task") == "regression":
+        meaning = "Where the model says 30, the mean of the truth should be 30."
+    else:
+        what = f"{found['of']} has a chance of" if found.get("of") is not None else "its own answer is right with"
+        meaning = f"Where the model says that {what} 30\u00a0%, that should be so of 30 people in a hundred."
+    score = _score("bias" if utility.get("task") == "regression" else "calibration_error", part(found, "error"))
+    return [meaning, score.sentence]
+
+
+def groups(utility: Mapping[str, Any]) -> list[Group]:
+    """The groups of people, those that lose most first."""
+    found = []
+    for one in utility.get("subgroups") or []:
+        metrics = part(one, "metrics")
+        first, beside = (next((name for name in names if name in metrics), None) for names in OF_GROUPS)
+        if first is None:
+            continue
+        score, other = _score(first, metrics[first]), _score(beside, metrics[beside]) if beside else None
+        found.append(Group(f"{one['column']}: {one['value']}", count(one["people"]), score, other))
+    return sorted(found, key=lambda group: -group.score.loss)
+
+
+def group_sentences(utility: Mapping[str, Any]) -> list[str]:
+    """For whom the release works less well, in words: an introduction, then the groups whose loss is no chance."""
+    found = groups(utility)
+    if not found:
+        return []
+    beside = [replace(one, score=one.beside) for one in found if one.beside is not None]
+    beside.sort(key=lambda one: -one.score.loss)
+    lost = [[one for one in some if LOSS in one.score.sentence] for some in (found, beside)]
+    number = f"Of {count(len(found))} groups, each alike in one column,"
+    if not any(lost):
+        worst = f"The largest, of {found[0].name}: {_small(found[0].score.sentence)}"
+        return [f"{number} none shows a loss that can be told from chance. {worst}"]
+    counted = [f"{count(len(some))} lose{'s' * (len(some) == 1)} {_small(some[0].score.name)}" for some in lost if some]
+    chance = "by chance alone about one group in forty would seem to."
+    told = [
+        f"{group.name} ({group.people} people): {_small(group.score.sentence)}"
+        for some in lost
+        for group in some[:TOLD]
+    ]
+    return [f"{number} {listed(counted)}; {chance} Those who lose most:", *told]
+
+
+def _small(sentence: str) -> str:
+    """The same within a sentence; what begins with two capitals keeps them."""
+    return sentence if sentence[1:2].isupper() else sentence[:1].lower() + sentence[1:]
+
+
+def headline(metrics: Mapping[str, Any]) -> Score | None:
+    """The score that speaks for all; None where its difference was not measured."""
+    name = next((one for one in HEADLINES if known(part(metrics, one, "difference").get("mean"))), None)
+    return None if name is None else _score(name, metrics[name])
+
+
+def _score(metric: str, comparison: Any) -> Score:
+    name, meaning, form = METRICS.get(metric, (plain_name(metric).capitalize(), "", "plain"))
+    before, after, difference = (part(comparison, when) for when in ("before", "after", "difference"))
+    return Score(
+        name=name,
+        meaning=meaning,
+        before=_estimate(before, form),
+        after=_estimate(after, form),
+        difference=_estimate(difference, form, change=True),
+        sentence=_comparison(metric, name, before, after, difference, form),
+        loss=_loss(metric, difference.get("mean")),
+    )
+
+
+def _loss(metric: str, change: Any) -> float:
+    if not known(change):
+        return -math.inf
+    return change if metric in SMALLER_IS_BETTER else -change
+
+
+def _comparison(
+    metric: str,
+    name: str,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    difference: Mapping[str, Any],
+    form: str,
+) -> str:
+    """One score in words."""
+    mean, low, high = (difference.get(part) for part in ("mean", "low", "high"))
+    start = f"{name} was {_level(before.get('mean'), form)} before and {_level(after.get('mean'), form)} after"
+    if not known(mean):
+        return f"{name}: the difference was not measured."
+    if not (known(low) and known(high)):
+        return f"{start}; how sure that difference is was not measured."
+    interval = f"95\u00a0% interval {_interval(low, high, form, _change)}"
+    if low <= 0 <= high:
+        return f"{start}: no difference that can be told from chance ({interval})."
+    worse = (mean > 0) == (metric in SMALLER_IS_BETTER)
+    return f"{start}: {'a loss' if worse else 'a gain'} of {_change(abs(mean), form).removeprefix('+')} ({interval})."
+
+
+def _estimate(estimate: Mapping[str, Any], form: str, change: bool = False) -> tuple[str, str]:
+    write = _change if change else _level
+    low, high = estimate.get("low"), estimate.get("high")
+    interval = _interval(low, high, form, write) if known(low) and known(high) else ""
+    return write(estimate.get("mean"), form), interval
+
+
+def _interval(low: float, high: float, form: str, write: Callable[[Any, str], str]) -> str:
+    """Both ends, with their unit once."""
+    first, unit = write(low, form), re.search(r"\u00a0%$| points$", write(high, form))
+    return f"{first.removesuffix(unit.group() if unit else '')} to {write(high, form)}"
+
+
+def _level(value: Any, form: str) -> str:
+    if not known(value):
+        return NOT_MEASURED
+    return f"{minus(f'{100 * value:.2f}')}\u00a0%" if form == "share" else minus(_digits(value))
+
+
+def _change(value: Any, form: str) -> str:
+    if not known(value):
+        return NOT_MEASURED
+    text = f"{100 * value:+.2f}" if form == "share" else _digits(value, "+")
+    text = minus(text if text.strip("+-0.") else text.removeprefix("+"))
+    return f"{text} points" if form == "share" else text
+
+
+def _digits(value: float, sign: str = "") -> str:
+    return (
+        f"{value:{sign},.0f}"
+        if abs(value) >= 10_000
+        else f"{value:{sign}.4f}"
+        if abs(value) < 10
+        else f"{value:{sign}.2f}"
+    )

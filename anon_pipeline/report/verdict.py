@@ -1,0 +1,228 @@
+"""The verdict in words: what was promised, what was counted in the published file, and whether it may be released.
+
+It fails closed: a promise without a count that bears it out is a broken one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from anon_pipeline.attack.rates import LEAK
+from anon_pipeline.report import attacks as audit_report
+from anon_pipeline.report import utility as utility_report
+from anon_pipeline.report.charts import NOT_MEASURED, count, known, percent
+from anon_pipeline.report.wording import listed, part, plain_name, sentence, value_text, words
+
+#: What a promise means to the people it protects.
+MEANINGS = {
+    "k_anonymity": "Whoever looks for one person by these columns finds at least {k} rows that look the same.",
+    "k_map": "Every class fits at least {k} people of the population, whoever of them is in the table.",
+    "l_diversity": "To know a person's class is not to know their {column} for certain.",
+    "alpha_k_anonymity": "In no class is one value of {column} nearly certain.",
+    "t_closeness": "In every class {column} is distributed much as in the whole table.",
+    "beta_likeness": "No value of {column} becomes much likelier for a person whose class is known.",
+    "delta_disclosure": "The class of a person makes no value of {column} much likelier or much less likely.",
+    "delta_presence": "Whether a person is in the table at all stays uncertain.",
+}
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One demand and what the published file says to it."""
+
+    name: str
+    demand: str
+    meaning: str
+    measured: str
+    holds: bool
+
+
+@dataclass(frozen=True)
+class Check:
+    """One blocking check."""
+
+    name: str
+    asset: str
+    demand: str
+    measured: str
+    state: str  # passed, failed, crashed
+
+    @property
+    def passed(self) -> bool:
+        return self.state == "passed"
+
+    @property
+    def sentence(self) -> str:
+        measured = "" if self.measured == NOT_MEASURED else f", measured: {self.measured}"
+        return f"{self.name}: {self.demand} ({self.state}{measured})"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One of the few numbers that most readers come for, after and (where it says more) before."""
+
+    value: str
+    what: str
+    before: str = ""
+
+
+def promises(content: Mapping[str, Any]) -> list[Promise]:
+    """What was counted for each demand of the spec; a demand that nobody counted does not hold."""
+    asked = list(part(content, "spec").get("privacy") or [])
+    waiting = [(_name_of(demand), demand) for demand in asked]
+    counted = []
+    for finding in content.get("verified") or []:
+        place = next((number for number, (name, _) in enumerate(waiting) if name == finding.get("name")), None)
+        demand = waiting.pop(place)[1] if place is not None else {}
+        holds = finding.get("holds") is True and not finding.get("failing")
+        counted.append(
+            Promise(
+                name=plain_name(words(demand.get("model") or finding.get("name"))),
+                demand=sentence(words(finding.get("demand"))),
+                meaning=_meaning(demand) if holds else "",
+                measured=_measured(words(demand.get("model")), finding.get("measured"), finding.get("failing")),
+                holds=holds,
+            )
+        )
+    for _, demand in waiting:
+        parameters = ", ".join(
+            f"{key} {value}" for key, value in demand.items() if key != "model" and value is not None
+        )
+        model = plain_name(words(demand.get("model")))
+        counted.append(Promise(model, sentence(f"{model} with {parameters}"), "", NOT_MEASURED, False))
+    return counted
+
+
+def checks(content: Mapping[str, Any]) -> list[Check]:
+    """All checks, those that did not pass first."""
+    asked = [
+        Check(
+            name=words(one.get("name")),
+            asset=words(one.get("asset")),
+            demand=sentence(words(one.get("demand"))),
+            measured=value_text(one.get("measured")),
+            state="crashed" if one.get("crashed") else "passed" if one.get("passed") is True else "failed",
+        )
+        for one in content.get("checks") or []
+    ]
+    return sorted(asked, key=lambda check: check.passed)
+
+
+def broken(promises: Sequence[Promise], checks: Sequence[Check]) -> list[str]:
+    """A sentence for everything that does not hold; empty where all does."""
+    said = [f"{one.demand}: {one.measured}" for one in promises if not one.holds]
+    said += [one.sentence for one in checks if not one.passed]
+    return said if promises else [*said, "No count of the published file bears out any promise."]
+
+
+def lead(content: Mapping[str, Any], quasi: list[str], what: str) -> str:
+    """The release, or mere table, in two or three sentences, from what was counted in the published file."""
+    rows = part(content, "rows")
+    sentences = []
+    if known(rows.get("released")):
+        of = f" of {count(rows['source'])}" if known(rows.get("source")) else ""
+        sentences.append(f"{count(rows['released'])}{of} people are in this {what}.")
+    if rows.get("suppressed"):
+        sentences.append(f"{count(rows['suppressed'])} were left out to protect them.")
+    if rows.get("waiting"):
+        sentences.append(f"{count(rows['waiting'])} are held back until enough others can be shown with them.")
+    if rows.get("held_out"):
+        sentences.append(f"{count(rows['held_out'])} were kept out of it so that it could be attacked.")
+    coarsened = part(content, "coarsened")
+    if coarsened:
+        bins = ", ".join(f"{name} ({count(number)} steps)" for name, number in coarsened.items())
+        sentences.append(
+            f"There were too many distinct people to count, so these columns were coarsened first: {bins}."
+        )
+    smallest = next(
+        (one.get("measured") for one in content.get("verified") or [] if one.get("name") == "k_anonymity"), None
+    )
+    if known(smallest) and smallest >= 2 and quasi:
+        columns = f"the {len(quasi)} columns" if len(quasi) > 1 else "the column"
+        sentences.append(
+            f"Each looks the same as at least {count(smallest - 1)} others on {columns} "
+            "by which a person could be recognized."
+        )
+    return " ".join(sentences)
+
+
+def figures(content: Mapping[str, Any]) -> list[Figure]:
+    """At most four: who stood alone, who can be found, what a model loses, what detail is lost."""
+    measured = part(content, "measured")
+    risk = part(measured, "risk") or part(content, "risk")
+    before, after = part(risk, "before"), part(risk, "after")
+    found = []
+    if known(after.get("unique_records")):
+        found.append(_figure(after["unique_records"], before.get("unique_records"), count, "people who stand alone"))
+    worst = part(after, "prosecutor").get("max")
+    if known(worst):
+        at_first = part(before, "prosecutor").get("max")
+        found.append(_figure(worst, at_first, percent, "chance to pick a person\u2019s row, at worst"))
+    headline = utility_report.headline(part(content, "utility", "metrics"))
+    if headline is not None:
+        found.append(Figure(headline.after[0], f"{headline.name} of a model trained on it", headline.before[0]))
+    lost = part(measured, "information_loss").get("mean")
+    if known(lost):
+        found.append(Figure(percent(lost), "detail lost in the columns"))
+    return found
+
+
+def cautions(content: Mapping[str, Any]) -> list[str]:
+    """What no promise covers, and what whoever passes the release on should weigh: a sentence each."""
+    declared = part(content, "spec", "columns")
+    protected = {demand.get("column") for demand in part(content, "spec").get("privacy") or []}
+    measures = part(content, "measured", "sensitive")
+    said = []
+    found = part(content, "audit").get("findings") or []
+    leaks = [one for one in found if one.get("verdict") == LEAK]
+    if leaks:
+        at_most = {
+            title: percent(max(float(part(one, "leak").get("leak") or 0) for one in leaks if one["criterion"] == name))
+            for name, (title, _) in audit_report.GROUPS.items()
+            if any(one["criterion"] == name for one in leaks)
+        }
+        shares = listed([f"{share} ({title.lower()})" for title, share in at_most.items()])
+        said.append(
+            f"{count(len(leaks))} of {count(len(found))} attacks found out more about people in this release than "
+            f"about others, in at most {shares} of the cases."
+        )
+    bare = [name for name, one in declared.items() if part(one).get("role") == "sensitive" and name not in protected]
+    if bare:
+        settled = [(name, part(measures, name).get("homogeneity")) for name in bare]
+        told = [f"{name} for {percent(share)} of the people" for name, share in settled if known(share) and share]
+        rest = f", and the class alone settles {listed(told)}" if told else ""
+        said.append(f"No promise protects {listed(bare)}{rest}.")
+    kept = [name for name, one in declared.items() if part(one).get("role") == "insensitive"]
+    if kept:
+        said.append(f"Published as in the source, since the spec holds that nobody else knows it: {listed(kept)}.")
+    return said
+
+
+def _figure(after: Any, before: Any, write: Callable[[Any], str], what: str) -> Figure:
+    return Figure(write(after), what, write(before) if known(before) else "")
+
+
+def _name_of(demand: Mapping[str, Any]) -> str:
+    """As `privacy.judge.name_of` calls it."""
+    column = demand.get("column")
+    return f"{demand.get('model')}" if column is None else f"{demand.get('model')}_{column}"
+
+
+def _meaning(demand: Mapping[str, Any]) -> str:
+    pattern = MEANINGS.get(str(demand.get("model")), "")
+    try:
+        return pattern.format(**{str(key): value for key, value in demand.items()})
+    except (KeyError, IndexError, ValueError):
+        return ""
+
+
+def _measured(model: str, measured: Any, failing: Any) -> str:
+    """The worst value over all classes, and how many classes fail."""
+    text = value_text(measured)
+    if text != NOT_MEASURED:
+        text = f"{text} in the smallest class" if model == "k_anonymity" else f"{text} in the worst class"
+    if failing:
+        text += f"; {count(failing)} {'class fails' if failing == 1 else 'classes fail'}"
+    return text

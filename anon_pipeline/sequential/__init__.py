@@ -1,0 +1,1 @@
+"""Sequential publication: releases of the same people over time."""

@@ -1,0 +1,218 @@
+"""Who was in which class of which release: the private memory that the next release is judged by.
+
+A person is known by a keyed hash of their identifier; the key never leaves the private zone of this home. One file per
+release, beside the tree that it was made with. Who is forgotten is replaced by a random number, so that the class they
+were in keeps its count and nobody can tell who it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from anon_pipeline.engine.content import row_hashes
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home, write_file
+from anon_pipeline.release import ledger
+from anon_pipeline.sequential.guarantees import ABSENT, histories
+from anon_pipeline.sequential.republication import Routing
+from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.tables import IntArray
+
+PERSON, CLASS = "person", "class"
+MEMBERS, ROUTING = "members.parquet", "routing.json"
+
+
+@dataclass(frozen=True, eq=False)
+class Membership:
+    """The people of one release.
+
+    Attributes
+    ----------
+    version : the release
+    person : keyed hashes, ascending, shape (n,)
+    class_ : the class of each, shape (n,)
+    """
+
+    version: str
+    person: IntArray
+    class_: IntArray
+
+    def classes_of(self, people: IntArray) -> IntArray:
+        """The class of each of some people, `ABSENT` for who is not in this release, same shape."""
+        if not len(self.person):
+            return np.full(len(people), ABSENT, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self.person, people), len(self.person) - 1)
+        return np.where(self.person[at] == people, self.class_[at], ABSENT)
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """The former releases that a new one is held against, oldest first.
+
+    Attributes
+    ----------
+    members : of each release whose people are known
+    unknown : versions of releases of the window that were made before their people were followed
+    """
+
+    members: tuple[Membership, ...]
+    unknown: tuple[str, ...]
+
+    def histories(self, people: IntArray) -> tuple[IntArray, IntArray]:
+        """Cohorts of some people, and how many of each cohort are not among them.
+
+        Parameters
+        ----------
+        people : keyed hashes, shape (n,)
+
+        Returns
+        -------
+        The cohort of each, 0 for newcomers, shape (n,), and the people gone from each cohort, shape (cohorts,).
+        """
+        seen = [one.person for one in self.members]
+        gone = np.setdiff1d(np.unique(np.concatenate(seen)), people) if seen else np.empty(0, dtype=np.int64)
+        everybody = np.r_[people, gone]
+        history = histories([one.classes_of(everybody) for one in self.members], len(everybody))
+        return history[: len(people)], np.bincount(history[len(people) :], minlength=int(history.max(initial=0)) + 1)
+
+
+def key(home: Home, dataset: str) -> bytes:
+    """The key that identifiers are hashed with, made where there is none."""
+    place = _folder(home, dataset) / "key"
+    if not place.exists():
+        write_file(place, secrets.token_bytes(32))
+    return place.read_bytes()
+
+
+def hashed(identifiers: pa.Array, key_: bytes) -> IntArray:
+    """63 bits of HMAC-SHA256 per identifier, the same on every engine, shape (n,)."""
+    lanes = row_hashes([identifiers], [PERSON])
+    texts = np.ascontiguousarray(lanes.T).view("S16").ravel()  # sixteen bytes of each value
+    parts = (hmac.digest(key_, text.ljust(16, b"\0"), hashlib.sha256)[:8] for text in texts.tolist())
+    return (np.frombuffer(b"".join(parts), dtype=">u8") >> np.uint64(1)).astype(np.int64)
+
+
+def write(batches: Iterable[pa.RecordBatch], key_: bytes, destination: Path) -> None:
+    """Write the people and classes of a candidate; `batches` hold an identifier and a class per row.
+
+    Raises
+    ------
+    InputError
+        Where an identifier is missing or stands twice.
+    """
+    people, classes = [], []
+    for batch in batches:
+        identifiers = batch.column(0)
+        if identifiers.null_count:
+            raise InputError("person: somebody has no identifier, so nobody could follow them from release to release")
+        people.append(hashed(identifiers, key_))
+        classes.append(batch.column(1).to_numpy().astype(np.int64))
+    person = np.concatenate(people) if people else np.empty(0, dtype=np.int64)
+    class_ = np.concatenate(classes) if classes else np.empty(0, dtype=np.int64)
+    order = np.argsort(person, kind="stable")
+    if len(person) > 1 and (np.diff(person[order]) == 0).any():
+        raise InputError("person: an identifier stands twice; keep one row a person")
+    pq.write_table(pa.table({PERSON: person[order], CLASS: class_[order]}), destination)
+
+
+def read(file: Path, version: str = "") -> Membership:
+    """Read what `write` wrote."""
+    table = pq.read_table(file)
+    return Membership(version, table.column(PERSON).to_numpy(), table.column(CLASS).to_numpy())
+
+
+def remember(home: Home, dataset: str, version: str, members: Path, routing: Path) -> None:
+    """Keep who is in a release; called before the release appears, so that none is ever published unremembered."""
+    folder = _folder(home, dataset) / version
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for source, name in ((members, MEMBERS), (routing, ROUTING)):
+        write_file(folder / name, source.read_bytes())
+
+
+def window(home: Home, spec: ReleaseSpec) -> Window:
+    """The newest releases of a dataset that the demand `across_releases` looks at, without the one to be made.
+
+    A withdrawn release counts: who has it, has it.
+
+    Raises
+    ------
+    InputError
+        Where the people of a release were followed and are no longer known, or do not fit its manifest.
+    """
+    asked = spec.across_releases
+    assert asked is not None  # noqa: S101 (called where it is demanded)
+    published = [one.version for one in ledger.read(home) if one.dataset == spec.dataset and one.action == "publish"]
+    found, unknown = [], []
+    for version in published[-(asked.window - 1) :]:
+        manifest = home.releases / spec.dataset / version / "manifest.json"
+        try:
+            content = json.loads(manifest.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            raise InputError(
+                f"{spec.dataset}/{version}: its manifest cannot be read; run `anon-pipeline releases verify`"
+            ) from None
+        if not content.get("across_releases"):
+            unknown.append(version)
+            continue
+        file = _folder(home, spec.dataset) / version / MEMBERS
+        try:
+            membership = read(file, version)
+        except (OSError, pa.ArrowInvalid):
+            raise InputError(
+                f"{spec.dataset}/{version}: who is in this release is no longer known in this home, so no release can "
+                "be held against it; restore private/memberships from a copy"
+            ) from None
+        if len(membership.person) != content["rows"]["released"]:
+            raise InputError(f"{spec.dataset}/{version}: the people kept of this release are not those it released")
+        found.append(membership)
+    return Window(tuple(found), tuple(unknown))
+
+
+def routing(home: Home, dataset: str, version: str) -> Routing:
+    """The tree that a release was made with."""
+    return Routing.load(_folder(home, dataset) / version / ROUTING)
+
+
+def forget(home: Home, dataset: str, identifiers: pa.Array) -> int:
+    """Replace people by random numbers in the memory of every release; how many entries that were.
+
+    Their classes keep their counts. They must be gone from the source first: who comes back is a newcomer.
+    """
+    folder = _folder(home, dataset)
+    if not (folder / "key").exists():
+        return 0
+    people = np.sort(hashed(identifiers, key(home, dataset)))
+    replaced = 0
+    for file in _members(folder):
+        membership = read(file)
+        named = np.isin(membership.person, people)
+        if not named.any():
+            continue
+        strangers = np.frombuffer(os.urandom(8 * int(named.sum())), dtype=np.uint64) >> np.uint64(1)
+        person = membership.person.copy()
+        person[named] = strangers.astype(np.int64)
+        order = np.argsort(person, kind="stable")
+        sink = pa.BufferOutputStream()
+        pq.write_table(pa.table({PERSON: person[order], CLASS: membership.class_[order]}), sink)
+        write_file(file, sink.getvalue().to_pybytes())
+        replaced += int(named.sum())
+    return replaced
+
+
+def _members(folder: Path) -> Iterator[Path]:
+    yield from sorted(folder.glob(f"*/{MEMBERS}"))
+
+
+def _folder(home: Home, dataset: str) -> Path:
+    return home.private_folder(dataset, "memberships")

@@ -1,0 +1,241 @@
+"""From one release to the next: the former tree is kept as long as a new one would not be much better.
+
+Cells are counted per history here, so that everything about a person depends on their cell: its last column is the
+number of their cohort (privacy/across_releases.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from anon_pipeline.anonymize import classes, encoding, enforce, recode, storage, tree
+from anon_pipeline.anonymize.chance import Chance
+from anon_pipeline.anonymize.grouping import Grouping
+from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.home import write_file
+from anon_pipeline.keys import Key
+from anon_pipeline.privacy.base import PrivacyModel
+from anon_pipeline.privacy.judge import judge
+from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.sequential.cohorts import HELD_BACK, Company, place
+from anon_pipeline.tables import Cells, Domain, IntArray
+
+#: The class of people who are left out, for now or for good.
+NO_CLASS = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Routing:
+    """A tree together with the values that its codes stand for, so that it can be applied to later tables."""
+
+    tree: tree.SplitTree
+    domains: tuple[Domain, ...]
+
+    def apply(self, cells: Cells) -> npt.NDArray[np.int32]:
+        """The codes that this tree has for the values of other cells, shape (C, p).
+
+        Raises
+        ------
+        InputError
+            Where the cells have other columns than the tree, or columns of another kind.
+        """
+        known = {domain.name: domain for domain in self.domains}
+        codes = np.empty((len(cells.codes), len(self.domains)), dtype=np.int32)
+        named = {domain.name: position for position, domain in enumerate(cells.domains)}
+        for position, domain in enumerate(self.domains):
+            if domain.name not in named:
+                raise InputError(f"the former release was grouped by {domain.name}, which is no quasi-identifier now")
+            column = named[domain.name]
+            codes[:, position] = _translation(known[domain.name], cells.domains[column])[cells.codes[:, column]]
+        return codes
+
+    def save(self, path: Path) -> None:
+        """Write it as JSON. It holds the values of the table's columns: keep it in the private zone."""
+        write_file(path, json.dumps(storage.tree_to_json(self.tree, self.domains)))
+
+    @classmethod
+    def load(cls, path: Path) -> Routing:
+        """Read what `save` wrote."""
+        return cls(*storage.tree_from_json(json.loads(path.read_text(encoding="utf-8"))))
+
+
+def _translation(known: Domain, new: Domain) -> npt.NDArray[np.int32]:
+    """The code in `known` of every code of `new`, missing first, shape (m + 1,)."""
+    if known.ordered:
+        values = new.shown(new.values)
+        kind: Any = {"i": "Int64", "f": "Float64", "M": "datetime64[us]"}[values.dtype.kind]
+        column = pd.Series(pd.array([None, *values.tolist()], dtype=kind))
+    else:
+        column = pd.Series([None, *new.values.tolist()], dtype=object)
+    return encoding.apply_domain(known, column)
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What is asked of every class, and of the tree (see `AnonymizerTree`)."""
+
+    models: Sequence[PrivacyModel]
+    spread: float
+    orders: tree.Orders
+    grids: Mapping[str, float]
+    seed: int
+    suppression: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Successor:
+    """The grouping of a table that follows former releases.
+
+    Attributes
+    ----------
+    routing : the tree it was made with
+    kept : whether that is the tree of the former release
+    lost, lost_otherwise : share of the criterion's variance lost with this tree, and with the other (nan without one)
+    grouping : the classes
+    """
+
+    routing: Routing
+    kept: bool
+    lost: float
+    lost_otherwise: float
+    grouping: Grouping
+
+
+def succeed(
+    cells: Cells,
+    people: ClassStatistics,
+    gone: IntArray,
+    former: Routing | None,
+    company: Company,
+    demands: Demands,
+    refit: float,
+    key: Key,
+) -> Successor:
+    """Group the people of a table that follows former releases.
+
+    Parameters
+    ----------
+    cells : distinct tuples of quasi-identifiers and, as the last column, cohort; a cohort's value is its number
+    people : the sensitive columns, counted per cell
+    gone : people of each cohort who are no longer in the table, shape (cohorts,)
+    former : the tree of the last release, if there is one
+    refit : a new tree takes its place where it loses less by this share
+    key : the dataset's private key, under which classes that fail a demand are merged
+
+    Raises
+    ------
+    Refused
+        If no grouping meets the demands.
+    InputError
+        If nobody can be released.
+    """
+    history = np.r_[0, cells.domains[-1].values.astype(np.int64)][cells.codes[:, -1]]
+    plain, cell = without_history(cells)
+    outputs = tree.criterion(plain, demands.spread, demands.seed)[cell]
+    fitted = tree.fit_tree(plain, company.parting, demands.spread, demands.orders, demands.seed)
+    fresh = Routing(fitted, plain.domains)
+    tried = [(fresh, place(fitted, cells.codes[:, :-1], history, cells.counts, gone, company))]
+    if former is not None and {one.name for one in former.domains} == {one.name for one in plain.domains}:
+        tried.append((former, place(former.tree, former.apply(cells), history, cells.counts, gone, company)))
+    losses = [_lost(outputs, cells.counts, node) for _, node in tried]
+    kept = len(tried) == 2 and losses[1] <= losses[0] * (1 + refit)
+    (routing, node), lost = tried[kept], losses[kept]
+    if not (node != HELD_BACK).any():
+        raise InputError(f"nobody can be released: of no cohort are {company.k} people left")
+    class_of_cell = _meeting_demands(cells, node, outputs, people, demands, key)
+    number = int(class_of_cell.max()) + 1
+    grouped = _without(cells)
+    summaries = recode.summarize(grouped, class_of_cell, number, company.k, demands.grids)
+    return Successor(
+        routing=routing,
+        kept=kept,
+        lost=lost,
+        lost_otherwise=losses[not kept] if len(tried) == 2 else float("nan"),
+        grouping=Grouping(
+            class_of_cell=class_of_cell,
+            waiting=int(cells.counts[node == HELD_BACK].sum()),
+            sizes=classes.sizes(grouped, class_of_cell, number),
+            summaries=summaries,
+            information_loss=classes.information_loss(grouped, class_of_cell, number, summaries),
+        ),
+    )
+
+
+def without_history(cells: Cells) -> tuple[Cells, IntArray]:
+    """The distinct tuples of quasi-identifiers alone, and which of them each cell has."""
+    # Cells are in the order of their codes, so that those of one tuple stand together.
+    first = np.r_[True, (cells.codes[1:, :-1] != cells.codes[:-1, :-1]).any(axis=1)]
+    starts = np.flatnonzero(first)
+    plain = Cells(
+        cells.domains[:-1],
+        cells.codes[starts, :-1],
+        np.add.reduceat(cells.counts, starts),
+        np.add.reduceat(cells.guidance, starts, axis=0),
+    )
+    return plain, np.cumsum(first) - 1
+
+
+def _without(cells: Cells) -> Cells:
+    """The same cells without the column of cohorts; tuples that differ by it alone stand several times."""
+    return Cells(cells.domains[:-1], cells.codes[:, :-1], cells.counts, cells.guidance)
+
+
+def _lost(outputs: npt.NDArray[np.float64], counts: IntArray, node: IntArray) -> float:
+    """Share of the criterion's variance within classes; people who are held back have lost all."""
+    weight = counts / counts.sum()
+    centred = outputs - np.einsum("c,co->o", weight, outputs)
+    total = float(np.einsum("c,co->", weight, centred**2))
+    if total <= 0:
+        return 0.0
+    present = node != HELD_BACK
+    _, group = np.unique(node[present], return_inverse=True)
+    people = np.bincount(group, weights=weight[present])
+    between = 0.0
+    for column in centred[present].T:
+        between += float((np.bincount(group, weights=weight[present] * column) ** 2 / people).sum())
+    return max(0.0, 1.0 - between / total)
+
+
+def _meeting_demands(
+    cells: Cells, node: IntArray, outputs: npt.NDArray[np.float64], people: ClassStatistics, demands: Demands, key: Key
+) -> IntArray:
+    """The class of each cell after what fails a demand was merged, as a whole, so that no cohort parts by it."""
+    present = node != HELD_BACK
+    _, place_of_present = np.unique(node[present], return_inverse=True)
+    placed = np.full(len(node), NO_CLASS, dtype=np.int64)
+    placed[present] = place_of_present
+    number = int(placed.max()) + 1
+    members = classes.members(placed, number)
+    together = people.without(~present).pool(members)
+    mean = (members @ (outputs * cells.counts[:, None])) / together.sizes[:, None]
+    atoms = Cells((), np.arange(number, dtype=np.int32)[:, None], together.sizes, np.zeros((number, 1), np.int64))
+    axis = tree.SplitFeature(0, np.arange(number, dtype=np.int32))
+    class_of_atom = enforce.enforce(
+        atoms,
+        (axis,),
+        np.arange(number),
+        mean,
+        together,
+        lambda statistics: np.logical_and.reduce([demand.holds(statistics) for demand in demands.models]),
+        # Who a person is known by is the same in every release; their cohort is not.
+        Chance(key if people.sensitive else None, Chance.of(key, _without(cells)).joined(members)),
+        suppressible=int(demands.suppression * cells.n),
+    )
+    reached = together.without(class_of_atom < 0).pool(classes.members(class_of_atom, int(class_of_atom.max()) + 1))
+    failed = [finding for finding in judge(demands.models, reached) if not finding.holds]
+    if failed:
+        raise Refused(
+            [
+                f"{one.name}: no grouping was found in which {one.demand}, with people of one history kept together"
+                for one in failed
+            ]
+        )
+    return np.where(placed >= 0, class_of_atom[placed], NO_CLASS)

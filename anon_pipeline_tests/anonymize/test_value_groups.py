@@ -1,0 +1,117 @@
+"""Groups of values: everybody is in one, none is too small, and their names are round."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.encoding import learn_domain
+from anon_pipeline.anonymize.value_groups import MISSING, OTHERS, group_values
+from anon_pipeline.release.marginals import NOT_TOLD, marginals
+from anon_pipeline_tests.people import Table, tables
+
+few = settings(max_examples=30)
+
+
+def counted(column: pd.Series, smallest: int, alone: int = 0) -> dict[str, int]:
+    domain, codes = learn_domain("x", column)
+    groups = group_values(domain, smallest, alone)
+    return dict(zip(groups.labels, np.bincount(groups.of_code[codes], minlength=len(groups.labels)), strict=True))
+
+
+@few
+@given(tables(), st.integers(1, 12), st.integers(0, 12))
+def test_everybody_is_in_a_group_and_no_group_is_too_small(table: Table, smallest: int, alone: int) -> None:
+    for name in table.frame:
+        domain, codes = learn_domain(str(name), table.frame[name])
+        groups = group_values(domain, smallest, alone)
+        if len(table.frame) < smallest:
+            assert groups.labels == ()
+            continue
+        sizes = np.bincount(groups.of_code[codes], minlength=len(groups.labels))
+        assert len(sizes) == len(groups.labels) and sizes.min() >= smallest
+        if groups.place is not None:  # a value is placed where its code is
+            assert (groups.place(domain.values) == groups.of_code[1:]).all()
+
+
+@few
+@given(tables())
+def test_bars_are_of_whole_classes_and_of_everybody(table: Table) -> None:
+    tree = AnonymizerTree(k=table.k).fit(table.frame, table.guidance)
+    for one in marginals(tree.summaries_, tree.sizes_, table.k).values():
+        assert sum(one["after"]) == len(table.frame)
+        assert len(one["groups"]) == len(one["after"])
+        assert all(people >= table.k for people in one["after"])
+
+
+@few
+@given(tables())
+def test_bars_follow_from_what_is_released(table: Table) -> None:
+    """Told of a table in which everybody has what their class shows, they are the same."""
+    tree = AnonymizerTree(k=table.k).fit(table.frame, table.guidance)
+    released = tree.transform(table.frame)
+    for name, one in marginals(tree.summaries_, tree.sizes_, table.k).items():
+        values, people = released[name].dropna(), dict(zip(one["groups"], one["after"], strict=True))
+        for value, count in values[values.astype(str) != "*"].value_counts().items():
+            assert people.get(str(value), count) == count
+
+
+def test_people_of_whom_nothing_is_told_are_counted_as_such() -> None:
+    """Two towns that one person each bears, and an age that one has and one lacks: the class shows neither."""
+    frame = pd.DataFrame({"town": ["a", "b", *["c"] * 4], "age": [1, None, 60, 60, 60, 60]})
+    tree = AnonymizerTree(k=2, grids={"age": 1}).fit(frame, [0, 0, 9, 9, 9, 9])
+    for one in marginals(tree.summaries_, tree.sizes_, 2).values():
+        assert one["groups"][-1] == NOT_TOLD
+        assert one["after"][-1] == 2
+
+
+def test_numbers_are_cut_at_round_ones() -> None:
+    assert counted(pd.Series(np.arange(100) % 60), 5) == {
+        "under 10": 20,
+        "10\u201319": 20,
+        "20\u201329": 20,
+        "30\u201339": 20,
+        "40\u201349": 10,
+        "50 and over": 10,
+    }
+    assert list(counted(pd.Series(np.linspace(-1, 1, 50)), 2)) == [
+        "under \u22120.5",
+        "\u22120.5 to under 0",
+        "0 to under 0.5",
+        "0.5 and over",
+    ]
+
+
+def test_ranges_that_are_too_small_are_joined_and_so_are_rare_categories() -> None:
+    assert counted(pd.Series([1] * 50 + [2] * 50 + [9, 10]), 5) == {"under 2": 50, "2 and over": 52}
+    rare = pd.Series(["a"] * 20 + ["b"] * 9 + ["c"] * 2 + ["d"])
+    assert counted(rare, 5) == {"a": 20, OTHERS: 12}  # b joins: three people cannot stand together
+    assert counted(rare, 3) == {"a": 20, "b": 9, OTHERS: 3}
+    assert counted(rare, 3, alone=10) == {"a": 20, OTHERS: 12}
+
+
+def test_dates_are_years_months_or_days() -> None:
+    years = pd.Series(pd.date_range("1950-01-01", "2005-12-31", periods=500))
+    assert (
+        list(counted(years, 5))[:2] == ["before 1960", "1960\u20131969"] and list(counted(years, 5))[-1] == "from 2000"
+    )
+    months = pd.Series(pd.date_range("2020-01-01", "2020-12-05", periods=500))
+    assert "2020-03\u20132020-04" in counted(months, 5)
+    assert "2020-01-04\u20132020-01-08" in counted(pd.Series(pd.date_range("2020-01-01", "2020-01-28", periods=500)), 5)
+
+
+def test_the_missing_stand_alone_only_where_they_are_many() -> None:
+    numbers = [1.0] * 10 + [5.0] * 20
+    assert counted(pd.Series([*numbers, *[np.nan] * 8]), 5)[MISSING] == 8
+    assert "under 2 or missing" in counted(pd.Series([*numbers, np.nan]), 5)
+    assert counted(pd.Series([np.nan] * 9), 5) == {MISSING: 9}
+    assert counted(pd.Series([np.nan] * 9 + [3.0]), 5) == {"any or missing": 10}
+
+
+@pytest.mark.parametrize("zero", [0, 0.0])
+def test_a_column_of_nearly_one_number_still_has_groups(zero: float) -> None:
+    assert counted(pd.Series([zero] * 990 + [5.0] * 10).astype(type(zero)), 5) == {"under 1": 990, "1 and over": 10}

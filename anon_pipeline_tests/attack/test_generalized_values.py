@@ -1,0 +1,129 @@
+"""Ranges and sets of several tools are read for what they allow."""
+
+from __future__ import annotations
+
+import datetime
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anon_pipeline.attack.generalized_values import numbers, read_interval, read_set, texts
+
+INF = math.inf
+DAY = 18293.0  # 2020-02-01
+
+
+@pytest.mark.parametrize(
+    ("text", "inside", "outside", "missing"),
+    [
+        ("[25, 37]", [25, 37, 30.5], [24.999, 37.001], False),
+        ("[20, 30[", [20, 29.999], [30, 19], False),
+        ("]20, 30]", [20.001, 30], [20], False),
+        ("(20,30)", [20.001, 29.999], [20, 30], False),
+        ("[20;30]", [20, 30], [31], False),
+        ("[-5.5, -1e2]", [], [-50], False),
+        ("[-100, -5.5]", [-100, -5.5], [-5], False),
+        ("(-inf, 5]", [-1e9, 5], [6], False),
+        ("[5,)", [5, 1e9], [4], False),
+        ("20-30", [20, 30], [19, 31], False),
+        ("20 – 30", [20, 30], [19, 31], False),  # noqa: RUF001 the dash that spreadsheets write
+        ("-10--5", [-10, -5], [0], False),
+        ("20 to 30", [20, 30], [19], False),
+        ("20..30", [20, 30], [19], False),
+        (">=50", [50, 1e9], [49.9], False),
+        ("> 50", [50.1], [50], False),
+        ("<=50", [50, -1e9], [50.1], False),
+        ("<50", [49.9], [50], False),
+        ("≥50", [50], [49], False),
+        ("90+", [90, 120], [89], False),
+        ("130**", [13000, 13099, 13099.5], [12999, 13100], False),
+        ("37", [37], [36], False),
+        ("*", [-1e9, 1e9], [], True),
+        ("37 or missing", [37], [36], True),
+        ("[1, 2] or *", [1, 2], [3], True),
+        ("* or missing", [-1e9, 1e9], [], True),
+        ("missing", [], [0], True),
+        ("{1, 5, 3}", [1, 3, 5], [0, 6], False),
+        ("[2020-02-01, 2020-02-03]", [DAY, DAY + 2], [DAY - 1, DAY + 3], False),
+        ("2020-02-01 - 2020-02-03", [DAY, DAY + 2], [DAY + 3], False),
+        ("[2020-02-01T00:00:00.000000, 2020-02-01T12:00:00]", [DAY, DAY + 0.5], [DAY + 0.6], False),
+        (">=2020-02-01", [DAY, DAY + 1000], [DAY - 1], False),
+    ],
+)
+def test_ranges_of_many_tools(text, inside, outside, missing):
+    read = read_interval(text)
+    assert read is not None
+    assert all(read.low <= value <= read.high for value in inside)
+    assert not any(read.low <= value <= read.high for value in outside)
+    assert read.missing == missing
+
+
+@pytest.mark.parametrize("text", ["young", "a-b", "[a, b]", "20-", "1-2-3"])
+def test_what_cannot_be_read_is_not_guessed(text):
+    assert read_interval(text) is None
+
+
+@given(st.integers(-(10**6), 10**6), st.integers(0, 1000), st.sampled_from([1, 0.1, 0.25]))
+def test_our_own_ranges_enclose_their_ends(low, width, step):
+    ends = low * step, (low + width) * step
+    read = read_interval(f"[{ends[0]}, {ends[1]}]")
+    assert read is not None
+    assert (read.low, read.high) == ends
+
+
+BORNE = frozenset(["Ulm", "Łódź", "Smith, John", "John", "130", "1301", "1302", "{a}", "missing", "true"])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Ulm", {"Ulm"}),
+        ("{Ulm, Łódź}", {"Ulm", "Łódź"}),
+        ("{Ulm,Łódź}", {"Ulm", "Łódź"}),
+        ("{Smith, John, Ulm}", {"Smith, John", "Ulm"}),
+        ("{Ulm, *}", {"Ulm", "*"}),
+        ("{Ulm, Nowhere}", {"Ulm"}),
+        ("{Ulm, missing}", {"Ulm", "missing", None}),
+        ("{True, False}", {"true"}),
+        ("{a}", {"{a}"}),  # a category people bear, not a set
+        ("130*", {"1301", "1302"}),
+        ("1**", {"130"}),
+        ("*", {"*"}),
+        ("South", {"*"}),  # a hierarchy's word: it may be any
+        ("", {None}),
+    ],
+)
+def test_sets_of_many_tools(text, told):
+    assert read_set(text, BORNE) == told
+
+
+def test_columns_of_any_type_become_numbers():
+    dates = ["2020-02-01", None, "2020-02-02"]
+    wanted = [DAY, np.nan, DAY + 1]
+    columns = [
+        pd.Series(pd.to_datetime(dates)),
+        pd.Series(dates, dtype=object),
+        pd.Series(dates, dtype="category"),
+        pd.Series([datetime.date(2020, 2, 1), None, datetime.date(2020, 2, 2)]),
+        pd.Series(pd.to_datetime(dates)).astype("datetime64[s]"),
+        pd.Series(pd.to_datetime(dates)).dt.tz_localize("UTC").dt.tz_convert("America/New_York"),
+    ]
+    for column in columns:
+        np.testing.assert_array_equal(numbers(column), wanted)
+    for column in (pd.Series([1, None, 3], dtype="Int64"), pd.Series([1, np.nan, 3]), pd.Series(["1", None, "3.0"])):
+        np.testing.assert_array_equal(numbers(column), [1, np.nan, 3])
+    np.testing.assert_array_equal(numbers(pd.Series([True, False])), [1, 0])
+    assert numbers(pd.Series(np.arange(-50, 50) * 0.1)).tolist() == [
+        float(f"{value / 10:.1f}") for value in range(-50, 50)
+    ]
+
+
+def test_categories_are_spelled_alike_however_they_are_stored():
+    assert texts(pd.Series([1, None, 3])).tolist() == texts(pd.Series([1, None, 3], dtype="Int64")).tolist()
+    assert texts(pd.Series(["1", None, "3"])).tolist() == ["1", None, "3"]
+    assert texts(pd.Series([True, False])).tolist() == texts(pd.Series(["True", "false"])).tolist() == ["true", "false"]
+    assert texts(pd.Series(["b", "a", None], dtype="category")).tolist() == ["b", "a", None]

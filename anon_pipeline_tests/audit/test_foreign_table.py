@@ -1,0 +1,175 @@
+"""Attacking tables of any make: a planted leak is found, other people's data are not called one, bad input is told."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from anon_pipeline import cli
+from anon_pipeline.audit.foreign_table import AttackedTable, Roles, attack_table
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec import ColumnType
+from anon_pipeline_tests.attack.tables import CITIES, KNOWLEDGE, QUASI, anonymized, people
+
+ROLES = Roles(list(QUASI), ["ill", "cost"])
+N = 900
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Files of one population: people in a release, others, and three tables made of or without them."""
+    here = tmp_path_factory.mktemp("tables")
+    everybody = people(2 * N, 0)
+    members, others = everybody[:N].reset_index(drop=True), everybody[N:]
+    members.to_parquet(here / "people.parquet")
+    members.to_csv(here / "people.csv", index=False)
+    others.to_csv(here / "others.csv", index=False)
+    released, classes, origin = anonymized(members, form="range")
+    (here / "ours").mkdir()
+    released.to_parquet(here / "ours/data.parquet")
+    classes.to_parquet(here / "ours/classes.parquet")
+    released.to_csv(here / "release.csv", index=False)
+    order = np.random.default_rng(5).permutation(N)
+    raw = released.assign(joined=members["joined"].to_numpy()[origin], age=members["age"].to_numpy()[origin])
+    raw.iloc[order].to_csv(here / "planted.csv", index=False)
+    people(N, 99).to_csv(here / "strangers.csv", index=False)
+    return here
+
+
+def attacked(
+    folder: Path, tmp_path: Path, table: str, roles: Roles = ROLES, targets: int = 200, **how: Any
+) -> AttackedTable:
+    files = {"original": "people.parquet", "control": "others.csv"} | how
+    control = None if files["control"] is None else folder / files["control"]
+    return attack_table(folder / table, folder / files["original"], control, roles, tmp_path, targets)
+
+
+def leak(found: AttackedTable, name: str = "linkage, all quasi-identifiers") -> Any:
+    (one,) = [one for one in found.findings if one.name == name]
+    return one
+
+
+def test_a_column_left_raw_is_found_and_told_from_a_release_without_one(folder: Path, tmp_path: Path) -> None:
+    for name in ("planted", "release"):
+        (tmp_path / name).mkdir()
+    planted = leak(attacked(folder, tmp_path / "planted", "planted.csv"))
+    clean = leak(attacked(folder, tmp_path / "release", "release.csv"))
+    assert planted.verdict == "leak"
+    assert planted.leak.low > 0.5
+    assert clean.leak.high < 0.2
+
+
+def test_people_of_the_same_population_who_are_not_in_the_original_are_no_leak(folder: Path, tmp_path: Path) -> None:
+    found = attacked(folder, tmp_path, "strangers.csv")
+    assert [one.name for one in found.findings if one.verdict == "leak"] == []
+
+
+def test_a_csv_says_the_same_as_a_parquet_file(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    first = attacked(folder, tmp_path / "a", "planted.csv", targets=N)
+    second = attacked(folder, tmp_path / "b", "planted.csv", original="people.csv", targets=N)
+    assert first.knowledge == second.knowledge
+    assert leak(first).attack == leak(second).attack
+
+
+def test_what_is_a_number_or_a_date_is_seen_in_the_original(folder: Path, tmp_path: Path) -> None:
+    found = attacked(folder, tmp_path, "release.csv", original="people.csv")
+    assert set(found.knowledge.numeric) == set(KNOWLEDGE.numeric)
+
+
+def test_codes_with_a_leading_zero_and_truth_values_are_no_numbers(folder: Path, tmp_path: Path) -> None:
+    table = pd.DataFrame({"zip": ["01234", "10115"] * 40, "ok": [True, False] * 40, "age": ["1", "22"] * 40})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "scratch").mkdir()
+    found = attack_table(
+        tmp_path / "t.csv", tmp_path / "t.csv", None, Roles(["zip", "ok", "age"]), tmp_path / "scratch"
+    )
+    assert found.knowledge.numeric == ["age"]
+
+
+def test_declared_types_are_believed(folder: Path, tmp_path: Path) -> None:
+    roles = Roles(list(QUASI), ["ill"], declared={"age": ColumnType.CATEGORICAL})
+    assert "age" not in attacked(folder, tmp_path, "release.csv", roles).knowledge.numeric
+
+
+def test_our_own_table_of_classes_is_read_where_it_lies_beside(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    assert attacked(folder, tmp_path / "a", "ours/data.parquet").rows == N
+
+
+def test_a_column_that_nobody_named_is_known_to_the_attacker_if_it_shows_peoples_own_values(
+    folder: Path, tmp_path: Path
+) -> None:
+    table = pd.read_csv(folder / "planted.csv")
+    table.assign(cost="[0, 9000]", member="*").to_csv(tmp_path / "altered.csv", index=False)
+    (tmp_path / "a").mkdir()
+    found = attacked(folder, tmp_path / "a", str(tmp_path / "altered.csv"), Roles(["age", "city"], ["ill"]))
+    assert {"joined"} <= set(found.knowledge.other) <= {"joined", "sex"}
+    (note,) = [note for note in found.notes if "Altered by the tool" in note]
+    assert note.endswith("member, cost.")
+
+
+def test_a_quasi_identifier_that_the_tool_left_out_is_known_by_nobody(folder: Path, tmp_path: Path) -> None:
+    pd.read_csv(folder / "planted.csv").drop(columns=["joined"]).to_csv(tmp_path / "less.csv", index=False)
+    (tmp_path / "a").mkdir()
+    found = attacked(folder, tmp_path / "a", str(tmp_path / "less.csv"), Roles(list(QUASI), ["ill"], may_lack=True))
+    assert "joined" not in found.knowledge.quasi_identifiers
+    assert any("Not in the table" in note and "joined" in note for note in found.notes)
+
+
+def test_without_control_people_no_leak_is_stated(folder: Path, tmp_path: Path) -> None:
+    found = attacked(folder, tmp_path, "planted.csv", control=None)
+    assert leak(found).leak is None
+    assert any("--control" in note for note in found.notes)
+
+
+def test_control_people_who_are_in_the_original_are_noticed(folder: Path, tmp_path: Path) -> None:
+    found = attacked(folder, tmp_path, "planted.csv", control="people.parquet")
+    assert any("100% of the control people equal somebody" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"table": "nowhere.csv"}, "there is no such file"),
+        ({"original": "nowhere.csv"}, "there is no such file"),
+        ({"table": "empty.csv"}, "is empty"),
+        ({"control": "header.csv"}, "has no rows"),
+        ({"table": "noise.parquet"}, "is no intact Parquet file"),
+        ({"original": "short.csv"}, "short.csv has no column city, sex, joined, member, ill, cost; it has age"),
+        ({"table": "short.csv"}, "short.csv has no column city, sex, joined, member, ill, cost; it has age"),
+        ({"table": "listed.parquet"}, "age holds lists or records"),
+    ],
+)
+def test_bad_input_is_told_in_a_sentence(folder: Path, tmp_path: Path, change: dict[str, str], sentence: str) -> None:
+    (folder / "empty.csv").write_text("")
+    (folder / "header.csv").write_text("age,city\n")
+    (folder / "short.csv").write_text("age\n3\n")
+    (folder / "noise.parquet").write_bytes(bytes(range(256)))
+    pd.DataFrame({"age": [[1], [2]]}).to_parquet(folder / "listed.parquet")
+    files = {"table": "release.csv"} | change
+    with pytest.raises(InputError, match=r".") as raised:
+        attacked(folder, tmp_path, **files)
+    assert sentence in str(raised.value)
+    assert "Traceback" not in str(raised.value)
+
+
+def test_a_column_has_one_role(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="age: is named twice"):
+        attacked(folder, tmp_path, "release.csv", Roles(["age", "city"], ["age"]))
+
+
+def test_nothing_that_is_printed_holds_a_value_of_a_person(folder: Path) -> None:
+    arguments = ["attack", str(folder / "planted.csv"), "--original", str(folder / "people.csv"), "--control",
+                 str(folder / "others.csv"), "--quasi-identifiers", ",".join(QUASI), "--sensitive", "ill,cost",
+                 "--targets", "200"]  # fmt: skip
+    for more in ([], ["--json"]):
+        ended = CliRunner().invoke(cli.app, [*arguments, *more])
+        assert ended.exit_code == 0, ended.output
+        assert "linkage, all quasi-identifiers" in ended.stdout
+        assert not any(city in ended.stdout for city in CITIES)
+        assert "2001-" not in ended.stdout

@@ -1,0 +1,197 @@
+"""The audit of a release: the twin loses nobody, control people are the same in every run, bounds fail closed."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from anon_pipeline.audit import people as audits
+from anon_pipeline.audit.people import Bound, audit, bounds, control_people, make_twin
+from anon_pipeline.engine.base import Batch
+from anon_pipeline.spec import ColumnType, ReleaseSpec
+from anon_pipeline_tests.end_to_end import harness
+from anon_pipeline_tests.people import KEY
+
+SPEC = ReleaseSpec.model_validate(harness.policy() | {"audit": {"models": False, "targets": 300}})
+TYPES = {name: column.type or ColumnType.CATEGORICAL for name, column in SPEC.columns.items()}
+
+
+def spec(**audit_part: Any) -> ReleaseSpec:
+    return SPEC.model_copy(update={"audit": SPEC.audit.model_copy(update=audit_part)})
+
+
+def batch(frame: pd.DataFrame) -> Batch:
+    """As `Engine.sample` gives people: a row each, in the order of their content's hash."""
+    hashes = (pd.util.hash_pandas_object(frame[SPEC.released], index=False).to_numpy() >> np.uint64(1)).astype(np.int64)
+    order = np.argsort(hashes, kind="stable")
+    ordered = frame.iloc[order].reset_index(drop=True)
+    features = ordered[SPEC.features].astype({"age": float, "visits": float})
+    empty = np.empty((len(frame), 0), dtype=np.int64)
+    return Batch(features, ordered[SPEC.target], hashes[order], empty, np.ones(len(frame), dtype=np.int64))
+
+
+@pytest.fixture(scope="module")
+def people() -> Batch:
+    return batch(harness.people(1200))
+
+
+@pytest.fixture(scope="module")
+def content(people: Batch) -> dict[str, Any]:
+    return audit(SPEC, KEY, people, TYPES)
+
+
+def rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """The rows as a multiset."""
+    return sorted(frame[SPEC.released].astype(str).itertuples(index=False, name=None))
+
+
+# Control people
+
+
+@pytest.mark.parametrize(("n", "size"), [(900, 300), (1200, 400), (3000, 500), (20_000, 2000), (80_000, 5000)])
+def test_a_tenth_are_control_people_at_least_500_at_most_5000_never_more_than_a_third(n: int, size: int) -> None:
+    assert control_people(np.random.default_rng(0).integers(0, 2**62, n), SPEC).sum() == size
+
+
+def test_nobody_is_a_control_person_of_an_empty_table() -> None:
+    assert control_people(np.array([], dtype=np.int64), SPEC).tolist() == []
+
+
+def test_control_people_do_not_depend_on_the_order_of_rows(people: Batch) -> None:
+    order = np.random.default_rng(1).permutation(len(people.hash))
+    assert (control_people(people.hash[order], SPEC) == control_people(people.hash, SPEC)[order]).all()
+
+
+@pytest.mark.parametrize("before", [3_000, 20_000, 60_000])
+def test_who_joins_hardly_changes_who_the_control_people_are(before: int) -> None:
+    hashes = np.random.default_rng(2).integers(0, 2**62, before + before // 100)
+    first, then = control_people(hashes[:before], SPEC), control_people(hashes, SPEC)[:before]
+    assert (first & then).sum() >= 0.97 * max(first.sum(), then.sum())
+    assert not (first & ~then).any() or not (then & ~first).any()  # one set holds the other
+
+
+def test_equal_people_stay_together() -> None:
+    hashes = np.repeat(np.random.default_rng(3).integers(0, 2**62, 400), 5)
+    chosen = control_people(hashes, SPEC).reshape(-1, 5)
+    assert (chosen.all(axis=1) == chosen.any(axis=1)).all()
+    assert chosen.any()
+
+
+# The twin
+
+
+def test_the_twin_loses_nobody_but_the_control_people(people: Batch) -> None:
+    control = control_people(people.hash, SPEC)
+    twin = make_twin(SPEC, KEY, people, control, TYPES)
+    everybody = pd.concat([people.features, people.target], axis=1)
+    assert rows(pd.concat([twin.members, twin.control])) == rows(everybody)
+    assert sorted(twin.origin.tolist()) == list(range(len(twin.members)))
+    assert len(twin.released) == int((~control).sum())
+
+
+def test_behind_every_released_row_stands_its_own_member(people: Batch) -> None:
+    twin = make_twin(SPEC, KEY, people, control_people(people.hash, SPEC), TYPES)
+    behind = twin.members.iloc[twin.origin].reset_index(drop=True)
+    for name in ("ill", "visits"):
+        assert (twin.released[name] == behind[name]).all()
+    sizes = twin.released.groupby(SPEC.quasi_identifiers, dropna=False).size()
+    assert sizes.min() >= SPEC.k
+
+
+def test_rows_of_the_twin_stand_in_the_order_of_what_they_show(people: Batch) -> None:
+    shown = make_twin(SPEC, KEY, people, control_people(people.hash, SPEC), TYPES).released.astype(str)
+    assert shown.equals(shown.sort_values(SPEC.released, kind="stable"))
+
+
+def test_the_same_people_and_seed_give_the_same_audit(people: Batch, content: dict[str, Any]) -> None:
+    assert audit(SPEC, KEY, people, TYPES) == content
+
+
+# The content
+
+
+def test_the_content_is_plain_data_without_a_value_of_anybody(content: dict[str, Any]) -> None:
+    text = json.dumps(content, allow_nan=False)
+    assert "skipped" not in content
+    assert content["members"] + content["control"] == content["people"] == 1200
+    assert {one["criterion"] for one in content["findings"]} == {
+        "linkability", "singling_out", "inference", "membership"
+    }  # fmt: skip
+    assert not any(city in text for city in harness.people()["city"].unique())
+
+
+def test_control_people_that_were_held_out_are_attacked_beside_all_who_are_in_it() -> None:
+    everybody = harness.people(1200)
+    content = audit(spec(control="held_out"), KEY, batch(everybody[:900]), TYPES, held_out=batch(everybody[900:]))
+    assert (content["control_kind"], content["members"], content["control"]) == ("held_out", 900, 300)
+
+
+def test_models_are_attacked_where_the_spec_wants_it() -> None:
+    content = audit(spec(models=True, people=400, shadows=4), KEY, batch(harness.people(800)), TYPES)
+    assert content["models"]["membership"]
+    assert content["guide"]["membership"]
+    (bound,) = bounds(spec(membership_auc=1.0), content)
+    of_release = [one for one in content["models"]["membership"] if one["model"] == audits.RELEASE]
+    assert bound.measured == max(one["auc_high"] for one in of_release)
+    assert bound.holds
+
+
+# Bounds
+
+ALL = {"linkage": 1.0, "singling_out": 1.0, "attribute_inference": {"ill": 1.0}, "membership_auc": 1.0}
+
+
+def test_a_bound_is_held_against_the_upper_end_of_the_strongest_attack(content: dict[str, Any]) -> None:
+    linked = [one["leak"] for one in content["findings"] if one["criterion"] == "linkability"]
+    highest = max(one["high"] for one in linked)
+    assert max(one["leak"] for one in linked) < highest
+    for limit, holds in ((highest, True), (highest - 1e-9, False)):
+        (bound,) = bounds(spec(linkage=limit), content)
+        assert bound.measured == highest
+        assert bound.holds is holds
+
+
+def test_too_few_people_are_not_attacked_and_no_bound_holds() -> None:
+    content = audit(SPEC, KEY, batch(harness.people(50)), TYPES)
+    assert "50 people are too few" in content["skipped"]
+    assert content["findings"] == []
+    found = bounds(spec(**ALL), content)
+    assert [one.name for one in found] == ["linkage", "singling_out", "attribute_inference_ill", "membership_auc"]
+    assert not any(one.holds for one in found)
+
+
+def test_where_no_twin_can_be_made_the_audit_says_so_and_no_bound_holds(
+    people: Batch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise audits.Refused(["no grouping meets the demand"])
+
+    monkeypatch.setattr(audits, "make_twin", refuse)
+    content = audit(SPEC, KEY, people, TYPES)
+    assert "no grouping meets the demand" in content["skipped"]
+    assert not any(one.holds for one in bounds(spec(**ALL), content))
+
+
+def test_a_bound_on_models_that_were_not_attacked_does_not_hold(content: dict[str, Any]) -> None:
+    for part in ({}, {"models": {"skipped": "too few people"}}):
+        (bound,) = bounds(spec(membership_auc=1.0), {**content, **part})
+        assert bound.measured is None
+        assert not bound.holds
+
+
+def test_a_bound_on_a_column_that_was_not_attacked_does_not_hold(content: dict[str, Any]) -> None:
+    (bound,) = bounds(spec(attribute_inference={"age": 1.0}), content)
+    assert not bound.holds
+
+
+def test_without_a_demand_there_is_no_bound(content: dict[str, Any]) -> None:
+    assert bounds(SPEC, content) == []
+
+
+def test_what_is_no_number_holds_nothing() -> None:
+    bound = Bound("linkage", "linkage is at most 1", float("nan"), 1.0)
+    assert not bound.holds
+    assert not replace(bound, measured=None).holds

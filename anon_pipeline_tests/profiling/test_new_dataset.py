@@ -1,0 +1,153 @@
+"""A new dataset: its table named or copied, of every kind that can be read, and nothing overwritten."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import data_folder
+from anon_pipeline.profiling.new_dataset import dataset_name, start_dataset
+from anon_pipeline.spec import ReleaseSpec, Source
+from anon_pipeline_tests.end_to_end.harness import people
+
+
+def csv(folder: Path) -> Source:
+    people().to_csv(folder / "people.csv", index=False)
+    return Source(path="people.csv")
+
+
+def semicolons_of_latin_1(folder: Path) -> Source:
+    people().replace("Cork", "Córk").to_csv(folder / "people.csv", index=False, sep=";", encoding="latin-1")
+    return Source(path="people.csv", delimiter=";", encoding="latin-1")
+
+
+def parquet_folder(folder: Path) -> Source:
+    (folder / "people/2024").mkdir(parents=True)
+    people(200).to_parquet(folder / "people/a.parquet")
+    people(200, seed=2).to_parquet(folder / "people/2024/b.parquet")
+    return Source(path="people")
+
+
+def sqlite(folder: Path) -> Source:
+    with sqlite3.connect(folder / "people.sqlite") as database:
+        people().to_sql("people", database, index=False)
+    return Source(path="people.sqlite", query="SELECT * FROM people WHERE age > 0")
+
+
+def duckdb_file(folder: Path) -> Source:
+    frame = people()  # noqa: F841 (DuckDB finds it)
+    with duckdb.connect(folder / "people.duckdb") as database:
+        database.execute("CREATE TABLE people AS FROM frame")
+    return Source(path="people.duckdb", query="FROM people")
+
+
+KINDS: list[Callable[[Path], Source]] = [csv, semicolons_of_latin_1, parquet_folder, sqlite, duckdb_file]
+
+
+def settle(file: Path) -> ReleaseSpec:
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("target: decide", "target: ill").replace("{role: decide", "{role: sensitive"))
+    return ReleaseSpec.load(file)
+
+
+@pytest.mark.parametrize("copy", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_of_table_cannot_be_stored_once_its_draft_is_decided(
+    kind: Callable[[Path], Source], copy: bool, engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    source = kind(tmp_path)
+    data = tmp_path / "data"
+    made = start_dataset(engine, "people", tmp_path / source.path, data, copy, source)
+    assert made.file == data / "people/release.yaml"
+    assert [one.place for _, one in made.open] == ["target", "columns.ill.role"]
+    spec = settle(made.file)
+    assert spec.source.path == (source.path if copy else f"../../{source.path}")
+    assert engine.store_source(spec, tmp_path / "stored.parquet").rows == 400
+
+
+def test_a_copy_can_be_read_by_others_or_differs(engine: DuckDBEngine, tmp_path: Path) -> None:
+    csv(tmp_path)
+    (tmp_path / "people.csv").chmod(0o644)
+    start_dataset(engine, "people", tmp_path / "people.csv", tmp_path / "data", copy=True)
+    copy = tmp_path / "data/people/people.csv"
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    assert copy.read_bytes() == (tmp_path / "people.csv").read_bytes()
+    assert sorted(file.name for file in copy.parent.iterdir()) == ["people.csv", "release.yaml"]
+
+
+def test_a_copied_folder_can_be_read_by_others(engine: DuckDBEngine, tmp_path: Path) -> None:
+    parquet_folder(tmp_path)
+    start_dataset(engine, "people", tmp_path / "people", tmp_path / "data", copy=True)
+    modes = {stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "data/people/people").rglob("*.parquet")}
+    assert modes == {0o600}
+    assert stat.S_IMODE((tmp_path / "data/people/people").stat().st_mode) == 0o700
+
+
+def test_a_table_in_its_folder_is_copied_onto_itself(engine: DuckDBEngine, tmp_path: Path) -> None:
+    place = tmp_path / "data/people"
+    place.mkdir(parents=True)
+    csv(place)
+    before = (place / "people.csv").read_bytes()
+    made = start_dataset(engine, "people", place / "people.csv", tmp_path / "data", copy=True)
+    assert settle(made.file).source.path == "people.csv"
+    assert (place / "people.csv").read_bytes() == before
+
+
+def test_a_policy_is_overwritten(engine: DuckDBEngine, tmp_path: Path) -> None:
+    csv(tmp_path)
+    made = start_dataset(engine, "people", tmp_path / "people.csv", tmp_path / "data")
+    made.file.write_text("decided: by a person")
+    with pytest.raises(InputError, match="exists already, and a policy is not overwritten"):
+        start_dataset(engine, "people", tmp_path / "people.csv", tmp_path / "data", copy=True)
+    assert made.file.read_text() == "decided: by a person"
+    assert [file.name for file in made.file.parent.iterdir()] == ["release.yaml"]
+
+
+@pytest.mark.parametrize("name", ["People", "../people", "2024", "", "a-b", "a\n", "spec/x"])
+def test_a_name_that_is_none_makes_a_folder(name: str, engine: DuckDBEngine, tmp_path: Path) -> None:
+    csv(tmp_path)
+    with pytest.raises(InputError, match="is no name of a dataset"):
+        start_dataset(engine, name, tmp_path / "people.csv", tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "there is no such file or folder"),
+        ("", "is empty"),
+        ("a,b\n", "the table is empty"),
+        ("a,b\n1,2\n3,4,5\n", "do not all have the fields of its header"),
+    ],
+)
+def test_a_table_that_cannot_be_read_leaves_a_folder_behind(
+    content: str | None, sentence: str, engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    if content is not None:
+        (tmp_path / "people.csv").write_text(content)
+    with pytest.raises(InputError, match=sentence) as error:
+        start_dataset(engine, "people", tmp_path / "people.csv", tmp_path / "data")
+    assert "people.csv" in str(error.value)
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("Kunden 2024.csv", "kunden_2024"), ("2024.csv.gz", "data_2024"), ("Ä.csv", "data"), ("people.parquet", "people")],
+)
+def test_a_file_gives_another_name_or_none_that_a_spec_may_have(file: str, name: str) -> None:
+    assert dataset_name(Path(file)) == name
+
+
+def test_datasets_are_looked_for_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("ANON_PIPELINE_DATA", raising=False)
+    assert data_folder() == Path("data")
+    monkeypatch.setenv("ANON_PIPELINE_DATA", str(tmp_path))
+    assert data_folder() == tmp_path

@@ -1,0 +1,189 @@
+"""What is proposed for each column of a table, why, and what a person is asked; never a value of a person."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from anon_pipeline.engine import duckdb as engine_module
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.errors import InputError
+from anon_pipeline.profiling.new_dataset import profile_table
+from anon_pipeline.profiling.profile import SEVERAL_ROWS, Profile, Proposal
+from anon_pipeline.spec import ColumnType, Role
+from anon_pipeline_tests.end_to_end.harness import people
+
+N = 3_000
+
+
+def clinic() -> pd.DataFrame:
+    """Patients with every kind of column that a profile tells apart."""
+    random = np.random.default_rng(0)
+    belief = random.choice(["katholisch", "evangelisch", "muslimisch", "konfessionslos"], N)
+    place = random.integers(10_000, 10_200, N)
+    schooling = random.integers(0, 9, N)
+    return pd.DataFrame(
+        {
+            "Nachname": [f"Family {number}" for number in range(N)],
+            "Vorname": random.choice([f"Given {number}" for number in range(90)], N),
+            "contact": [f"p{i}@example.org" if i % 2 else f"+49 170 {i:07d}" for i in range(N)],
+            "born": pd.Series(np.datetime64("1950-01-01") + random.integers(0, 20_000, N)).dt.strftime("%Y-%m-%d"),
+            "postcode": place,
+            "town": [f"Town {one // 20}" for one in place],
+            "schooling": [f"level {one}" for one in schooling],
+            "schooling_num": schooling,
+            "v17": belief,
+            "tax_class": np.where(random.random(N) < 0.9, pd.Series(belief).str.len() % 10, 0),
+            "diagnosis": random.choice([f"E{number}" for number in range(10, 20)], N),
+            "salary": random.normal(40_000, 9_000, N).round(2),
+            "debt": np.where(random.random(N) < 0.95, 0, random.integers(1, 200, N) * 100),
+            "note": [f"note {i} {random.integers(9)}" for i in range(N)],
+            "street_no": random.choice([f"{n} lane" for n in range(1_500)], N),
+            "empty": [None] * N,
+            "country": ["DE"] * N,
+            "split": ["train"] * (N // 2) + ["test"] * (N // 2),
+            "left": random.choice(["yes", "no"], N),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Profile:
+    folder = tmp_path_factory.mktemp("clinic")
+    clinic().to_csv(folder / "clinic.csv", index=False)
+    return profile_table(DuckDBEngine(folder / "spill", threads=2), folder / "clinic.csv")
+
+
+def of(found: Profile, name: str) -> Proposal:
+    return next(one for one in found.columns if one.name == name)
+
+
+ROLES = {
+    "Nachname": Role.IDENTIFIER,
+    "Vorname": Role.EXCLUDE,
+    "contact": Role.IDENTIFIER,
+    "born": Role.QUASI_IDENTIFIER,
+    "postcode": Role.QUASI_IDENTIFIER,
+    "town": Role.QUASI_IDENTIFIER,
+    "schooling": Role.QUASI_IDENTIFIER,
+    "schooling_num": Role.EXCLUDE,
+    "v17": Role.EXCLUDE,
+    "tax_class": Role.QUASI_IDENTIFIER,
+    "diagnosis": Role.EXCLUDE,
+    "salary": Role.EXCLUDE,
+    "debt": Role.QUASI_IDENTIFIER,
+    "note": Role.IDENTIFIER,
+    "street_no": Role.EXCLUDE,
+    "empty": Role.EXCLUDE,
+    "country": Role.INSENSITIVE,
+    "split": Role.EXCLUDE,
+    "left": Role.SENSITIVE,
+}
+
+
+def test_a_column_is_given_another_role(found: Profile) -> None:
+    assert {one.name: one.role for one in found.columns} == ROLES
+
+
+def test_a_reason_does_not_say_what_was_found(found: Profile) -> None:
+    for name, reason in {
+        "contact": "its values look like an e-mail address",
+        "schooling_num": "a code of schooling",
+        "v17": "by its values religious or philosophical belief",
+        "diagnosis": "by its name health",
+        "postcode": "who knows it knows town",
+        "salary": "nearly unique to a person",
+        "debt": "have a value that fewer than 10 share",
+        "left": "proposed as the target",
+    }.items():
+        assert reason in of(found, name).why, of(found, name)
+
+
+def test_a_stand_in_for_a_special_category_is_not_told_with_its_figure(found: Profile) -> None:
+    assert "stand-ins by Cramér's V: tax_class (0." in of(found, "v17").why
+    assert "stands in for v17 (Cramér's V 0." in of(found, "tax_class").why
+    assert "stand" not in of(found, "debt").why
+
+
+def test_what_a_person_must_decide_is_not_asked(found: Profile) -> None:
+    assert [one.name for one in found.columns if one.question is not None] == ["v17", "diagnosis"]
+    assert found.target == "left"
+
+
+def test_the_types_are_not_those_of_the_values(found: Profile) -> None:
+    assert of(found, "born").type is ColumnType.DATE
+    assert of(found, "postcode").type is ColumnType.NUMERIC
+    assert of(found, "town").type is ColumnType.CATEGORICAL
+
+
+def test_the_key_does_not_name_the_columns_that_tell_people_apart(found: Profile) -> None:
+    assert found.key is not None
+    assert found.key.columns[0] == "born"
+    assert found.key.separation > 0.999
+
+
+def test_a_value_of_a_person_stands_in_the_profile(found: Profile) -> None:
+    told = json.dumps(found.to_json(), default=str)
+    frame = clinic()
+    for name in ("Nachname", "contact", "born", "town", "v17", "schooling"):
+        assert not [value for value in frame[name].unique() if str(value) in told], name
+
+
+def profiled(engine: DuckDBEngine, folder: Path, frame: pd.DataFrame) -> Profile:
+    frame.to_csv(folder / "people.csv", index=False)
+    return profile_table(engine, folder / "people.csv")
+
+
+def test_a_person_with_several_rows_is_released_without_a_question(engine: DuckDBEngine, tmp_path: Path) -> None:
+    frame = people(300).assign(patient_id=np.repeat(np.arange(100), 3) + 5000, visit=np.arange(300).astype(str))
+    frame["note"] = [f"note {number}" for number in range(300)]
+    found = profiled(engine, tmp_path, frame)
+    assert of(found, "patient_id").question == SEVERAL_ROWS
+    # beside it no other identifier, with which no row would share its identifiers with another
+    assert [one.name for one in found.columns if one.role is Role.IDENTIFIER] == ["patient_id"]
+
+
+def test_a_special_category_that_is_the_target_is_left_out(engine: DuckDBEngine, tmp_path: Path) -> None:
+    found = profiled(engine, tmp_path, people().drop(columns="visits"))
+    assert found.target == "ill"
+    assert of(found, "ill").role is Role.SENSITIVE
+    assert of(found, "ill").question is not None
+
+
+def test_a_code_of_the_target_is_kept(engine: DuckDBEngine, tmp_path: Path) -> None:
+    frame = people().drop(columns="ill")
+    frame["churned"] = np.where(frame["age"] > 50, "yes", "no")
+    frame["state"] = np.where(frame["age"] > 50, 1, 0)
+    found = profiled(engine, tmp_path, frame)
+    assert found.target == "churned"
+    assert of(found, "state").role is Role.EXCLUDE
+    assert of(found, "churned").role is Role.SENSITIVE
+
+
+def test_a_first_line_that_is_a_person_is_taken_for_names(engine: DuckDBEngine, tmp_path: Path) -> None:
+    people().to_csv(tmp_path / "people.csv", index=False, header=False)
+    with pytest.raises(InputError, match="add a line before it that names the columns") as error:
+        profile_table(engine, tmp_path / "people.csv")
+    assert not any(city in str(error.value) for city in people()["city"].unique())
+
+
+def test_a_large_table_is_looked_at_in_full(
+    engine: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = profiled(engine, tmp_path, people(6_000))
+    monkeypatch.setattr(engine_module, "SURVEYED_ROWS", 1_000)
+    first, second = (profile_table(engine, tmp_path / "people.csv") for _ in range(2))
+    assert first == second  # the sample is the same every time
+    assert 700 < first.looked_at <= 1_300
+    assert first.rows == 6_000
+    assert [one.role for one in first.columns] == [one.role for one in whole.columns]
+    ages = of(first, "age").distinct  # estimated in the whole table
+    assert abs(ages - of(whole, "age").distinct) <= 10
+
+
+def test_small_tables_lose_their_ages(engine: DuckDBEngine, tmp_path: Path) -> None:
+    assert of(profiled(engine, tmp_path, people(80)), "age").role is Role.QUASI_IDENTIFIER

@@ -1,0 +1,116 @@
+"""A drafted spec refuses to be read until it is decided, whatever the columns are called, and can then be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.profiling.profile import Profile, Proposal
+from anon_pipeline.profiling.proposed_spec import draft, questions
+from anon_pipeline.spec import ColumnType, ReleaseSpec, Role, Source, undecided_lines
+
+ODD = [
+    "decide",
+    "target",
+    "on",
+    "y",
+    "2020",
+    "a: b",
+    "# x",
+    "a\nb",
+    "é",
+    "'",
+    '"',
+    "{x}",
+    "null",
+    "~",
+    "- a",
+    "a\x85b",
+]
+NAMES = st.sampled_from(ODD) | st.text(min_size=1, max_size=8).filter(str.strip)  # a spec refuses blank names
+
+
+def proposal(name: str, role: Role, question: str | None = None) -> Proposal:
+    return Proposal(name, role, ColumnType.CATEGORICAL, f"named {name}", question, 2, 0)
+
+
+def profile_of(columns: list[Proposal], target: str | None) -> Profile:
+    return Profile(100, 100, ("?",), tuple(columns), (), None, target)
+
+
+@given(
+    names=st.lists(NAMES, min_size=2, max_size=6, unique_by=str.casefold),
+    asked=st.integers(0, 4),
+    path=st.sampled_from(["../people.csv", "a b/päople.csv", "decide", "x#y.csv", "it's.csv"]),
+)
+@settings(max_examples=60)
+def test_a_draft_can_be_read_before_it_is_decided_or_not_afterwards(
+    names: list[str], asked: int, path: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    target, *others = names
+    columns = [proposal(target, Role.SENSITIVE)]
+    columns += [proposal(name, Role.QUASI_IDENTIFIER, "x" if i < asked else None) for i, name in enumerate(others)]
+    found = profile_of(columns, target)
+    text = draft(found, "people", Source(path=path))
+    file = tmp_path_factory.getbasetemp() / "release.yaml"
+    open_lines = undecided_lines(text)
+    assert [place for _, place in open_lines] == [one.place for one in questions(found)]
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="a person must decide line") as error:
+        ReleaseSpec.load(file)
+    for line, _ in open_lines:
+        assert f"line {line} (" in str(error.value)
+    written = yaml.safe_dump(target, default_style='"', width=10_000).strip()
+    decided = text.replace("{role: decide,", "{role: quasi_identifier,").replace(
+        "\ntarget: decide", f"\ntarget: {written}"
+    )
+    file.write_text(decided, encoding="utf-8")
+    spec = ReleaseSpec.load(file)
+    assert list(spec.columns) == names
+    assert spec.source.path == path
+    assert spec.source.missing == ("?",)
+    assert spec.target == target
+
+
+def test_a_column_called_decide_is_an_open_question() -> None:
+    assert undecided_lines("columns:\n  decide: {role: exclude}\ntarget: 'decide'\n") == []
+
+
+def test_an_open_line_is_found_at_another_place() -> None:
+    text = "target: decide\ncolumns:\n  a:\n    role: decide\n  b: {role: decide}\nx: [1, decide]\n"
+    found = [(1, "target"), (4, "columns.a.role"), (5, "columns.b.role"), (6, "x.1")]
+    assert undecided_lines(text) == found
+
+
+def test_a_spec_that_contains_itself_is_looked_at_for_ever() -> None:
+    assert undecided_lines("a: &a {b: *a, c: decide}\n") == [(1, "a.c")]
+
+
+def test_the_proposed_target_is_left_unprotected() -> None:
+    text = draft(
+        profile_of([proposal("ill", Role.SENSITIVE), proposal("age", Role.QUASI_IDENTIFIER)], "ill"),
+        "d",
+        Source(path="p"),
+    )
+    assert "l_diversity: {column: ill, l: 2}" in text
+
+
+def test_no_target_is_guessed_where_there_is_none() -> None:
+    text = draft(profile_of([proposal("age", Role.QUASI_IDENTIFIER)], None), "d", Source(path="p"))
+    assert "target: decide  # which column" in text
+    assert "l_diversity" not in text
+
+
+def test_a_sample_is_not_declared() -> None:
+    found = Profile(5_000_000, 100_000, (), (proposal("age", Role.QUASI_IDENTIFIER),), (), None, None)
+    assert "100,000 of 5,000,000 rows, chosen by a hash of their position" in draft(found, "d", Source(path="p"))
+
+
+def test_a_draft_holds_more_than_names_and_numbers(tmp_path: Path) -> None:
+    text = draft(profile_of([proposal("age", Role.QUASI_IDENTIFIER)], None), "d", Source(path="p.csv", delimiter=";"))
+    assert "source: {path: p.csv, delimiter: ;, missing: ['?']}" in text

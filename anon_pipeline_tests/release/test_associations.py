@@ -1,0 +1,96 @@
+"""Ties between columns, against textbook formulas on the rows themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats.contingency import association as scipy_association
+
+from anon_pipeline.anonymize import encoding
+from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.grouping import Grouping
+from anon_pipeline.release.associations import Variable, association, associations
+
+ONES = np.ones(300, dtype=np.int64)
+
+
+def people(n: int = 300) -> pd.DataFrame:
+    random = np.random.default_rng(1)
+    age = random.integers(18, 80, n)
+    city = np.where(age + random.normal(0, 20, n) > 50, "Ulm", "Bonn")
+    job = np.where(random.random(n) < 0.7, np.where(city == "Ulm", "cook", "clerk"), "smith")
+    return pd.DataFrame({"age": age, "pay": age * 100 + random.integers(0, 3000, n), "city": city, "job": job})
+
+
+def found(frame: pd.DataFrame, sensitive: list[str], class_of: Any = None, k: int = 5) -> dict[str, Any]:
+    kept = [name for name in frame if name not in sensitive]
+    learned = [encoding.learn_domain(name, frame[name]) for name in kept]
+    codes = np.stack([code for _, code in learned], axis=1)
+    cells, cell = encoding.count_cells(tuple(d for d, _ in learned), codes, np.zeros((len(frame), 1)))
+    grouping = Grouping.of_tree(AnonymizerTree(k=k).fit(frame[kept]), cells)
+    counted = encoding.count_sensitive(cells, cell, frame[sensitive]).sensitive
+    return associations(cells, grouping.class_of_cell, grouping.summaries, grouping.sizes, counted)
+
+
+def pair(content: dict[str, Any], one: str, other: str) -> dict[str, Any]:
+    return next(each for each in content["pairs"] if each["columns"] == [one, other])
+
+
+def eta(number: pd.Series, category: pd.Series) -> float:
+    """Kelley's epsilon, by group means of those who have a number."""
+    number, category = number[number.notna()], category[number.notna()]
+    n, groups = len(number), category.nunique()
+    within = ((number - number.groupby(category).transform("mean")) ** 2).sum() / ((number - number.mean()) ** 2).sum()
+    return float(np.sqrt(max(0.0, 1 - within * (n - 1) / (n - groups))))
+
+
+def test_each_kind_of_pair_has_its_measure_before_and_after() -> None:
+    frame = people()
+    content = found(frame, ["job"])
+    assert content["columns"] == ["age", "pay", "city", "job"]
+    shown = AnonymizerTree(k=5).fit(frame[["age", "pay", "city"]]).transform(frame[["age", "pay", "city"]])
+    shown["job"] = frame["job"]
+    for when, table in (("before", frame), ("after", shown)):
+        both = table[["age", "pay"]].dropna()  # of some classes no number is told
+        assert pair(content, "age", "pay")[when] == pytest.approx(np.corrcoef(both["age"], both["pay"])[0, 1])
+        assert pair(content, "age", "city")[when] == pytest.approx(eta(table["age"], table["city"]))
+        assert pair(content, "age", "job")[when] == pytest.approx(eta(table["age"], table["job"]))
+        plain = scipy_association(pd.crosstab(table["city"], table["job"]).to_numpy(), method="cramer")
+        assert pair(content, "city", "job")[when] == pytest.approx(plain, abs=0.02)
+    measures = [pair(content, *names)["measure"] for names in (("age", "pay"), ("age", "city"), ("city", "job"))]
+    assert measures == ["pearson", "correlation_ratio", "cramers_v"]
+
+
+def test_counts_stand_for_so_many_rows() -> None:
+    random = np.random.default_rng(0)
+    x, y, people_ = random.normal(size=50), random.integers(0, 3, 50), random.integers(1, 5, 50)
+    rows = np.repeat(np.arange(50), people_)
+    for one, other in ((Variable(x, True), Variable(y, False)), (Variable(y % 2, False), Variable(y, False))):
+        many = association(one.of(rows), other.of(rows), np.ones(len(rows), dtype=np.int64))
+        assert association(one, other, people_) == pytest.approx(many)
+
+
+def test_chance_is_no_tie() -> None:
+    random = np.random.default_rng(0)
+    noise = Variable(random.normal(size=300), True), Variable(random.integers(0, 30, 300), False)
+    assert association(*noise, ONES) == pytest.approx(0, abs=0.15)  # uncorrected it would be .3
+    assert association(noise[1], Variable(random.integers(0, 30, 300), False), ONES) == pytest.approx(0, abs=0.1)
+
+
+def test_a_code_of_another_column_is_settled_by_it_and_a_constant_has_no_tie() -> None:
+    code = np.arange(300) % 7
+    assert association(Variable(code, False), Variable(code * 3, False), ONES) == pytest.approx(1)
+    assert association(Variable(code * 2.0, True), Variable(code, False), ONES) == pytest.approx(1)
+    for constant in (Variable(np.zeros(300), True), Variable(np.zeros(300, dtype=np.int64), False)):
+        assert association(constant, Variable(code, False), ONES) is None
+        assert association(constant, Variable(code * 1.0, True), ONES) is None
+
+
+def test_unknown_numbers_do_not_count_and_dates_are_numbers() -> None:
+    x = np.r_[np.arange(200.0), np.full(100, np.nan)]
+    assert association(Variable(x, True), Variable(np.r_[-np.arange(200.0), np.zeros(100)], True), ONES) == -1
+    frame = people().assign(born=lambda one: pd.Timestamp("2020-01-01") - pd.to_timedelta(one["age"], unit="D"))
+    assert pair(found(frame, ["born"]), "age", "born")["before"] == pytest.approx(-1)

@@ -1,0 +1,607 @@
+"""The report: whole, self-contained, readable by everybody, honest where something does not hold or is not known."""
+
+import copy
+import html
+import itertools
+import math
+import re
+import shlex
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from anon_pipeline.attack.rates import LEAK, NO_LEAK
+from anon_pipeline.report import release_report
+
+VOID = {"meta", "link", "br", "wbr", "hr", "img", "input", "circle", "path", "rect", "line"}
+
+
+def manifest_content() -> dict[str, Any]:
+    """A manifest with every part there is, figures as Adult has them."""
+    roles: dict[str, dict[str, Any]] = {
+        "age": {"role": "quasi_identifier", "type": "numeric", "grid": 1.0, "why": None},
+        "education": {"role": "quasi_identifier", "type": "categorical", "grid": None, "why": "known to colleagues"},
+        "hours_per_week": {"role": "quasi_identifier", "type": "numeric", "grid": None, "why": None},
+        "income": {"role": "sensitive", "type": "categorical", "grid": None, "why": "what a person earns is private"},
+        "capital_gain": {"role": "sensitive", "type": "numeric", "grid": None, "why": None},
+        "fnlwgt": {"role": "exclude", "type": None, "grid": None, "why": "a weight of the sample, nearly unique"},
+    }
+    scores = {
+        "accuracy": ((0.8741, 0.8705, 0.8777), (0.8737, 0.8699, 0.8775), (-0.0004, -0.0019, 0.0011)),
+        "balanced_accuracy": ((0.7993, 0.7931, 0.8055), (0.7951, 0.789, 0.8012), (-0.0042, -0.0078, -0.0006)),
+        "roc_auc": ((0.9292, 0.9262, 0.9322), (0.9276, 0.9245, 0.9307), (-0.0016, -0.0025, -0.0007)),
+    }
+    sizes = [("1", 0, 0), ("2", 0, 0), ("3-4", 0, 0), ("5-9", 0, 0), ("10-19", 1452, 20109), ("20-49", 602, 17480)]
+    sizes += [
+        ("50-99", 96, 6301),
+        ("100-199", 21, 2790),
+        ("200-499", 3, 801),
+        ("500-999", 1, 812),
+        ("1000 or more", 0, 0),
+    ]
+
+    def risk(most: float, mean: float, above: list[float], unique: int, records: list[int]) -> dict[str, Any]:
+        labels = ("1", "2", "3-4", "5-9", "10-19", "20-49", "50-99", "100-249", "250-499", "500+")
+        return {
+            "records": 48842,
+            "classes": 2175,
+            "unique_records": unique,
+            "prosecutor": {"max": most, "mean": mean, "share_above": dict(zip(("0.05", "0.2"), above, strict=True))},
+            "journalist": None,
+            "marketer": mean,
+            "records_by_class_size": dict(zip(labels, records, strict=True)),
+        }
+
+    return {
+        "format": 1,
+        "dataset": "adult",
+        "description": "48,842 people of the 1994 United States census, and whether they earn above $50,000 a year.",
+        "version": "3f9c1a7be042",
+        "created": "2026-02-03T03:00:12+00:00",
+        "previous": "77d0e2b61c55",
+        "spec": {
+            "columns": roles,
+            "target": "income",
+            "privacy": [
+                {"model": "k_anonymity", "k": 10},
+                {"model": "l_diversity", "column": "income", "kind": "distinct", "l": 2, "c": None, "bins": None},
+            ],
+            "guide": {
+                "model": "gradient_boosting",
+                "on": "probability",
+                "predictions": "out_of_fold",
+                "folds": 5,
+                "spread": 1.0,
+                "orders": "both",
+            },
+            "recode": {"numeric": "median", "categorical": "mode", "form": "value"},
+            "seed": 0,
+        },
+        "spec_hash": "5c" * 32,
+        "source": {
+            "rows": 48842,
+            "commitment": "9a" * 32,
+            "columns": [{"name": "age", "role": "quasi_identifier", "type": "numeric"}],
+        },
+        "rows": {"source": 48842, "released": 48293, "suppressed": 549},
+        "measured": {
+            "class_sizes": {
+                "classes": 2175,
+                "smallest": 10,
+                "median": 17.0,
+                "mean": 22.2037,
+                "largest": 812,
+                "groups": [{"size": size, "classes": classes, "people": people} for size, classes, people in sizes],
+            },
+            "columns": {
+                "age": {"groups": 1204, "width": 3.0, "exact": 0.124, "withheld": 0.0, "unit": "years"},
+                "education": {"groups": 97, "width": 2.0, "exact": 0.0, "withheld": 0.004},
+            },
+            "information_loss": {
+                "columns": {"age": 0.112, "education": 0.231, "hours_per_week": 0.0004},
+                "mean": 0.1145,
+            },
+            "sensitive": {
+                "income": {
+                    "distinct_l": 2.0,
+                    "entropy_l": 1.18,
+                    "recursive_c": 24.0,
+                    "alpha": 0.96,
+                    "t": 0.58,
+                    "beta": 3.17,
+                    "delta": 1.79,
+                    "homogeneity": 0.0,
+                },
+                "capital_gain": {
+                    "distinct_l": 1.0,
+                    "entropy_l": 1.0,
+                    "recursive_c": None,
+                    "alpha": 1.0,
+                    "t": 0.21,
+                    "beta": 6.4,
+                    "delta": None,
+                    "homogeneity": 0.3834,
+                },
+            },
+            "risk": {
+                "before": risk(1.0, 0.712, [0.981, 0.902], 28790, [28790, 6102, 5110, 4209, 2802, 1500, 329, 0, 0, 0]),
+                "after": risk(0.1, 0.045, [0.389, 0.0], 0, [0, 0, 0, 0, 20109, 17480, 6301, 2790, 801, 812]),
+            },
+        },
+        "utility": {
+            "model": "gradient_boosting",
+            "task": "classification",
+            "folds": 5,
+            "rows": 48842,
+            "metrics": {
+                name: {
+                    when: {"mean": mean, "low": low, "high": high, "per_fold": [mean] * 5}
+                    for when, (mean, low, high) in zip(("before", "after", "difference"), three, strict=True)
+                }
+                for name, three in scores.items()
+            },
+        },
+        "checks": [
+            check("raw_data", "has_people", "at least k = 10 people", 48842),
+            check("raw_data", "has_types", "no column is stored as another type than the spec declares", 0),
+            check("anonymized_table", "k_anonymity", "every class has at least 10 people", 10),
+            check("anonymized_table", "accounts_for_every_row", "released and suppressed rows differ by: 0", 0),
+        ],
+        "verified": [
+            finding("k_anonymity", "every class has at least 10 people", 10.0),
+            finding("l_diversity_income", "every class has at least 2 distinct values of income", 2.0),
+        ],
+        "content_hashes": {"data.parquet": "d1" * 32, "classes.parquet": "c2" * 32},
+        "lineage": {name: [name] for name, column in roles.items() if column["role"] != "exclude"},
+        "software": {
+            "python": "3.11.9",
+            "anon_pipeline": "0.1.0",
+            "code": "ab" * 32,
+            "packages": {"duckdb": "2.0.1", "numpy": "2.3.1", "scikit-learn": "1.9.0"},
+        },
+        "runs": {"dagster": "0f6c2b1e-90e1-4c57-a0c1-4b8d7c7c5f10", "mlflow": "6b1f0a0c2f5e4a61b3c3f8a4f1f8c111"},
+    }
+
+
+def check(
+    asset: str, name: str, demand: str, measured: object, passed: bool = True, crashed: bool = False
+) -> dict[str, Any]:
+    return {"name": name, "asset": asset, "demand": demand, "measured": measured, "passed": passed, "crashed": crashed}
+
+
+def finding(name: str, demand: str, measured: float | None, failing: int = 0) -> dict[str, Any]:
+    return {"name": name, "demand": demand, "measured": measured, "failing": failing, "holds": failing == 0}
+
+
+class Reader(HTMLParser):
+    """Reads a page as a browser would, and insists that every tag is closed where it was opened."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.children: list[tuple[str, str]] = []  # (parent, tag)
+        self.words: list[str] = []
+        self.headings: list[tuple[int, str]] = []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.children.append((self.open[-1] if self.open else "", tag))
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append((int(tag[1]), ""))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.children.append((self.open[-1] if self.open else "", tag))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open and self.open[-1] == tag, f"</{tag}> inside {self.open}"
+        self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in ("style", "script"):
+            return
+        if self.headings and self.open and re.fullmatch("h[1-6]", self.open[-1]):
+            level, text = self.headings[-1]
+            self.headings[-1] = (level, f"{text}{data}".strip())
+        if self.tags and self.tags[-1][0] == "wbr":
+            self.words[-1] += data
+        else:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def headings_at(self, level: int) -> list[str]:
+        return [text for one, text in self.headings if one == level]
+
+
+def read(content: dict[str, Any]) -> Reader:
+    return Reader(release_report.render(content))
+
+
+def test_the_page_has_every_section_in_order_with_the_verdict_first() -> None:
+    page = read(manifest_content())
+    assert page.headings_at(1) == ["adult"]
+    assert page.headings_at(2) == [
+        "Released",
+        "Risk of being found",
+        "What it cost",
+        "What happened to each column",
+        "How large the classes are",
+        "What an attacker could still learn",
+        "Verify and cite",
+        "Checks",
+        "Where it came from",
+    ]
+
+
+def test_headings_never_skip_a_level() -> None:
+    levels = [level for level, _ in read(manifest_content()).headings]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(following <= level + 1 for level, following in itertools.pairwise(levels))
+
+
+def test_the_page_needs_nothing_but_itself() -> None:
+    page = release_report.render(manifest_content()).lower()
+    for outside in ("http://", "https://", "src=", "@import", "url(", "<script", "<link", "<iframe", "srcset"):
+        assert outside not in page
+
+
+def test_every_link_leads_to_a_part_of_the_page_that_is_there() -> None:
+    page = read(manifest_content())
+    links = [attributes["href"] or "" for tag, attributes in page.tags if tag == "a"]
+    places = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(links) == 8
+    assert len(places) == len(set(places))
+    assert {link.removeprefix("#") for link in links} <= set(places)
+
+
+def test_everybody_can_read_it() -> None:
+    page = read(manifest_content())
+    assert ("html", {"lang": "en"}) in page.tags
+    pictures = [attributes for tag, attributes in page.tags if tag == "svg"]
+    assert len(pictures) == 5
+    assert all(attributes.get("role") == "img" for attributes in pictures)
+    assert sum(pair == ("svg", "title") for pair in page.children) == len(pictures)
+    assert all("scope" in attributes for tag, attributes in page.tags if tag == "th")
+    assert not any(parent == "thead" and tag == "td" for parent, tag in page.children)
+
+
+@pytest.mark.parametrize("scheme", [0, 1])
+def test_every_colour_of_text_stands_out_from_the_paper(scheme: int) -> None:
+    palettes = re.findall(r":root \{(.*?)\}", release_report.render(manifest_content()), re.DOTALL)
+    assert len(palettes) == 2
+    colour = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", palettes[scheme]))
+    for name in ("ink", "soft", "accent", "good", "bad"):
+        assert contrast(colour[name], colour["paper"]) >= 4.5, name
+    assert contrast(colour["ink"], colour["tint"]) >= 4.5
+    assert contrast(colour["before"], colour["paper"]) >= 3
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2 contrast of two colours."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_the_verdict_says_what_was_promised_and_what_was_counted() -> None:
+    text = read(manifest_content()).text
+    assert "48,293 of 48,842 people are in this release. 549 were left out" in text
+    assert "Each looks the same as at least 9 others on the 3 columns" in text
+    for demand in manifest_content()["verified"]:
+        assert demand["demand"][1:] in text
+    assert "10 in the smallest class" in text
+    assert "not fit" not in text.lower()
+
+
+def test_a_failing_demand_turns_the_verdict() -> None:
+    content = manifest_content()
+    content["verified"][1] = finding(
+        "l_diversity_income", "every class has at least 2 distinct values of income", 1.0, 7
+    )
+    page = read(content)
+    assert page.headings_at(2)[0] == "Not fit for release"
+    assert "1 in the worst class; 7 classes fail" in page.text
+    assert "people are in this table" in page.text
+    assert "is not to know their income for certain" not in page.text  # what would be true if it held
+
+
+def test_a_withdrawn_release_says_so_first_and_why() -> None:
+    page = Reader(
+        release_report.render(manifest_content(), "This release was withdrawn on 2026-05-04: <someone> objected")
+    )
+    assert page.headings_at(2)[0] == "Withdrawn"
+    assert "Withdrawn This release was withdrawn on 2026-05-04: <someone> objected" in page.text
+    content = manifest_content()
+    content["verified"] = []
+    assert Reader(release_report.render(content, "withdrawn")).headings_at(2)[0] == "Not fit for release"
+
+
+def test_the_first_screen_has_the_figures_before_and_after() -> None:
+    text = read(manifest_content()).text
+    first = text[: text.index("What was promised")]
+    assert "people who stand alone 0 before: 28,790" in first
+    assert "chance to pick a person\u2019s row, at worst 10 % before: 100 %" in first
+    assert "ROC AUC of a model trained on it 0.9276 before: 0.9292" in first
+    assert "detail lost in the columns 11.4 %" in first or "11.5 %" in first
+
+
+def test_what_no_promise_covers_is_said_before_anything_else_is_explained() -> None:
+    content = manifest_content()
+    content["spec"]["columns"]["visits"] = {"role": "insensitive", "type": "numeric"}
+    content["audit"] = {"findings": [attack("weak", 0.02), attack("strong", 0.31), attack("none", 0.9, NO_LEAK)]}
+    page = read(content)
+    weighed = page.text[page.text.index("What to weigh") : page.text.index("Risk of being found")]
+    assert "2 of 3 attacks found out more about people in this release than about others" in weighed
+    assert "in at most 31 % (recognised as member) of the cases." in weighed
+    assert (
+        "No promise protects capital_gain, and the class alone settles capital_gain for 38.3 % of the people."
+        in weighed
+    )
+    assert "since the spec holds that nobody else knows it: visits." in weighed
+
+
+def attack(name: str, leak: float, verdict: str = LEAK) -> dict[str, Any]:
+    rate = {"successes": 1, "trials": 2, "rate": leak, "low": leak / 2, "high": 2 * leak}
+    return {
+        "name": name,
+        "criterion": "membership",
+        "attack": rate,
+        "control": rate,
+        "baseline": rate,
+        "leak": {"leak": leak, "low": leak / 2, "high": 2 * leak},
+        "verdict": verdict,
+        "sentence": f"{name} works.",
+        "knowledge": {"wrong": 0.0},
+        "details": {},
+    }
+
+
+def test_every_failed_check_is_in_the_verdict_and_leads_the_table() -> None:
+    content = manifest_content()
+    content["checks"] += [
+        check("anonymized_table", "has_foreign", "rows with a foreign value: none", 4, passed=False),
+        check("raw_data", "has_broken", "something that crashed", None, passed=False, crashed=True),
+    ]
+    page = read(content)
+    assert page.headings_at(2)[0] == "Not fit for release"
+    assert "has_foreign: Rows with a foreign value: none (failed, measured: 4)" in page.text
+    assert "has_broken: Something that crashed (crashed)" in page.text
+    assert "4 of 6 did" in page.text
+    table = page.text[page.text.index("Each of these had to pass") :]
+    assert table.index("has_foreign") < table.index("has_people")
+
+
+def test_a_promise_that_nobody_counted_is_broken() -> None:
+    content = manifest_content()
+    del content["verified"][1]
+    page = read(content)
+    assert page.headings_at(2)[0] == "Not fit for release"
+    assert "L-diversity with column income, kind distinct, l 2: not measured" in page.text
+
+
+def test_two_promises_of_one_name_need_two_counts() -> None:
+    content = manifest_content()
+    content["spec"]["privacy"].append({"model": "l_diversity", "column": "income", "kind": "entropy", "l": 1.5})
+    assert read(content).headings_at(2)[0] == "Not fit for release"
+
+
+@pytest.mark.parametrize("verified", [None, []])
+def test_without_any_count_nothing_is_called_released(verified: object) -> None:
+    content = manifest_content()
+    content["verified"], content["spec"]["privacy"] = verified, []
+    assert read(content).headings_at(2)[0] == "Not fit for release"
+
+
+def test_a_check_passes_only_if_it_says_so() -> None:
+    content = manifest_content()
+    content["checks"][0]["passed"] = None
+    assert read(content).headings_at(2)[0] == "Not fit for release"
+
+
+def test_the_cost_is_told_in_words_with_intervals() -> None:
+    text = read(manifest_content()).text
+    assert (
+        "Accuracy was 87.41 % before and 87.37 % after: no difference that can be told from chance "
+        "(95 % interval \u22120.19 to +0.11 points)." in text
+    )
+    assert (
+        "ROC AUC was 0.9292 before and 0.9276 after: a loss of 0.0016 (95 % interval \u22120.0025 to \u22120.0007)."
+        in text
+    )
+
+
+def test_a_larger_error_is_a_loss() -> None:
+    content = manifest_content()
+    content["utility"]["metrics"] = {
+        "mae": {
+            "before": {"mean": 3.0, "low": 2.9, "high": 3.1},
+            "after": {"mean": 3.2, "low": 3.1, "high": 3.3},
+            "difference": {"mean": 0.2, "low": 0.1, "high": 0.3},
+        }
+    }
+    assert "a loss of 0.2000 (95 % interval +0.1000 to +0.3000)" in read(content).text
+
+
+@pytest.mark.parametrize("gap", [None, math.nan, math.inf, -math.inf])
+def test_what_is_no_number_reads_not_measured(gap: float | None) -> None:
+    content = manifest_content()
+    for when in ("before", "after", "difference"):
+        content["utility"]["metrics"]["roc_auc"][when] = {"mean": gap, "low": gap, "high": gap}
+    content["measured"]["information_loss"]["columns"]["age"] = gap
+    content["measured"]["risk"]["after"]["prosecutor"]["mean"] = gap
+    content["measured"]["sensitive"]["income"]["t"] = gap
+    content["checks"][0]["measured"] = gap
+    text = read(content).text
+    assert "ROC AUC: the difference was not measured." in text
+    assert text.count("not measured") >= 7
+    assert not re.search(r"\b(nan|inf|None)\b", text)
+
+
+def test_a_difference_without_an_interval_does_not_invent_one() -> None:
+    content = manifest_content()
+    content["utility"]["metrics"]["roc_auc"]["difference"] = {"mean": -0.0016, "low": None, "high": None}
+    assert "0.9276 after; how sure that difference is was not measured." in read(content).text
+
+
+def test_a_measure_without_a_limit_is_not_called_unmeasured() -> None:
+    assert read(manifest_content()).text.count("no limit") == 2
+
+
+@pytest.mark.parametrize("absent", ["absent", None, {}])
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        (("utility",), "Accuracy of a model"),
+        (("measured", "risk"), "Risk of being found"),
+        (("measured", "sensitive"), "What is true of somebody"),
+        (("measured", "information_loss"), "Detail lost"),
+        (("measured", "class_sizes"), "The smallest has"),
+        (("software",), "Packages"),
+    ],
+)
+def test_a_part_that_is_absent_is_left_out(path: tuple[str, ...], words: str, absent: object) -> None:
+    content = manifest_content()
+    assert words in read(content).text
+    place = content
+    for name in path[:-1]:
+        place = place[name]
+    if absent == "absent":
+        del place[path[-1]]
+    else:
+        place[path[-1]] = absent
+    page = read(content)
+    assert words not in page.text
+    assert page.headings_at(2)[0] == "Released"
+
+
+@pytest.mark.parametrize("name", sorted(manifest_content()))
+def test_no_absent_part_breaks_the_page(name: str) -> None:
+    content = manifest_content()
+    del content[name]
+    read(content)
+    read({**content, name: None})
+
+
+def test_even_an_empty_manifest_is_a_page_and_no_release() -> None:
+    assert read({}).headings_at(2)[0] == "Not fit for release"
+
+
+def test_what_users_write_is_text() -> None:
+    nasty = '<script>alert("x")</script>'
+    content = manifest_content()
+    renamed = copy.deepcopy(content)
+    renamed["spec"]["columns"][nasty] = {"role": "quasi_identifier", "type": "categorical", "why": nasty}
+    renamed["spec"]["columns"][f"{nasty}2"] = {"role": "sensitive", "type": "categorical", "why": None}
+    renamed["measured"]["information_loss"]["columns"][nasty] = 0.5
+    renamed["measured"]["sensitive"][f"{nasty}2"] = renamed["measured"]["sensitive"]["capital_gain"]
+    renamed["lineage"][nasty] = [f"{nasty}old"]
+    renamed["description"] = renamed["dataset"] = renamed["version"] = nasty
+    renamed["checks"].append(check(nasty, nasty, nasty, nasty))
+    renamed["verified"].append(finding(nasty, nasty, 1.0))
+    page = read(renamed)
+    assert not any(tag == "script" for tag, _ in page.tags)
+    assert nasty in page.text
+    assert {tag for tag, _ in page.tags} == {tag for tag, _ in read(content).tags}
+
+
+def test_every_column_has_its_role_its_fate_and_the_reason() -> None:
+    text = read(manifest_content()).text
+    assert (
+        "age quasi-identifier 1,204 ranges, typical width 3 years; each class shows its median, in steps of 1 year. "
+        "For 12.4 % of the people the class has one single value. 11.2 %"
+    ) in text
+    assert (
+        "education quasi-identifier 97 sets of values, typically 2 values together; each class shows its most common "
+        "value. For 0.4 % of the people no value is told. known to colleagues 23.1 %"
+    ) in text
+    assert "hours_per_week quasi-identifier Each class shows its median. < 0.1 %" in text  # an older manifest
+    assert "income sensitive, target Kept as it is; a promise protects it." in text
+    assert "fnlwgt excluded Left out. a weight of the sample, nearly unique" in text
+    assert "< 0.1 %" in text  # hours_per_week: not nothing
+
+
+def test_ranges_are_called_what_they_are() -> None:
+    content = manifest_content()
+    content["spec"]["recode"]["form"] = "range"
+    text = read(content).text
+    assert "each class shows its interval" in text
+    assert "each class shows its set of values" in text
+
+
+def test_risks_stand_before_and_after() -> None:
+    text = read(manifest_content()).text
+    assert "Chance to pick the right row, for the person easiest to find prosecutor, max 100 % 10 %" in text
+    assert "People whose chance to be picked is above 20 % prosecutor 90.2 % 0 %" in text
+    assert "journalist" not in text
+    assert "marketer" not in text
+
+
+def test_the_journalist_speaks_where_a_population_is_known() -> None:
+    content = manifest_content()
+    content["measured"]["risk"]["after"]["journalist"] = {"max": 0.02, "mean": 0.004}
+    text = read(content).text
+    assert "journalist, max not measured 2 %" in text
+
+
+def test_a_class_that_settles_a_sensitive_column_is_said_aloud() -> None:
+    text = read(manifest_content()).text
+    assert "The class settles capital_gain for 38.3 % of the people: everybody in it has the same value." in text
+    assert "No promise limits what a class says about capital_gain;" in text
+    assert "settles income" not in text
+
+
+def test_the_commands_can_be_typed_as_they_stand() -> None:
+    content = manifest_content()
+    content["spec"]["columns"]["it's; a column"] = {"role": "quasi_identifier"}
+    text = read(content).text
+    assert "anon-pipeline releases verify" in text
+    (command,) = [line for line in release_report.render(content).splitlines() if "verify data.parquet" in line]
+    typed = shlex.split(html.unescape(re.sub("<.*?>", "", command)))
+    columns = "age,education,hours_per_week,it's; a column"
+    assert typed[:7] == ["anon-pipeline", "verify", "data.parquet", "--quasi-identifiers", columns, "--k", "10"]
+    assert typed[7:] == ["--sensitive", "income,capital_gain"]
+
+
+def test_hashes_and_origin_are_there() -> None:
+    content = manifest_content()
+    text = read(content).text
+    for proof in ("d1" * 32, "c2" * 32, "5c" * 32, "9a" * 32, "ab" * 32, "0f6c2b1e", "77d0e2b61c55", "duckdb 2.0.1"):
+        assert proof in text
+    content["previous"] = content["runs"]["mlflow"] = None
+    text = read(content).text
+    assert "none, this is the first" in text
+    assert "MLflow run" not in text
+
+
+def test_no_epsilon_is_ever_claimed() -> None:
+    text = release_report.render(manifest_content()).lower()
+    assert "epsilon" not in text
+    assert "\u03b5" not in text
+    assert "differential" not in text
+
+
+def test_the_same_manifest_gives_the_same_page() -> None:
+    assert release_report.render(manifest_content()) == release_report.render(manifest_content())
+
+
+def test_losses_are_drawn_in_the_order_of_the_spec() -> None:
+    content = manifest_content()
+    losses = content["measured"]["information_loss"]["columns"]
+    content["measured"]["information_loss"]["columns"] = dict(reversed(losses.items()))
+    assert release_report.render(content) == release_report.render(manifest_content())

@@ -1,0 +1,135 @@
+"""The private memory of who was in which class: keyed, closed to others, complete, and able to forget."""
+
+import json
+import stat
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home
+from anon_pipeline.release import ledger
+from anon_pipeline.sequential import release_history
+from anon_pipeline.sequential.guarantees import ABSENT
+from anon_pipeline.sequential.republication import Routing
+from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline_tests.end_to_end.harness import policy
+from anon_pipeline_tests.trees import tree_over
+
+IDS = pa.array([f"person {number}" for number in range(6)])
+
+
+def spec(window: int = 12) -> ReleaseSpec:
+    content = policy()
+    content["columns"]["id"] = {"role": "identifier"}
+    return ReleaseSpec.model_validate(
+        content | {"person": "id", "across_releases": {"k": 2, "window": window}, "privacy": {"k_anonymity": {"k": 2}}}
+    )
+
+
+def batch(identifiers: pa.Array, classes: list[int]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([identifiers, pa.array(classes, pa.int64())], names=["id", "class"])
+
+
+def publish(home: Home, version: str, identifiers: pa.Array, classes: list[int], followed: bool = True) -> None:
+    """What stays of a release: its manifest, its ledger line and, where people are followed, its members."""
+    folder = home.releases / "people" / version
+    folder.mkdir(parents=True)
+    manifest = {"rows": {"released": len(classes)}, "across_releases": {"k": 2} if followed else None}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    ledger.append(home, ledger.PUBLISH, "people", version, "0" * 64)
+    if followed:
+        scratch = home.private_folder("scratch")
+        members = scratch / "members.parquet"
+        release_history.write([batch(identifiers, classes)], release_history.key(home, "people"), members)
+        Routing(tree_over(1), ()).save(scratch / "routing.json")
+        release_history.remember(home, "people", version, members, scratch / "routing.json")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home").prepare()
+
+
+def test_a_hash_depends_on_the_key_and_on_nothing_else() -> None:
+    one, other = (release_history.hashed(IDS, key) for key in (b"a" * 32, b"b" * 32))
+    assert len(set(one) | set(other)) == 12 and (one >= 0).all()
+    assert release_history.hashed(IDS.take(pa.array([3, 0])), b"a" * 32).tolist() == [one[3], one[0]]
+    assert release_history.hashed(IDS.dictionary_encode(), b"a" * 32).tolist() == one.tolist()
+    numbers = pa.array(range(200_000))
+    assert len(np.unique(release_history.hashed(numbers, b"a" * 32))) == 200_000
+
+
+def test_the_memory_is_for_its_owner_only_and_names_nobody(home: Home) -> None:
+    publish(home, "a" * 12, IDS, [0, 0, 0, 1, 1, 1])
+    files = [file for file in (home.private / "people").rglob("*") if file.is_file()]
+    assert {file.name for file in files} == {"key", "members.parquet", "routing.json"}
+    for file in files:
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+        assert b"person 1" not in file.read_bytes()
+
+
+def test_cohorts_and_who_is_gone(home: Home) -> None:
+    publish(home, "a" * 12, IDS, [0, 0, 0, 1, 1, 1])
+    publish(home, "b" * 12, IDS.slice(0, 5), [7, 7, 7, 7, 7])
+    window = release_history.window(home, spec())
+    people = release_history.hashed(pa.array(["person 0", "person 1", "person 3", "somebody else"]), window_key(home))
+    history, gone = window.histories(people)
+    assert history[0] == history[1] != history[2] != 0 and history[3] == 0
+    assert gone.sum() == 3 and gone[history[0]] == 1 and gone[history[2]] == 1 and gone[0] == 0
+    assert [one.classes_of(people).tolist() for one in window.members] == [[0, 0, 1, ABSENT], [7, 7, 7, ABSENT]]
+
+
+def window_key(home: Home) -> bytes:
+    return release_history.key(home, "people")
+
+
+def test_the_window_holds_the_newest_releases_and_names_those_not_followed(home: Home) -> None:
+    publish(home, "a" * 12, IDS, [0] * 6)
+    publish(home, "b" * 12, IDS, [0] * 6, followed=False)
+    publish(home, "c" * 12, IDS, [0] * 6)
+    assert [one.version[0] for one in release_history.window(home, spec()).members] == ["a", "c"]
+    assert [one[0] for one in release_history.window(home, spec()).unknown] == ["b"]
+    assert [one.version[0] for one in release_history.window(home, spec(window=2)).members] == ["c"]
+
+
+@pytest.mark.parametrize("harm", ["gone", "cut", "fewer", "manifest"])
+def test_a_memory_that_cannot_be_trusted_stops_the_next_release(home: Home, harm: str) -> None:
+    publish(home, "a" * 12, IDS, [0] * 6)
+    members = home.private / "people/memberships" / ("a" * 12) / "members.parquet"
+    if harm == "gone":
+        members.unlink()
+    elif harm == "cut":
+        members.write_bytes(members.read_bytes()[:40])
+    elif harm == "fewer":
+        release_history.write([batch(IDS.slice(0, 3), [0] * 3)], window_key(home), members)
+    else:
+        (home.releases / "people" / ("a" * 12) / "manifest.json").unlink()
+    with pytest.raises(InputError, match="people/aaaaaaaaaaaa"):
+        release_history.window(home, spec())
+
+
+@pytest.mark.parametrize("identifiers", [["a", "b", "a"], ["a", None, "b"]])
+def test_nobody_is_followed_twice_or_without_a_name(tmp_path: Path, identifiers: list[str | None]) -> None:
+    with pytest.raises(InputError, match=r"^person: "):
+        release_history.write([batch(pa.array(identifiers), [0, 0, 0])], b"k" * 32, tmp_path / "members.parquet")
+
+
+def test_who_is_forgotten_leaves_a_stranger_behind(home: Home) -> None:
+    publish(home, "a" * 12, IDS, [0, 0, 0, 1, 1, 1])
+    publish(home, "b" * 12, IDS, [0] * 6)
+    before = release_history.window(home, spec()).members
+    assert release_history.forget(home, "people", pa.array(["person 2", "nobody"])) == 2
+    after = release_history.window(home, spec()).members
+    person = release_history.hashed(pa.array(["person 2"]), window_key(home))
+    for was, now in zip(before, after, strict=True):
+        assert now.classes_of(person).tolist() == [ABSENT] != was.classes_of(person).tolist()
+        assert sorted(now.class_) == sorted(was.class_)
+        assert len(set(now.person) & set(was.person)) == 5
+        assert (np.diff(now.person) > 0).all()
+    assert release_history.forget(home, "people", pa.array(["person 2"])) == 0
+    assert release_history.forget(home, "another", IDS) == 0
+    assert not (home.private / "another/memberships/key").exists()

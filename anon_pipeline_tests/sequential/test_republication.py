@@ -1,0 +1,242 @@
+"""One release after another: an attacker who links every record over all releases is left with k candidates.
+
+The attack is written from the attacker's side: it sees what was published, with a column that tells every record of one
+person (the strongest link there is), and nothing of histories, cohorts or trees.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anon_pipeline.anonymize import encoding
+from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.grouping import Grouping
+from anon_pipeline.anonymize.recode import shown_table
+from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.privacy.k_anonymity import KAnonymity
+from anon_pipeline.privacy.l_diversity import LDiversity
+from anon_pipeline.sequential.cohorts import Company
+from anon_pipeline.sequential.guarantees import ABSENT, histories
+from anon_pipeline.sequential.republication import Demands, Routing, Successor, succeed
+from anon_pipeline.tables import HISTORY
+from anon_pipeline_tests.people import KEY
+
+KEPT_ALWAYS = 1e9
+QUASI_IDENTIFIERS = ["age", "city", "born"]
+
+
+def everybody(n: int, seed: int) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    age = random.integers(18, 60, n)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "city": random.choice(["Aberdeen", "Bergen", None], n),
+            "born": pd.Timestamp("2020-01-01") - pd.to_timedelta(age * 365, "D"),
+            "ill": random.choice(["yes", "no"], n),
+        }
+    )
+
+
+@dataclass
+class Releases:
+    """Releases of one dataset, one after another, as the pipeline makes them."""
+
+    k: int
+    window: int = 12
+    refit: float = 0.1
+    departures: bool = False
+    demands: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.classes: list[np.ndarray] = []
+        self.published: list[pd.DataFrame] = []
+        self.routing: Routing | None = None
+
+    def release(self, people: pd.DataFrame, total: int) -> Successor:
+        """Release people whose index is who they are, among `total`."""
+        present = people.index.to_numpy()
+        history = histories(self.classes[-(self.window - 1) :], total)
+        gone = np.bincount(np.delete(history, present), minlength=int(history.max(initial=0)) + 1)
+        columns = people[QUASI_IDENTIFIERS].assign(**{HISTORY: history[present]})
+        learned = [encoding.learn_domain(name, columns[name]) for name in columns]
+        codes = np.stack([code for _, code in learned], axis=1)
+        cells, cell = encoding.count_cells(tuple(one for one, _ in learned), codes, people[["age"]].to_numpy() / 100)
+        counted = encoding.count_sensitive(cells, cell, people[["ill"]])
+        found = succeed(
+            cells,
+            counted,
+            gone,
+            self.routing,
+            Company(self.k, int(np.ceil(1.3 * self.k)), self.departures),
+            Demands([KAnonymity(k=self.k), *self.demands], 1.0, "both", {}, 0),
+            self.refit,
+            KEY,
+        )
+        self.routing = found.routing
+        new = np.full(total, ABSENT)
+        new[present] = found.grouping.class_of_cell[cell]
+        self.classes.append(new)
+        inside = new[present] != ABSENT
+        shown = shown_table(found.grouping.summaries, "range").to_pandas().iloc[new[present][inside]]
+        self.published.append(shown.assign(record=present[inside], ill=people["ill"].to_numpy()[inside]))
+        return found
+
+
+def candidates(published: list[pd.DataFrame], everyone: bool = False) -> Counter[tuple[object, ...]]:
+    """What the attacker sees: how many records share each sequence of published values, "-" where there is none.
+
+    Of the people in the newest release, or also of those who were in one before.
+    """
+    seen = [
+        dict(zip(one["record"], zip(*(one[n] for n in QUASI_IDENTIFIERS), strict=True), strict=True))
+        for one in published
+    ]
+    records = set().union(*seen) if everyone else set(seen[-1])
+    return Counter(tuple(one.get(record, "-") for one in seen) for record in records)
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 1000),
+    k=st.integers(2, 6),
+    window=st.integers(2, 4),
+    churn=st.sampled_from([0.0, 0.05, 0.3]),
+    refit=st.sampled_from([-1.0, 0.1, KEPT_ALWAYS]),
+    departures=st.booleans(),
+    diverse=st.booleans(),
+)
+def test_who_has_all_releases_is_left_with_k(
+    seed: int, k: int, window: int, churn: float, refit: float, departures: bool, diverse: bool
+) -> None:
+    random = np.random.default_rng(seed)
+    demands = (LDiversity(column="ill", l=2, kind="distinct"),) if diverse else ()
+    releases = Releases(k, window, refit, departures, demands)
+    total = 600
+    pool = everybody(total, seed)
+    present, coming = np.arange(300), 300
+    for month in range(5):
+        if month:
+            staying = present[random.random(len(present)) >= churn]
+            coming, first = min(total, coming + len(present) - len(staying)), coming
+            back = np.setdiff1d(np.arange(first), staying)[:3]  # some come back
+            present = np.unique(np.r_[staying, np.arange(first, coming), back])
+        people = pool.loc[present].copy()
+        people["age"] += random.integers(0, 2, len(people)) * month
+        try:
+            found = releases.release(people, total)
+        except InputError:
+            return  # nobody has company enough; nothing is published
+        grouping = found.grouping
+        assert min(candidates(releases.published[-window:]).values()) >= k
+        assert grouping.sizes.min() >= k
+        for size, ill in releases.published[-1].groupby(QUASI_IDENTIFIERS)["ill"].agg(["size", "nunique"]).to_numpy():
+            assert size >= k and (ill >= 2 or not diverse)
+        released = len(releases.published[-1])
+        assert released + grouping.waiting == len(present)
+        if refit == KEPT_ALWAYS and month:
+            assert found.kept
+
+
+def test_a_naive_new_tree_leaves_people_alone() -> None:
+    """The same attack finds what it should find where nobody holds people together."""
+    pool, random = everybody(600, 3), np.random.default_rng(3)
+    published = []
+    for month in range(4):
+        people = pool[random.random(len(pool)) > 0.05].copy()
+        people["age"] += month
+        tree = AnonymizerTree(k=5, form="range").fit(people[QUASI_IDENTIFIERS], people["age"] / 100)
+        published.append(tree.transform(people[QUASI_IDENTIFIERS]).assign(record=people.index))
+    assert min(candidates(published).values()) == 1
+
+
+def test_who_left_has_company_where_that_is_asked() -> None:
+    pool, random = everybody(500, 4), np.random.default_rng(4)
+    releases = Releases(5, departures=True)
+    present = np.arange(500)
+    for _ in range(4):
+        releases.release(pool.loc[present], 500)
+        present = present[random.random(len(present)) > 0.03]
+    assert min(candidates(releases.published, everyone=True).values()) >= 5
+
+
+def test_a_first_release_is_the_one_that_the_tree_alone_would_give() -> None:
+    pool = everybody(400, 5)
+    found = Releases(10).release(pool, 400)
+    alone = AnonymizerTree(k=13, refine=0).fit(pool[QUASI_IDENTIFIERS], pool[["age"]].to_numpy() / 100)
+    assert sorted(found.grouping.sizes) == sorted(alone.sizes_)
+    assert found.grouping.information_loss == pytest.approx(alone.information_loss_)
+
+
+def test_the_same_people_again_are_the_same_release() -> None:
+    pool = everybody(400, 6)
+    releases = Releases(10)
+    first = releases.release(pool, 400).grouping
+    second = releases.release(pool, 400).grouping
+    assert releases.classes[0].tolist() == releases.classes[1].tolist()
+    pd.testing.assert_frame_equal(first.table, second.table)
+
+
+def test_a_new_tree_is_taken_where_the_people_are_others() -> None:
+    pool = everybody(600, 7)
+    releases = Releases(5, window=2)
+    releases.release(pool.iloc[:300], 600)
+    others = pool.iloc[290:].copy()
+    others["age"] += 40
+    others["born"] -= pd.Timedelta(days=40 * 365)
+    found = releases.release(others, 600)
+    assert not found.kept and found.lost < found.lost_otherwise
+    assert min(candidates(releases.published).values()) >= 5
+
+
+def test_a_demand_that_no_grouping_meets_is_refused() -> None:
+    pool = everybody(100, 8).assign(ill="yes")
+    with pytest.raises(Refused, match="people of one history kept together"):
+        Releases(5, demands=(LDiversity(column="ill", l=2, kind="distinct"),)).release(pool, 100)
+
+
+def test_nobody_is_released_alone_when_almost_all_have_left() -> None:
+    pool = everybody(200, 9)
+    releases = Releases(5)
+    releases.release(pool, 200)
+    with pytest.raises(InputError, match="nobody can be released"):
+        releases.release(pool.iloc[:3], 200)
+
+
+def test_a_stored_tree_routes_as_before(tmp_path: Any) -> None:
+    pool = everybody(300, 10)
+    releases = Releases(5)
+    found = releases.release(pool, 300)
+    found.routing.save(tmp_path / "routing.json")
+    found.grouping.save(tmp_path)
+    releases.routing = Routing.load(tmp_path / "routing.json")
+    again = releases.release(pool, 300)
+    assert again.kept and again.lost == pytest.approx(found.lost)
+    stored = Grouping.load(tmp_path, None)  # type: ignore[arg-type]
+    assert stored.class_of_cell.tolist() == found.grouping.class_of_cell.tolist()
+    pd.testing.assert_frame_equal(stored.table, found.grouping.table)
+
+
+def test_values_that_the_tree_has_not_seen_find_their_way() -> None:
+    pool = everybody(400, 11)
+    releases = Releases(5, refit=KEPT_ALWAYS)
+    releases.release(pool, 800)
+    newcomers = everybody(400, 12).assign(city="Cork", age=99)
+    newcomers.index += 400
+    found = releases.release(pd.concat([pool, newcomers]), 800)
+    assert found.kept and found.grouping.waiting == 0
+
+
+def test_other_quasi_identifiers_make_a_new_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = everybody(300, 13)
+    releases = Releases(5)
+    releases.release(pool, 300)
+    monkeypatch.setattr("anon_pipeline_tests.sequential.test_republication.QUASI_IDENTIFIERS", ["age", "city"])
+    found = releases.release(pool, 300)
+    assert not found.kept and np.isnan(found.lost_otherwise)
