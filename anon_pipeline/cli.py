@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.estimate_command import estimate
 from anon_pipeline.home import DATA_VARIABLE, Home, data_folder, out_of_space, write_file
 from anon_pipeline.home import scratch as scratch_folder
 from anon_pipeline.opening_commands import check_opening, open_release
@@ -34,6 +35,7 @@ app = typer.Typer(
 )
 releases = typer.Typer(help="Read, re-check, sign and withdraw what has been published.", no_args_is_help=True)
 app.add_typer(releases, name="releases")
+app.command()(estimate)
 releases.command("open")(open_release)
 releases.command("check-opening")(check_opening)
 

@@ -22,6 +22,7 @@ from anon_pipeline.masking.donut import Donut, PopulationDonut
 from anon_pipeline.masking.encryption import Encrypt
 from anon_pipeline.masking.fakes import Fake
 from anon_pipeline.masking.hierarchy import Hierarchy
+from anon_pipeline.masking.local_randomizers import LocalFrequencies, RandomizedResponse, UnaryEncoding
 from anon_pipeline.masking.local_suppression import LocalSuppression
 from anon_pipeline.masking.masks import KeepFormat, Mask, Prefix, Redact, Replace
 from anon_pipeline.masking.mdav import Mdav
@@ -43,6 +44,7 @@ _MODELS: tuple[type[Technique], ...] = (
     Pseudonymize, Encrypt, Fake, Hash,
     Round, Bin, QuantileBin, TopBottomCode, QuantileCode, TruncateDate, Prefix, Hierarchy,
     Noise, ProportionalNoise, CorrelatedNoise, RankSwap, Pram, Microaggregate, Mdav,
+    RandomizedResponse, UnaryEncoding, LocalFrequencies,
     Sample, Aggregate, Synthesize,
     GridCell, H3Cell, Donut, PopulationDonut, PlanarLaplace,
 )  # fmt: skip

@@ -45,6 +45,7 @@ PERTURBING = frozenset(
     {
         "noise", "proportional_noise", "correlated_noise", "rank_swap", "pram", "microaggregate", "mdav", "synthesize",
         "donut", "population_donut", "planar_laplace", "grid_cell", "h3_cell",
+        "randomized_response", "unary_encoding", "local_frequencies",
     }
 )  # fmt: skip
 

@@ -44,6 +44,9 @@ COLUMN_STEPS: dict[str, tuple[ColumnType, dict[str, Any]]] = {
     "rank_swap": (NUMERIC, {"share": 0.3}),
     "pram": (CATEGORICAL, {"retention": 0.7}),
     "microaggregate": (NUMERIC, {"k": 3}),
+    "randomized_response": (CATEGORICAL, {"epsilon": 1, "categories": ["Ulm", "Bonn", "else"], "other": "else"}),
+    "unary_encoding": (CATEGORICAL, {"epsilon": 1, "categories": ["Ulm", "Bonn", "else"], "other": "else"}),
+    "local_frequencies": (CATEGORICAL, {"epsilon": 1, "categories": ["Ulm", "Bonn", "else"], "other": "else"}),
 }
 #: The same for techniques that stand in the table's list, on columns x and y (numbers) or c (texts) and z.
 TABLE_STEPS: dict[str, dict[str, Any]] = {

@@ -1,0 +1,234 @@
+"""Column techniques that randomize each category by itself, so that only counts can be estimated (local DP)."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import Field, model_validator
+from typing_extensions import override
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.masking.base import (
+    CATEGORICAL,
+    MISSING_IS_SHOWN,
+    Applied,
+    Columns,
+    ColumnTechnique,
+    Context,
+    Guarantee,
+)
+from anon_pipeline.masking.draws import Draws
+from anon_pipeline.masking.grouping import codes_of
+from anon_pipeline.masking.texts import as_texts
+from anon_pipeline.tables import IntArray
+
+#: Shown by `unary_encoding` for a category that a person reports, and for one that they do not.
+REPORTED, NOT_REPORTED = "1", "0"
+
+
+class LocalRandomizer(ColumnTechnique):
+    """Each person reports a category so that the report is nearly as likely from any other category.
+
+    Every technique of this kind reports the true category with probability p and another one with probability q, and
+    so its counts can be estimated without bias: see `masking/frequency_estimates.py`.
+    """
+
+    epsilon: float = Field(gt=0, le=50, allow_inf_nan=False, description="of one value, for good")
+    categories: tuple[str, ...] = Field(
+        min_length=2, max_length=2000, description="all categories there may be, stated without looking at the data"
+    )
+    missing: str | None = Field(default=None, description="the category that a missing value counts as")
+    other: str | None = Field(default=None, description="the category that a value counts as which is not stated")
+
+    guarantee: ClassVar[Guarantee] = "local DP"
+    accepts: ClassVar = CATEGORICAL
+    random: ClassVar[bool] = True
+
+    @model_validator(mode="after")
+    def _names_categories_once(self) -> LocalRandomizer:
+        if len(set(self.categories)) < len(self.categories):
+            raise ValueError("categories: one stands twice; name each once")
+        for name, category in (("missing", self.missing), ("other", self.other)):
+            if category is not None and category not in self.categories:
+                raise ValueError(f"{name}: {category!r} is not among the categories; add it there")
+        return self
+
+    @property
+    @abstractmethod
+    def rates(self) -> tuple[float, float]:
+        """p and q: how likely a category is reported by whoever has it, and by whoever has another one."""
+
+    @abstractmethod
+    def reports(self, true: IntArray, draws: Draws) -> pa.Array:
+        """What is shown for people whose categories have these numbers, shape (n,)."""
+
+    @abstractmethod
+    def counts(self, shown: pa.Array) -> tuple[IntArray, int]:
+        """How often each category is reported in a released column, shape (k,), and by how many people.
+
+        Raises
+        ------
+        ValueError
+            With a sentence where the column holds something else than such reports.
+        """
+
+    @override
+    def apply(self, columns: Columns, context: Context) -> Applied:
+        ((name, column),) = columns.items()
+        codes, found = codes_of(as_texts(column))
+        place = {category: number for number, category in enumerate(self.categories)}
+        numbers = [place.get(value, -1 if self.other is None else place[self.other]) for value in found.to_pylist()]
+        if -1 in numbers:
+            raise InputError(
+                f"{context.place}: the column has values that are not among the categories; add them, or name the "
+                "category that they count as: other"
+            )
+        missing = -1 if self.missing is None else place[self.missing]
+        true = np.array([missing, *numbers], dtype=np.int64)[codes]
+        known = np.flatnonzero(true >= 0)
+        shown = self.reports(true[known], context.draws.at(known))
+        positions = np.full(len(true), len(known), dtype=np.int64)
+        positions[known] = np.arange(len(known))
+        released = pa.concat_arrays([shown, pa.nulls(1, pa.string())]).take(pa.array(positions))
+        p, q = self.rates
+        return Applied(
+            {name: released},
+            facts={"epsilon": self.epsilon, "categories": len(self.categories), "p": p, "q": q},
+            notes=(*(() if self.missing is not None else (MISSING_IS_SHOWN,)), self._advice()),
+        )
+
+    def _advice(self) -> str:
+        better = best_encoding(len(self.categories), self.epsilon)
+        if better in (self.technique, self.chosen.technique):
+            return f"counts are estimated with `anon-pipeline estimate`; {better} errs least at this epsilon"
+        return f"counts are estimated with `anon-pipeline estimate`; {better} would err less at this epsilon"
+
+    @property
+    def chosen(self) -> LocalRandomizer:
+        """The randomizer that is carried out."""
+        return self
+
+
+class RandomizedResponse(LocalRandomizer):
+    """Each category stays with probability p = e^epsilon / (e^epsilon + k - 1), or becomes any other one.
+
+    S. Warner, Journal of the American Statistical Association 60, 1965; for k categories P. Kairouz, S. Oh and P.
+    Viswanath, JMLR 17, 2016. Each other category comes out with q = 1 / (e^epsilon + k - 1), and p / q = e^epsilon. It
+    errs less than `unary_encoding` where k < 3 e^epsilon + 2 (T. Wang, J. Blocki, N. Li and S. Jha, USENIX Security
+    2017).
+    """
+
+    technique: Literal["randomized_response"] = "randomized_response"
+
+    meaning: ClassVar[str] = "shows the true category with a stated probability, else any other one"
+    use_when: ClassVar[str] = "each person must be able to deny a category, and there are few: k < 3 e^epsilon + 2"
+
+    @property
+    @override
+    def rates(self) -> tuple[float, float]:
+        rest = (len(self.categories) - 1) * math.exp(-self.epsilon)  # written so that nothing overflows
+        return 1 / (1 + rest), math.exp(-self.epsilon) / (1 + rest)
+
+    @override
+    def reports(self, true: IntArray, draws: Draws) -> pa.Array:
+        k = len(self.categories)
+        stays = draws.uniform() < self.rates[0]
+        moved = (true + 1 + draws.below(np.full(len(true), k - 1))) % k
+        shown = np.where(stays, true, moved)
+        return pa.array(self.categories, pa.string()).take(pa.array(shown))
+
+    @override
+    def counts(self, shown: pa.Array) -> tuple[IntArray, int]:
+        codes, found = codes_of(as_texts(shown))
+        place = {category: number for number, category in enumerate(self.categories)}
+        names = found.to_pylist()
+        if any(name not in place for name in names):
+            raise ValueError("it holds values that are not among the categories of the step")
+        counts = np.zeros(len(place), dtype=np.int64)
+        counts[[place[name] for name in names]] = np.bincount(codes, minlength=len(names) + 1)[1:]
+        return counts, int(counts.sum())
+
+
+class UnaryEncoding(LocalRandomizer):
+    """Each person reports every category or does not: their own with p = 1/2, any other with q = 1 / (e^epsilon + 1).
+
+    The optimized unary encoding of T. Wang, J. Blocki, N. Li and S. Jha, Locally differentially private protocols for
+    frequency estimation, USENIX Security 2017. A report is a text of one digit per category, in their order: 1 where it
+    is reported. Its error does not grow with the number of categories.
+    """
+
+    technique: Literal["unary_encoding"] = "unary_encoding"
+
+    meaning: ClassVar[str] = "shows, for every category, a noisy answer to whether it is the person's"
+    use_when: ClassVar[str] = "each person must be able to deny a category, and there are many: k >= 3 e^epsilon + 2"
+
+    @property
+    @override
+    def rates(self) -> tuple[float, float]:
+        return 0.5, 1 / (math.exp(self.epsilon) + 1)
+
+    @override
+    def reports(self, true: IntArray, draws: Draws) -> pa.Array:
+        p, q = self.rates
+        k = len(self.categories)
+        digits = np.empty((len(true), k), dtype=np.uint8)
+        for number in range(k):  # all people at once, category by category
+            digits[:, number] = draws.uniform() < np.where(true == number, p, q)
+        written = pa.py_buffer((digits + ord(NOT_REPORTED)).tobytes())
+        fixed = pa.FixedSizeBinaryArray.from_buffers(pa.binary(k), len(true), [None, written])
+        return fixed.cast(pa.binary()).cast(pa.string())
+
+    @override
+    def counts(self, shown: pa.Array) -> tuple[IntArray, int]:
+        texts = as_texts(shown).drop_null()
+        k = len(self.categories)
+        pattern = f"^[{NOT_REPORTED}{REPORTED}]*$"
+        fits = pc.and_(pc.equal(pc.binary_length(texts), k), pc.match_substring_regex(texts, pattern))
+        if not pc.all(fits).as_py() and len(texts):
+            raise ValueError(f"it holds values that are no texts of {k} digits 0 and 1; read the column as text")
+        digits: npt.NDArray[np.uint8] = np.frombuffer("".join(texts.to_pylist()).encode(), dtype=np.uint8)
+        return (digits.reshape(-1, k) == ord(REPORTED)).sum(axis=0).astype(np.int64), len(texts)
+
+
+class LocalFrequencies(LocalRandomizer):
+    """`randomized_response` where k < 3 e^epsilon + 2, else `unary_encoding`: whichever errs less on the counts.
+
+    The rule is that of T. Wang, J. Blocki, N. Li and S. Jha, USENIX Security 2017, and looks at what the spec states
+    alone.
+    """
+
+    technique: Literal["local_frequencies"] = "local_frequencies"
+
+    meaning: ClassVar[str] = "shows each category by randomized response or unary encoding, whichever errs less"
+    use_when: ClassVar[str] = "each person must be able to deny a category, and only the counts are wanted"
+
+    @property
+    @override
+    def chosen(self) -> LocalRandomizer:
+        best = best_encoding(len(self.categories), self.epsilon)
+        model = RandomizedResponse if best == "randomized_response" else UnaryEncoding
+        return model.model_validate(self.model_dump(exclude={"technique"}))
+
+    @property
+    @override
+    def rates(self) -> tuple[float, float]:
+        return self.chosen.rates
+
+    @override
+    def reports(self, true: IntArray, draws: Draws) -> pa.Array:
+        return self.chosen.reports(true, draws)
+
+    @override
+    def counts(self, shown: pa.Array) -> tuple[IntArray, int]:
+        return self.chosen.counts(shown)
+
+
+def best_encoding(categories: int, epsilon: float) -> Literal["randomized_response", "unary_encoding"]:
+    """Which of the two errs less on the counts of so many categories: k < 3 e^epsilon + 2 (Wang et al. 2017)."""
+    return "randomized_response" if categories < 3 * math.exp(epsilon) + 2 else "unary_encoding"

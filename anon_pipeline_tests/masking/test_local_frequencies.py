@@ -1,0 +1,173 @@
+"""Local differential privacy of categories: the stated probabilities, unbiased counts, intervals that cover."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+from anon_pipeline.cli import app
+from anon_pipeline.errors import InputError
+from anon_pipeline.masking.frequency_estimates import estimate_counts, randomizer_of
+from anon_pipeline.masking.local_randomizers import LocalRandomizer, RandomizedResponse, UnaryEncoding, best_encoding
+from anon_pipeline_tests.masking.tables import CATEGORICAL, OTHER_KEY, masked, step
+
+#: One correct run in a million fails.
+FALSE_ALARM = 1e-6
+COUNTRIES = [f"country {number}" for number in range(42)]
+
+
+def randomizer(technique: str, epsilon: float, categories: list[str], **others: Any) -> LocalRandomizer:
+    made = step(technique, epsilon=epsilon, categories=categories, **others)
+    assert isinstance(made, LocalRandomizer)
+    return made
+
+
+def test_the_rates_are_those_of_the_papers() -> None:
+    direct = randomizer("randomized_response", 1.540445, ["a", "b", "c"])
+    assert direct.rates == pytest.approx((0.7, 0.15), abs=1e-6)
+    p, q = randomizer("unary_encoding", 2, COUNTRIES).rates
+    assert (p, q) == pytest.approx((0.5, 1 / (math.e**2 + 1)))
+    assert p * (1 - q) / (q * (1 - p)) == pytest.approx(math.e**2), "two digits differ between two people"
+    assert sum((direct.rates[0], *[direct.rates[1]] * 2)) == pytest.approx(1)
+    assert randomizer("randomized_response", 50, COUNTRIES).rates[0] == pytest.approx(1)
+
+
+def test_reports_come_out_with_the_stated_probabilities() -> None:
+    """Whole reports, from each true category: what epsilon is about. Half an epsilon more would be seen."""
+    n, categories = 300_000, ["a", "b", "c"]
+    for technique in ("randomized_response", "unary_encoding"):
+        made = randomizer(technique, 1, categories)
+        p, q = made.rates
+        for number, category in enumerate(categories):
+            shown, _ = masked(pa.array([category] * n), CATEGORICAL, made)
+            values, counts = np.unique(shown.to_numpy(zero_copy_only=False), return_counts=True)
+            if technique == "randomized_response":
+                expected = [p if one == category else q for one in values]
+            else:
+                chances = [p if place == number else q for place in range(3)]
+                expected = [
+                    math.prod(c if digit == "1" else 1 - c for c, digit in zip(chances, one, strict=True))
+                    for one in values
+                ]
+            assert stats.chisquare(counts, np.array(expected) * n).pvalue > FALSE_ALARM
+
+
+def test_the_rule_takes_what_errs_less() -> None:
+    assert best_encoding(2, 1) == best_encoding(10, 1) == "randomized_response"
+    assert best_encoding(11, 1) == best_encoding(42, 1) == "unary_encoding"
+    assert best_encoding(42, 3) == "randomized_response"
+    for k, epsilon in ((2, 1.0), (16, 1.0), (42, 1.0), (42, 3.0), (8, 0.5)):
+        named = [str(number) for number in range(k)]
+        deviation = {}
+        for technique in ("randomized_response", "unary_encoding"):
+            p, q = randomizer(technique, epsilon, named).rates
+            deviation[technique] = q * (1 - q) / (p - q) ** 2  # of a count that is small beside n
+        assert min(deviation, key=lambda one: deviation[one]) == best_encoding(k, epsilon)
+        assert randomizer("local_frequencies", epsilon, named).chosen.technique == best_encoding(k, epsilon)
+
+
+@pytest.mark.parametrize("technique", ["randomized_response", "unary_encoding"])
+def test_counts_are_unbiased_and_their_intervals_cover(technique: str) -> None:
+    n, k, rounds = 4_000, 12, 100
+    made = randomizer(technique, 1.5, [str(number) for number in range(k)])
+    truth = np.random.default_rng(3).multinomial(n, np.arange(1, k + 1) / (k * (k + 1) / 2))
+    column = pa.array(np.repeat([str(number) for number in range(k)], truth))
+    errors, covered = [], 0
+    for number in range(rounds):
+        tells_apart = {"id": pa.array(np.arange(n) + n * number)}
+        shown, _ = masked(column, CATEGORICAL, made, others=tells_apart)
+        counts = estimate_counts(shown, made).counts
+        errors.append([one.count - true for one, true in zip(counts, truth, strict=True)])
+        covered += sum(one.low <= true <= one.high for one, true in zip(counts, truth, strict=True))
+    bias = np.mean(errors, axis=0) / (np.std(errors, axis=0, ddof=1) / math.sqrt(rounds))
+    assert np.abs(bias).max() < 6
+    assert stats.binomtest(covered, rounds * k, 0.95).pvalue > FALSE_ALARM
+
+
+def test_missing_and_unstated_values_count_as_the_spec_says() -> None:
+    column = pa.array(["a", None, "z", "b"] * 50)
+    shown, reports = masked(
+        column, CATEGORICAL, randomizer("randomized_response", 1, ["a", "b", "none"], missing="none", other="none")
+    )
+    assert shown.null_count == 0 and not any("missing is shown" in note for note in reports[0].notes)
+    with pytest.raises(InputError, match="not among the categories") as caught:
+        masked(column, CATEGORICAL, randomizer("unary_encoding", 1, ["a", "b"]))
+    assert "z" not in str(caught.value).split("columns.v.steps.0")[-1].replace("randomized", "")
+    kept, reports = masked(column, CATEGORICAL, randomizer("unary_encoding", 1, ["a", "b"], other="b"))
+    assert kept.null_count == 50 and reports[0].guarantee == "local DP" and reports[0].facts["epsilon"] == 1
+    assert estimate_counts(kept, randomizer("unary_encoding", 1, ["a", "b"], other="b")).people == 150
+
+
+def test_an_unchanged_row_repeats_its_report_and_another_key_gives_another() -> None:
+    column, made = pa.array(["a", "b"] * 500), randomizer("randomized_response", 1, ["a", "b"])
+    ids = {"id": pa.array(np.arange(1000))}
+    first, again = (masked(column, CATEGORICAL, made, others=ids)[0] for _ in range(2))
+    assert first.equals(again)
+    assert not first.equals(masked(column, CATEGORICAL, made, others=ids, key=OTHER_KEY)[0])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        ({"epsilon": 0, "categories": ["a", "b"]}, "greater than 0"),
+        ({"epsilon": 1, "categories": ["a"]}, "at least 2"),
+        ({"epsilon": 1, "categories": ["a", "a"]}, "one stands twice"),
+        ({"epsilon": 1, "categories": ["a", "b"], "other": "c"}, "'c' is not among the categories"),
+        ({"categories": ["a", "b"]}, "Field required"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(parameters: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        step("randomized_response", **parameters)
+
+
+def test_columns_that_hold_no_reports_are_refused() -> None:
+    unary, direct = randomizer("unary_encoding", 1, ["a", "b"]), randomizer("randomized_response", 1, ["a", "b"])
+    for column in (["011"], ["0"], ["ab"], ["1é"]):
+        with pytest.raises(ValueError, match="2 digits"):
+            estimate_counts(pa.array(column), unary)
+    with pytest.raises(ValueError, match="not among the categories"):
+        estimate_counts(pa.array(["a", "c"]), direct)
+    with pytest.raises(InputError, match="does not end with"):
+        randomizer_of([], "v")
+    empty = estimate_counts(pa.array([None, None], pa.string()), unary)
+    assert empty.people == 0 and [one.high for one in empty.counts] == [0, 0]
+
+
+def test_the_command_reads_the_spec_or_the_manifest_beside_the_table(tmp_path: Path) -> None:
+    made = randomizer("local_frequencies", 2, ["a", "b", "c"])
+    shown, _ = masked(pa.array(["a"] * 900 + ["b"] * 100), CATEGORICAL, made)
+    pq.write_table(pa.table({"v": shown}), tmp_path / "data.parquet")
+    runner = CliRunner()
+
+    def command(*arguments: str) -> Any:
+        return runner.invoke(app, ["estimate", str(tmp_path / "data.parquet"), *arguments])
+
+    absent = command("--column", "v")
+    assert isinstance(absent.exception, InputError) and "--spec" in str(absent.exception)
+    steps = [made.model_dump(mode="json")]
+    (tmp_path / "manifest.json").write_text(json.dumps({"spec": {"columns": {"v": {"steps": steps}}}}))
+    told = json.loads(command("--column", "v", "--json").stdout)
+    assert told["people"] == 1000 and told["technique"] == "randomized_response"
+    assert sum(one["count"] for one in told["counts"]) == pytest.approx(1000)
+    assert told["counts"][0]["low"] < 900 < told["counts"][0]["high"]
+    assert "95 % interval" in command("--column", "v").stdout
+    assert isinstance(command("--column", "w").exception, InputError)
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "manifest.json").write_text(json.dumps({"spec": {"columns": {"v": {"steps": [{"technique": 3}]}}}}))
+    assert isinstance(command("--column", "v").exception, InputError)
+
+
+def test_other_techniques_are_no_randomizers() -> None:
+    assert {RandomizedResponse, UnaryEncoding} <= set(LocalRandomizer.__subclasses__())
+    with pytest.raises(InputError):
+        randomizer_of([step("pram", retention=0.5)], "v")
