@@ -19,7 +19,9 @@ from filelock import FileLock, Timeout
 from anon_pipeline.errors import InputError
 
 #: Folders of the private zone beside those of the datasets, whose names no dataset may have.
-PRIVATE_FOLDERS = frozenset(("dagster", "errors", "keys", "locks", "mask", "mlflow", "openings", "scratch", "spill"))
+PRIVATE_FOLDERS = frozenset(
+    ("budgets", "dagster", "errors", "keys", "locks", "mask", "mlflow", "openings", "scratch", "spill")
+)
 
 VARIABLE = "ANON_PIPELINE_HOME"
 DATA_VARIABLE = "ANON_PIPELINE_DATA"

@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from anon_pipeline.engine.groups import GroupColumns
+from anon_pipeline.engine.typed import Reader
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role, Source
 from anon_pipeline.tables import Cells, Domain, IntArray
 
@@ -152,6 +153,9 @@ class Engine(Protocol):
         InputError
             For a source that cannot be used, with a sentence that holds no value of a person.
         """
+
+    def aggregated(self, spec: ReleaseSpec, query: Callable[[Reader, str], str]) -> pa.Table:
+        """A small result of a query over the relation that the source opens as; nothing is stored."""
 
     def describe(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType]) -> SourceFacts:
         """Describe a stored table afresh, from the file."""

@@ -107,6 +107,11 @@ class SqlEngine(ABC):
             session.write(query, destination)
         return self.describe(destination, spec, {one.name: one.type for one in columns})
 
+    def aggregated(self, spec: ReleaseSpec, query: Callable[[typed.Reader, str], str]) -> pa.Table:
+        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self._session() as session, self._opened(session, spec, self._scratch) as source:
+            return session.arrow(query(session, source.relation))
+
     def describe(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType]) -> SourceFacts:
         with self._session() as session:
             relation = session.parquet(table)

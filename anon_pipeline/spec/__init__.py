@@ -4,6 +4,13 @@ Every other layer reads these objects, so that no k, role or seed is written twi
 """
 
 from anon_pipeline.spec.demands import PRIVACY_MODELS, Demand, load_privacy_model
+from anon_pipeline.spec.differential_privacy import (
+    DifferentialPrivacy,
+    PersonUnit,
+    PublicDomain,
+    PublicSize,
+    exactly,
+)
 from anon_pipeline.spec.parts import (
     NO_ROWS,
     AcrossReleases,
@@ -34,17 +41,22 @@ __all__ = [
     "Column",
     "ColumnType",
     "Demand",
+    "DifferentialPrivacy",
     "Frontier",
     "Guide",
     "HierarchyFile",
     "ImportedModel",
     "LoggedModel",
     "MaskingStep",
+    "PersonUnit",
     "PrefixHierarchy",
+    "PublicDomain",
+    "PublicSize",
     "ReleaseSpec",
     "Role",
     "Source",
     "Strict",
+    "exactly",
     "load_privacy_model",
     "undecided_lines",
 ]

@@ -16,6 +16,7 @@ from pydantic import Field, SerializeAsAny, ValidationError, field_validator, mo
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import PRIVATE_FOLDERS
 from anon_pipeline.spec.demands import PRIVACY_MODELS, Demand, load_privacy_model
+from anon_pipeline.spec.differential_privacy import DifferentialPrivacy
 from anon_pipeline.spec.parts import (
     AGGREGATE,
     NO_ROWS,
@@ -77,6 +78,7 @@ class ReleaseSpec(Strict):
     utility: Utility = Utility()
     audit: Audit = Audit()
     sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # the table's share of its population
+    differential_privacy: DifferentialPrivacy | None = None
     frontier: Frontier | None = None
     schedule: str | None = None
     retention: Retention | None = None
@@ -184,6 +186,8 @@ class ReleaseSpec(Strict):
             self._can_be_followed()
         if self.aggregates:
             self._can_be_aggregated()
+        if self.differential_privacy is not None:
+            self._can_be_asked(self.differential_privacy)
         if self.frontier is not None:
             one = self.model_copy(update={"frontier": None})
             for setting in self.frontier.settings():
@@ -217,6 +221,16 @@ class ReleaseSpec(Strict):
             raise ValueError("across_releases: does not go with audit.control: held_out; leave it at twin")
         if any(getattr(column.hierarchy, "strict", False) for column in self.columns.values()):
             raise ValueError("across_releases: does not go with a strict hierarchy, since cohorts stay together")
+
+    def _can_be_asked(self, asked: DifferentialPrivacy) -> None:
+        place = "differential_privacy"
+        if asked.person is not None and asked.person not in self.with_role(Role.IDENTIFIER):
+            raise ValueError(f"{place}.unit.person: {asked.person!r} is no column of the role identifier")
+        for name in asked.domains:
+            if name not in self.columns or self.columns[name].made:
+                raise ValueError(f"{place}.domains: {name!r} is no column of the source")
+            if self.columns[name].role is Role.IDENTIFIER:
+                raise ValueError(f"{place}.domains: {name!r} is an identifier, which no answer shows; take it out")
 
     def _can_be_aggregated(self) -> None:
         """What is asked of rows of people cannot be held against a table of groups, and is refused."""
@@ -414,6 +428,7 @@ class ReleaseSpec(Strict):
                 "retention": True,
                 "engine": True,
                 "frontier": True,
+                "differential_privacy": True,  # nothing of a grouped release hangs on it
                 "privacy": True,
                 "source": {"path", "query"},
             },

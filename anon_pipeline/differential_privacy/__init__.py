@@ -1,0 +1,1 @@
+"""Differential privacy: noise, accounting, the budget, and queries. Nothing here knows of Dagster or of a terminal."""

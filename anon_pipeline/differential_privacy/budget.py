@@ -1,0 +1,291 @@
+"""The budget of a subject: reserve, then draw noise, then answer, and never take a reservation back.
+
+A subject is a group of people, not a file: every dataset that names it draws on one budget, so a corrected file or a
+second table about the same people is no fresh start. A reservation is on the disk before noise is drawn, and stays
+spent if the question then fails, because failing may depend on the data. An answer that was given is stored and given
+again for nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anon_pipeline.differential_privacy import accounting, ledger
+from anon_pipeline.differential_privacy.accounting import Cost
+from anon_pipeline.differential_privacy.ledger import ACCEPT, ANSWER, OPEN, RESERVE, Line
+from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.home import Home, remove_leftovers, write_file
+from anon_pipeline.keys import Key
+from anon_pipeline.spec import DifferentialPrivacy
+
+FOLDER, ANSWERS = "budgets", "answers"
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What a subject may lose in all, fixed before anything is asked.
+
+    Attributes
+    ----------
+    total : rho, and the part of delta that thresholds may use
+    delta : with which rho becomes an epsilon; with the thresholds' part it is the delta that the spec states
+    """
+
+    subject: str
+    total: Cost
+    delta: float
+
+    @classmethod
+    def of(cls, asked: DifferentialPrivacy) -> Allowance:
+        """The budget that a spec states."""
+        stated, delta = asked.budget, asked.conversion_delta
+        nano = (
+            accounting.nano_of(stated.rho)
+            if stated.rho is not None
+            else accounting.nano_for(float(stated.epsilon or 0), delta)
+        )
+        return cls(stated.subject, Cost(nano, accounting.atto_of(stated.thresholds)), delta)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "subject": self.subject,
+            "nano_rho": self.total.nano_rho,
+            "atto_delta": self.total.atto_delta,
+            "delta": self.delta,
+        }
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, and what it costs.
+
+    Attributes
+    ----------
+    key : 64 hexadecimal digits of subject, source version and all parameters; see `question_key`
+    what : a sentence or a query, for people who read the ledger; it holds nobody's values
+    """
+
+    dataset: str
+    key: str
+    what: str
+    cost: Cost
+
+
+@dataclass(frozen=True)
+class State:
+    """What stands in a ledger: reservations, those of them that were answered, and what is left."""
+
+    allowance: Allowance
+    spent: Cost
+    reserved: int
+    answered: int
+    head: str
+    lines: tuple[Line, ...]
+
+    @property
+    def left(self) -> Cost:
+        return self.allowance.total - self.spent
+
+    def to_json(self) -> dict[str, Any]:
+        total, spent, left, delta = self.allowance.total, self.spent, self.left, self.allowance.delta
+        return {
+            "subject": self.allowance.subject,
+            "rho": {name: one.nano_rho / accounting.NANO for name, one in _named(total, spent, left)},
+            "epsilon": {
+                "total": accounting.epsilon_of(total.nano_rho, delta),
+                "spent": accounting.epsilon_of(spent.nano_rho, delta),
+            },
+            "delta": delta,
+            "threshold_delta": {name: one.atto_delta / accounting.ATTO for name, one in _named(total, spent, left)},
+            "reserved": self.reserved,
+            "answered": self.answered,
+            "head": f"{len(self.lines)}:{self.head}",
+        }
+
+
+def question_key(key: Key, subject: str, dataset: str, source_version: str, parameters: Any) -> str:
+    """Tells questions apart by all that an answer depends on: people, dataset, content of the source, parameters.
+
+    Keyed, since the ledger may be shown to others, and a plain hash of the source would let them confirm a guess at it.
+    """
+    text = json.dumps([subject, dataset, source_version, parameters], sort_keys=True)
+    return key.derived("question", hashlib.sha256(text.encode()).hexdigest()).hex()
+
+
+class Budget:
+    """The budget of one subject in one home.
+
+    Parameters
+    ----------
+    allowance : what the spec of the asking dataset states; it must be what the ledger was opened with
+    """
+
+    def __init__(self, home: Home, allowance: Allowance) -> None:
+        self._home, self.allowance = home, allowance
+        self.folder = home.private / FOLDER / allowance.subject
+
+    def ask(self, question: Question, answer: Callable[[], bytes]) -> tuple[bytes, bool]:
+        """The stored answer, or a new one for which the cost is reserved first; and whether it is new.
+
+        `answer` reads people and draws noise. It is called after the reservation is on the disk, and what it returns
+        is given out after it was stored.
+
+        Raises
+        ------
+        Refused
+            Where the budget does not suffice, or the ledger is not what it was.
+        """
+        known = self.stored(question.key)
+        if known is not None:
+            return known, False
+        reservation = self.reserve(question)
+        content = answer()
+        self.store(reservation, content)
+        return content, True
+
+    def stored(self, key: str) -> bytes | None:
+        """The answer that was given to a question before."""
+        with self._locked():
+            for line in reversed(self._checked()):
+                if line.action == ANSWER and line.said["key"] == key:
+                    file = self._answer_file(line.said["sha256"])
+                    content = file.read_bytes() if file.is_file() else b""
+                    if hashlib.sha256(content).hexdigest() != line.said["sha256"]:
+                        raise Refused([f"{file}: the stored answer is gone or was altered; restore it from a copy"])
+                    return content
+        return None
+
+    def reserve(self, question: Question) -> Line:
+        """Enter what a question costs; it is spent when this returns.
+
+        Raises
+        ------
+        Refused
+            Where more would be spent than the subject has.
+        """
+        if question.cost.nano_rho < 1 or question.cost.atto_delta < 0:
+            raise ValueError("a question costs something")
+        with self._locked():
+            state = _state(self.allowance, self._checked(opening=True))
+            if not question.cost.within(state.left):
+                raise Refused([self._exhausted(question.cost, state)])
+            said = {
+                "dataset": question.dataset,
+                "key": question.key,
+                "what": question.what,
+                "nano_rho": question.cost.nano_rho,
+                "atto_delta": question.cost.atto_delta,
+                "place": ledger.place_of(self.folder),
+            }
+            return ledger.append(self.folder, RESERVE, said, list(state.lines))
+
+    def store(self, reservation: Line, content: bytes) -> None:
+        """Keep an answer, and enter that the reservation has one."""
+        digest = hashlib.sha256(content).hexdigest()
+        with self._locked():
+            lines = self._checked()
+            if not any(line.hash == reservation.hash and line.action == RESERVE for line in lines):
+                raise Refused(["an answer has no reservation; nothing is shown"])
+            file = self._answer_file(digest)
+            file.parent.mkdir(mode=0o700, exist_ok=True)
+            try:
+                remove_leftovers(file.parent)
+                write_file(file, content)
+            except OSError as error:
+                raise InputError(f"{file.parent}: cannot be written ({error.strerror}); nothing is shown") from error
+            said = {"reserved": reservation.sequence, "key": reservation.said["key"], "sha256": digest}
+            ledger.append(self.folder, ANSWER, said, lines)
+
+    def state(self) -> State:
+        """What was spent; refuses a ledger that was altered."""
+        with self._locked():
+            return _state(self.allowance, self._checked())
+
+    def accept(self, why: str) -> Line:
+        """Enter that a person vouches for a changed allowance, or for a ledger that was moved or restored.
+
+        Raises
+        ------
+        Refused
+            Where lines are missing or altered; nobody can vouch for that.
+        """
+        if not why.strip() or not re.fullmatch(r"[^\r\n]{1,500}", why):
+            raise InputError("--why: is one line of at most 500 letters")
+        with self._locked():
+            lines = ledger.read(self.folder)
+            found = [one for one in ledger.problems(self.folder, lines) if not one.startswith("this budget is a copy")]
+            if found:
+                raise Refused(found)
+            if not lines:
+                raise InputError(f"{self.allowance.subject}: nothing was asked yet; there is nothing to accept")
+            said = {**self.allowance.to_json(), "why": why, "place": ledger.place_of(self.folder)}
+            return ledger.append(self.folder, ACCEPT, said, lines)
+
+    def _checked(self, opening: bool = False) -> list[Line]:
+        """The lines, where they are what was written and say what the spec says; opened where there are none."""
+        lines = ledger.read(self.folder)
+        if found := ledger.problems(self.folder, lines):
+            raise Refused([f"{problem} (anon-pipeline budget verify)" for problem in found])
+        if not lines:
+            if not opening:
+                return lines
+            said = {**self.allowance.to_json(), "place": ledger.place_of(self.folder)}
+            return [ledger.append(self.folder, OPEN, said, lines)]
+        if (agreed := _agreed(lines)) != self.allowance.to_json():
+            raise Refused(
+                [
+                    f"differential_privacy.budget: the subject {self.allowance.subject} has a rho of "
+                    f"{agreed['nano_rho'] / accounting.NANO:g} (delta {agreed['delta']:g}, thresholds "
+                    f"{agreed['atto_delta'] / accounting.ATTO:g}), and the spec says otherwise; write what was agreed, "
+                    "or enter the change with `anon-pipeline budget accept SPEC --why ...`"
+                ]
+            )
+        return lines
+
+    def _exhausted(self, cost: Cost, state: State) -> str:
+        what, left = cost.nano_rho / accounting.NANO, state.left.nano_rho / accounting.NANO
+        if cost.nano_rho <= state.left.nano_rho:
+            part, rest = cost.atto_delta / accounting.ATTO, max(0, state.left.atto_delta) / accounting.ATTO
+            return (
+                f"budget of {self.allowance.subject}: the threshold takes {part:g} of delta, and {rest:g} is left "
+                "(differential_privacy.budget.thresholds)"
+            )
+        epsilon = accounting.epsilon_of(max(0, state.left.nano_rho), self.allowance.delta)
+        return (
+            f"budget of {self.allowance.subject}: the question takes a rho of {what:g}, and {max(0.0, left):g} is left "
+            f"(an epsilon of {epsilon:.4g} at delta {self.allowance.delta:g})"
+        )
+
+    def _answer_file(self, digest: str) -> Path:
+        return self.folder / ANSWERS / digest
+
+    def _locked(self) -> AbstractContextManager[None]:
+        self._home.private_folder(FOLDER, self.allowance.subject)
+        return self._home.lock(f"budget-{self.allowance.subject}")
+
+
+def _agreed(lines: list[Line]) -> dict[str, Any]:
+    """The allowance that was entered last."""
+    last = next(line.said for line in reversed(lines) if line.action in (OPEN, ACCEPT))
+    return {name: last[name] for name in ("subject", "nano_rho", "atto_delta", "delta")}
+
+
+def _state(allowance: Allowance, lines: list[Line]) -> State:
+    spent = Cost(0, 0)
+    for line in lines:
+        if line.action == RESERVE:
+            spent += Cost(int(line.said["nano_rho"]), int(line.said["atto_delta"]))
+    answered = len({line.said["reserved"] for line in lines if line.action == ANSWER})
+    reserved = sum(line.action == RESERVE for line in lines)
+    return State(allowance, spent, reserved, answered, lines[-1].hash if lines else ledger.FIRST, tuple(lines))
+
+
+def _named(total: Cost, spent: Cost, left: Cost) -> tuple[tuple[str, Cost], ...]:
+    return ("total", total), ("spent", spent), ("left", left)

@@ -1,0 +1,213 @@
+"""All noise of differential privacy is drawn here, by OpenDP, and nowhere else.
+
+Whole numbers go in and come out: floats have gaps whose pattern tells what the noise was added to (Mironov, CCS 2012).
+Every function is told the sensitivity and a share of the budget, builds the mechanism, and asks OpenDP what it costs at
+that sensitivity; more than the share is a mistake in this program, and nothing is drawn. The bits come from the
+system, never from a seed: who knows a seed takes the noise off.
+
+References: the discrete Gaussian is of Canonne, Kamath and Steinke (NeurIPS 2020), thresholds for groups that nobody
+listed are of Rogers (arXiv 2309.09170), the noisy maximum is the exponential mechanism of McSherry and Talwar.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from anon_pipeline.differential_privacy.accounting import ATTO, NANO
+from anon_pipeline.errors import InputError
+
+IntArray = npt.NDArray[np.int64]
+
+#: Counts and sums beyond this could overflow on the way; noise of this scale tells nothing.
+LARGEST = 2**60
+LARGEST_SCALE = 2.0**50
+
+
+@cache
+def _library() -> Any:
+    try:
+        import opendp.prelude as library
+    except ImportError:
+        raise InputError("differential privacy needs a library: `pip install 'anon-pipeline[dp]'`") from None
+    library.enable_features("contrib")
+    return library
+
+
+def require_library() -> None:
+    """Find out that the library is there before anything is reserved.
+
+    Raises
+    ------
+    InputError
+        Where the extra `dp` is not installed.
+    """
+    _library()
+
+
+def gaussian_scale(squared_sensitivity: int, nano_rho: int) -> float:
+    """The deviation of Gaussian noise at which a squared L2 sensitivity costs no more than the share."""
+    if squared_sensitivity < 1 or nano_rho < 1:
+        raise ValueError("sensitivity and share are at least 1")
+    scale = math.sqrt(squared_sensitivity * NANO / (2 * nano_rho)) * (1 + 1e-12)
+    if scale > LARGEST_SCALE:
+        raise InputError("the share of the budget is too small for bounds as wide as these; spend more, or bound less")
+    return scale
+
+
+def gaussian_counts(counts: npt.ArrayLike, squared_sensitivity: int, nano_rho: int) -> IntArray:
+    """Whole numbers with discrete Gaussian noise, as rho-zCDP.
+
+    Parameters
+    ----------
+    counts : shape (n,), of at most 2^60 in size; also sums of fixed-point numbers
+    squared_sensitivity : the largest squared L2 distance between the vectors of two neighbouring tables
+    nano_rho : the share that this vector as a whole may cost
+    """
+    values = _whole(counts)
+    if not len(values):
+        return values
+    library = _library()
+    scale = gaussian_scale(squared_sensitivity, nano_rho)
+    mechanism = library.m.make_gaussian(
+        library.vector_domain(library.atom_domain(T="i64")), library.l2_distance(T="f64"), scale=scale
+    )
+    _assert_within(mechanism.map(_root_up(squared_sensitivity)), nano_rho)
+    return np.asarray(mechanism(values.tolist()), dtype=np.int64)
+
+
+def noisy_max_scale(sensitivity: int, nano_rho: int, monotonic: bool = False) -> float:
+    """The scale of Gumbel noise at which choosing the maximum costs no more than the share.
+
+    The choice is bounded-range (Dong et al., ICML 2020): range r costs r^2 / 8 of rho.
+    """
+    reach = sensitivity if monotonic else 2 * sensitivity
+    return max(reach / math.sqrt(8 * nano_rho / NANO) * (1 + 1e-12), 1e-9)
+
+
+def noisy_max(scores: npt.ArrayLike, sensitivity: int, nano_rho: int, monotonic: bool = False) -> int:
+    """The place of about the largest score (exponential mechanism), as rho-zCDP.
+
+    Parameters
+    ----------
+    scores : whole numbers, shape (n,); a score that is rounded on the way moves by twice what it moved before
+    sensitivity : how far the score of one candidate may lie apart between neighbouring tables
+    monotonic : whether a person more moves all scores in one direction only
+    """
+    values = _whole(scores)
+    library = _library()
+    mechanism = library.m.make_noisy_max(
+        library.vector_domain(library.atom_domain(T="i64")),
+        library.linf_distance(T="i64", monotonic=monotonic),
+        library.zero_concentrated_divergence(),
+        scale=noisy_max_scale(sensitivity, nano_rho, monotonic),
+    )
+    _assert_within(mechanism.map(sensitivity), nano_rho)
+    return int(mechanism(values.tolist()))
+
+
+def smallest_threshold(groups: int, rows: int, nano_rho: int, atto_delta: int) -> int:
+    """Groups that nobody listed are shown where their noisy count is at least this.
+
+    Parameters
+    ----------
+    groups, rows : in how many groups one person stands at most, and with how many rows in each
+    nano_rho, atto_delta : the share of rho, and of the probability that a group of one person is shown
+    """
+    scale = gaussian_scale(groups * rows * rows, nano_rho)
+    for threshold in range(rows + 1, rows + 64 * math.ceil(scale) + 64):
+        if _threshold_costs(groups, rows, scale, threshold)[1] <= Fraction(atto_delta, ATTO):
+            return threshold
+    raise InputError("delta: is too small for a threshold; leave more of it to thresholds")
+
+
+def noisy_groups(
+    counts: Mapping[Hashable, int], groups: int, rows: int, nano_rho: int, atto_delta: int
+) -> dict[Hashable, int]:
+    """Noisy counts of groups that nobody listed beforehand, of those alone that reach the threshold.
+
+    Parameters
+    ----------
+    counts : rows per group, each at least 1
+    groups, rows, nano_rho, atto_delta : as `smallest_threshold`
+    """
+    scale = gaussian_scale(groups * rows * rows, nano_rho)
+    threshold = smallest_threshold(groups, rows, nano_rho, atto_delta)
+    mechanism = _threshold_mechanism(scale, threshold)
+    rho, delta = mechanism.map(_distance(groups, rows))
+    _assert_within(rho, nano_rho)
+    if Fraction(delta) > Fraction(atto_delta, ATTO):
+        raise AssertionError("a threshold costs more delta than its share")
+    # Keys go in as numbers; only those that come out are looked up.
+    keys = list(counts)
+    values = _whole([counts[key] for key in keys])
+    shown = mechanism(dict(enumerate(values.tolist())))
+    return {keys[number]: int(count) for number, count in sorted(shown.items())}
+
+
+def quantile_scores(histogram: npt.ArrayLike, part: int, whole: int) -> IntArray:
+    """How well each value of a grid serves as the quantile part/whole, in whole numbers, 0 at best, shape (n,).
+
+    -|(whole - part) below - part above|, where `below` and `above` are the rows under and over the value: one row more
+    moves a score by at most max(part, whole - part) (Smith, STOC 2011, in whole numbers).
+    """
+    rows = _whole(histogram)
+    below = np.concatenate(([0], np.cumsum(rows)[:-1]))
+    above = rows.sum() - np.cumsum(rows)
+    scores: IntArray = -np.abs((whole - part) * below - part * above)
+    return scores
+
+
+def quantile(histogram: npt.ArrayLike, part: int, whole: int, rows: int, nano_rho: int) -> int:
+    """The place on a public grid of about the quantile part/whole, as rho-zCDP.
+
+    Parameters
+    ----------
+    histogram : rows per value of the grid, shape (n,)
+    rows : how many rows of a person are counted at most
+    """
+    return noisy_max(quantile_scores(histogram, part, whole), rows * max(part, whole - part), nano_rho)
+
+
+def _threshold_mechanism(scale: float, threshold: int) -> Any:
+    library = _library()
+    return library.m.make_gaussian_threshold(
+        library.map_domain(library.atom_domain(T="i64"), library.atom_domain(T="i64")),
+        library.l02inf_distance(library.absolute_distance(T="f64")),
+        scale=scale,
+        threshold=threshold,
+    )
+
+
+@cache
+def _threshold_costs(groups: int, rows: int, scale: float, threshold: int) -> tuple[float, Fraction]:
+    rho, delta = _threshold_mechanism(scale, threshold).map(_distance(groups, rows))
+    return float(rho), Fraction(delta)
+
+
+def _distance(groups: int, rows: int) -> tuple[int, float, float]:
+    return groups, _root_up(groups * rows * rows), float(rows)
+
+
+def _root_up(square: int) -> float:
+    """The root of a whole number, not below the true one."""
+    root = math.sqrt(square)
+    return root if Fraction(root) ** 2 >= square else math.nextafter(root, math.inf)
+
+
+def _whole(values: npt.ArrayLike | Sequence[int]) -> IntArray:
+    array = np.asarray(values)
+    if array.size and (array.dtype.kind not in "iu" or int(np.abs(array).max()) > LARGEST):
+        raise ValueError("noise is added to whole numbers of at most 2^60 in size")
+    return array.astype(np.int64).reshape(-1)
+
+
+def _assert_within(rho: float, nano_rho: int) -> None:
+    if Fraction(rho) > Fraction(nano_rho, NANO):
+        raise AssertionError("a mechanism costs more than its share")

@@ -1,0 +1,158 @@
+"""How people are read for differential privacy: codes of public domains in place of values, and no row that fails.
+
+Nothing here may end in an error that hangs on what a row holds, since a question that fails would tell of it. A text
+that is no number, or a value that no domain lists, is missing; a number beyond its range counts at the range's end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from anon_pipeline.engine.sql import literal, quoted
+from anon_pipeline.engine.typed import FLOATING, Reader, is_whole
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import sha256_of
+from anon_pipeline.keys import Key
+from anon_pipeline.spec import DifferentialPrivacy, PublicDomain, ReleaseSpec, Role, exactly
+
+
+class Counting(Protocol):
+    """What is needed of an engine: to count people in a source, without storing it first."""
+
+    def aggregated(self, spec: ReleaseSpec, query: Callable[[Reader, str], str]) -> pa.Table:
+        """The result of a query over a source; it is made from a reader and the relation to select from."""
+
+
+def asked_of(spec: ReleaseSpec) -> DifferentialPrivacy:
+    """The section of the spec.
+
+    Raises
+    ------
+    InputError
+        Where there is none.
+    """
+    if spec.differential_privacy is None:
+        raise InputError(
+            f"{spec.folder / 'release.yaml'}: has no section differential_privacy: unit, budget and public domains "
+            "are decided before anything is asked (docs/differential-privacy.md)"
+        )
+    return spec.differential_privacy
+
+
+def readable(spec: ReleaseSpec) -> ReleaseSpec:
+    """The spec for reading: a column that no release shows may have a public domain all the same, and is read."""
+    domains = asked_of(spec).domains
+    columns = {
+        name: one.model_copy(update={"role": Role.INSENSITIVE}) if name in domains and one.role is Role.EXCLUDE else one
+        for name, one in spec.columns.items()
+    }
+    return spec.model_copy(update={"columns": columns})
+
+
+def source_version(spec: ReleaseSpec, key: Key) -> str:
+    """Tells one content of the source from another, for who holds the dataset's private key: 64 hexadecimal digits.
+
+    Of the bytes of the files and of how they are read; the same people in another order are another version.
+    """
+    path = spec.source_path
+    if not path.exists():
+        raise InputError(f"source.path: {spec.source.path}: there is no such file or folder beside the spec")
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    digest = hashlib.sha256(spec.source.model_dump_json().encode())
+    try:
+        for file in files:
+            digest.update(f"{file.relative_to(path) if file != path else Path()}\0{sha256_of(file)}\0".encode())
+    except OSError as error:
+        raise InputError(f"source.path: {spec.source.path}: cannot be read ({error.strerror})") from None
+    return key.derived("source version", digest.hexdigest()).hex()
+
+
+def columns_present(reader: Reader, relation: str, spec: ReleaseSpec) -> dict[str, str]:
+    """The storage types of a source that has the columns of the spec and no others.
+
+    Raises
+    ------
+    InputError
+        For a column too many or too few, or a range over a column of dates; all of that stands in the header.
+    """
+    storage = reader.storage(relation)
+    declared = {name for name, one in spec.columns.items() if not one.made}
+    if set(storage) != declared:
+        missing, more = sorted(declared - set(storage)), sorted(set(storage) - declared)
+        found = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(more)} beside the columns of the spec"
+        raise InputError(f"columns: {spec.source.path} {found}; correct the spec")
+    for name, domain in asked_of(spec).domains.items():
+        kind = storage[name]
+        if domain.numeric and not (
+            is_whole(kind) or kind in FLOATING or kind.startswith(("DECIMAL", "ENUM")) or kind == "VARCHAR"
+        ):
+            raise InputError(f"differential_privacy.domains.{name}: has a range or bins, and the source holds {kind}")
+    return storage
+
+
+def code(reader: Reader, name: str, domain: PublicDomain, storage: str, missing: tuple[str, ...]) -> str:
+    """An expression for the place of a value in its public domain: 0 to size - 1, NULL where it is missing.
+
+    Of a domain that nobody listed it is the text itself.
+    """
+    if not domain.numeric:
+        text = _text(name, storage, missing)
+        if domain.values is None:
+            return text
+        cases = " ".join(f"WHEN {literal(value)} THEN {place}" for place, value in enumerate(domain.values))
+        return f"CAST(CASE {text} {cases} END AS BIGINT)"
+    number = finite_number(reader, name, storage, missing)
+    if domain.bins is not None:
+        cases = " ".join(f"WHEN {number} < {edge!r} THEN {place}" for place, edge in enumerate(domain.bins[1:-1]))
+        last = len(domain.bins) - 2
+        coded = f"CASE WHEN {number} IS NULL THEN NULL {cases} ELSE {last} END"
+        return f"CAST({coded} AS BIGINT)"
+    low, high = domain.range or (0.0, 0.0)
+    held = f"least(greatest({number}, CAST({low!r} AS DOUBLE)), CAST({high!r} AS DOUBLE))"
+    return f"CAST(floor(({held} - {low!r}) / {domain.step!r} + 0.5) AS BIGINT)"
+
+
+def labels(domain: PublicDomain) -> list[str | float]:
+    """What the codes of a public domain stand for: texts, numbers of the grid, or the lower edges of bins."""
+    if domain.values is not None:
+        return list(domain.values)
+    if domain.bins is not None:
+        return list(domain.bins[:-1])
+    return [number_of(domain, place) for place in range(domain.size)]
+
+
+def number_of(domain: PublicDomain, place: int) -> float:
+    """The number that a place of a range's grid stands for."""
+    low, _ = domain.range or (0.0, 0.0)
+    return float(exactly(low) + place * exactly(domain.step or 1.0))
+
+
+def finite_number(reader: Reader, name: str, storage: str, missing: tuple[str, ...]) -> str:
+    """An expression for a number of a column, NULL where there is none."""
+    if storage == "VARCHAR" or storage.startswith("ENUM"):
+        number = reader.parsed(_text(name, storage, missing), "DOUBLE")
+    else:
+        number = f"CAST({quoted(name)} AS DOUBLE)"
+    if is_whole(storage) or storage.startswith("DECIMAL"):
+        return number
+    return f"CASE WHEN NOT isnan({number}) AND NOT isinf({number}) THEN {number} END"
+
+
+def _text(name: str, storage: str, missing: tuple[str, ...]) -> str:
+    text = quoted(name) if storage == "VARCHAR" else f"CAST({quoted(name)} AS VARCHAR)"
+    markers = ", ".join(literal(marker) for marker in ("", *missing))
+    return f"CASE WHEN {text} NOT IN ({markers}) THEN {text} END"
+
+
+def codes(
+    reader: Reader, relation: str, spec: ReleaseSpec, names: Mapping[str, PublicDomain] | None = None
+) -> dict[str, str]:
+    """The expressions of `code` for the columns with a public domain, by name."""
+    storage = columns_present(reader, relation, spec)
+    chosen = asked_of(spec).domains if names is None else names
+    return {name: code(reader, name, domain, storage[name], spec.source.missing) for name, domain in chosen.items()}

@@ -1,0 +1,152 @@
+"""What a spec says of differential privacy: who is protected, how much may be spent, and what is public of a column.
+
+Domains are written by a person who knows them without the data: a range, bins or values that are taken from the data
+tell of the people who are at its ends. Nothing here touches data.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from anon_pipeline.spec.parts import Strict
+
+Why = Annotated[str, Field(min_length=1, max_length=500)]
+Number = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
+
+
+class PersonUnit(Strict):
+    """Everybody is protected with all their rows, of which so many are counted.
+
+    A person counts in at most `groups` groups of a question, and in each with at most `rows` rows.
+    """
+
+    person: str = Field(min_length=1)  # the column of the role identifier
+    groups: int = Field(ge=1, le=1000)
+    rows: int = Field(ge=1, le=1000)
+
+
+class PublicSize(Strict):
+    """A number of rows that everybody knows anyway, and how they know it."""
+
+    public: int = Field(ge=1, le=10**12)
+    why: Why
+
+
+class BudgetOfSubject(Strict):
+    """What may be spent on the people of a subject, by all datasets and files that are about them.
+
+    `epsilon` with `delta`, or `rho`, which delta then translates. `thresholds` is the part of delta that is kept for
+    groups which nobody listed; without it there are none.
+    """
+
+    subject: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
+    epsilon: float | None = Field(default=None, gt=0, le=100)
+    rho: float | None = Field(default=None, ge=1e-6, le=100)
+    delta: float = Field(ge=1e-15, le=1e-3)
+    thresholds: float = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _states_one_budget(self) -> BudgetOfSubject:
+        if (self.epsilon is None) == (self.rho is None):
+            raise ValueError("states epsilon or rho; write one of them, for example epsilon: 1")
+        if self.thresholds >= self.delta:
+            raise ValueError(f"thresholds: is a part of delta, and smaller than {self.delta:g}")
+        return self
+
+
+class PublicDomain(Strict):
+    """What is public of a column: its range with a step, the edges of its bins, its values, or that nothing is.
+
+    - `range: [low, high], step: 1`: numbers, which are held to the range and rounded to the step;
+    - `bins: [0, 20, 40]`: numbers in intervals from edge to edge, the last edge belonging to the last interval;
+      beyond the edges they count in the first and the last;
+    - `values: [f, m]`: texts; any other counts as missing;
+    - `unknown: true`: texts that nobody listed, which a question may group by where a threshold allows it.
+    """
+
+    range: tuple[Number, Number] | None = None
+    step: float | None = Field(default=None, gt=0, le=1e15, allow_inf_nan=False)
+    bins: tuple[Number, ...] | None = Field(default=None, min_length=2, max_length=10_001)
+    values: tuple[str, ...] | None = Field(default=None, min_length=1, max_length=100_000)
+    unknown: Literal[True] | None = None
+    why: Why  # how this is known without the data
+
+    @field_validator("values", mode="before")
+    @classmethod
+    def _read_values(cls, value: object) -> object:
+        """Values are texts, also where YAML reads numbers."""
+        if not isinstance(value, list | tuple):
+            return value
+        plain = [str(one) if isinstance(one, int | float) and not isinstance(one, bool) else one for one in value]
+        if len({str(one) for one in plain}) < len(plain):
+            raise ValueError("a value stands twice; name each once")
+        return plain
+
+    @model_validator(mode="after")
+    def _is_one_kind(self) -> PublicDomain:
+        stated = [name for name in ("range", "bins", "values", "unknown") if getattr(self, name) is not None]
+        if len(stated) != 1:
+            raise ValueError("states one of range (with step), bins, values and unknown: true")
+        if (self.step is None) != (self.range is None):
+            raise ValueError("range and step go together, for example {range: [17, 90], step: 1}")
+        if self.bins is not None and any(low >= high for low, high in zip(self.bins, self.bins[1:], strict=False)):
+            raise ValueError("bins: each edge is larger than the one before")
+        if self.range is not None and self.step is not None:
+            low, high = self.range
+            if low >= high:
+                raise ValueError("range: the first number is smaller than the second")
+            steps = (exactly(high) - exactly(low)) / exactly(self.step)
+            if steps % 1:
+                raise ValueError("step: does not divide the range; choose ends that lie whole steps apart")
+            if steps > 2**40:
+                raise ValueError("step: is too small for this range; 2^40 steps are the most")
+        return self
+
+    @property
+    def numeric(self) -> bool:
+        return self.range is not None or self.bins is not None
+
+    @property
+    def size(self) -> int:
+        """How many values or bins there are, a missing one not counted; of unknown values 0."""
+        if self.range is not None and self.step is not None:
+            return int((exactly(self.range[1]) - exactly(self.range[0])) / exactly(self.step)) + 1
+        return len(self.bins) - 1 if self.bins is not None else len(self.values or ())
+
+
+def exactly(number: float) -> Decimal:
+    """The decimal number that a person wrote: .1 is a tenth."""
+    return Decimal(repr(number))
+
+
+class DifferentialPrivacy(Strict):
+    """The section `differential_privacy` of a spec."""
+
+    unit: Literal["row"] | PersonUnit
+    size: Literal["noisy"] | PublicSize = "noisy"
+    budget: BudgetOfSubject
+    domains: dict[str, PublicDomain] = Field(min_length=1)
+    queries: str | None = Field(default=None, min_length=1)  # a file of questions, relative to the spec
+
+    @property
+    def person(self) -> str | None:
+        """The column that tells people apart, where the unit is a person."""
+        return self.unit.person if isinstance(self.unit, PersonUnit) else None
+
+    @property
+    def most_groups(self) -> int:
+        """In how many groups of one question a protected unit counts at most."""
+        return self.unit.groups if isinstance(self.unit, PersonUnit) else 1
+
+    @property
+    def most_rows(self) -> int:
+        """With how many rows of one group a protected unit counts at most."""
+        return self.unit.rows if isinstance(self.unit, PersonUnit) else 1
+
+    @property
+    def conversion_delta(self) -> float:
+        """The part of delta with which rho becomes an epsilon; the rest is the thresholds'."""
+        return float(exactly(self.budget.delta) - exactly(self.budget.thresholds))
