@@ -28,6 +28,7 @@ from anon_pipeline.spec.parts import (
     Strict,
 )
 from anon_pipeline.spec.release import ReleaseSpec
+from anon_pipeline.spec.synthesis import PublishedModel, Synthesis
 from anon_pipeline.spec.tradeoff import K_PATH, Frontier
 from anon_pipeline.spec.written import UNDECIDED, undecided_lines
 
@@ -52,10 +53,12 @@ __all__ = [
     "PrefixHierarchy",
     "PublicDomain",
     "PublicSize",
+    "PublishedModel",
     "ReleaseSpec",
     "Role",
     "Source",
     "Strict",
+    "Synthesis",
     "exactly",
     "load_privacy_model",
     "undecided_lines",

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import Field, SerializeAsAny, ValidationError, field_validator, model_validator
@@ -39,6 +39,7 @@ from anon_pipeline.spec.parts import (
     Utility,
 )
 from anon_pipeline.spec.permission import check_files, files_of_steps
+from anon_pipeline.spec.synthesis import OF_GROUPED_RELEASES, PublishedModel, Synthesis
 from anon_pipeline.spec.tradeoff import Frontier
 from anon_pipeline.spec.written import UNDECIDED, PlainLoader, put, sentences, undecided_lines, with_lists
 
@@ -63,9 +64,10 @@ class ReleaseSpec(Strict):
     description: str = ""
     owner: str | None = None
     source: Source
-    target: str
+    release: Literal["grouped", "synthetic"] = "grouped"  # rows of people in groups, or rows drawn from noisy counts
+    target: str = ""  # what models will predict; a synthetic release may have none
     columns: dict[str, Column]
-    privacy: tuple[SerializeAsAny[Demand], ...]
+    privacy: tuple[SerializeAsAny[Demand], ...] = ()
     steps: MaskingSteps = ()  # masking of several columns together, after the columns' own
     draws: KeyPlace | None = None  # the dataset's private key; kept in the private zone where absent
     suppression: Suppression = Suppression()
@@ -79,6 +81,8 @@ class ReleaseSpec(Strict):
     audit: Audit = Audit()
     sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # the table's share of its population
     differential_privacy: DifferentialPrivacy | None = None
+    synthesis: Synthesis | None = None
+    model: PublishedModel | None = None
     frontier: Frontier | None = None
     schedule: str | None = None
     retention: Retention | None = None
@@ -135,6 +139,14 @@ class ReleaseSpec(Strict):
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> ReleaseSpec:
+        if self.is_synthetic:
+            self._can_be_synthesized()
+            return self
+        for name in ("synthesis", "model"):
+            if getattr(self, name) is not None:
+                raise ValueError(f"{name}: is of synthetic releases; add release: synthetic, or take it out")
+        if not self.target:
+            raise ValueError("target: is missing; name the column that models will predict from the release")
         if self.target not in self.columns:
             raise ValueError(f"target: {self.target!r} is not among the columns; give it a role under columns")
         role = self.columns[self.target].role
@@ -196,6 +208,32 @@ class ReleaseSpec(Strict):
                 except InputError as error:
                     raise ValueError(f"frontier: {error}") from None
         return self
+
+    def _can_be_synthesized(self) -> None:
+        asked = self.differential_privacy
+        if asked is None:
+            raise ValueError("differential_privacy: is missing; a synthetic release states unit, budget and domains")
+        stated = [name for name in OF_GROUPED_RELEASES if name in self.model_fields_set]
+        if stated:
+            raise ValueError(f"{stated[0]}: is of grouped releases, and this one is synthetic; take it out")
+        self._can_be_asked(asked)
+        if not self.released:
+            raise ValueError("columns: none is released; give some a role other than identifier and exclude")
+        for name, column in self.columns.items():
+            if column.steps or column.made:
+                raise ValueError(f"columns.{name}: a synthetic release has no masking steps; take them out")
+        for name in self.released:
+            if name not in asked.domains or asked.domains[name].unknown:
+                raise ValueError(
+                    f"differential_privacy.domains.{name}: is missing; a synthetic table has values that are public "
+                    "beforehand: state range, bins or values, or give the column the role exclude"
+                )
+        for place, names in (("target", [self.target] if self.target else []), ("synthesis.targets", self.targets)):
+            for name in names:
+                if name not in self.released:
+                    raise ValueError(f"{place}: {name!r} is no column that is released")
+        if self.model is not None and not self.target:
+            raise ValueError("model: needs a target; name the column that it predicts")
 
     def _can_be_guided(self) -> None:
         targets = self.guide.targets
@@ -348,6 +386,17 @@ class ReleaseSpec(Strict):
         return bool(self.steps) or any(column.steps for column in self.columns.values())
 
     @property
+    def is_synthetic(self) -> bool:
+        """Whether the rows of the release are drawn from noisy counts, and are nobody's."""
+        return self.release == "synthetic"
+
+    @property
+    def targets(self) -> list[str]:
+        """The columns that a synthetic table keeps predictable."""
+        stated = self.synthesis.targets if self.synthesis is not None else None
+        return list(stated) if stated is not None else [self.target] if self.target else []
+
+    @property
     def aggregates(self) -> bool:
         """Whether a table of groups is released, and no rows of people."""
         return bool(self.steps) and self.steps[-1].technique == AGGREGATE
@@ -420,10 +469,15 @@ class ReleaseSpec(Strict):
         Without what cannot change a release, such as schedule, engine and source path, and without the query to a
         source, which may quote values that are not released.
         """
+        if self.is_synthetic:
+            return self._synthetic_policy()
         content = self.model_dump(
             mode="json",
             by_alias=True,
             exclude={
+                "release": True,
+                "synthesis": True,
+                "model": True,
                 "schedule": True,
                 "retention": True,
                 "engine": True,
@@ -449,6 +503,17 @@ class ReleaseSpec(Strict):
             if content[name] is None:
                 del content[name]
         content["privacy"] = [{"model": demand.name, **demand.model_dump(mode="json")} for demand in self.privacy]
+        return content
+
+    def _synthetic_policy(self) -> dict[str, Any]:
+        """The policy of a synthetic release: what it states, and nothing of grouped ones."""
+        kept = {"dataset", "description", "owner", "release", "target", "differential_privacy", "synthesis", "model"}
+        content = self.model_dump(mode="json", by_alias=True, include=kept, exclude_none=True)
+        content["source"] = {"missing": list(self.source.missing)}
+        content["columns"] = {
+            name: one.model_dump(mode="json", include={"role", "type", "why"}, exclude_none=True)
+            for name, one in self.columns.items()
+        }
         return content
 
     def _hash_of(self, column: str, hierarchy: HierarchyFile) -> str:

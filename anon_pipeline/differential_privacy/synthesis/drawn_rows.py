@@ -1,0 +1,96 @@
+"""Rows drawn from a model: codes first, by randomized rounding, then the public values that they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from anon_pipeline.differential_privacy import reading
+from anon_pipeline.differential_privacy.synthesis.coded_table import Axis
+from anon_pipeline.differential_privacy.synthesis.estimation import Model
+from anon_pipeline.differential_privacy.synthesis.junction_tree import FloatArray
+from anon_pipeline.differential_privacy.synthesis.measuring import Measurements, column_counts
+from anon_pipeline.tables import IntArray
+
+
+def draw_codes(model: Model, rows: int, random: np.random.Generator) -> IntArray:
+    """Rows of a model, shape (rows, d); how often each combination of a clique comes out differs from what is expected
+    by less than one within every combination of what was drawn before.
+    """
+    tree = model.tree
+    drawn = np.zeros((rows, len(tree.sizes)), dtype=np.int64)
+    for table, clique, shared in zip(model.tables, tree.cliques, tree.separators, strict=True):
+        new = tuple(column for column in clique if column not in shared)
+        axes = [clique.index(column) for column in (*shared, *new)]
+        chances = table.transpose(axes).reshape(tree.size(shared), tree.size(new))
+        given = np.zeros(rows, dtype=np.int64)
+        if shared:
+            given = np.ravel_multi_index(tuple(drawn[:, column] for column in shared), tree.shape(shared))
+        codes = np.unravel_index(_spread_over(given, chances, random), tree.shape(new))
+        for column, values in zip(new, codes, strict=True):
+            drawn[:, column] = values
+    return drawn
+
+
+def _spread_over(given: IntArray, chances: FloatArray, random: np.random.Generator) -> IntArray:
+    """For each row one of the outcomes by the chances of its group, shape (n,): systematic sampling within groups."""
+    order = np.argsort(given, kind="stable")
+    groups, starts = np.unique(given[order], return_index=True)
+    found = np.zeros(len(given), dtype=np.int64)
+    for group, rows in zip(groups, np.split(order, starts[1:]), strict=True):
+        weights = chances[group]
+        if weights.sum() <= 0:
+            weights = np.ones_like(weights)
+        places = (np.arange(len(rows)) + random.random()) / len(rows)
+        outcomes = np.searchsorted(np.cumsum(weights) / weights.sum(), places, side="right")
+        outcomes = np.minimum(outcomes, np.flatnonzero(weights > 0).max())
+        random.shuffle(outcomes)
+        found[rows] = outcomes
+    return found
+
+
+def with_all_values(codes: IntArray, found: Measurements, random: np.random.Generator) -> IntArray:
+    """Codes of all values in place of those that several share, by the values' noisy counts.
+
+    A missing value that is too rare to have a code of its own does not come out.
+    """
+    result = codes.copy()
+    for column, mapping in enumerate(found.codes):
+        noisy = np.maximum(column_counts([one for one in found.first if column in one.columns], column)[0], 0)
+        missing = len(mapping) - 1
+        for shared in range(int(mapping.max()) + 1):
+            values = np.flatnonzero(mapping == shared)
+            rows = np.flatnonzero(codes[:, column] == shared)
+            weights = np.where(values == missing, 0.0, noisy[values]) if len(values) > 1 else np.ones(1)
+            weights = weights if weights.sum() > 0 else np.ones(len(values))
+            result[rows, column] = values[_spread_over(np.zeros(len(rows), dtype=np.int64), weights[None, :], random)]
+    return result
+
+
+def as_table(codes: IntArray, axes: Sequence[Axis], random: np.random.Generator) -> pa.Table:
+    """The public values of codes: texts, or numbers chosen evenly from their interval; sorted."""
+    columns = {axis.name: _values(codes[:, place], axis, random) for place, axis in enumerate(axes)}
+    made = pa.table(columns)
+    return made.sort_by([(name, "ascending") for name in made.column_names])
+
+
+def _values(codes: IntArray, axis: Axis, random: np.random.Generator) -> pa.Array:
+    domain, missing = axis.domain, codes == axis.intervals
+    known = np.where(missing, 0, codes)
+    if domain.values is not None:
+        return pa.array(domain.values, pa.string()).take(pa.array(known, mask=missing))
+    if domain.bins is not None:
+        edges = np.array(domain.bins)
+        low, high = edges[known], edges[known + 1]
+        if np.all(edges == np.floor(edges)):
+            high = high + (known == len(edges) - 2)  # the last edge belongs to the last interval
+            return pa.array(random.integers(low.astype(np.int64), high.astype(np.int64)), mask=missing)
+        return pa.array(low + random.random(len(low)) * (high - low), mask=missing)
+    first = known * axis.width
+    places = random.integers(first, np.minimum(first + axis.width, domain.size))
+    grid = np.array([reading.number_of(domain, place) for place in range(domain.size)])
+    numbers = grid[places]
+    whole = np.all(grid == np.floor(grid))
+    return pa.array(numbers.astype(np.int64) if whole else numbers, mask=missing)

@@ -1,0 +1,128 @@
+"""The distribution that fits noisy counts best: no count below zero, and all of one and the same table.
+
+R. McKenna, D. Sheldon and G. Miklau, Graphical-model based estimation and inference for differential privacy, ICML
+2019: among all distributions over the columns, the one of largest entropy among those with the least squared error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from anon_pipeline.differential_privacy.synthesis.junction_tree import (
+    Clique,
+    FloatArray,
+    JunctionTree,
+    spread,
+    summed,
+)
+
+#: Sweeps of proportional fitting before the descent, and the least count in it, in deviations of the noise.
+SWEEPS, FLOOR = 3, 0.1
+
+
+@dataclass(frozen=True)
+class NoisyTable:
+    """Noisy counts of a set of columns, and the variance of the noise of each, shapes of those columns."""
+
+    columns: Clique
+    counts: FloatArray
+    variance: FloatArray
+
+
+@dataclass(frozen=True)
+class Model:
+    """A joint distribution of all columns: a table of probabilities per clique of a junction tree.
+
+    Attributes
+    ----------
+    total : how many people it speaks for
+    potentials : the logarithms that the tables come from, to go on from
+    """
+
+    tree: JunctionTree
+    tables: list[FloatArray]
+    potentials: list[FloatArray]
+    total: float
+
+    def counts(self, columns: Clique) -> FloatArray:
+        """Expected counts of any columns."""
+        return self.tree.marginal(self.tables, columns) * self.total
+
+
+def total_of(measured: Sequence[NoisyTable]) -> float:
+    """How many people there are: the mean of the sums of all tables, weighted by inverse variance; at least 1."""
+    weights = np.array([1 / one.variance.sum() for one in measured])
+    sums = np.array([one.counts.sum() for one in measured])
+    return max(1.0, float(weights @ sums / weights.sum()))
+
+
+def fit(
+    sizes: Sequence[int], measured: Sequence[NoisyTable], total: float, former: Model | None = None, steps: int = 200
+) -> Model:
+    """The model of largest entropy among those that fit the measured tables best, by mirror descent.
+
+    Parameters
+    ----------
+    sizes : how many values each column has
+    former : a model of fewer tables, to start from
+    steps : of descent; each moves towards less squared error, in units of each table's noise
+    """
+    tree = JunctionTree.over(sizes, [one.columns for one in measured])
+    homes = [tree.home(one.columns) for one in measured]
+    least = min(float(one.variance.min()) for one in measured)
+    weights = [least / one.variance for one in measured]
+    wanted = [one.counts / total for one in measured]
+    potentials = _start(tree, former)
+    for _ in range(SWEEPS if former is None else 1):
+        for one, home, goal in zip(measured, homes, wanted, strict=True):
+            if former is not None and former.tree.home(one.columns) >= 0:
+                continue
+            axes = tree.cliques[home]
+            said = summed(tree.marginals(potentials)[home], axes, one.columns)
+            least = FLOOR * np.sqrt(one.variance) / total
+            potentials[home] += spread(np.log(np.maximum(goal, least) / np.maximum(said, 1e-300)), one.columns, axes)
+    tables = tree.marginals(potentials)
+
+    def loss_of(tables: list[FloatArray]) -> tuple[float, list[FloatArray]]:
+        loss, slopes = 0.0, [np.zeros(tree.shape(one)) for one in tree.cliques]
+        for one, home, weight, goal in zip(measured, homes, weights, wanted, strict=True):
+            axes = tree.cliques[home]
+            off = summed(tables[home], axes, one.columns) - goal
+            loss += float((weight * off**2).sum()) / 2
+            slopes[home] += spread(weight * off, one.columns, axes)
+        return loss, slopes
+
+    loss, slopes = loss_of(tables)
+    rate = 1.0
+    for _ in range(steps):
+        rate *= 2
+        for _ in range(40):
+            tried = [one - rate * slope for one, slope in zip(potentials, slopes, strict=True)]
+            moved = tree.marginals(tried)
+            new_loss, new_slopes = loss_of(moved)
+            gain = sum(
+                float((slope * (old - new)).sum()) for slope, old, new in zip(slopes, tables, moved, strict=True)
+            )
+            if loss - new_loss >= 0.5 * gain:
+                break
+            rate /= 2
+        potentials, tables, slopes = tried, moved, new_slopes
+        done = loss - new_loss <= 1e-7 * loss
+        loss = new_loss
+        if done:
+            break
+    return Model(tree, tables, potentials, total)
+
+
+def _start(tree: JunctionTree, former: Model | None) -> list[FloatArray]:
+    """The former model's potentials where its cliques have gone, zeros elsewhere."""
+    potentials = [np.zeros(tree.shape(one)) for one in tree.cliques]
+    if former is not None:
+        for clique, potential in zip(former.tree.cliques, former.potentials, strict=True):
+            home = tree.home(clique)
+            if home >= 0:
+                potentials[home] += spread(potential, clique, tree.cliques[home])
+    return potentials

@@ -1,0 +1,179 @@
+"""Distributions over a few columns at a time, tied together in a tree: the arithmetic of a graphical model.
+
+A clique is a set of columns, ascending; a table of a clique has one axis per column. D. Koller and N. Friedman,
+Probabilistic Graphical Models, MIT Press 2009, chapters 9 and 10.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+Clique = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class JunctionTree:
+    """Cliques in an order in which each but the first shares its `separators` with an earlier one, its parent.
+
+    Every column lies in the cliques of one connected part of the tree (the running intersection).
+    """
+
+    sizes: tuple[int, ...]
+    cliques: tuple[Clique, ...]
+    parents: tuple[int, ...]  # -1 of the first
+    separators: tuple[Clique, ...]
+
+    @classmethod
+    def over(cls, sizes: Sequence[int], sets: Iterable[Sequence[int]]) -> JunctionTree:
+        """A tree in which every set lies within one clique, and every column in some.
+
+        Columns are eliminated by least fill, ties by the smaller clique.
+        """
+        neighbours: dict[int, set[int]] = {column: set() for column in range(len(sizes))}
+        for one in sets:
+            for left, right in itertools.permutations(one, 2):
+                neighbours[left].add(right)
+        found: list[Clique] = []
+        left_over = set(neighbours)
+        while left_over:
+            column = min(left_over, key=lambda one: (*_cost(one, neighbours, sizes), one))
+            clique = {column, *neighbours[column]}
+            for left, right in itertools.permutations(neighbours[column], 2):
+                neighbours[left].add(right)
+            for other in neighbours.pop(column):
+                neighbours[other].discard(column)
+            left_over.discard(column)
+            if not any(clique <= set(one) for one in found):
+                found.append(tuple(sorted(clique)))
+        return cls._of_cliques(tuple(sizes), found)
+
+    @classmethod
+    def _of_cliques(cls, sizes: tuple[int, ...], cliques: list[Clique]) -> JunctionTree:
+        """The spanning tree of largest separators."""
+        order, parents, separators = [0], [-1], [()]
+        waiting = set(range(1, len(cliques)))
+        while waiting:
+            parent, new = max(
+                ((old, new) for old in range(len(order)) for new in sorted(waiting)),
+                key=lambda pair: len(set(cliques[order[pair[0]]]) & set(cliques[pair[1]])),
+            )
+            waiting.discard(new)
+            shared = set(cliques[order[parent]]) & set(cliques[new])
+            order.append(new)
+            parents.append(parent)
+            separators.append(tuple(sorted(shared)))
+        return cls(sizes, tuple(cliques[one] for one in order), tuple(parents), tuple(separators))
+
+    @property
+    def cells(self) -> int:
+        """Numbers that the tables of all cliques hold together."""
+        return sum(self.size(one) for one in self.cliques)
+
+    def size(self, columns: Sequence[int]) -> int:
+        return math.prod(self.sizes[column] for column in columns)
+
+    def shape(self, columns: Sequence[int]) -> tuple[int, ...]:
+        return tuple(self.sizes[column] for column in columns)
+
+    def home(self, columns: Sequence[int]) -> int:
+        """The smallest clique that holds all of these columns; -1 where none does."""
+        inside = [number for number, clique in enumerate(self.cliques) if set(columns) <= set(clique)]
+        return min(inside, key=lambda number: self.size(self.cliques[number]), default=-1)
+
+    def marginals(self, potentials: Sequence[FloatArray]) -> list[FloatArray]:
+        """The distribution of each clique where the joint one is proportional to exp of the sum of all potentials.
+
+        Two passes of messages over the tree, on logarithms; the result sums to 1 in every clique.
+        """
+        beliefs = [one.copy() for one in potentials]
+        messages: list[FloatArray] = [np.zeros(())] * len(beliefs)
+        for number in range(len(beliefs) - 1, 0, -1):
+            parent, shared = self.parents[number], self.separators[number]
+            messages[number] = _log_sum(beliefs[number], self.cliques[number], shared)
+            beliefs[parent] += spread(messages[number], shared, self.cliques[parent])
+        for number in range(1, len(beliefs)):
+            parent, shared = self.parents[number], self.separators[number]
+            down = _log_sum(beliefs[parent], self.cliques[parent], shared) - messages[number]
+            beliefs[number] += spread(down, shared, self.cliques[number])
+        found = []
+        for belief in beliefs:
+            table = np.exp(belief - belief.max())
+            found.append(table / table.sum())
+        return found
+
+    def marginal(self, tables: Sequence[FloatArray], columns: Clique) -> FloatArray:
+        """The distribution of any columns, from those of the cliques, shape of `columns`."""
+        within = self.home(columns)
+        if within >= 0:
+            return summed(tables[within], self.cliques[within], columns)
+        kept = self._spanning(set(columns))
+        made: dict[int, list[tuple[FloatArray, Clique]]] = {number: [] for number in kept}
+        root = min(kept)
+        for number in sorted(kept, reverse=True):
+            table, axes = tables[number], self.cliques[number]
+            shared = self.separators[number] if number != root else ()
+            if number != root:
+                whole = summed(table, axes, shared)
+                inverse = np.divide(1.0, whole, out=np.zeros_like(whole), where=whole > 0)
+                table = table * spread(inverse, shared, axes)
+            for message, over in made[number]:
+                union = tuple(sorted({*axes, *over}))
+                table = spread(table, axes, union) * spread(message, over, union)
+                axes = union
+            wanted = tuple(one for one in axes if one in columns or one in shared)
+            table = summed(table, axes, wanted)
+            if number == root:
+                return summed(table, wanted, columns)
+            made[self.parents[number]].append((table, wanted))
+        raise AssertionError("a tree has a root")
+
+    def _spanning(self, columns: set[int]) -> set[int]:
+        """The cliques of the smallest part of the tree that holds all columns."""
+        kept = set(range(len(self.cliques)))
+        while True:
+            parents = {self.parents[number] for number in kept}
+            for number in sorted(kept, reverse=True):
+                children = [one for one in kept if self.parents[one] == number]
+                rest = kept - {number}
+                held = set().union(*(self.cliques[one] for one in rest)) if rest else set()
+                is_end = not children or (number not in parents) or (number == min(kept) and len(children) == 1)
+                if rest and is_end and columns & set(self.cliques[number]) <= held:
+                    kept = rest
+                    break
+            else:
+                return kept
+
+
+def _cost(column: int, neighbours: Mapping[int, set[int]], sizes: Sequence[int]) -> tuple[int, int]:
+    around = neighbours[column]
+    fill = sum(right not in neighbours[left] for left, right in itertools.combinations(around, 2))
+    return fill, math.prod(sizes[one] for one in (column, *around))
+
+
+def spread(table: FloatArray, axes: Clique, over: Clique) -> FloatArray:
+    """A view of a table that can be combined with one over more columns."""
+    lengths = dict(zip(axes, table.shape, strict=True))
+    return table.reshape([lengths.get(one, 1) for one in over])
+
+
+def summed(table: FloatArray, axes: Clique, kept: Sequence[int]) -> FloatArray:
+    """A table summed over the columns that are not kept; axes stay ascending."""
+    gone = tuple(place for place, one in enumerate(axes) if one not in kept)
+    result: FloatArray = table.sum(axis=gone)
+    return result
+
+
+def _log_sum(table: FloatArray, axes: Clique, kept: Clique) -> FloatArray:
+    gone = tuple(place for place, one in enumerate(axes) if one not in kept)
+    top = table.max(axis=gone, keepdims=True)
+    result: FloatArray = np.log(np.exp(table - top).sum(axis=gone)) + top.reshape(
+        [table.shape[place] for place, one in enumerate(axes) if one in kept]
+    )
+    return result

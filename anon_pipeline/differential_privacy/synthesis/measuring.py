@@ -1,0 +1,255 @@
+"""What is measured of people for a synthetic table, and which noise and choices that takes. Only this sees them.
+
+First every column is counted together with the targets. Then, round by round, the model that the counts so far fit
+says what it expects of each pair of columns with the targets; the pair where it is most wrong is chosen (exponential
+mechanism) and counted. Choices by the error of the current model are those of AIM (R. McKenna, B. Mullins, D. Sheldon
+and G. Miklau, PVLDB 15(11), 2022); here the targets are part of every count, so that what a model can learn of them
+stays, and the model is kept small, so that a table of forty thousand people takes seconds.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from anon_pipeline.differential_privacy import mechanisms
+from anon_pipeline.differential_privacy.accounting import NANO
+from anon_pipeline.differential_privacy.synthesis import estimation
+from anon_pipeline.differential_privacy.synthesis.coded_table import CodedTable
+from anon_pipeline.differential_privacy.synthesis.estimation import Model, NoisyTable
+from anon_pipeline.differential_privacy.synthesis.junction_tree import Clique, JunctionTree
+from anon_pipeline.errors import InputError
+from anon_pipeline.tables import IntArray
+
+#: Shares of the budget for the first counts, and for choosing what is counted next.
+FIRST, CHOOSING = 0.25, 0.11
+#: Targets stand in every count together while they have at most so many combinations.
+MOST_TARGET_CELLS = 64
+#: With more combinations of the targets than this, pairs are counted without them, too.
+SMALL_TARGET = 8
+#: A value whose noisy count is below so many deviations is counted together with its like.
+RARE = 3.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a measurement may cost and what it looks at: public, and fixed before anything is read.
+
+    Attributes
+    ----------
+    targets : places of the columns that others are to predict; empty where there is no target
+    nano_rho : billionths of rho that it costs in all
+    rows : with how many rows one protected unit counts at most
+    rounds : how many pairs are chosen and counted
+    cells : numbers that the model may hold
+    people : the public number of rows; None where it is noisy
+    """
+
+    targets: Clique
+    nano_rho: int
+    rows: int
+    rounds: int
+    cells: int
+    people: int | None = None
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """Noise that was drawn: for the manifest."""
+
+    measures: Clique | None  # None of a choice
+    scale: float
+    nano_rho: int
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """All that is known of people from here on.
+
+    Attributes
+    ----------
+    first : noisy counts over all values, in the order in which they were measured
+    codes : per column the code of each value in `later`, where rare values share one
+    later : noisy counts over those codes
+    mechanisms : in the order in which noise was drawn
+    """
+
+    first: tuple[NoisyTable, ...]
+    codes: tuple[IntArray, ...]
+    later: tuple[NoisyTable, ...]
+    mechanisms: tuple[Mechanism, ...]
+
+    @property
+    def nano_rho(self) -> int:
+        return sum(one.nano_rho for one in self.mechanisms)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Codes per column in `later`."""
+        return tuple(int(mapping.max()) + 1 for mapping in self.codes)
+
+    @property
+    def tables(self) -> list[NoisyTable]:
+        """All counts over the codes of `later`."""
+        return [*(merged(one, self.codes) for one in self.first), *self.later]
+
+
+def first_sets(sizes: Sequence[int], targets: Clique) -> list[Clique]:
+    """Every column with the targets, or with each of them where they have too many combinations together."""
+    if not targets:
+        return [(column,) for column in range(len(sizes))]
+    others = [column for column in range(len(sizes)) if column not in targets]
+    cores = _cores(sizes, targets)
+    sets = [tuple(sorted({column, *core})) for column in others for core in cores]
+    return sets or [tuple(sorted(core)) for core in cores]
+
+
+def candidates(sizes: Sequence[int], targets: Clique) -> list[Clique]:
+    """The pairs that may be counted, with the targets; where those have many values, without them, too."""
+    others = [column for column in range(len(sizes)) if column not in targets]
+    pairs = list(itertools.combinations(others, 2))
+    cores = _cores(sizes, targets) if targets else []
+    found = [tuple(sorted({*pair, *core})) for pair in pairs for core in cores]
+    if not cores or any(math.prod(sizes[one] for one in core) > SMALL_TARGET for core in cores):
+        found += pairs
+    if len(cores) > 1:
+        found += list(itertools.combinations(targets, 2))
+    return list(dict.fromkeys(found))
+
+
+def _cores(sizes: Sequence[int], targets: Clique) -> list[Clique]:
+    together = math.prod(sizes[one] for one in targets)
+    return [tuple(sorted(targets))] if together <= MOST_TARGET_CELLS else [(one,) for one in targets]
+
+
+def measure(table: CodedTable, settings: Settings) -> Measurements:
+    """Count a table of people with noise, as rho-zCDP with `settings.nano_rho`.
+
+    Raises
+    ------
+    InputError
+        Where the share of the budget is too small to be divided.
+    """
+    drawn: list[Mechanism] = []
+    starts = first_sets(table.sizes, settings.targets)
+    share = math.floor(settings.nano_rho * FIRST) // len(starts)
+    left = settings.nano_rho - share * len(starts)
+    rounds = max(1, settings.rounds)
+    choosing = math.floor(settings.nano_rho * CHOOSING) // rounds
+    counting = left // rounds - choosing
+    if min(share, choosing, counting) < 1:
+        raise InputError("synthesis: the share of the budget is too small to be divided into so many measurements")
+    first = [_counted(table, one, share, settings.rows, drawn) for one in starts]
+    codes = shared_codes(table.sizes, first, settings.targets)
+    merged_table = table.recoded(codes)
+    sizes, measured = merged_table.sizes, [merged(one, codes) for one in first]
+    total = settings.people or estimation.total_of(measured)
+    model = estimation.fit(sizes, measured, total)
+    open_sets = {one: merged_table.counts(one) for one in candidates(sizes, settings.targets)}
+    later: list[NoisyTable] = []
+    for _ in range(rounds):
+        sets = [one for one in open_sets if _stays_small(sizes, measured, one, settings.cells)]
+        if not sets:
+            break
+        deviation = mechanisms.gaussian_scale(settings.rows**2, counting)
+        scores = [_error(model, open_sets[one], one, deviation) for one in sets]
+        chosen = sets[mechanisms.noisy_max(np.array(scores), settings.rows, choosing)]
+        drawn.append(Mechanism(None, mechanisms.noisy_max_scale(settings.rows, choosing), choosing))
+        del open_sets[chosen]
+        later.append(_counted(merged_table, chosen, counting, settings.rows, drawn))
+        measured.append(later[-1])
+        model = estimation.fit(sizes, measured, total, model, steps=60)
+    found = Measurements(tuple(first), tuple(codes), tuple(later), tuple(drawn))
+    if found.nano_rho > settings.nano_rho:
+        raise AssertionError("a synthetic table costs more than its share")
+    return found
+
+
+def _counted(table: CodedTable, columns: Clique, nano_rho: int, rows: int, drawn: list[Mechanism]) -> NoisyTable:
+    """Noisy counts: one unit moves them by at most `rows` in all, so by at most `rows` in L2."""
+    counts = table.counts(columns)
+    noisy = mechanisms.gaussian_counts(counts.ravel(), rows**2, nano_rho).reshape(counts.shape)
+    deviation = mechanisms.gaussian_scale(rows**2, nano_rho)
+    drawn.append(Mechanism(columns, deviation, nano_rho))
+    return NoisyTable(columns, noisy.astype(np.float64), np.full(counts.shape, deviation**2))
+
+
+def _error(model: Model, counts: IntArray, columns: Clique, deviation: float) -> int:
+    """How wrong the model is about some columns, in people, less what the noise of counting them would make of it.
+
+    The model's counts are rounded first, so the distance is a whole number, and one row more moves it by one.
+    """
+    expected = np.rint(model.counts(columns)).astype(np.int64)
+    noise = math.ceil(math.sqrt(2 / math.pi) * deviation * counts.size)
+    return int(np.abs(counts - expected).sum()) - noise
+
+
+def _stays_small(sizes: Sequence[int], measured: Sequence[NoisyTable], one: Clique, cells: int) -> bool:
+    return JunctionTree.over(sizes, [*(table.columns for table in measured), one]).cells <= cells
+
+
+def shared_codes(sizes: Sequence[int], first: Sequence[NoisyTable], targets: Clique) -> list[IntArray]:
+    """Codes in which the rare values of a column share one; of a target, only a rare missing value shares another's.
+
+    Rare is what has a noisy count below `RARE` deviations: by what is noisy already, so it costs nothing. The code of a
+    missing value is the last one; where it alone is rare, it goes with the commonest value.
+    """
+    codes = [np.arange(size, dtype=np.int64) for size in sizes]
+    for column, size in enumerate(sizes):
+        about = [one for one in first if column in one.columns]
+        if not about:
+            continue
+        counts, variance = column_counts(about, column)
+        rare = counts < RARE * np.sqrt(variance)
+        if column in targets:
+            rare[:-1] = False
+        if 1 < rare.sum() < size:
+            codes[column] = np.where(rare, size - rare.sum(), np.cumsum(~rare) - 1)
+        elif rare[-1] and size > 1:
+            codes[column][-1] = counts[:-1].argmax()
+    return codes
+
+
+def column_counts(tables: Sequence[NoisyTable], column: int) -> tuple[np.ndarray, np.ndarray]:
+    """Noisy counts of one column and their variance, from the tables that hold it: means by inverse variance."""
+    sums, variances = [], []
+    for one in tables:
+        gone = tuple(place for place, other in enumerate(one.columns) if other != column)
+        sums.append(one.counts.sum(axis=gone))
+        variances.append(one.variance.sum(axis=gone))
+    weights = 1 / np.array(variances)
+    return (weights * np.array(sums)).sum(axis=0) / weights.sum(axis=0), 1 / weights.sum(axis=0)
+
+
+def merged(table: NoisyTable, codes: Sequence[IntArray]) -> NoisyTable:
+    """A table over shared codes: counts and variances of values that share one are added."""
+    counts, variance = table.counts, table.variance
+    for axis, column in enumerate(table.columns):
+        mapping = codes[column]
+        if len(mapping) == mapping.max() + 1:
+            continue
+        indicator = np.zeros((int(mapping.max()) + 1, len(mapping)))
+        indicator[mapping, np.arange(len(mapping))] = 1
+        counts, variance = (
+            np.moveaxis(np.tensordot(indicator, one, axes=(1, axis)), 0, axis) for one in (counts, variance)
+        )
+    return NoisyTable(table.columns, counts, variance)
+
+
+def described(found: Measurements, names: Sequence[str]) -> list[dict[str, object]]:
+    """The mechanisms, for the manifest: what each measured, its noise and what it cost."""
+    return [
+        {
+            "measures": "which columns are counted next"
+            if one.measures is None
+            else [names[column] for column in one.measures],
+            "mechanism": "exponential mechanism (Gumbel)" if one.measures is None else "discrete Gaussian",
+            "scale": one.scale,
+            "rho": one.nano_rho / NANO,
+        }
+        for one in found.mechanisms
+    ]

@@ -1,0 +1,74 @@
+"""How good a synthetic table is, told from the noisy counts and the table itself: no exact figure of people is used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from anon_pipeline.differential_privacy.synthesis.estimation import NoisyTable
+from anon_pipeline.differential_privacy.synthesis.junction_tree import Clique
+from anon_pipeline.differential_privacy.synthesis.measuring import column_counts
+from anon_pipeline.tables import IntArray
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class CountQuality:
+    """One set of columns: what was measured and what the synthetic table shows.
+
+    Attributes
+    ----------
+    error_bar : half of the 95 % interval of one noisy count
+    distance : total variation between the noisy counts and the synthetic ones; about half of it may be noise
+    noise : the distance that the noise alone is expected to make
+    """
+
+    columns: Clique
+    cells: int
+    error_bar: float
+    distance: float
+    noise: float
+
+
+@dataclass(frozen=True)
+class ValueCount:
+    """A value of a column: its noisy count with a 95 % interval, and its count in the synthetic table."""
+
+    noisy: float
+    low: float
+    high: float
+    synthetic: int
+
+
+def count_quality(measured: Sequence[NoisyTable], codes: IntArray, total: float) -> list[CountQuality]:
+    """A line per noisy table, in their order; `codes` are those of the synthetic rows."""
+    found = []
+    for one in measured:
+        keys = np.ravel_multi_index(tuple(codes[:, column] for column in one.columns), one.counts.shape)
+        shown = np.bincount(keys, minlength=one.counts.size).reshape(one.counts.shape)
+        deviation = np.sqrt(one.variance)
+        found.append(
+            CountQuality(
+                one.columns,
+                one.counts.size,
+                float(ndtri((1 + CONFIDENCE) / 2) * deviation.max()),
+                float(np.abs(one.counts - shown).sum() / 2 / total),
+                float(np.sqrt(2 / np.pi) * deviation.sum() / 2 / total),
+            )
+        )
+    return found
+
+
+def value_counts(first: Sequence[NoisyTable], codes: IntArray, column: int) -> list[ValueCount]:
+    """Every value of a column, in the order of its codes."""
+    noisy, variance = column_counts([one for one in first if column in one.columns], column)
+    shown = np.bincount(codes[:, column], minlength=len(noisy))
+    reach = ndtri((1 + CONFIDENCE) / 2) * np.sqrt(variance)
+    return [
+        ValueCount(float(one), max(0.0, float(one - far)), max(0.0, float(one + far)), int(seen))
+        for one, far, seen in zip(noisy, reach, shown, strict=True)
+    ]

@@ -1,0 +1,52 @@
+"""Measurements as bytes and back: what the budget's ledger keeps, and every later step starts from."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from anon_pipeline.differential_privacy.synthesis.estimation import NoisyTable
+from anon_pipeline.differential_privacy.synthesis.measuring import Measurements, Mechanism
+
+
+def to_bytes(found: Measurements) -> bytes:
+    """All of it; nothing but noisy counts, public parameters, and what follows from them."""
+    content = {
+        "first": [_written(one) for one in found.first],
+        "codes": [mapping.tolist() for mapping in found.codes],
+        "later": [_written(one) for one in found.later],
+        "mechanisms": [
+            {"measures": one.measures, "scale": one.scale, "nano_rho": one.nano_rho} for one in found.mechanisms
+        ],
+    }
+    return json.dumps(content, sort_keys=True).encode()
+
+
+def from_bytes(content: bytes) -> Measurements:
+    """What `to_bytes` wrote."""
+    read = json.loads(content)
+    return Measurements(
+        tuple(_read(one) for one in read["first"]),
+        tuple(np.array(mapping, dtype=np.int64) for mapping in read["codes"]),
+        tuple(_read(one) for one in read["later"]),
+        tuple(
+            Mechanism(None if one["measures"] is None else tuple(one["measures"]), one["scale"], one["nano_rho"])
+            for one in read["mechanisms"]
+        ),
+    )
+
+
+def _written(table: NoisyTable) -> dict[str, Any]:
+    return {
+        "columns": table.columns,
+        "shape": table.counts.shape,
+        "counts": table.counts.astype(np.int64).ravel().tolist(),
+        "variance": float(table.variance.flat[0]),  # one noise for all counts of a table
+    }
+
+
+def _read(content: dict[str, Any]) -> NoisyTable:
+    counts = np.array(content["counts"], dtype=np.float64).reshape(content["shape"])
+    return NoisyTable(tuple(content["columns"]), counts, np.full(counts.shape, content["variance"]))
