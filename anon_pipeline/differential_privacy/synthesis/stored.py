@@ -11,9 +11,13 @@ from anon_pipeline.differential_privacy.synthesis.estimation import NoisyTable
 from anon_pipeline.differential_privacy.synthesis.measuring import Measurements, Mechanism
 
 
-def to_bytes(found: Measurements) -> bytes:
-    """All of it; nothing but noisy counts, public parameters, and what follows from them."""
+def to_bytes(found: Measurements, token: str) -> bytes:
+    """All of it; nothing but noisy counts, public parameters, and what follows from them.
+
+    The token is drawn with the noise. Versions and rows hang on it, so they tell nothing of the source either.
+    """
     content = {
+        "token": token,
         "first": [_written(one) for one in found.first],
         "codes": [mapping.tolist() for mapping in found.codes],
         "later": [_written(one) for one in found.later],
