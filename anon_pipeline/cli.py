@@ -104,6 +104,11 @@ def verify(
         engine = DuckDBEngine(scratch)
         if spec is not None:
             policy = ReleaseSpec.load(spec)
+            if policy.is_synthetic:
+                raise InputError(
+                    "--spec: is of a synthetic release, whose promise cannot be counted in its table; take "
+                    "`anon-pipeline releases verify` and `anon-pipeline budget verify`"
+                )
             file = engine.import_table(table, scratch, policy.with_role(Role.SENSITIVE))
             verdict = (
                 judge_group_table(engine, file, policy)
@@ -603,6 +608,9 @@ def _show_release(manifest: dict[str, Any], folder: Path | None, new: bool) -> N
     shown = Table(title=f"{manifest['dataset']} {manifest['version']}", title_justify="left", show_header=False)
     shown.add_column(style="bold")
     shown.add_column()
+    if manifest.get("kind") == "synthetic":
+        _show_synthetic(shown, manifest, folder, new)
+        return
     if manifest.get("groups"):
         _show_groups(shown, manifest, folder, new)
         return
@@ -620,6 +628,19 @@ def _show_release(manifest: dict[str, Any], folder: Path | None, new: bool) -> N
             f"{_interval(one['before'])} before, {_interval(one['after'])} after; "
             f"difference {_interval(one['difference'], sign='+')}",
         )
+    if folder is not None:
+        shown.add_row("folder", str(folder))
+    out.print(shown)
+
+
+def _show_synthetic(shown: Table, manifest: dict[str, Any], folder: Path | None, new: bool) -> None:
+    said = manifest["differential_privacy"]
+    shown.add_row("state", "released" if new else "stands already; nothing new was published or spent")
+    shown.add_row("rows", f"{manifest['rows']['synthetic']:,} synthetic rows, nobody's")
+    shown.add_row("promise", f"epsilon {said['epsilon']:.4g} at delta {said['delta']:g} for every {said['unit']}")
+    shown.add_row("budget", f"rho {said['rho']:.4g} of that of the subject {said['subject']}")
+    if manifest.get("model"):
+        shown.add_row("model", f"{manifest['model']['kind']} of {manifest['model']['target']}, in model.zip")
     if folder is not None:
         shown.add_row("folder", str(folder))
     out.print(shown)

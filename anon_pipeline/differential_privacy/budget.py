@@ -162,6 +162,12 @@ class Budget:
                     return content
         return None
 
+    def has_answered(self, content: bytes) -> bool:
+        """Whether the ledger is whole and has this very answer."""
+        digest = hashlib.sha256(content).hexdigest()
+        with self._locked():
+            return any(line.action == ANSWER and line.said["sha256"] == digest for line in self._checked())
+
     def reserve(self, question: Question) -> Line:
         """Enter what a question costs; it is spent when this returns.
 

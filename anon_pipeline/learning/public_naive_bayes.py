@@ -37,7 +37,7 @@ class Codes:
     def of(self, column: pd.Series[Any]) -> IntArray:
         """The codes, shape (n,)."""
         if self.values is not None:
-            places = pd.Index(self.values).get_indexer(column.astype(object))  # -1 where it is not listed
+            places = pd.Index(self.values).get_indexer(pd.Index(column.astype(object)))  # -1 where it is not listed
             return np.where(places < 0, len(self.values), places).astype(np.int64)
         numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
         places = np.searchsorted(np.array(self.cuts), np.nan_to_num(numbers), side="right")
@@ -75,7 +75,7 @@ class PublicNaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.log_chances_.append(np.log(known / known.sum(axis=0)))
         self.log_prior_ = np.log(totals / totals.sum())
         self.slope_, self.shift_ = 1.0, np.zeros(len(self.classes))
-        places = pd.Index(self.classes_).get_indexer(target.astype(object))
+        places = pd.Index(self.classes_).get_indexer(pd.Index(target.astype(object)))
         scores, known_rows = self._scores(frame), places >= 0
         if known_rows.any():
             self._calibrate(scores[known_rows], places[known_rows])

@@ -11,15 +11,16 @@ _PRIVATE = "**Private**: its files never leave `private/`; what this page shows 
 def described(name: str, graph: Graph) -> str:
     """The description of an asset of a dataset, as Markdown; its first sentence stands for it in lists."""
     spec = graph.spec
-    return "\n\n".join(_PARAGRAPHS[name]).format(
+    paragraphs = _OF_SYNTHETIC.get(name, _PARAGRAPHS.get(name, ())) if spec.is_synthetic else _PARAGRAPHS[name]
+    return "\n\n".join(paragraphs).format(
         dataset=spec.dataset,
         source=spec.source.path,
-        k=spec.k,
+        k=0 if spec.is_synthetic else spec.k,
         target=spec.target,
         quasi_identifiers=", ".join(map(_code, spec.quasi_identifiers)),
         demands="\n".join(f"- {demand.demand()}" for demand in cast(tuple[PrivacyModel, ...], spec.privacy)),
         folds=spec.utility.folds,
-        people=graph.people,
+        people="" if spec.is_synthetic else graph.people,
         window=0 if spec.across_releases is None else spec.across_releases.window - 1,
     )
 
@@ -99,5 +100,30 @@ _PARAGRAPHS = {
         "**To check it**: `anon-pipeline releases verify`. **To pass it on**: "
         "`anon-pipeline report VERSION --as markdown`, `html` or `pdf`.",
         "**If it fails**, nothing has changed under `releases/`; the sentence names the step to make again.",
+    ),
+}
+
+#: Of synthetic releases, where they say something else.
+_OF_SYNTHETIC = {
+    "raw_data": (
+        "The source {source}: it is there and has the columns of the spec. Nobody is read or copied.",
+        "**If it fails**, the sentence names the column and what to change in the file or in `release.yaml`.",
+    ),
+    "dp_measurements": (
+        "Noisy counts of the people of {source}: the only step that reads them.",
+        "The cost is reserved in the ledger of the budget before noise is drawn, and is never given back. Made again "
+        "of the same source and spec, the stored counts are taken and nothing is spent.",
+        "**If it fails** with exit code 3, the budget of the subject does not suffice; the sentence says what is left.",
+    ),
+    "synthetic_table": (
+        "Rows drawn from the distribution that fits the noisy counts. It sees no people.",
+        "**If a check fails**, nothing is published, and what was published before stands.",
+    ),
+    "dp_model": (
+        "A model of {target}, made of the noisy counts or the synthetic rows, in MLflow's format. It sees no people.",
+    ),
+    "release": (
+        "The published synthetic release: the table, the noisy counts, and what they cost, entered into the ledger.",
+        "**To check it**: `anon-pipeline releases verify`, and `anon-pipeline budget verify` for what was spent.",
     ),
 }

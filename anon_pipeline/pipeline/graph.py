@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anon_pipeline.pipeline.checks import audit as audit_bounds
-from anon_pipeline.pipeline.checks import candidate, group, source
+from anon_pipeline.pipeline.checks import candidate, group, source, synthetic
 from anon_pipeline.pipeline.step import PEOPLE, CheckDef, StepDef
 from anon_pipeline.pipeline.steps import (
     aggregated_table,
     anonymized_table,
     anonymizer_tree,
     attack_audit,
+    declared_source,
+    dp_measurements,
+    dp_model,
     followed_people,
     frontier,
     group_release,
@@ -20,6 +23,8 @@ from anon_pipeline.pipeline.steps import (
     predictions,
     raw_data,
     release,
+    synthetic_release,
+    synthetic_table,
     trained_model,
     utility,
 )
@@ -30,6 +35,18 @@ Part = StepDef | CheckDef
 
 def graph_of(spec: ReleaseSpec) -> Graph:
     """The steps and checks of a dataset. A step more is a file in `steps/` and a line here."""
+    if spec.is_synthetic:
+        return Graph(
+            spec,
+            (
+                declared_source.STEP,
+                dp_measurements.STEP,
+                synthetic_table.STEP,
+                synthetic.CHECKS,
+                *[dp_model.STEP] * (spec.model is not None),
+                synthetic_release.STEP,
+            ),
+        )
     if spec.aggregates:
         return Graph(
             spec,

@@ -12,7 +12,7 @@ from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
 from anon_pipeline.release import ledger
 from anon_pipeline.release.ledger import Entry
-from anon_pipeline.report import markdown, printed, release_report
+from anon_pipeline.report import markdown, printed, release_report, synthetic_markdown, synthetic_report
 
 
 class Form(StrEnum):
@@ -63,6 +63,8 @@ def export(home: Home, version: str, form: Form, dataset: str | None = None) -> 
         raise Refused([f"{entry.dataset}/{entry.version}: {problem}; nothing is reported" for problem in problems])
     withdrawn = "" if gone is None else f"This release was withdrawn on {gone.time[:10]}: {gone.why}"
     if form is Form.MARKDOWN:
+        if synthetic_report.is_synthetic(content):
+            return synthetic_markdown.render(content, withdrawn).encode()
         return markdown.render(content, withdrawn).encode()
     page = release_report.render(content, withdrawn)
     return printed.print_page(page) if form is Form.PDF else page.encode()

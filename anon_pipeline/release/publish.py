@@ -71,7 +71,7 @@ def publish(
     with home.lock("ledger"):
         unfinished.finish(home)
         if folder.exists():
-            return _standing(home, spec.dataset, version, folder)
+            return standing(home, spec.dataset, version, folder)
         ledger.require_unaltered(home)
         promises.require_an_answer(home, spec)
         folder.parent.mkdir(exist_ok=True)
@@ -141,7 +141,7 @@ def _size(file: Path) -> int:
     return file.stat().st_size
 
 
-def _standing(home: Home, dataset: str, version: str, folder: Path) -> Published:
+def standing(home: Home, dataset: str, version: str, folder: Path) -> Published:
     """The same release stands already: verify it. One that was withdrawn does not stand, nor is it published again."""
     withdrawn = ledger.withdrawal(home, dataset, version)
     if withdrawn is not None:

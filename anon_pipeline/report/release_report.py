@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from anon_pipeline.report import attacks as audit_report
-from anon_pipeline.report import charts, likeness_chart, masking_map
+from anon_pipeline.report import charts, likeness_chart, masking_map, synthetic_report
 from anon_pipeline.report import columns as column_report
 from anon_pipeline.report import groups as group_report
 from anon_pipeline.report import likeness as likeness_report
@@ -102,6 +102,8 @@ def render(content: Mapping[str, Any], withdrawn: str = "") -> str:
     content : the manifest, as `publish` assembles it
     withdrawn : the sentence that says since when it should not be used any more, and why
     """
+    if synthetic_report.is_synthetic(content):
+        return synthetic_report.render(content, withdrawn)
     return _template().render(page=describe(content, withdrawn), pictures=draw(content))
 
 

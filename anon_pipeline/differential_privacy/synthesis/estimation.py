@@ -82,8 +82,8 @@ def fit(
                 continue
             axes = tree.cliques[home]
             said = summed(tree.marginals(potentials)[home], axes, one.columns)
-            least = FLOOR * np.sqrt(one.variance) / total
-            potentials[home] += spread(np.log(np.maximum(goal, least) / np.maximum(said, 1e-300)), one.columns, axes)
+            floor = FLOOR * np.sqrt(one.variance) / total
+            potentials[home] += spread(np.log(np.maximum(goal, floor) / np.maximum(said, 1e-300)), one.columns, axes)
     tables = tree.marginals(potentials)
 
     def loss_of(tables: list[FloatArray]) -> tuple[float, list[FloatArray]]:

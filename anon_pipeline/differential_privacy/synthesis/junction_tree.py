@@ -57,7 +57,8 @@ class JunctionTree:
     @classmethod
     def _of_cliques(cls, sizes: tuple[int, ...], cliques: list[Clique]) -> JunctionTree:
         """The spanning tree of largest separators."""
-        order, parents, separators = [0], [-1], [()]
+        order, parents = [0], [-1]
+        separators: list[Clique] = [()]
         waiting = set(range(1, len(cliques)))
         while waiting:
             parent, new = max(

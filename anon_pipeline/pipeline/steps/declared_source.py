@@ -1,0 +1,27 @@
+"""The source of a synthetic release: it is there and has the columns that the spec names. Nobody is read or copied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from anon_pipeline.differential_privacy import reading
+from anon_pipeline.engine.typed import Reader
+from anon_pipeline.errors import InputError
+from anon_pipeline.pipeline.step import Made, Run, StepDef
+
+
+def look_at_header(run: Run, _folder: Path) -> Made:
+    """Find out that the source can be opened, before anything is reserved of the budget."""
+    spec = run.spec
+    if not spec.source_path.exists():
+        raise InputError(f"source.path: {spec.source.path}: there is no such file or folder beside the spec")
+
+    def query(reader: Reader, relation: str) -> str:
+        reading.columns_present(reader, relation, spec)
+        return "SELECT 1 AS opened"
+
+    run.engine.aggregated(reading.readable(spec), query)
+    return Made(metadata={"source": spec.source.path, "columns": len(spec.columns)})
+
+
+STEP = StepDef("raw_data", (), frozenset({"duckdb"}), look_at_header)

@@ -1,0 +1,35 @@
+"""The synthetic table: rows drawn from the distribution that fits the noisy counts. It sees no people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from anon_pipeline.differential_privacy.synthesis.made_table import make_table
+from anon_pipeline.home import write_file
+from anon_pipeline.pipeline.metadata import Column, Schema
+from anon_pipeline.pipeline.pages import role_of
+from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.pipeline.step import Made, Run, StepDef, log
+from anon_pipeline.pipeline.steps.dp_measurements import MEASUREMENTS
+from anon_pipeline.release.publish import DATA
+
+
+def draw(run: Run, folder: Path, dp_measurements: Stage) -> Made:
+    """Fit the counts, draw the rows, and hold them against the counts."""
+    content = (dp_measurements.folder / MEASUREMENTS).read_bytes()
+    made = make_table(run.spec, content)
+    pq.write_table(made.table, folder / DATA, compression="zstd", row_group_size=1_000_000)
+    write_file(folder / MEASUREMENTS, content)
+    log.info("%s: %s synthetic rows", run.spec.dataset, f"{made.table.num_rows:,}")
+    columns = [Column(one.name, str(one.type), role_of(run.spec, one.name)) for one in made.table.schema]
+    return Made(
+        {"rows": made.table.num_rows, "quality": made.quality()},
+        made.table.num_rows,
+        {"schema": Schema(columns)},
+        {"rows": made.table.num_rows},
+    )
+
+
+STEP = StepDef("synthetic_table", ("dp_measurements",), frozenset({"parquet"}), draw)

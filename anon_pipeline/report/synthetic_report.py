@@ -1,0 +1,239 @@
+"""The page of a synthetic release: what epsilon means for a person, what was measured, how near the rows come to it.
+
+Made from the manifest and nothing else, and so from noisy counts alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from anon_pipeline.report import charts
+from anon_pipeline.report.charts import count, percent
+from anon_pipeline.report.wording import listed, part, times, words
+
+KIND = "synthetic"
+#: For comparison in the picture of what epsilon means.
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
+#: Lines of the tables of counts and of values.
+MOST_COUNTS, MOST_VALUES = 40, 12
+
+
+@dataclass(frozen=True)
+class SyntheticPage:
+    """All that the page shows, as text."""
+
+    dataset: str
+    description: str
+    version: str
+    created: str
+    withdrawn: str
+    lead: str
+    meaning: list[str]
+    promises: list[tuple[str, str]]
+    cautions: list[str]
+    mechanisms: list[tuple[str, str, str, str]]
+    counts: list[tuple[str, str, str, str, str]]
+    columns: list[tuple[str, list[tuple[str, str, str, str]]]]
+    domains: list[tuple[str, str, str]]
+    checks: list[tuple[str, str]]
+    software: list[tuple[str, str]]
+    picture: Markup
+
+
+def right_guesses(epsilon: float, delta: float) -> float:
+    """How often somebody is right at most who guesses whether a person is in the table, each being as likely before.
+
+    (e^epsilon + delta) / (1 + e^epsilon), for the best test of the two (P. Kairouz, S. Oh and P. Viswanath, ICML 2015).
+    """
+    return min(1.0, (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon)))
+
+
+def is_synthetic(content: Mapping[str, Any]) -> bool:
+    """Whether a manifest is that of a synthetic release."""
+    return content.get("kind") == KIND
+
+
+def lead(content: Mapping[str, Any]) -> str:
+    """What the release is, in two sentences."""
+    said = part(content, "differential_privacy")
+    rows = part(content, "rows").get("synthetic")
+    return (
+        f"{count(rows)} synthetic rows, none of which is a person's: they were drawn from noisy counts. "
+        f"Epsilon is {_number(said.get('epsilon'))} at delta {_small(said.get('delta'))} for every "
+        f"{words(said.get('unit'))} of the source."
+    )
+
+
+def describe(content: Mapping[str, Any], withdrawn: str = "") -> SyntheticPage:
+    """The manifest in words."""
+    said = part(content, "differential_privacy")
+    epsilon, delta = float(said.get("epsilon", math.inf)), float(said.get("delta", 1))
+    columns, domains = part(content, "spec", "columns"), part(said, "domains")
+    return SyntheticPage(
+        dataset=words(content.get("dataset")),
+        description=words(content.get("description")),
+        version=words(content.get("version")),
+        created=times(content.get("created"))[0],
+        withdrawn=withdrawn,
+        lead=lead(content),
+        meaning=_meaning(said, epsilon, delta),
+        promises=_promises(said),
+        cautions=_cautions(content),
+        mechanisms=_mechanisms(said),
+        counts=_counts(part(content, "quality").get("counts") or []),
+        columns=[(name, _values(name, part(content, "quality", "values"), domains)) for name in domains],
+        domains=[
+            (name, _domain(part(one)), words(part(one).get("why"))) for name, one in domains.items() if name in columns
+        ],
+        checks=[(words(one["demand"]), "passed" if one["passed"] else "failed") for one in content.get("checks") or []],
+        software=[(name, words(one)) for name, one in sorted(part(content, "software", "packages").items())],
+        picture=Markup(charts.inline(_picture(epsilon, delta))),  # noqa: S704 (charts escape what they are given)
+    )
+
+
+def render(content: Mapping[str, Any], withdrawn: str = "") -> str:
+    """The page as HTML that needs nothing but itself."""
+    return _template().render(page=describe(content, withdrawn))
+
+
+def _meaning(said: Mapping[str, Any], epsilon: float, delta: float) -> list[str]:
+    times_likelier = math.exp(epsilon) if epsilon < 50 else math.inf
+    unit = "row" if said.get("unit") == "row" else "person"
+    return [
+        f"Think of somebody who knows every {unit} of the source but one, knows this program, and tosses a coin on "
+        f"whether the last {unit} is in it. Without the release they are right in 50 of 100 cases. With it, they are "
+        f"right in at most {right_guesses(epsilon, delta) * 100:.1f} of 100.",
+        f"Whatever the release shows was at most {_number(times_likelier)} times likelier with that {unit} than "
+        f"without, but for events that happen once in {count(round(1 / delta))} releases.",
+        "This holds whatever else is known or comes to be known. It is about what taking part adds: that smokers fall "
+        "ill can be learned from others, and is true of who did not take part as well.",
+    ]
+
+
+def _promises(said: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [
+        ("Unit", f"{words(said.get('unit'))}, of which {count(said.get('rows_per_unit'))} rows are counted at most"),
+        ("Neighbours", words(said.get("neighbours"))),
+        ("Epsilon and delta", f"{_number(said.get('epsilon'))} and {_small(said.get('delta'))}"),
+        ("rho (zero-concentrated)", _number(said.get("rho"))),
+        ("Conversion", words(said.get("conversion"))),
+        ("Budget", f"that of the subject {words(said.get('subject'))}"),
+        ("Public domains", f"SHA-256 {words(said.get('domains_sha256'))}"),
+        ("Number of rows", words(said.get("size"))),
+    ]
+
+
+def _cautions(content: Mapping[str, Any]) -> list[str]:
+    subject = words(part(content, "differential_privacy").get("subject"))
+    found = [
+        f"What was asked of the people of {subject} before and after this adds up: `anon-pipeline budget show` tells "
+        "the whole. Budgets of other publishers about the same people add up, too, and nobody can see them.",
+        "The rows keep what was counted: each column, and the sets of columns below. What hangs on other combinations "
+        "is smoothed away; small groups are the least certain.",
+        "Intervals computed from synthetic rows as if they were people are too narrow. The error bars below are those "
+        "of the noise.",
+        "The promise rests on public domains that were written without looking at the data, and on an operator who "
+        "keeps the private zone private.",
+    ]
+    if content.get("model") is not None:
+        found.append(
+            "The model in model.zip was made of the same counts and rows and costs nothing more. It is in MLflow's "
+            "format and is unpickled when it is loaded: load it only if you trust who published it."
+        )
+    return found
+
+
+def _mechanisms(said: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    return [
+        (
+            listed(list(one["measures"])) if isinstance(one["measures"], list) else words(one["measures"]),
+            words(one["mechanism"]),
+            _number(one["scale"]),
+            _number(one["rho"]),
+        )
+        for one in said.get("mechanisms") or []
+    ]
+
+
+def _counts(quality: list[Mapping[str, Any]]) -> list[tuple[str, str, str, str, str]]:
+    return [
+        (
+            listed(list(one["columns"])),
+            count(one["cells"]),
+            f"±{count(round(one['error_bar']))}",
+            percent(one["distance"]),
+            percent(one["noise"]),
+        )
+        for one in quality[:MOST_COUNTS]
+    ]
+
+
+def _values(name: str, values: Mapping[str, Any], domains: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    """The largest values of a column: label, noisy count with its interval, synthetic count."""
+    counted = list(enumerate(values.get(name) or []))
+    domain = part(domains, name)
+    largest = sorted(counted, key=lambda one: -one[1]["noisy"])[:MOST_VALUES]
+    shown = sorted(largest) if domain.get("values") is None else largest
+    return [
+        (
+            _label(domain, place, len(counted) - 1),
+            count(round(one["noisy"])),
+            f"{count(round(one['low']))} to {count(round(one['high']))}",
+            count(one["synthetic"]),
+        )
+        for place, one in shown
+    ]
+
+
+def _label(domain: Mapping[str, Any], place: int, missing: int) -> str:
+    if place == missing:
+        return "missing"
+    if domain.get("values") is not None:
+        return words(domain["values"][place])
+    if domain.get("bins") is not None:
+        return f"{domain['bins'][place]:g} to {domain['bins'][place + 1]:g}"
+    low, high = domain["range"]
+    width = (high - low) / missing
+    return f"{low + width * place:g} to {low + width * (place + 1):g}"
+
+
+def _domain(domain: Mapping[str, Any]) -> str:
+    if domain.get("values") is not None:
+        return f"{count(len(domain['values']))} values"
+    if domain.get("bins") is not None:
+        return f"{count(len(domain['bins']) - 1)} intervals from {domain['bins'][0]:g} to {domain['bins'][-1]:g}"
+    low, high = domain["range"]
+    return f"{low:g} to {high:g} in steps of {domain['step']:g}"
+
+
+def _picture(epsilon: float, delta: float) -> str:
+    """How often the best guess is right, for this release and for other epsilons."""
+    rows = {one: f"at epsilon {one:g}" for one in EPSILONS if abs(one - epsilon) > 0.05 * one}
+    rows[epsilon] = f"this release, epsilon {_number(epsilon)}"
+    shares = {"a coin toss, without any release": 0.5}
+    shares |= {rows[one]: right_guesses(one, delta) for one in sorted(rows)}
+    return charts.share_chart(shares, "How often the best guess at who took part is right, at most")
+
+
+def _number(value: Any) -> str:
+    return f"{float(value):,.4g}" if isinstance(value, int | float) else "not stated"
+
+
+def _small(value: Any) -> str:
+    return f"{float(value):g}" if isinstance(value, int | float) else "not stated"
+
+
+@cache
+def _template() -> Template:
+    loader = PackageLoader("anon_pipeline", "report")
+    environment = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("synthetic_report.html")
