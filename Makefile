@@ -41,6 +41,9 @@ bench-large: .venv/dev ## 1, 10 and 100 million people, and Spark at 10 million 
 bench-masking: .venv/runtime ## Masking 1 and 10 million people row by row, against rewriting the table
 	$(BIN)/python -m benchmarks.masking --rows 1000000 10000000
 
+bench-synthetic: .venv/dev ## Synthetic tables and models of Adult at four epsilons, five draws each
+	$(BIN)/python -m benchmarks.synthetic
+
 bench-attacks: .venv/runtime ## What attacks find in several releases of Adult
 	$(BIN)/python -m benchmarks.attacks
 

@@ -1,0 +1,81 @@
+"""The graphical model against brute force over the whole joint table."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anon_pipeline.differential_privacy.synthesis.drawn_rows import draw_codes
+from anon_pipeline.differential_privacy.synthesis.estimation import NoisyTable, fit, total_of
+from anon_pipeline.differential_privacy.synthesis.junction_tree import JunctionTree, spread, summed
+
+SETS = st.lists(st.sets(st.integers(0, 5), min_size=1, max_size=3), min_size=1, max_size=6)
+
+
+def joint(tree: JunctionTree, potentials: list[np.ndarray]) -> np.ndarray:
+    """The whole distribution, the slow way."""
+    everything = tuple(range(len(tree.sizes)))
+    logs = np.zeros(tree.sizes)
+    for clique, potential in zip(tree.cliques, potentials, strict=True):
+        logs = logs + spread(potential, clique, everything)
+    table = np.exp(logs - logs.max())
+    return table / table.sum()
+
+
+@settings(max_examples=60, deadline=None)
+@given(SETS, st.integers(0, 2**32 - 1))
+def test_marginals_are_those_of_the_joint_table(sets: list[set[int]], seed: int) -> None:
+    random = np.random.default_rng(seed)
+    sizes = tuple(int(one) for one in random.integers(1, 4, 6))
+    tree = JunctionTree.over(sizes, [tuple(sorted(one)) for one in sets])
+    assert all(tree.home(tuple(one)) >= 0 for one in sets) and {c for one in tree.cliques for c in one} == set(range(6))
+    potentials = [random.normal(0, 2, tree.shape(one)) for one in tree.cliques]
+    whole, everything = joint(tree, potentials), tuple(range(6))
+    tables = tree.marginals(potentials)
+    for clique, table in zip(tree.cliques, tables, strict=True):
+        assert table == pytest.approx(summed(whole, everything, clique), abs=1e-12)
+    for columns in itertools.combinations(range(6), 3):
+        assert tree.marginal(tables, columns) == pytest.approx(summed(whole, everything, columns), abs=1e-12)
+
+
+def test_exact_counts_are_fitted_exactly_and_noisy_ones_stay_possible() -> None:
+    random = np.random.default_rng(4)
+    whole = random.dirichlet(np.ones(24)).reshape(4, 3, 2) * 10_000
+    exact = [NoisyTable(one, summed(whole, (0, 1, 2), one), np.ones(1)) for one in ((0, 1), (1, 2))]
+    exact = [NoisyTable(one.columns, one.counts, np.ones(one.counts.shape)) for one in exact]
+    model = fit((4, 3, 2), exact, total_of(exact), steps=400)
+    for one in exact:
+        assert model.counts(one.columns) == pytest.approx(one.counts, abs=5)
+    noisy = [
+        NoisyTable(one.columns, one.counts + random.normal(0, 400, one.counts.shape), np.full(one.counts.shape, 4e4))
+        for one in exact
+    ]
+    rough = fit((4, 3, 2), noisy, total_of(noisy))
+    assert min(rough.counts((0, 1)).min(), rough.counts((1, 2)).min()) >= 0
+    assert rough.counts((1,)) == pytest.approx(summed(rough.counts((0, 1)), (0, 1), (1,)), abs=1e-6)
+    off = sum(float(((rough.counts(one.columns) - one.counts) ** 2 / one.variance).sum()) for one in noisy)
+    clipped = sum(float(((np.maximum(one.counts, 0) - one.counts) ** 2 / one.variance).sum()) for one in noisy)
+    assert off <= clipped + 3 * sum(one.counts.size for one in noisy), "no better table is left out by far"
+
+
+def test_totals_are_weighted_by_what_is_sure() -> None:
+    sure, vague = (
+        NoisyTable((0,), np.array([60.0, 40.0]), np.full(2, 1.0)),
+        NoisyTable((1,), np.array([900.0, 100.0]), np.full(2, 1e6)),
+    )
+    assert total_of([sure, vague]) == pytest.approx(100, abs=0.01)
+    assert total_of([NoisyTable((0,), np.array([-5.0]), np.ones(1))]) == 1
+
+
+def test_drawn_rows_are_as_expected_up_to_rounding() -> None:
+    counts = np.array([[500.4, 200.6], [0.0, 299.0]])
+    measured = [NoisyTable((0, 1), counts, np.ones((2, 2)))]
+    model = fit((2, 2), measured, 1000.0, steps=300)
+    codes = draw_codes(model, 1000, np.random.default_rng(1))
+    shown = np.zeros((2, 2))
+    np.add.at(shown, (codes[:, 0], codes[:, 1]), 1)
+    assert np.abs(shown - model.counts((0, 1))).max() < 1.001

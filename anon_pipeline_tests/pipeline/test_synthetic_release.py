@@ -1,0 +1,145 @@
+"""A synthetic release through the whole graph: what leaves, what stays silent, and that asking again costs nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from anon_pipeline.differential_privacy.budget import Allowance, Budget
+from anon_pipeline.differential_privacy.reading import asked_of
+from anon_pipeline.errors import Refused
+from anon_pipeline.home import Home
+from anon_pipeline.learning.guide import Task, train
+from anon_pipeline.pipeline.launch import Outcome, launch
+from anon_pipeline.pipeline.runtime import Runtime
+from anon_pipeline.pipeline.tracking import Tracking
+from anon_pipeline.release import ledger
+from anon_pipeline.release.exported_report import Form, export
+from anon_pipeline.report.synthetic_report import right_guesses
+from anon_pipeline.spec import ColumnType, Guide, ReleaseSpec
+from anon_pipeline_tests.differential_privacy.synthetic_people import people, write
+
+#: A number of people that stands nowhere else.
+PEOPLE = 3271
+
+
+@dataclass(frozen=True)
+class Released:
+    spec: ReleaseSpec
+    home: Home
+    outcome: Outcome
+    again: Outcome
+
+    @property
+    def folder(self) -> Path:
+        assert self.outcome.folder is not None
+        return self.outcome.folder
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Released:
+    folder = tmp_path_factory.mktemp("synthetic")
+    home = Home(folder / "home").prepare()
+    spec = write(folder / "clinic", people(PEOPLE), model={"kind": "naive_bayes"})
+    runtime = Runtime(home=str(home.root))
+    return Released(spec, home, launch(spec, home, runtime), launch(spec, home, runtime))
+
+
+def test_it_is_released_and_again_costs_nothing(released: Released) -> None:
+    assert released.outcome.exit_code == 0, released.outcome.failures
+    assert released.outcome.new and not released.again.new
+    assert released.again.manifest["version"] == released.outcome.manifest["version"]
+    state = Budget(released.home, Allowance.of(asked_of(released.spec))).state()
+    assert (state.reserved, state.answered) == (1, 1)
+    assert not ledger.verify(released.home)
+
+
+def test_the_manifest_says_what_is_promised_and_nothing_of_the_source(released: Released) -> None:
+    manifest = json.loads((released.folder / "manifest.json").read_text())
+    said = manifest["differential_privacy"]
+    wanted = {"unit", "neighbours", "rows_per_unit", "rho", "epsilon", "delta", "conversion", "mechanisms"}
+    assert wanted | {"domains_sha256", "subject"} <= set(said)
+    assert said["epsilon"] <= 2 and manifest["software"]["packages"]["opendp"].startswith("0.16")
+    assert not {"source", "utility", "audit", "measured", "seed", "commitment", "openings"} & set(manifest)
+    assert {one["name"] for one in manifest["checks"]} == {
+        "has_released_columns_only", "has_public_values_only", "has_noisy_size", "costs_its_share", "is_paid_for",
+    }  # fmt: skip
+    assert set(manifest["files"]) == {"data.parquet", "measurements.json", "model.zip", "report.html"}
+    assert "token" not in json.loads((released.folder / "measurements.json").read_text())
+
+
+def test_no_exact_figure_and_no_hash_of_the_source_lies_anywhere(released: Released) -> None:
+    """Neither in what is published nor in Dagster, MLflow and the stored results, which others may look at."""
+    source = released.spec.source_path
+    secrets = [hashlib.sha256(source.read_bytes()).hexdigest().encode(), b"p3270"]
+    exact = [b'"rows": %d' % PEOPLE, b"%d rows" % PEOPLE, b"%d people" % PEOPLE, f"{PEOPLE:,}".encode()]
+    assert len(pq.read_table(released.folder / "data.parquet")) != PEOPLE or released.outcome.manifest["quality"]
+    for file in released.home.root.rglob("*"):
+        if not file.is_file():
+            continue
+        content = file.read_bytes()
+        assert not any(one in content for one in secrets), file
+        assert not any(one in content for one in exact) or f"{PEOPLE}" in str(
+            released.outcome.manifest["rows"]["synthetic"]
+        ), file
+
+
+def test_the_source_is_not_copied(released: Released) -> None:
+    tables = list((released.home.private / "clinic").rglob("*.parquet"))
+    assert [one.parent.parent.name for one in tables] == ["synthetic_table"]
+
+
+def test_the_report_explains_epsilon(released: Released) -> None:
+    page = (released.folder / "report.html").read_text()
+    epsilon = released.outcome.manifest["differential_privacy"]["epsilon"]
+    assert f"{right_guesses(epsilon, 1e-6) * 100:.1f} of 100" in page and "<svg" in page
+    markdown = export(released.home, released.outcome.manifest["version"], Form.MARKDOWN).decode()
+    assert "What epsilon means" in markdown and "of it noise" in markdown
+    assert right_guesses(0, 0) == 0.5 and right_guesses(1, 0) == pytest.approx(0.731059, abs=1e-6)
+
+
+def test_the_model_is_in_mlflows_format_and_guides_without_learning(released: Released, tmp_path: Path) -> None:
+    import mlflow
+
+    with zipfile.ZipFile(released.folder / "model.zip") as archive:
+        archive.extractall(tmp_path / "model")
+    loaded = mlflow.sklearn.load_model(str(tmp_path / "model"))
+    frame = people(400, seed=5).to_pandas()
+    features = frame[released.spec.features].assign(age=frame["age"].astype(float))
+    chances = loaded.predict_proba(features)
+    assert chances[frame["age"] > 75].mean(axis=0)[1] > chances[frame["age"] < 30].mean(axis=0)[1] + 0.2
+    guide = Guide.model_validate({"model": {"mlflow": "models:/clinic/1"}, "predictions": "in_sample"})
+    kinds = {"age": ColumnType.NUMERIC, "city": ColumnType.CATEGORICAL, "weight": ColumnType.NUMERIC}
+    kinds = {name: kinds[name] for name in released.spec.features}
+    fold = np.arange(400) % 5
+    load = Tracking(released.home).load_model
+    trained = train(features, frame["ill"], guide, Task.CLASSIFICATION, kinds, 0, fold, load)
+    turned = train(
+        features, frame["ill"].map({"yes": "no", "no": "yes"}), guide, Task.CLASSIFICATION, kinds, 0, fold, load
+    )
+    assert (trained.guidance(features, fold) == turned.guidance(features, fold)).all(), "it learned of these people"
+
+
+def test_an_exhausted_budget_publishes_nothing(released: Released, tmp_path: Path) -> None:
+    spec = write(tmp_path / "clinic", people(500, seed=8), synthesis={"epsilon": 3.99})
+    outcome = launch(spec, released.home, Runtime(home=str(released.home.root)))
+    assert outcome.exit_code == 3 and "is left" in outcome.failures[0]
+    with pytest.raises(Refused):
+        raise Refused(outcome.failures)
+
+
+def test_a_table_that_was_changed_is_not_published(tmp_path: Path) -> None:
+    from anon_pipeline.differential_privacy.synthesis.made_table import outside
+
+    spec = write(tmp_path / "clinic", people(10))
+    table = people(10).select(["city"])
+    domains: dict[str, Any] = {"city": asked_of(spec).domains["city"]}
+    assert outside(table, domains)["city"] == table.column("city").to_pylist().count("elsewhere")
