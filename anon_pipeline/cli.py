@@ -20,6 +20,7 @@ from rich.logging import RichHandler
 from rich.table import Table
 from rich.text import Text
 
+from anon_pipeline import query_commands
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import DATA_VARIABLE, Home, data_folder, out_of_space, write_file
 from anon_pipeline.home import scratch as scratch_folder
@@ -36,6 +37,7 @@ releases = typer.Typer(help="Read, re-check, sign and withdraw what has been pub
 app.add_typer(releases, name="releases")
 releases.command("open")(open_release)
 releases.command("check-opening")(check_opening)
+query_commands.register(app)
 
 out, err = Console(), Console(stderr=True)
 
