@@ -79,7 +79,7 @@ def draw(plan: Plan, exact: Exact) -> dict[str, Any]:
                 number = plan.statement.groups.index(item.shows)
                 row[item.name] = label(plan.asked.domains[item.shows], cell[number])
             else:
-                row[item.name] = _figure(plan, item.shows, {one: int(drawn[one][place]) for one in drawn})
+                row[item.name] = figure(plan, item.shows, {one: int(drawn[one][place]) for one in drawn})
         rows.append(row)
     return {"columns": [item.name for item in plan.statement.items], "rows": rows, **about(plan)}
 
@@ -181,7 +181,7 @@ def _measure(plan: Plan, exact: Exact) -> tuple[list[Cell], dict[Measurement, In
     return cells, drawn
 
 
-def _figure(plan: Plan, statistic: Statistic, drawn: dict[Measurement, int]) -> dict[str, Any]:
+def figure(plan: Plan, statistic: Statistic, drawn: dict[Measurement, int]) -> dict[str, Any]:
     """A figure with its interval; the interval of a quantile is told in rows, beside the answer."""
     if statistic.kind == "mean":
         return _mean(plan, statistic, drawn)

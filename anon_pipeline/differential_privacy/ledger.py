@@ -108,6 +108,8 @@ def append(folder: Path, action: str, said: dict[str, Any], after: list[Line]) -
     text = json.dumps(content, sort_keys=True).encode()
     whole = sum(len(line) + 1 for line in _whole_lines(folder / FILE))
     try:
+        if after and _head(folder) != after[-1].hash:  # a process was killed between a line and its head
+            write_file(folder / HEAD, after[-1].hash)
         _write_at(folder / FILE, whole, text + b"\n")
         write_file(folder / HEAD, hashlib.sha256(text).hexdigest())
     except OSError as error:
@@ -134,12 +136,19 @@ def problems(folder: Path, lines: list[Line], public_key: Ed25519PublicKey | Non
 
 def _broken_head(folder: Path, lines: list[Line]) -> list[str]:
     """Whether lines were cut off the end; a process may have been killed between a line and its head."""
-    try:
-        head = (folder / HEAD).read_text()
-    except FileNotFoundError:
-        head = FIRST
     known = {lines[-1].hash, lines[-1].previous} if lines else {FIRST}
-    return [] if head in known else ["the last budget line is not the one that was written last: lines are missing"]
+    return (
+        []
+        if _head(folder) in known
+        else ["the last budget line is not the one that was written last: lines are missing"]
+    )
+
+
+def _head(folder: Path) -> str:
+    try:
+        return (folder / HEAD).read_text()
+    except FileNotFoundError:
+        return FIRST
 
 
 def _moved(folder: Path, lines: list[Line]) -> list[str]:

@@ -16,6 +16,7 @@ from anon_pipeline.differential_privacy.mechanisms import require_library
 from anon_pipeline.differential_privacy.plan import Plan
 from anon_pipeline.differential_privacy.reading import Counting, asked_of
 from anon_pipeline.differential_privacy.statement import parse
+from anon_pipeline.engine.typed import Reader
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.keys import private_key
@@ -24,6 +25,12 @@ from anon_pipeline.spec.written import PlainLoader, sentences
 
 #: A question by groups that nobody listed takes this part of the delta that is kept for thresholds.
 SHARE_OF_THRESHOLDS = 10
+
+
+STAYS_SPENT = (
+    "what the question costs stays spent, since failing may depend on the people in it; `anon-pipeline run` says what "
+    "is wrong"
+)
 
 
 @dataclass(frozen=True)
@@ -119,19 +126,37 @@ def ask(spec: ReleaseSpec, home: Home, engine: Counting, text: str, share: Share
     )
 
     def answer() -> bytes:
-        exact = answering.read(plan, readable, lambda query: engine.aggregated(readable, query))
+        try:
+            exact = answering.read(plan, readable, lambda query: engine.aggregated(readable, query))
+        except InputError:
+            raise InputError(f"query: {spec.source.path} could not be read to its end; {STAYS_SPENT}") from None
         content = {"dataset": spec.dataset, "query": text, **answering.draw(plan, exact), "cost": _cost(plan)}
         return json.dumps(content, sort_keys=True).encode()
 
     # What stands in the header is looked at before anything is spent; the rest is read after the reservation.
-    engine.aggregated(readable, lambda reader, relation: _header(reader, relation, readable))
+    _check_header(engine, readable)
     content, new = budget.ask(question, answer)
     return Answer(json.loads(content), new, budget.state())
 
 
-def _header(reader: Any, relation: str, spec: ReleaseSpec) -> str:
-    reading.columns_present(reader, relation, spec)
-    return "SELECT 1 AS nothing"
+def _check_header(engine: Counting, spec: ReleaseSpec) -> None:
+    """Refuse a source without the columns that may be asked about; what an engine says of its lines is kept quiet."""
+    found: list[InputError] = []
+
+    def header(reader: Reader, relation: str) -> str:
+        try:
+            reading.columns_present(reader, relation, spec)
+        except InputError as error:
+            found.append(error)
+            raise
+        return "SELECT 1 AS nothing"
+
+    try:
+        engine.aggregated(spec, header)
+    except InputError:
+        if found:
+            raise
+        raise InputError(f"query: {spec.source.path} cannot be read; `anon-pipeline run` says what is wrong") from None
 
 
 def _cost(plan: Plan) -> dict[str, float]:

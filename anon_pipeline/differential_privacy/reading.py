@@ -113,7 +113,8 @@ def code(reader: Reader, name: str, domain: PublicDomain, storage: str, missing:
         return f"CAST({coded} AS BIGINT)"
     low, high = domain.range or (0.0, 0.0)
     held = f"least(greatest({number}, CAST({low!r} AS DOUBLE)), CAST({high!r} AS DOUBLE))"
-    return f"CAST(floor(({held} - {low!r}) / {domain.step!r} + 0.5) AS BIGINT)"
+    place = f"CAST(floor(({held} - CAST({low!r} AS DOUBLE)) / CAST({domain.step!r} AS DOUBLE) + 0.5) AS BIGINT)"
+    return f"CASE WHEN {number} IS NOT NULL THEN {place} END"  # `least` and `greatest` pass over what is missing
 
 
 def value(reader: Reader, name: str, domain: PublicDomain, storage: str, missing: tuple[str, ...]) -> str:
