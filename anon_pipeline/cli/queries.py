@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from anon_pipeline.cli.app import REFUSED, AsJson, app, err, out, print_json
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, scratch
 from anon_pipeline.spec import ReleaseSpec
@@ -21,13 +20,13 @@ if TYPE_CHECKING:
     from anon_pipeline.differential_privacy.reading import Counting
 
 budget = typer.Typer(help="Read and check what the people of a dataset have been asked.", no_args_is_help=True)
-out, err = Console(), Console(stderr=True)
+app.add_typer(budget, name="budget")
 
 SpecFile = Annotated[Path, typer.Argument(help="A release.yaml, or the folder it lies in.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 PublicKey = Annotated[Path | None, typer.Option(help="Check the signatures too, with this public key in PEM.")]
 
 
+@app.command()
 def query(
     spec: SpecFile,
     sql: Annotated[str, typer.Argument(help="One SELECT over the dataset; COUNT, SUM, AVG, MEDIAN, QUANTILE_CONT.")],
@@ -51,7 +50,7 @@ def query(
             counting = _engine(engine, folder, memory or policy.engine.memory_limit, threads or policy.engine.threads)
             content = queries.ask(policy, home, counting, sql, share).to_json()
     if as_json:
-        _print_json(content)
+        print_json(content)
     elif preview:
         _show_preview(content)
     else:
@@ -67,7 +66,7 @@ def show_budget(spec: SpecFile, as_json: AsJson = False) -> None:
     content = state.to_json()
     if as_json:
         asked = [{"time": line.time, **line.said} for line in state.lines if line.action == RESERVE]
-        _print_json({**content, "questions": asked})
+        print_json({**content, "questions": asked})
         return
     shown = Table(title=f"budget of {content['subject']}", title_justify="left")
     for heading in ("time", "dataset", "rho", "question"):
@@ -100,11 +99,11 @@ def verify_budget(
     key = None if public_key is None else signing.read_public_key(public_key)
     found = verify(_budget(spec), key, head, against)
     if as_json:
-        _print_json(found.to_json())
+        print_json(found.to_json())
     else:
         _say(err, *found.problems)
         _say(out, *found.told)
-    raise typer.Exit(3 if found.problems else 0)
+    raise typer.Exit(REFUSED if found.problems else 0)
 
 
 @budget.command("accept")
@@ -116,15 +115,9 @@ def accept_budget(
     """Vouch for another allowance than before, or for a home that was moved or restored; the ledger says so."""
     line = _budget(spec).accept(why)
     if as_json:
-        _print_json({"sequence": line.sequence, "time": line.time, **line.said})
+        print_json({"sequence": line.sequence, "time": line.time, **line.said})
     else:
         _say(out, f"entered as line {line.sequence}")
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands to the program."""
-    app.command()(query)
-    app.add_typer(budget, name="budget")
 
 
 def _engine(name: str, folder: Path, memory: str | None, threads: int | None) -> Counting:
@@ -215,9 +208,3 @@ def _told(state: dict[str, Any]) -> list[str]:
 def _say(console: Console, *sentences: str) -> None:
     for sentence in sentences:
         console.print(sentence, markup=False, highlight=False, soft_wrap=True)
-
-
-def _print_json(content: dict[str, Any]) -> None:
-    from anon_pipeline.plain_json import finite
-
-    sys.stdout.write(json.dumps(finite(content), indent=2) + "\n")
