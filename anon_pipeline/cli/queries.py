@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from anon_pipeline.cli.app import REFUSED, AsJson, app, err, out, print_json
+from anon_pipeline.cli.app import REFUSED, AsJson, app, err, out, print_json, show_progress
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, scratch
 from anon_pipeline.spec import ReleaseSpec
@@ -55,6 +55,39 @@ def query(
         _show_preview(content)
     else:
         _show_answer(content)
+
+
+@app.command()
+def statistics(
+    spec: SpecFile,
+    engine: Annotated[str, typer.Option(help="duckdb, or spark where that extra is installed.")] = "duckdb",
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of the engine; all cores where absent.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Memory limit of the engine, for example 4GB.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask the questions of the spec's file and publish the answers (exit 3 when the budget does not suffice)."""
+    from anon_pipeline.differential_privacy.queries import read_queries
+
+    policy = ReleaseSpec.load(spec)
+    read_queries(policy)
+    home = Home.default().prepare()
+    show_progress()
+    from anon_pipeline.pipeline.launch import launch
+    from anon_pipeline.pipeline.runtime import Runtime
+
+    runtime = Runtime(home=str(home.root), engine_name=engine, threads=threads, memory_limit=memory)
+    outcome = launch(policy, home, runtime, "statistics")
+    if as_json:
+        print_json(outcome.to_json())
+    elif outcome.exit_code == 0:
+        said = outcome.manifest["differential_privacy"]
+        state = "published" if outcome.new else "stands already; nothing was spent"
+        _say(out, f"{outcome.manifest['dataset']} {outcome.manifest['version']}: {state}")
+        _say(out, f"together an epsilon of {said['epsilon']:.4g} at delta {said['delta']:g}", *_told(said["budget"]))
+        _say(out, f"in {outcome.folder}")
+    else:
+        _say(err, *outcome.failures)
+    raise typer.Exit(outcome.exit_code)
 
 
 @budget.command("show")

@@ -30,6 +30,9 @@ def show_release(manifest: dict[str, Any], folder: Path | None, new: bool) -> No
     if manifest.get("groups"):
         _show_groups(shown, manifest, folder, new)
         return
+    if "questions" in manifest:
+        _show_statistics(shown, manifest, folder, new)
+        return
     rows, measured = manifest["rows"], manifest["measured"]
     sizes = measured["class_sizes"]
     shown.add_row("state", "released" if new else "stands already; nothing new was published")
@@ -44,6 +47,17 @@ def show_release(manifest: dict[str, Any], folder: Path | None, new: bool) -> No
             f"{interval(one['before'])} before, {interval(one['after'])} after; "
             f"difference {interval(one['difference'], sign='+')}",
         )
+    if folder is not None:
+        shown.add_row("folder", str(folder))
+    out.print(shown)
+
+
+def _show_statistics(shown: Table, manifest: dict[str, Any], folder: Path | None, new: bool) -> None:
+    said = manifest["differential_privacy"]
+    shown.add_row("state", "released" if new else "stands already; nothing new was published")
+    shown.add_row("differential privacy", f"epsilon {said['epsilon']:.4g} at delta {said['delta']:g}")
+    for name, query in manifest["questions"].items():
+        shown.add_row(Text(name), Text(query))
     if folder is not None:
         shown.add_row("folder", str(folder))
     out.print(shown)

@@ -96,6 +96,64 @@ def preview(spec: ReleaseSpec, text: str, share: Share) -> dict[str, Any]:
     return {"dataset": spec.dataset, "query": text, **answering.about(plan), "cost": _cost(plan)}
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A question that is ready to be asked: its plan, the ledger's name for it, and the budget that it draws on."""
+
+    spec: ReleaseSpec
+    text: str
+    plan: Plan
+    question: Question
+    budget: Budget
+
+    @property
+    def known(self) -> bool:
+        """Whether it was answered before, and so costs nothing."""
+        return self.budget.stored(self.question.key) is not None
+
+    def ask(self, engine: Counting) -> Answer:
+        """See `ask`."""
+        readable = reading.readable(self.spec)
+
+        def answer() -> bytes:
+            try:
+                exact = answering.read(self.plan, readable, lambda query: engine.aggregated(readable, query))
+            except InputError:
+                raise InputError(
+                    f"query: {self.spec.source.path} could not be read to its end; {STAYS_SPENT}"
+                ) from None
+            drawn = answering.draw(self.plan, exact)
+            content = {"dataset": self.spec.dataset, "query": self.text, **drawn, "cost": _cost(self.plan)}
+            return json.dumps(content, sort_keys=True).encode()
+
+        # What stands in the header is looked at before anything is spent; the rest is read after the reservation.
+        _check_header(engine, readable)
+        content, new = self.budget.ask(self.question, answer)
+        return Answer(json.loads(content), new, self.budget.state())
+
+
+def prepare(spec: ReleaseSpec, home: Home, text: str, share: Share) -> Prepared:
+    """Plan a question and give it its name; reads nobody and spends nothing.
+
+    Raises
+    ------
+    InputError
+        For a question that may not be asked.
+    """
+    plan = plan_of(spec, text, share)
+    asked = asked_of(spec)
+    key = private_key(spec, home)
+    parameters = {
+        "query": plan.statement.to_json(),
+        "cost": [plan.cost.nano_rho, plan.cost.atto_delta],
+        "policy": asked.model_dump(mode="json", include={"unit", "domains"}),
+    }
+    version = reading.source_version(spec, key)
+    name = question_key(key, asked.budget.subject, spec.dataset, version, parameters)
+    question = Question(spec.dataset, name, " ".join(text.split()), plan.cost)
+    return Prepared(spec, text, plan, question, Budget(home, Allowance.of(asked)))
+
+
 def ask(spec: ReleaseSpec, home: Home, engine: Counting, text: str, share: Share) -> Answer:
     """Answer a question, and spend what it costs.
 
@@ -107,36 +165,7 @@ def ask(spec: ReleaseSpec, home: Home, engine: Counting, text: str, share: Share
     Refused
         Where the budget does not suffice.
     """
-    plan = plan_of(spec, text, share)
-    asked = asked_of(spec)
-    budget = Budget(home, Allowance.of(asked))
-    readable = reading.readable(spec)
-    key = private_key(spec, home)
-    version = reading.source_version(spec, key)
-    parameters = {
-        "query": plan.statement.to_json(),
-        "cost": [plan.cost.nano_rho, plan.cost.atto_delta],
-        "policy": asked.model_dump(mode="json", exclude={"budget", "size", "queries"}),
-    }
-    question = Question(
-        spec.dataset,
-        question_key(key, asked.budget.subject, spec.dataset, version, parameters),
-        " ".join(text.split()),
-        plan.cost,
-    )
-
-    def answer() -> bytes:
-        try:
-            exact = answering.read(plan, readable, lambda query: engine.aggregated(readable, query))
-        except InputError:
-            raise InputError(f"query: {spec.source.path} could not be read to its end; {STAYS_SPENT}") from None
-        content = {"dataset": spec.dataset, "query": text, **answering.draw(plan, exact), "cost": _cost(plan)}
-        return json.dumps(content, sort_keys=True).encode()
-
-    # What stands in the header is looked at before anything is spent; the rest is read after the reservation.
-    _check_header(engine, readable)
-    content, new = budget.ask(question, answer)
-    return Answer(json.loads(content), new, budget.state())
+    return prepare(spec, home, text, share).ask(engine)
 
 
 def _check_header(engine: Counting, spec: ReleaseSpec) -> None:

@@ -99,6 +99,14 @@ _PARAGRAPHS = {
         "{dataset}_release does not make it: materialize it by its own button, after {people}, or with "
         "`anon-pipeline sweep`.",
     ),
+    "dp_answers": (
+        "Noisy answers to the questions of the spec's file, under the budget of the people they are about.",
+        "{dataset}_statistics makes them, and no release waits for them. A question that was asked of this source "
+        "before costs nothing.",
+        "**If it fails**, the budget does not suffice, and none of the new questions was asked; "
+        "`anon-pipeline budget show` says what is left.",
+    ),
+    "dp_statistics": ("The published table of noisy statistics, with their intervals and what they cost.",),
     "release": (
         "The published release: read again from the disk, counted once more, entered into the ledger.",
         "`version` names it, `folder` says where it lies, with its manifest and its report. The same source and spec "

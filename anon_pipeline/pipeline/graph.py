@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anon_pipeline.pipeline.checks import audit as audit_bounds
-from anon_pipeline.pipeline.checks import candidate, group, source
+from anon_pipeline.pipeline.checks import budget, candidate, group, source
 from anon_pipeline.pipeline.step import PEOPLE, CheckDef, StepDef
 from anon_pipeline.pipeline.steps import (
     aggregated_table,
     anonymized_table,
     anonymizer_tree,
     attack_audit,
+    dp_answers,
+    dp_statistics,
     followed_people,
     frontier,
     group_release,
@@ -30,6 +32,9 @@ Part = StepDef | CheckDef
 
 def graph_of(spec: ReleaseSpec) -> Graph:
     """The steps and checks of a dataset. A step more is a file in `steps/` and a line here."""
+    statistics: tuple[Part, ...] = ()
+    if spec.differential_privacy is not None and spec.differential_privacy.queries is not None:
+        statistics = (dp_answers.STEP, budget.CHECKS, dp_statistics.STEP)
     if spec.aggregates:
         return Graph(
             spec,
@@ -40,6 +45,7 @@ def graph_of(spec: ReleaseSpec) -> Graph:
                 aggregated_table.STEP,
                 group.CHECKS,
                 group_release.STEP,
+                *statistics,
             ),
         )
     return Graph(
@@ -59,6 +65,7 @@ def graph_of(spec: ReleaseSpec) -> Graph:
             *[audit_bounds.CHECKS] * (spec.audit.enabled and bool(audit_bounds.CHECKS.checks(spec))),
             release.STEP,
             *[frontier.STEP] * (spec.frontier is not None),
+            *statistics,
         ),
     )
 

@@ -132,6 +132,13 @@ class DifferentialPrivacy(Strict):
     budget: BudgetOfSubject
     domains: dict[str, PublicDomain] = Field(min_length=1)
     queries: str | None = Field(default=None, min_length=1)  # a file of questions, relative to the spec
+    schedule: str | None = None  # when they are asked again, as cron, in UTC
+
+    @model_validator(mode="after")
+    def _schedules_something(self) -> DifferentialPrivacy:
+        if self.schedule is not None and self.queries is None:
+            raise ValueError("schedule: asks the questions of a file; name it under queries")
+        return self
 
     @model_validator(mode="after")
     def _adds_up(self) -> DifferentialPrivacy:
