@@ -24,6 +24,9 @@ def init(
     query: Annotated[str | None, typer.Option(help="The rows of a DuckDB or SQLite file.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")] = None,
     encoding: Annotated[str, typer.Option(help="Of a CSV: utf-8, utf-16 or latin-1.")] = "utf-8",
+    noise: Annotated[
+        bool, typer.Option("--noise", help="Ask for what noisy questions need: unit, budget, domains.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write data/NAME/release.yaml, proposed from a table; it runs when a person has decided its open lines."""
@@ -34,7 +37,7 @@ def init(
         raise InputError("--delimiter: is one to four letters")
     source = Source(path=str(table), query=query, delimiter=delimiter, encoding=encoding)
     with scratch_folder() as scratch:
-        made = start_dataset(DuckDBEngine(scratch), name, table, data_folder(), copy, source)
+        made = start_dataset(DuckDBEngine(scratch), name, table, data_folder(), copy, source, noise)
     if as_json:
         print_json(made.to_json())
         return

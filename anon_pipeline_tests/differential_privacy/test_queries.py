@@ -14,6 +14,7 @@ from anon_pipeline.differential_privacy.queries import Share
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
+from anon_pipeline.profiling.new_dataset import start_dataset
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.differential_privacy.tables import PERSON, counting, plan_of, policy, write_dataset
 from anon_pipeline_tests.end_to_end.harness import command
@@ -221,6 +222,52 @@ def test_the_commands(tmp_path: Path) -> None:
     ledger.write_bytes(ledger.read_bytes().replace(b"600000000", b"100000000"))
     broken = command("budget", "verify", folder, "--json", home=home)
     assert broken.exit_code == 3 and json.loads(broken.stdout)["problems"]
+
+
+def test_a_new_dataset_leaves_every_domain_to_a_person(tmp_path: Path) -> None:
+    """No range, value or bin of the data stands in the proposed section; what is decided there makes it run."""
+    table = tmp_path / "visits.csv"
+    people().to_csv(table, index=False)
+    data = tmp_path / "data"
+    made = start_dataset(DuckDBEngine(tmp_path / "scratch"), "visits", table, data, asked_with_noise=True)
+    text = made.file.read_text()
+    section = text[text.index("differential_privacy:") :]
+    proposed = yaml.safe_load(section)["differential_privacy"]
+    assert set(proposed["domains"].values()) == {"decide"}
+    assert "patient" not in proposed["domains"]
+    for value in ("Aberdeen", "High", "Secret Lane"):
+        assert value not in section
+    with pytest.raises(InputError, match=r"differential_privacy\.domains\.city"):
+        ReleaseSpec.load(made.file)
+    assert {one.place for _, one in made.open} >= {"differential_privacy.unit", "differential_privacy.domains.city"}
+
+
+def test_statistics_are_asked_checked_and_published(tmp_path: Path) -> None:
+    content = policy("row")
+    content["differential_privacy"] |= {"queries": "queries.yaml", "schedule": "0 4 * * *"}
+    folder = write_dataset(tmp_path / "people", people(), content)
+    one = {"name": "cities", "sql": BY_CITY, "rho": 0.4}
+    (folder / "queries.yaml").write_text(yaml.safe_dump([one]))
+    home = tmp_path / "var"
+    first = command("statistics", folder, "--json", home=home)
+    assert first.exit_code == 0, first.said
+    said = json.loads(first.stdout)
+    assert said["manifest"]["differential_privacy"]["rho"] == 0.4
+    published = Path(said["folder"])
+    assert {file.name for file in published.iterdir()} == {"answers.json", "statistics.csv", "manifest.json"}
+    rows = pd.read_csv(published / "statistics.csv")
+    assert list(rows["statistic"].unique()) == ["avg_age", "count"]
+    assert command("releases", "verify", home=home).exit_code == 0
+    # A second question for which too little is left: neither is asked, and what stands stays.
+    (folder / "queries.yaml").write_text(
+        yaml.safe_dump([one, {**one, "name": "more", "rho": 0.5}, {**one, "rho": 0.3, "name": "x"}])
+    )
+    refused = command("statistics", folder, home=home)
+    assert refused.exit_code == 3, refused.said
+    assert "none was asked" in refused.sentence
+    shown = json.loads(command("budget", "show", folder, "--json", home=home).stdout)
+    assert shown["reserved"] == 1
+    assert len(list(published.parent.iterdir())) == 1
 
 
 def test_spark_counts_what_duckdb_counts(tmp_path: Path) -> None:
