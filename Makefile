@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help release test lint types fast ui spark bench bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-space lock clean
+.PHONY: help release test lint types fast ui spark bench bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-space bench-dp lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -66,6 +66,9 @@ bench-space: .venv/runtime ## How often the published classes say of a person wh
 	$(BIN)/python -m benchmarks.release_space
 
 spark: .venv/spark ## Install with the Spark engine (needs a Java 17 runtime)
+
+bench-dp: .venv/dev ## Noisy statistics of ten million people, against plain DuckDB and a sort
+	$(BIN)/python -m benchmarks.differential_privacy
 
 lock: ## Pin the requirements anew (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \

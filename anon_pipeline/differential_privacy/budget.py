@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -283,11 +283,17 @@ def _agreed(lines: list[Line]) -> dict[str, Any]:
     return {name: last[name] for name in ("subject", "nano_rho", "atto_delta", "delta")}
 
 
-def _state(allowance: Allowance, lines: list[Line]) -> State:
+def spent_in(lines: Iterable[Line]) -> Cost:
+    """What the reservations among these lines cost together, answered or not."""
     spent = Cost(0, 0)
     for line in lines:
         if line.action == RESERVE:
             spent += Cost(int(line.said["nano_rho"]), int(line.said["atto_delta"]))
+    return spent
+
+
+def _state(allowance: Allowance, lines: list[Line]) -> State:
+    spent = spent_in(lines)
     answered = len({line.said["reserved"] for line in lines if line.action == ANSWER})
     reserved = sum(line.action == RESERVE for line in lines)
     return State(allowance, spent, reserved, answered, lines[-1].hash if lines else ledger.FIRST, tuple(lines))

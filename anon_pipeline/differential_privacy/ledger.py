@@ -64,7 +64,7 @@ def place_of(folder: Path) -> str:
     return str(folder.stat().st_ino)
 
 
-def read(folder: Path) -> list[Line]:
+def read(folder: Path, file: str = FILE) -> list[Line]:
     """All whole lines, oldest first; the last is left out where it is torn.
 
     Raises
@@ -73,11 +73,11 @@ def read(folder: Path) -> list[Line]:
         For a line that is none.
     """
     lines = []
-    for number, text in enumerate(_whole_lines(folder), start=1):
+    for number, text in enumerate(_whole_lines(folder / file), start=1):
         try:
             lines.append(Line.parse(text))
         except (ValueError, TypeError):
-            raise Refused([f"{folder / FILE}: line {number} is no entry of a budget; restore it from a copy"]) from None
+            raise Refused([f"{folder / file}: line {number} is no entry of a budget; restore it from a copy"]) from None
     return lines
 
 
@@ -106,8 +106,10 @@ def append(folder: Path, action: str, said: dict[str, Any], after: list[Line]) -
         # The line before is part of what is signed, so each signature vouches for all that stands above it.
         content["signature"] = key.sign(_signed_part(content)).hex()
     text = json.dumps(content, sort_keys=True).encode()
-    whole = sum(len(line) + 1 for line in _whole_lines(folder))
+    whole = sum(len(line) + 1 for line in _whole_lines(folder / FILE))
     try:
+        if after and _head(folder) != after[-1].hash:  # a process was killed between a line and its head
+            write_file(folder / HEAD, after[-1].hash)
         _write_at(folder / FILE, whole, text + b"\n")
         write_file(folder / HEAD, hashlib.sha256(text).hexdigest())
     except OSError as error:
@@ -134,12 +136,19 @@ def problems(folder: Path, lines: list[Line], public_key: Ed25519PublicKey | Non
 
 def _broken_head(folder: Path, lines: list[Line]) -> list[str]:
     """Whether lines were cut off the end; a process may have been killed between a line and its head."""
-    try:
-        head = (folder / HEAD).read_text()
-    except FileNotFoundError:
-        head = FIRST
     known = {lines[-1].hash, lines[-1].previous} if lines else {FIRST}
-    return [] if head in known else ["the last budget line is not the one that was written last: lines are missing"]
+    return (
+        []
+        if _head(folder) in known
+        else ["the last budget line is not the one that was written last: lines are missing"]
+    )
+
+
+def _head(folder: Path) -> str:
+    try:
+        return (folder / HEAD).read_text()
+    except FileNotFoundError:
+        return FIRST
 
 
 def _moved(folder: Path, lines: list[Line]) -> list[str]:
@@ -164,9 +173,9 @@ def _signature_fits(key: Ed25519PublicKey, line: Line) -> bool:
         return False
 
 
-def _whole_lines(folder: Path) -> list[bytes]:
+def _whole_lines(file: Path) -> list[bytes]:
     try:
-        content = (folder / FILE).read_bytes()
+        content = file.read_bytes()
     except FileNotFoundError:
         return []
     return content.split(b"\n")[:-1]  # what follows the last line feed was never finished

@@ -15,7 +15,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from anon_pipeline.differential_privacy.accounting import ATTO, NANO
 from anon_pipeline.errors import InputError
 
 IntArray = npt.NDArray[np.int64]
+Group = TypeVar("Group", bound=Hashable)
 
 #: Counts and sums beyond this could overflow on the way; noise of this scale tells nothing.
 LARGEST = 2**60
@@ -128,8 +129,8 @@ def smallest_threshold(groups: int, rows: int, nano_rho: int, atto_delta: int) -
 
 
 def noisy_groups(
-    counts: Mapping[Hashable, int], groups: int, rows: int, nano_rho: int, atto_delta: int
-) -> dict[Hashable, int]:
+    counts: Mapping[Group, int], groups: int, rows: int, nano_rho: int, atto_delta: int
+) -> dict[Group, int]:
     """Noisy counts of groups that nobody listed beforehand, of those alone that reach the threshold.
 
     Parameters

@@ -73,20 +73,19 @@ def source_version(spec: ReleaseSpec, key: Key) -> str:
 
 
 def columns_present(reader: Reader, relation: str, spec: ReleaseSpec) -> dict[str, str]:
-    """The storage types of a source that has the columns of the spec and no others.
+    """The storage types of a source that has the columns that may be asked about.
 
     Raises
     ------
     InputError
-        For a column too many or too few, or a range over a column of dates; all of that stands in the header.
+        For a column that is not there, or a range over a column of dates; all of that stands in the header.
     """
     storage = reader.storage(relation)
-    declared = {name for name, one in spec.columns.items() if not one.made}
-    if set(storage) != declared:
-        missing, more = sorted(declared - set(storage)), sorted(set(storage) - declared)
-        found = f"lacks {', '.join(missing)}" if missing else f"has {', '.join(more)} beside the columns of the spec"
-        raise InputError(f"columns: {spec.source.path} {found}; correct the spec")
-    for name, domain in asked_of(spec).domains.items():
+    asked = asked_of(spec)
+    lacking = sorted({*asked.domains, *([asked.person] if asked.person is not None else [])} - set(storage))
+    if lacking:
+        raise InputError(f"columns: {spec.source.path} lacks {', '.join(lacking)}; correct the spec")
+    for name, domain in asked.domains.items():
         kind = storage[name]
         if domain.numeric and not (
             is_whole(kind) or kind in FLOATING or kind.startswith(("DECIMAL", "ENUM")) or kind == "VARCHAR"
@@ -114,7 +113,23 @@ def code(reader: Reader, name: str, domain: PublicDomain, storage: str, missing:
         return f"CAST({coded} AS BIGINT)"
     low, high = domain.range or (0.0, 0.0)
     held = f"least(greatest({number}, CAST({low!r} AS DOUBLE)), CAST({high!r} AS DOUBLE))"
-    return f"CAST(floor(({held} - {low!r}) / {domain.step!r} + 0.5) AS BIGINT)"
+    place = f"CAST(floor(({held} - CAST({low!r} AS DOUBLE)) / CAST({domain.step!r} AS DOUBLE) + 0.5) AS BIGINT)"
+    return f"CASE WHEN {number} IS NOT NULL THEN {place} END"  # `least` and `greatest` pass over what is missing
+
+
+def value(reader: Reader, name: str, domain: PublicDomain, storage: str, missing: tuple[str, ...]) -> str:
+    """An expression for the value that a condition compares: a number as it is, or a text of the public domain."""
+    if domain.numeric:
+        return finite_number(reader, name, storage, missing)
+    text = _text(name, storage, missing)
+    if domain.values is None:
+        return text
+    return f"CASE WHEN {text} IN ({', '.join(map(literal, domain.values))}) THEN {text} END"
+
+
+def identifier(name: str, storage: str, missing: tuple[str, ...]) -> str:
+    """An expression for what tells people apart, NULL where it is not known."""
+    return _text(name, storage, missing) if storage == "VARCHAR" or storage.startswith("ENUM") else quoted(name)
 
 
 def labels(domain: PublicDomain) -> list[str | float]:

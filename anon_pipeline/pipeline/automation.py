@@ -41,6 +41,35 @@ def build_job(spec: ReleaseSpec) -> "UnresolvedAssetJobDefinition":
     )
 
 
+def build_statistics_job(spec: ReleaseSpec) -> "UnresolvedAssetJobDefinition | None":
+    """The questions of the spec's file, the checks of the budget, and the published table; no part of a release."""
+    if spec.differential_privacy is None or spec.differential_privacy.queries is None:
+        return None
+    return dg.define_asset_job(
+        f"{spec.dataset}_statistics",
+        selection=dg.AssetSelection.assets([spec.dataset, "dp_answers"], [spec.dataset, "dp_statistics"]),
+        executor_def=dg.in_process_executor,
+        description=f"Noisy statistics of {spec.dataset} under the budget of their people, or a refusal.",
+        tags={DATASET_TAG: spec.dataset},
+    )
+
+
+def build_statistics_schedule(
+    spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition | None"
+) -> dg.ScheduleDefinition | None:
+    """When the questions are asked again, in UTC; of an unchanged source that costs nothing."""
+    if job is None or spec.differential_privacy is None or spec.differential_privacy.schedule is None:
+        return None
+    return dg.ScheduleDefinition(
+        name=f"{spec.dataset}_statistics_schedule",
+        job=job,
+        cron_schedule=spec.differential_privacy.schedule,
+        execution_timezone="UTC",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+        description=f"Asks the questions of {spec.dataset} as its spec says (UTC).",
+    )
+
+
 def build_schedule(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition") -> dg.ScheduleDefinition | None:
     """The schedule that the spec states, in UTC; running as soon as the daemon does."""
     if spec.schedule is None:

@@ -10,7 +10,14 @@ import dagster as dg
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, data_folder
-from anon_pipeline.pipeline.automation import build_job, build_retention, build_schedule, build_sensor
+from anon_pipeline.pipeline.automation import (
+    build_job,
+    build_retention,
+    build_schedule,
+    build_sensor,
+    build_statistics_job,
+    build_statistics_schedule,
+)
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.runtime import BAD_INPUT, Runtime
 from anon_pipeline.pipeline.technical_names import technical
@@ -32,12 +39,13 @@ class _Parts:
 
     @classmethod
     def of(cls, spec: ReleaseSpec) -> "_Parts":
-        job, graph = build_job(spec), graph_of(spec)
+        job, statistics, graph = build_job(spec), build_statistics_job(spec), graph_of(spec)
+        schedules = build_schedule(spec, job), build_retention(spec), build_statistics_schedule(spec, statistics)
         return cls(
             [asset_of(graph, step) for step in graph.steps],
             [checks_of(graph, checks) for checks in graph.checks],
-            [job],
-            [one for one in (build_schedule(spec, job), build_retention(spec)) if one is not None],
+            [one for one in (job, statistics) if one is not None],
+            [one for one in schedules if one is not None],
             [build_sensor(spec, job)],
         )
 

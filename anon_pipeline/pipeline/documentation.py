@@ -1,18 +1,25 @@
 """What Dagster's pages say of each asset: what it is, where its figures come from, what to do where it fails."""
 
+import inspect
 from typing import cast
 
 from anon_pipeline.pipeline.graph import Graph
+from anon_pipeline.pipeline.step import StepDef
 from anon_pipeline.privacy.base import PrivacyModel
 
 _PRIVATE = "**Private**: its files never leave `private/`; what this page shows are counts and shares."
 
 
-def described(name: str, graph: Graph) -> str:
-    """The description of an asset of a dataset, as Markdown; its first sentence stands for it in lists."""
+def described(step: StepDef, graph: Graph) -> str:
+    """The description of an asset of a dataset, as Markdown; its first sentence stands for it in lists.
+
+    A step without paragraphs here is described by its function.
+    """
     spec = graph.spec
-    paragraphs = _OF_SYNTHETIC.get(name, _PARAGRAPHS.get(name, ())) if spec.is_synthetic else _PARAGRAPHS[name]
-    return "\n\n".join(paragraphs).format(
+    known = {**_PARAGRAPHS, **_OF_SYNTHETIC} if spec.is_synthetic else _PARAGRAPHS
+    if step.name not in known:
+        return inspect.getdoc(step.make) or step.name
+    return "\n\n".join(known[step.name]).format(
         dataset=spec.dataset,
         source=spec.source.path,
         k=0 if spec.is_synthetic else spec.k,
@@ -93,6 +100,14 @@ _PARAGRAPHS = {
         "{dataset}_release does not make it: materialize it by its own button, after {people}, or with "
         "`anon-pipeline sweep`.",
     ),
+    "dp_answers": (
+        "Noisy answers to the questions of the spec's file, under the budget of the people they are about.",
+        "{dataset}_statistics makes them, and no release waits for them. A question that was asked of this source "
+        "before costs nothing.",
+        "**If it fails**, the budget does not suffice, and none of the new questions was asked; "
+        "`anon-pipeline budget show` says what is left.",
+    ),
+    "dp_statistics": ("The published table of noisy statistics, with their intervals and what they cost.",),
     "release": (
         "The published release: read again from the disk, counted once more, entered into the ledger.",
         "`version` names it, `folder` says where it lies, with its manifest and its report. The same source and spec "

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anon_pipeline.pipeline.checks import audit as audit_bounds
-from anon_pipeline.pipeline.checks import candidate, group, source, synthetic
+from anon_pipeline.pipeline.checks import budget, candidate, group, source, synthetic
 from anon_pipeline.pipeline.step import PEOPLE, CheckDef, StepDef
 from anon_pipeline.pipeline.steps import (
     aggregated_table,
@@ -14,8 +14,10 @@ from anon_pipeline.pipeline.steps import (
     anonymizer_tree,
     attack_audit,
     declared_source,
+    dp_answers,
     dp_measurements,
     dp_model,
+    dp_statistics,
     followed_people,
     frontier,
     group_release,
@@ -35,6 +37,9 @@ Part = StepDef | CheckDef
 
 def graph_of(spec: ReleaseSpec) -> Graph:
     """The steps and checks of a dataset. A step more is a file in `steps/` and a line here."""
+    statistics: tuple[Part, ...] = ()
+    if spec.differential_privacy is not None and spec.differential_privacy.queries is not None:
+        statistics = (dp_answers.STEP, budget.CHECKS, dp_statistics.STEP)
     if spec.is_synthetic:
         return Graph(
             spec,
@@ -45,6 +50,7 @@ def graph_of(spec: ReleaseSpec) -> Graph:
                 synthetic.CHECKS,
                 *[dp_model.STEP] * (spec.model is not None),
                 synthetic_release.STEP,
+                *statistics,
             ),
         )
     if spec.aggregates:
@@ -57,6 +63,7 @@ def graph_of(spec: ReleaseSpec) -> Graph:
                 aggregated_table.STEP,
                 group.CHECKS,
                 group_release.STEP,
+                *statistics,
             ),
         )
     return Graph(
@@ -76,6 +83,7 @@ def graph_of(spec: ReleaseSpec) -> Graph:
             *[audit_bounds.CHECKS] * (spec.audit.enabled and bool(audit_bounds.CHECKS.checks(spec))),
             release.STEP,
             *[frontier.STEP] * (spec.frontier is not None),
+            *statistics,
         ),
     )
 

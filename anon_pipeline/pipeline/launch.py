@@ -23,6 +23,10 @@ STARTED_BY, COMMAND_LINE = "anon_pipeline/started_by", "command line"
 JOB_PAGE = {".dagster/repository": "__repository__@anon_pipeline.definitions"}
 
 
+#: The asset of a job that publishes.
+PUBLISHES = {"release": "release", "statistics": "dp_statistics"}
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a run ended.
@@ -53,9 +57,9 @@ class Outcome:
         }
 
 
-def launch(spec: ReleaseSpec, home: Home, runtime: Runtime) -> Outcome:
-    """Run the job of a dataset; another run of the same dataset is waited for."""
-    job = build_definitions([spec], runtime).resolve_job_def(f"{spec.dataset}_release")
+def launch(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str = "release") -> Outcome:
+    """Run the job of a dataset, its `release` or its `statistics`; another run of the same dataset is waited for."""
+    job = build_definitions([spec], runtime).resolve_job_def(f"{spec.dataset}_{what}")
     tags = {DATASET_TAG: spec.dataset, STARTED_BY: COMMAND_LINE}
     with home.lock(f"run-{spec.dataset}"), open_instance(home) as instance:
         _close_abandoned(instance, tags)
@@ -68,7 +72,7 @@ def launch(spec: ReleaseSpec, home: Home, runtime: Runtime) -> Outcome:
         )
         log.info("%s: Dagster run %s", spec.dataset, result.run_id)
         if result.success:
-            return _released(result)
+            return _released(result, PUBLISHES[what])
         return _failed(result)
 
 
@@ -79,11 +83,11 @@ def _close_abandoned(instance: dg.DagsterInstance, tags: dict[str, str]) -> None
         instance.report_run_failed(run, "The command that ran it was killed.")
 
 
-def _released(result: dg.ExecuteInProcessResult) -> Outcome:
+def _released(result: dg.ExecuteInProcessResult, asset: str) -> Outcome:
     event = next(
         one
         for one in result.get_asset_materialization_events()
-        if one.asset_key is not None and one.asset_key.path[-1] == "release"
+        if one.asset_key is not None and one.asset_key.path[-1] == asset
     )
     metadata = event.materialization.metadata
     folder = Path(str(metadata["folder"].value))

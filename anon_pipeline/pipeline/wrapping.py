@@ -35,7 +35,7 @@ def asset_of(graph: Graph, step: StepDef) -> dg.AssetsDefinition:
         pool=spec.dataset,  # steps of one dataset go one after the other, whoever starts them
         deps=[dg.AssetKey([spec.dataset, name]) for name in graph.steps_before(step)],
         kinds=set(step.kinds),
-        description=described(step.name, graph),
+        description=described(step, graph),
         freshness_policy=freshness(spec) if step.name == "release" else None,
     )
     def made(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:

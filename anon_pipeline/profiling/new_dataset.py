@@ -61,13 +61,20 @@ def draft_beside(found: Profile, table: Path, file: Path, dataset: str | None = 
 
 
 def start_dataset(
-    engine: ForeignTables, name: str, table: Path, data: Path, copy: bool = False, source: Source | None = None
+    engine: ForeignTables,
+    name: str,
+    table: Path,
+    data: Path,
+    copy: bool = False,
+    source: Source | None = None,
+    asked_with_noise: bool = False,
 ) -> NewDataset:
     """Write `data`/`name`/release.yaml for a table, which is named by a relative path, or copied into the folder.
 
     Parameters
     ----------
     source : query, delimiter and encoding where the table needs them; its path is for messages
+    asked_with_noise : propose the section `differential_privacy` too, with every domain to be decided
 
     Raises
     ------
@@ -90,13 +97,13 @@ def start_dataset(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path = _copied(table, folder) if copy else _path_from(folder, table)
-        text = draft(found, name, said.model_copy(update={"path": path}))
+        text = draft(found, name, said.model_copy(update={"path": path}), asked_with_noise)
         write_file(file, text, public=True)
     except OSError as error:
         raise InputError(
             f"{folder}: cannot be written ({error.strerror}); check its permissions and free space"
         ) from None
-    asked = {one.place: one for one in questions(found)}
+    asked = {one.place: one for one in questions(found, asked_with_noise)}
     return NewDataset(file, found, tuple((line, asked[place]) for line, place in undecided_lines(text)))
 
 

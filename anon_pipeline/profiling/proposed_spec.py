@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import yaml
 
 from anon_pipeline.profiling.profile import TARGET_VALUES, K, Profile, Proposal, share_text
-from anon_pipeline.spec import UNDECIDED, Role, Source
+from anon_pipeline.spec import UNDECIDED, ColumnType, Role, Source
 
 
 @dataclass(frozen=True)
@@ -22,21 +22,64 @@ class Question:
     question: str
 
 
-def questions(found: Profile) -> list[Question]:
-    """What must be decided before the proposed spec can run, the target first."""
+#: Where noisy questions are prepared for, what is public of a column, with an example of how to write it.
+DOMAIN_OF_NUMBERS = "what is public of it, known without this table? {range: [0, 120], step: 1, why: ...}, or remove it"
+DOMAIN_OF_TEXTS = "what is public of it, known without this table? {values: [a, b], why: ...}, or remove it"
+
+
+def questions(found: Profile, asked_with_noise: bool = False) -> list[Question]:
+    """What must be decided before the proposed spec can run, the target first.
+
+    Parameters
+    ----------
+    asked_with_noise : whether the section `differential_privacy` is proposed too
+    """
     if found.target is None:
         guess = f"no column has two to {TARGET_VALUES} values in all rows"
     else:
         guess = f"{found.target} is proposed"
     target = Question("target", f"which column will be predicted from the release? {guess}")
     asked = [Question(f"columns.{one.name}.role", one.question) for one in found.columns if one.question is not None]
-    return [target, *asked]
+    return [target, *asked, *(_questions_of_noise(found) if asked_with_noise else [])]
 
 
-def draft(found: Profile, dataset: str, source: Source) -> str:
+def _questions_of_noise(found: Profile) -> list[Question]:
+    """Unit, budget and public domains: nothing of them is taken from the table, since it would tell of its people."""
+    place = "differential_privacy"
+    return [
+        Question(f"{place}.unit", "who is protected? row, or {person: an identifier, groups: 1, rows: 1}"),
+        Question(f"{place}.budget.subject", "a name for the people, whatever files they are in"),
+        Question(f"{place}.budget.epsilon", "how much may all answers together tell of one of them? 1 is usual"),
+        *(Question(f"{place}.domains.{one.name}", _domain_question(one)) for one in _with_domain(found)),
+    ]
+
+
+def _with_domain(found: Profile) -> list[Proposal]:
+    return [one for one in found.columns if one.role not in (Role.IDENTIFIER, Role.EXCLUDE)]
+
+
+def _domain_question(one: Proposal) -> str:
+    return DOMAIN_OF_NUMBERS if one.type is ColumnType.NUMERIC else DOMAIN_OF_TEXTS
+
+
+def _section_of_noise(found: Profile) -> list[str]:
+    asked = {one.place.removeprefix("differential_privacy."): one.question for one in _questions_of_noise(found)}
+    return [
+        "differential_privacy:",
+        f"  unit: {UNDECIDED}  # {asked['unit']}",
+        "  budget:",
+        f"    subject: {UNDECIDED}  # {asked['budget.subject']}",
+        f"    epsilon: {UNDECIDED}  # {asked['budget.epsilon']}",
+        "    delta: 1.0e-6",
+        "  domains:",
+        *(f"    {_scalar(one.name)}: {UNDECIDED}  # {_domain_question(one)}" for one in _with_domain(found)),
+    ]
+
+
+def draft(found: Profile, dataset: str, source: Source, asked_with_noise: bool = False) -> str:
     """The text of a release.yaml; `source` is named as the spec's folder sees it."""
     said = source.model_dump(exclude_defaults=True) | ({"missing": list(found.missing)} if found.missing else {})
-    asked = questions(found)
+    asked = questions(found, asked_with_noise)
     lines = [
         f"# Proposed by anon-pipeline from {_rows(found)}.",
         f"# Every role is a guess until a person has decided it. Nothing runs while `{UNDECIDED}` stands on a line:",
@@ -59,6 +102,8 @@ def draft(found: Profile, dataset: str, source: Source) -> str:
     protected = next((one for one in found.columns if one.name == found.target and one.role is Role.SENSITIVE), None)
     if protected is not None:
         lines.append(f"  l_diversity: {_flow({'column': protected.name, 'l': 2})}  # nobody's value is certain")
+    if asked_with_noise:
+        lines += _section_of_noise(found)
     return "\n".join(lines) + "\n"
 
 

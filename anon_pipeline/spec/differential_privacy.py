@@ -13,6 +13,8 @@ from pydantic import Field, field_validator, model_validator
 
 from anon_pipeline.spec.parts import Strict
 
+#: Steps of a range, times rows of a person: sums of so many people as there are stay below 2^63.
+MOST_STEPS = 2**30
 Why = Annotated[str, Field(min_length=1, max_length=500)]
 Number = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
 
@@ -101,8 +103,8 @@ class PublicDomain(Strict):
             steps = (exactly(high) - exactly(low)) / exactly(self.step)
             if steps % 1:
                 raise ValueError("step: does not divide the range; choose ends that lie whole steps apart")
-            if steps > 2**40:
-                raise ValueError("step: is too small for this range; 2^40 steps are the most")
+            if steps >= MOST_STEPS:
+                raise ValueError(f"step: is too small for this range; {MOST_STEPS:,} steps are the most")
         return self
 
     @property
@@ -130,6 +132,20 @@ class DifferentialPrivacy(Strict):
     budget: BudgetOfSubject
     domains: dict[str, PublicDomain] = Field(min_length=1)
     queries: str | None = Field(default=None, min_length=1)  # a file of questions, relative to the spec
+    schedule: str | None = None  # when they are asked again, as cron, in UTC
+
+    @model_validator(mode="after")
+    def _schedules_something(self) -> DifferentialPrivacy:
+        if self.schedule is not None and self.queries is None:
+            raise ValueError("schedule: asks the questions of a file; name it under queries")
+        return self
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> DifferentialPrivacy:
+        for name, domain in self.domains.items():
+            if domain.range is not None and domain.size * self.most_rows > MOST_STEPS:
+                raise ValueError(f"domains.{name}.step: is too small for so many rows of a person")
+        return self
 
     @property
     def person(self) -> str | None:

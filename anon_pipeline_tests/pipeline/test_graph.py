@@ -16,6 +16,7 @@ from anon_pipeline.pipeline.execution import answer, make
 from anon_pipeline.pipeline.graph import Graph, graph_of
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, CheckDef, Made, Run, StepDef
+from anon_pipeline.pipeline.wrapping import asset_of
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import ASSETS, people, policy, write_dataset
 
@@ -144,4 +145,7 @@ def test_a_step_more_is_a_function_and_a_line(made: tuple[Graph, Run]) -> None:
     longer = Graph(graph.spec, [*graph.parts, step])
     assert make(longer, step, run).facts == {"ages": record(run, "ages")["facts"]["ages"]}
     assert set(record(run, "ages")["made_from"]) == {"followed_people"}
-    assert longer.steps_before(step) == ["followed_people"]
+    asset = asset_of(longer, step)
+    assert asset.key.path == ["people", "ages"]
+    assert [key.path[-1] for key in asset.asset_deps[asset.key]] == ["followed_people"]
+    assert "how many people have each age" in str(asset.descriptions_by_key[asset.key])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from anon_pipeline.cli.app import AsJson, app
 from anon_pipeline.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
     from anon_pipeline.masking.base import Technique
 
 
+@app.command()
 def estimate(
     table: Annotated[Path, typer.Argument(help="A CSV or Parquet table: a release, or what `mask` wrote.")],
     column: Annotated[str, typer.Option(help="The column, shown by randomized_response or unary_encoding.")],
     spec: Annotated[
         Path | None, typer.Option(help="The spec it was made by; where absent, the manifest beside the table.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Estimate how many people have each category of a column under local differential privacy: unbiased, 95 %."""
     from anon_pipeline.masking.frequency_estimates import estimate_counts, randomizer_of

@@ -1,0 +1,243 @@
+"""The commands `query` and `budget`: noisy answers under a budget that is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from anon_pipeline.cli.app import REFUSED, AsJson, app, err, out, print_json, show_progress
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home, scratch
+from anon_pipeline.spec import ReleaseSpec
+
+if TYPE_CHECKING:
+    from anon_pipeline.differential_privacy.budget import Budget
+    from anon_pipeline.differential_privacy.reading import Counting
+
+budget = typer.Typer(help="Read and check what the people of a dataset have been asked.", no_args_is_help=True)
+app.add_typer(budget, name="budget")
+
+SpecFile = Annotated[Path, typer.Argument(help="A release.yaml, or the folder it lies in.")]
+PublicKey = Annotated[Path | None, typer.Option(help="Check the signatures too, with this public key in PEM.")]
+
+
+@app.command()
+def query(
+    spec: SpecFile,
+    sql: Annotated[str, typer.Argument(help="One SELECT over the dataset; COUNT, SUM, AVG, MEDIAN, QUANTILE_CONT.")],
+    epsilon: Annotated[float | None, typer.Option(help="What it may cost, at the budget's delta.")] = None,
+    rho: Annotated[float | None, typer.Option(help="Or in rho of zero-concentrated differential privacy.")] = None,
+    preview: Annotated[bool, typer.Option("--preview", help="Tell noise and cost; read and spend nothing.")] = False,
+    engine: Annotated[str, typer.Option(help="duckdb, or spark where that extra is installed.")] = "duckdb",
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of the engine; all cores where absent.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Memory limit of the engine, for example 4GB.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Answer a question with noise, under the budget of the people it is about (exit 3 when it is spent)."""
+    from anon_pipeline.differential_privacy import queries
+
+    policy, share = ReleaseSpec.load(spec), queries.Share(epsilon, rho)
+    if preview:
+        content = queries.preview(policy, sql, share)
+    else:
+        home = Home.default().prepare()
+        with scratch(home.private_folder("scratch")) as folder:
+            counting = _engine(engine, folder, memory or policy.engine.memory_limit, threads or policy.engine.threads)
+            content = queries.ask(policy, home, counting, sql, share).to_json()
+    if as_json:
+        print_json(content)
+    elif preview:
+        _show_preview(content)
+    else:
+        _show_answer(content)
+
+
+@app.command()
+def statistics(
+    spec: SpecFile,
+    engine: Annotated[str, typer.Option(help="duckdb, or spark where that extra is installed.")] = "duckdb",
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of the engine; all cores where absent.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Memory limit of the engine, for example 4GB.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask the questions of the spec's file and publish the answers (exit 3 when the budget does not suffice)."""
+    from anon_pipeline.differential_privacy.queries import read_queries
+
+    policy = ReleaseSpec.load(spec)
+    read_queries(policy)
+    home = Home.default().prepare()
+    show_progress()
+    from anon_pipeline.pipeline.launch import launch
+    from anon_pipeline.pipeline.runtime import Runtime
+
+    runtime = Runtime(home=str(home.root), engine_name=engine, threads=threads, memory_limit=memory)
+    outcome = launch(policy, home, runtime, "statistics")
+    if as_json:
+        print_json(outcome.to_json())
+    elif outcome.exit_code == 0:
+        said = outcome.manifest["differential_privacy"]
+        state = "published" if outcome.new else "stands already; nothing was spent"
+        _say(out, f"{outcome.manifest['dataset']} {outcome.manifest['version']}: {state}")
+        _say(out, f"together an epsilon of {said['epsilon']:.4g} at delta {said['delta']:g}", *_told(said["budget"]))
+        _say(out, f"in {outcome.folder}")
+    else:
+        _say(err, *outcome.failures)
+    raise typer.Exit(outcome.exit_code)
+
+
+@budget.command("show")
+def show_budget(spec: SpecFile, as_json: AsJson = False) -> None:
+    """What is spent and what is left of the budget that a dataset draws on, with every reservation."""
+    from anon_pipeline.differential_privacy.ledger import RESERVE
+
+    state = _budget(spec).state()
+    content = state.to_json()
+    if as_json:
+        asked = [{"time": line.time, **line.said} for line in state.lines if line.action == RESERVE]
+        print_json({**content, "questions": asked})
+        return
+    shown = Table(title=f"budget of {content['subject']}", title_justify="left")
+    for heading in ("time", "dataset", "rho", "question"):
+        shown.add_column(heading)
+    for line in state.lines:
+        if line.action == RESERVE:
+            rho = f"{line.said['nano_rho'] / 1e9:.6f}"
+            shown.add_row(line.time, line.said["dataset"], rho, Text(line.said["what"]))
+    out.print(shown)
+    _say(out, *_told(content), f"head {content['head']}")
+
+
+@budget.command("verify")
+def verify_budget(
+    spec: SpecFile,
+    public_key: PublicKey = None,
+    head: Annotated[
+        str | None,
+        typer.Option(help="A head that was told before, as `budget show` prints it: the ledger has it still."),
+    ] = None,
+    against: Annotated[
+        Path | None, typer.Option(help="The ledger.jsonl of the same subject from another home.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Re-check the ledger: chain, signatures, sums, and other homes (exit 3 where something is wrong)."""
+    from anon_pipeline.differential_privacy.verification import verify
+    from anon_pipeline.release import signing
+
+    key = None if public_key is None else signing.read_public_key(public_key)
+    found = verify(_budget(spec), key, head, against)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        _say(err, *found.problems)
+        _say(out, *found.told)
+    raise typer.Exit(REFUSED if found.problems else 0)
+
+
+@budget.command("accept")
+def accept_budget(
+    spec: SpecFile,
+    why: Annotated[str, typer.Option(help="The reason, one line; it stands in the ledger for good.")],
+    as_json: AsJson = False,
+) -> None:
+    """Vouch for another allowance than before, or for a home that was moved or restored; the ledger says so."""
+    line = _budget(spec).accept(why)
+    if as_json:
+        print_json({"sequence": line.sequence, "time": line.time, **line.said})
+    else:
+        _say(out, f"entered as line {line.sequence}")
+
+
+def _engine(name: str, folder: Path, memory: str | None, threads: int | None) -> Counting:
+    if name == "duckdb":
+        from anon_pipeline.engine.duckdb import DuckDBEngine
+
+        return DuckDBEngine(folder, memory, threads)
+    if name == "spark":
+        from anon_pipeline.engine.spark import SparkEngine
+
+        return SparkEngine(folder, memory, threads)
+    raise InputError(f"--engine: {name!r} is not available; use duckdb or spark")
+
+
+def _budget(spec: Path) -> Budget:
+    from anon_pipeline.differential_privacy.budget import Allowance, Budget
+    from anon_pipeline.differential_privacy.reading import asked_of
+
+    return Budget(Home.default().prepare(), Allowance.of(asked_of(ReleaseSpec.load(spec))))
+
+
+def _show_answer(content: dict[str, Any]) -> None:
+    shown = Table(title=content["dataset"], title_justify="left")
+    for name in content["columns"]:
+        shown.add_column(Text(name))
+    for row in content["rows"]:
+        shown.add_row(*(Text(_cell(row[name])) for name in content["columns"]))
+    out.print(shown)
+    paid = content["cost"]
+    spent = f"spent {_cost(paid)}" if content["new"] else "asked before: nothing was spent"
+    _say(out, spent, *_told(content["budget"]), *(f"note: {note}" for note in content["notes"]), *_ranks(content))
+
+
+def _show_preview(content: dict[str, Any]) -> None:
+    shown = Table(title=f"{content['dataset']}: what the question would cost and tell", title_justify="left")
+    for heading in ("measures", "mechanism", "scale", "rho"):
+        shown.add_column(heading)
+    for one in content["mechanisms"]:
+        shown.add_row(Text(one["measures"]), one["mechanism"], f"{one['scale']:.4g}", f"{one['rho']:.6f}")
+    out.print(shown)
+    for name, width in content["half_widths"].items():
+        told = {
+            "value": "{name}: within {value:.4g} of the exact figure",
+            "rank": "{name}: within {rank:,} rows of the quantile",
+            "rows": "{name}: within about {value_times_rows:.4g} divided by the rows of the group",
+        }
+        text = next(said for which, said in told.items() if which in width)
+        _say(out, text.format(name=name, **width) + ", with 95 % confidence")
+    _say(out, f"would spend {_cost(content['cost'])}; nothing was read or spent")
+    _say(out, *(f"note: {note}" for note in content["notes"]))
+
+
+def _ranks(content: dict[str, Any]) -> list[str]:
+    return [
+        f"note: {name} lies within {width['rank']:,} rows of the quantile, with 95 % confidence"
+        for name, width in content["half_widths"].items()
+        if "rank" in width
+    ]
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "(missing)"
+    if not isinstance(value, dict):
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    if value["value"] is None:
+        return "too few to tell"
+    if value["low"] is None:
+        return f"{value['value']:,.6g}"
+    return f"{value['value']:,.6g} ({value['low']:,.6g} to {value['high']:,.6g})"
+
+
+def _cost(cost: dict[str, float]) -> str:
+    threshold = f" and {cost['threshold_delta']:g} of delta" if cost["threshold_delta"] else ""
+    return (
+        f"a rho of {cost['rho']:.6f} (alone an epsilon of {cost['epsilon']:.4g} at delta {cost['delta']:g}){threshold}"
+    )
+
+
+def _told(state: dict[str, Any]) -> list[str]:
+    rho, epsilon = state["rho"], state["epsilon"]
+    return [
+        f"budget of {state['subject']}: {rho['left']:.6f} of a rho of {rho['total']:.6f} is left; "
+        f"epsilon {epsilon['spent']:.4g} of {epsilon['total']:.4g} is spent at delta {state['delta']:g}"
+    ]
+
+
+def _say(console: Console, *sentences: str) -> None:
+    for sentence in sentences:
+        console.print(sentence, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,175 @@
+"""The exact sums under a question, in SQL: whole numbers per group, to which no row or person adds more than stated.
+
+A person who has more rows in a group than are counted adds so many times the mean of their own rows; a person who
+stands in more groups than are counted adds to those that come first in a hash of person and group. Both hang on that
+person's rows alone, so that somebody more changes nothing of what others add. Who has no identifier is not counted,
+since nothing could bound them. What comes out here is exact and secret; noise is added in `answering`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from anon_pipeline.differential_privacy import reading
+from anon_pipeline.differential_privacy.statement import Among, Compare, Joined, Missing, Negated, Predicate, Statement
+from anon_pipeline.engine.sql import literal
+from anon_pipeline.engine.typed import Reader
+from anon_pipeline.spec import DifferentialPrivacy, PersonUnit, ReleaseSpec
+
+#: Columns of the results: groups, rows, people, and per column rows with a value and the sum of its codes.
+ROWS, PEOPLE, CODE = "rows", "people", "code"
+
+
+def group_name(place: int) -> str:
+    return f"group{place}"
+
+
+def known_name(place: int) -> str:
+    return f"known{place}"
+
+
+def sum_name(place: int) -> str:
+    return f"sum{place}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a query is written for: a reader, the relation, and the policy."""
+
+    reader: Reader
+    relation: str
+    spec: ReleaseSpec
+
+    @property
+    def asked(self) -> DifferentialPrivacy:
+        return reading.asked_of(self.spec)
+
+
+def totals(source: Source, statement: Statement, columns: list[str]) -> str:
+    """Rows, people, and per column known rows and the sum of codes, of each group that has rows."""
+    groups = [group_name(place) for place in range(len(statement.groups))]
+    values = [f"value{place}" for place in range(len(columns))]
+    rows = _rows(source, statement, dict(zip(values, columns, strict=True)))
+    per_column = [
+        part
+        for place, value in enumerate(values)
+        for part in (f"count({value}) AS {known_name(place)}", f"coalesce(sum({value}), 0) AS {sum_name(place)}")
+    ]
+    unit = source.asked.unit
+    if not isinstance(unit, PersonUnit):
+        select = [*groups, f"count(*) AS {ROWS}", *(_whole(part) for part in per_column)]
+        return f"SELECT {', '.join(select)} FROM ({rows}) AS person{_grouped(groups)}"
+    keys = ["person", *groups]
+    pairs = f"SELECT {', '.join([*keys, f'count(*) AS {ROWS}', *per_column])} FROM ({rows}) AS one{_grouped(keys)}"
+    chosen = _chosen_groups(pairs, groups, unit.groups)
+    most = unit.rows
+    select = [*groups, f"CAST(sum(least({ROWS}, {most})) AS BIGINT) AS {ROWS}", f"count(*) AS {PEOPLE}"]
+    for place, name in enumerate(columns):
+        known, summed = known_name(place), sum_name(place)
+        share = f"floor(CAST({summed} AS DOUBLE) * {most} / nullif({known}, 0) + 0.5)"
+        largest = most * (source.asked.domains[name].size - 1)
+        bounded = f"CASE WHEN {known} <= {most} THEN {summed} ELSE least(CAST({share} AS BIGINT), {largest}) END"
+        select += [f"CAST(sum(least({known}, {most})) AS BIGINT) AS {known}"]
+        select += [f"CAST(sum({bounded}) AS BIGINT) AS {summed}"]
+    return f"SELECT {', '.join(select)} FROM ({chosen}) AS pair{_grouped(groups)}"
+
+
+def histogram(source: Source, statement: Statement, column: str) -> str:
+    """Rows of each group and place on the column's grid."""
+    groups = [group_name(place) for place in range(len(statement.groups))]
+    rows = f"SELECT * FROM ({_rows(source, statement, {CODE: column})}) AS one WHERE {CODE} IS NOT NULL"
+    keys = [*groups, CODE]
+    unit = source.asked.unit
+    if not isinstance(unit, PersonUnit):
+        return f"SELECT {', '.join(keys)}, count(*) AS {ROWS} FROM ({rows}) AS person{_grouped(keys)}"
+    keys = ["person", *keys]
+    triples = f"SELECT {', '.join(keys)}, count(*) AS {ROWS} FROM ({rows}) AS one{_grouped(keys)}"
+    chosen = _chosen_groups(triples, groups, unit.groups)
+    # The rows of a person that are counted are chosen by a hash of their value, so neither small nor large ones only.
+    before = (
+        f"coalesce(sum({ROWS}) OVER (PARTITION BY {', '.join(['person', *groups])} "
+        f"ORDER BY {_hash(['person', CODE])}, {CODE} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)"
+    )
+    left = f"SELECT {', '.join([*groups, CODE])}, {ROWS}, {before} AS counted FROM ({chosen}) AS triple"
+    return (
+        f"SELECT {', '.join([*groups, CODE])}, "
+        f"CAST(sum(least({ROWS}, {unit.rows} - counted)) AS BIGINT) AS {ROWS} "
+        f"FROM ({left}) AS kept WHERE counted < {unit.rows}{_grouped([*groups, CODE])}"
+    )
+
+
+def _rows(source: Source, statement: Statement, values: dict[str, str]) -> str:
+    """The rows that a question is about: person, groups and values, each as the code of its public domain."""
+    asked, spec, reader = source.asked, source.spec, source.reader
+    storage = reading.columns_present(reader, source.relation, spec)
+    missing = spec.source.missing
+
+    def code(name: str) -> str:
+        return reading.code(reader, name, asked.domains[name], storage[name], missing)
+
+    select = [f"{code(name)} AS {group_name(place)}" for place, name in enumerate(statement.groups)]
+    select += [f"{code(name)} AS {alias}" for alias, name in values.items()]
+    where = []
+    if asked.person is not None:
+        person = reading.identifier(asked.person, storage[asked.person], missing)
+        select.append(f"{person} AS person")
+        where.append(f"{person} IS NOT NULL")
+    if statement.where is not None:
+        where.append(_condition(statement.where, asked, reader, storage, missing))
+    kept = f" WHERE {' AND '.join(where)}" if where else ""
+    return f"SELECT {', '.join(select) or '1 AS nothing'} FROM {source.relation}{kept}"
+
+
+def _chosen_groups(pairs: str, groups: list[str], most: int) -> str:
+    """Of each person's groups the first `most` in the order of a hash; all where there is but one."""
+    if not groups:
+        return pairs
+    order = ", ".join([_hash(["person", *groups]), *groups])
+    ranked = f"SELECT *, dense_rank() OVER (PARTITION BY person ORDER BY {order}) AS place FROM ({pairs}) AS every"
+    return f"SELECT * FROM ({ranked}) AS ranked WHERE place <= {most}"
+
+
+def _hash(columns: list[str]) -> str:
+    """The same on every engine."""
+    parts = ", '/', ".join(f"coalesce(CAST({column} AS VARCHAR), '-')" for column in columns)
+    return f"md5(concat({parts}))"
+
+
+def _condition(
+    predicate: Predicate, asked: DifferentialPrivacy, reader: Reader, storage: dict[str, str], missing: tuple[str, ...]
+) -> str:
+    def said(one: Predicate) -> str:
+        return _condition(one, asked, reader, storage, missing)
+
+    if isinstance(predicate, Negated):
+        return f"(NOT {said(predicate.of)})"
+    if isinstance(predicate, Joined):
+        return f"({said(predicate.left)} {predicate.by} {said(predicate.right)})"
+    name = predicate.column
+    value = reading.value(reader, name, asked.domains[name], storage[name], missing)
+    if isinstance(predicate, Missing):
+        return f"({value} IS NULL)"
+    if isinstance(predicate, Among):
+        return f"({value} IN ({', '.join(map(_constant, predicate.values))}))"
+    if isinstance(predicate, Compare):
+        return f"({value} {predicate.operator} {_constant(predicate.value)})"
+    raise AssertionError(predicate)
+
+
+def _constant(value: str | float) -> str:
+    return literal(value) if isinstance(value, str) else f"CAST({value!r} AS DOUBLE)"
+
+
+def _whole(part: str) -> str:
+    expression, _, name = part.rpartition(" AS ")
+    return f"CAST({expression} AS BIGINT) AS {name}"
+
+
+def _grouped(keys: list[str]) -> str:
+    return f" GROUP BY {', '.join(keys)}" if keys else ""
+
+
+def columns_of(statement: Statement) -> list[str]:
+    """The columns whose codes are summed, quantiles not among them."""
+    kinds = ("known", "sum", "mean")
+    return list(dict.fromkeys(str(one.column) for one in statement.statistics if one.kind in kinds))

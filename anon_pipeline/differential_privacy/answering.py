@@ -1,0 +1,243 @@
+"""From exact sums to an answer: noise, public groups, intervals, and what an answer must say of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from anon_pipeline.differential_privacy import aggregates, intervals, mechanisms, reading
+from anon_pipeline.differential_privacy.mechanisms import IntArray
+from anon_pipeline.differential_privacy.plan import Cell, Measurement, Plan, grid, measured
+from anon_pipeline.differential_privacy.statement import Statistic, domain_of
+from anon_pipeline.spec import PublicDomain, ReleaseSpec, exactly
+
+
+class Exact:
+    """The exact and secret sums of a question, read once."""
+
+    def __init__(self, plan: Plan, table: pa.Table, histograms: dict[str, pa.Table]) -> None:
+        self._plan = plan
+        self._columns = aggregates.columns_of(plan.statement)
+        self.cells = _cells_of(table, len(plan.statement.groups))
+        self._table = table
+        self._histograms = histograms
+
+    def numbers(self, measurement: Measurement, cells: list[Cell]) -> list[int]:
+        """The exact numbers of a measurement, 0 where nobody is."""
+        by_cell = dict(zip(self.cells, self._of_present(measurement), strict=True))
+        return [by_cell.get(cell, 0) for cell in cells]
+
+    def _of_present(self, measurement: Measurement) -> list[int]:
+        if measurement.kind == "count":
+            return self._column(aggregates.ROWS)
+        if measurement.kind == "people":
+            return self._column(aggregates.PEOPLE)
+        place = self._columns.index(str(measurement.column))
+        known = self._column(aggregates.known_name(place))
+        if measurement.kind == "known":
+            return known
+        codes = self._column(aggregates.sum_name(place))
+        domain = self._plan.asked.domains[str(measurement.column)]
+        if measurement.kind == "centred":
+            middle = (domain.size - 1) // 2
+            return [code - middle * rows for code, rows in zip(codes, known, strict=True)]
+        _, low, step = grid(domain)
+        # Held to what noise can be added to, which moves no two sums further apart.
+        return [
+            max(-mechanisms.LARGEST, min(mechanisms.LARGEST, low * rows + step * code))
+            for code, rows in zip(codes, known, strict=True)
+        ]
+
+    def histogram(self, column: str, cells: list[Cell]) -> list[IntArray]:
+        """Rows per place on the column's grid, of each group."""
+        size = self._plan.asked.domains[column].size
+        found = {cell: np.zeros(size, dtype=np.int64) for cell in cells}
+        table = self._histograms[column]
+        places = table.column(aggregates.CODE).to_pylist()
+        rows = table.column(aggregates.ROWS).to_pylist()
+        for cell, place, count in zip(_cells_of(table, len(self._plan.statement.groups)), places, rows, strict=True):
+            if cell in found:
+                found[cell][int(place)] = int(count)
+        return [found[cell] for cell in cells]
+
+    def _column(self, name: str) -> list[int]:
+        return [int(one or 0) for one in self._table.column(name).to_pylist()]
+
+
+def draw(plan: Plan, exact: Exact) -> dict[str, Any]:
+    """Add the noise, and say everything that leaves: groups with their figures, and how they were made."""
+    shown, drawn = _measure(plan, exact)
+    rows = []
+    for place, cell in enumerate(shown):
+        row: dict[str, Any] = {}
+        for item in plan.statement.items:
+            if isinstance(item.shows, str):
+                number = plan.statement.groups.index(item.shows)
+                row[item.name] = label(plan.asked.domains[item.shows], cell[number])
+            else:
+                row[item.name] = figure(plan, item.shows, {one: int(drawn[one][place]) for one in drawn})
+        rows.append(row)
+    return {"columns": [item.name for item in plan.statement.items], "rows": rows, **about(plan)}
+
+
+def about(plan: Plan) -> dict[str, Any]:
+    """What is public of an answer before it is drawn: its unit, bounds, mechanisms, half-widths and warnings."""
+    unit: dict[str, Any] = {"unit": "row"}
+    if plan.asked.person is not None:
+        unit = {"unit": "person", "groups": plan.groups_of_unit, "rows": plan.asked.most_rows}
+    widths = {item.name: width(plan, item.shows) for item in plan.statement.items if isinstance(item.shows, Statistic)}
+    return {
+        "neighbours": {**unit, "relation": "add or remove one"},
+        "mechanisms": plan.described(),
+        "half_widths": widths,
+        "notes": notes(plan),
+    }
+
+
+def width(plan: Plan, statistic: Statistic) -> dict[str, Any]:
+    """Half of the 95 % interval of a figure, as far as it is known before anything is drawn."""
+    if statistic.kind == "quantile":
+        (one,) = measured(statistic)
+        scale, size = plan.scale(one), domain_of(plan.asked, statistic).size
+        return {"rank": intervals.rank_error(size, one.whole, scale)}
+    if statistic.kind == "mean":
+        centred, known = measured(statistic)
+        unit = float(exactly(domain_of(plan.asked, statistic).step or 1))
+        return {"value_times_rows": intervals.NORMAL * plan.scale(centred) * unit, "rows": plan.scale(known)}
+    (one,) = measured(statistic)
+    unit = float(grid(domain_of(plan.asked, statistic))[0]) if statistic.kind == "sum" else 1.0
+    return {"value": intervals.half_width(plan.scale(one)) * unit}
+
+
+def notes(plan: Plan) -> list[str]:
+    """What an interval does not say; every answer carries it."""
+    asked, found = plan.asked, []
+    numbers = [one for one in plan.statement.statistics if one.kind in ("sum", "mean", "quantile")]
+    if asked.person is None:
+        found.append("a row is protected, not a person: whoever has several rows is protected less")
+    elif any(one.kind != "people" for one in plan.statement.statistics) or plan.statement.groups:
+        found.append(
+            f"a person counts with at most {asked.most_rows} rows in at most {plan.groups_of_unit} groups; the "
+            "intervals are of what is counted, and what people have beyond is in none of them: true counts are no "
+            "smaller, and nothing public bounds by how much they are larger"
+        )
+    if numbers:
+        found.append(
+            "numbers beyond the public range count at its end; the intervals are of these numbers, since nothing "
+            "public says how many there are"
+        )
+    if plan.unlisted:
+        found.append(
+            f"groups that nobody listed are shown from a noisy count of {plan.threshold} on; smaller ones are left "
+            "out, and counts near it are more often too large than too small"
+        )
+    if any(one.kind in ("count", "known", "people") for one in plan.statement.statistics):
+        found.append("a count may be below 0 where there are few: leave it so, or sums of counts become too large")
+    return found
+
+
+def label(domain: PublicDomain, place: int | str | None) -> str | float | None:
+    """What an answer shows for a group: a text, a number, an interval; None for a missing value."""
+    if place is None or isinstance(place, str):
+        return place
+    if domain.values is not None:
+        return domain.values[place]
+    if domain.bins is not None:
+        end = "]" if place == domain.size - 1 else ")"
+        return f"[{domain.bins[place]:g}, {domain.bins[place + 1]:g}{end}"
+    return reading.number_of(domain, place)
+
+
+def _measure(plan: Plan, exact: Exact) -> tuple[list[Cell], dict[Measurement, IntArray]]:
+    """Which groups are shown, and the noisy numbers of each."""
+    drawn: dict[Measurement, IntArray] = {}
+    if plan.unlisted:
+        count = Measurement("count")
+        present = dict(zip(exact.cells, exact.numbers(count, exact.cells), strict=True))
+        noisy = mechanisms.noisy_groups(
+            present, plan.groups_of_unit, plan.asked.most_rows, plan.share, plan.cost.atto_delta
+        )
+        cells: list[Cell] = sorted(noisy, key=_order)
+        drawn[count] = np.array([noisy[cell] for cell in cells], dtype=np.int64)
+    else:
+        cells = plan.cells()
+    for one in plan.measurements:
+        if one in drawn:
+            continue
+        if one.kind == "quantile":
+            share = plan.share // plan.groups_of_unit  # a person stands in so many groups, and each chooses
+            histograms = exact.histogram(str(one.column), cells)
+            chosen = [
+                mechanisms.quantile(rows, one.part, one.whole, plan.asked.most_rows, share) for rows in histograms
+            ]
+            drawn[one] = np.array(chosen, dtype=np.int64)
+        else:
+            numbers = np.array(exact.numbers(one, cells), dtype=np.int64)
+            drawn[one] = mechanisms.gaussian_counts(numbers, plan.squared_sensitivity(one), plan.share)
+    return cells, drawn
+
+
+def figure(plan: Plan, statistic: Statistic, drawn: dict[Measurement, int]) -> dict[str, Any]:
+    """A figure with its interval; the interval of a quantile is told in rows, beside the answer."""
+    if statistic.kind == "mean":
+        return _mean(plan, statistic, drawn)
+    (one,) = measured(statistic)
+    if statistic.kind == "quantile":
+        return {"value": reading.number_of(domain_of(plan.asked, statistic), drawn[one]), "low": None, "high": None}
+    around = intervals.half_width(plan.scale(one))
+    if statistic.kind == "sum":
+        unit = float(grid(domain_of(plan.asked, statistic))[0])
+        return {"value": drawn[one] * unit, "low": (drawn[one] - around) * unit, "high": (drawn[one] + around) * unit}
+    return {"value": drawn[one], "low": drawn[one] - around, "high": drawn[one] + around}
+
+
+def _mean(plan: Plan, statistic: Statistic, drawn: dict[Measurement, int]) -> dict[str, Any]:
+    domain = domain_of(plan.asked, statistic)
+    centred, known = measured(statistic)
+    low, high = domain.range or (0.0, 0.0)
+    step = float(exactly(domain.step or 1.0))
+    centre = reading.number_of(domain, (domain.size - 1) // 2)
+
+    def held(places: float) -> float:
+        return min(max(centre + places * step, low), high)
+
+    below, above = intervals.ratio(drawn[centred], drawn[known], (plan.scale(centred), plan.scale(known)))
+    if drawn[known] <= 0:
+        return {"value": None, "low": low, "high": high}
+    return {"value": held(drawn[centred] / drawn[known]), "low": held(below), "high": held(above)}
+
+
+def _cells_of(table: pa.Table, groups: int) -> list[Cell]:
+    if not groups:
+        return [()] * len(table)
+    columns = [table.column(aggregates.group_name(place)).to_pylist() for place in range(groups)]
+    return list(zip(*columns, strict=True))
+
+
+def _order(cell: Cell) -> tuple[tuple[int, str, float], ...]:
+    """By what a group shows, never by how many are in it."""
+    return tuple(
+        (2, "", 0.0) if one is None else (1, one, 0.0) if isinstance(one, str) else (0, "", float(one)) for one in cell
+    )
+
+
+Aggregated = Callable[[Callable[[Any, str], str]], pa.Table]
+
+
+def read(plan: Plan, spec: ReleaseSpec, aggregated: Aggregated) -> Exact:
+    """Ask an engine for the exact sums; `aggregated` runs a query over the opened source."""
+
+    def over(write: Callable[[aggregates.Source], str]) -> pa.Table:
+        return aggregated(lambda reader, relation: write(aggregates.Source(reader, relation, spec)))
+
+    columns = aggregates.columns_of(plan.statement)
+    table = over(lambda source: aggregates.totals(source, plan.statement, columns))
+    sought = dict.fromkeys(str(one.column) for one in plan.measurements if one.kind == "quantile")
+    histograms = {
+        column: over(partial(aggregates.histogram, statement=plan.statement, column=column)) for column in sought
+    }
+    return Exact(plan, table, histograms)

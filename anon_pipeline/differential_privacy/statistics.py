@@ -1,0 +1,110 @@
+"""A table of noisy statistics as it is published: the answers to a file of questions, and what they cost together."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from anon_pipeline.differential_privacy.accounting import ATTO, NANO, epsilon_of
+from anon_pipeline.differential_privacy.budget import State
+from anon_pipeline.differential_privacy.reading import asked_of
+from anon_pipeline.home import Home, remove_leftovers, sha256_of, written_folder
+from anon_pipeline.release import ledger, manifest, unfinished
+from anon_pipeline.spec import ReleaseSpec
+
+ANSWERS, TABLE = "answers.json", "statistics.csv"
+COLUMNS = ("question", "group", "statistic", "value", "low", "high")
+
+
+@dataclass(frozen=True)
+class Published:
+    """Statistics that stand in the ledger of releases; `new` tells whether this run put them there."""
+
+    version: str
+    folder: Path
+    new: bool
+    manifest: dict[str, Any]
+
+
+def as_table(answers: Mapping[str, dict[str, Any]]) -> str:
+    """All figures, one a line: question, group (as JSON), statistic, value, and the ends of its 95 % interval."""
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for name, answer in answers.items():
+        for row in answer["rows"]:
+            group = {column: value for column, value in row.items() if not isinstance(value, dict)}
+            for column, value in row.items():
+                if isinstance(value, dict):
+                    said = json.dumps(group, sort_keys=True)
+                    writer.writerow([name, said, column, value["value"], value["low"], value["high"]])
+    return written.getvalue()
+
+
+def protection(spec: ReleaseSpec, answers: Mapping[str, dict[str, Any]], state: State) -> dict[str, Any]:
+    """What a manifest says of the noise: unit, bounds, mechanisms, cost, and where the budget stands."""
+    asked = asked_of(spec)
+    nano = round(sum(answer["cost"]["rho"] for answer in answers.values()) * NANO)
+    domains = json.dumps(asked.model_dump(mode="json", include={"domains"}), sort_keys=True)
+    return {
+        "neighbours": next(iter(answers.values()))["neighbours"],
+        "rho": nano / NANO,
+        "epsilon": epsilon_of(nano, asked.conversion_delta),
+        "delta": asked.conversion_delta,
+        "conversion": "zCDP to (epsilon, delta), Canonne, Kamath and Steinke 2020",
+        "threshold_delta": round(sum(answer["cost"]["threshold_delta"] for answer in answers.values()) * ATTO) / ATTO,
+        "mechanisms": {name: answer["mechanisms"] for name, answer in answers.items()},
+        "domains_sha256": hashlib.sha256(domains.encode()).hexdigest(),
+        "budget": state.to_json(),
+    }
+
+
+def publish(home: Home, spec: ReleaseSpec, answers: Mapping[str, dict[str, Any]], state: State) -> Published:
+    """Publish answers as a release of their own, `<dataset>_statistics`; the same answers stand already.
+
+    Its version is a hash of the noisy answers, and nothing in the folder is a function of people but through them.
+    """
+    content = json.dumps(answers, indent=2, sort_keys=True) + "\n"
+    dataset, version = f"{spec.dataset}_statistics", hashlib.sha256(content.encode()).hexdigest()[:12]
+    folder = home.releases / dataset / version
+    with home.lock("ledger"):
+        unfinished.finish(home)
+        if folder.exists():
+            return Published(version, folder, False, json.loads((folder / ledger.MANIFEST).read_text()))
+        ledger.require_unaltered(home)
+        folder.parent.mkdir(exist_ok=True)
+        folder.parent.chmod(0o755)
+        remove_leftovers(folder.parent)
+        software = manifest.software()
+        told: dict[str, Any] = {
+            "dataset": dataset,
+            "version": version,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "questions": {name: answer["query"] for name, answer in answers.items()},
+            "differential_privacy": protection(spec, answers, state),
+            "software": {"anon_pipeline": software["anon_pipeline"], "opendp": _opendp_version()},
+        }
+        with written_folder(folder, public=True) as staged:
+            (staged / ANSWERS).write_text(content, encoding="utf-8")
+            (staged / TABLE).write_text(as_table(answers), encoding="utf-8")
+            told["files"] = {
+                file.name: {"sha256": sha256_of(file), "bytes": file.stat().st_size}
+                for file in sorted(staged.iterdir())
+            }
+            (staged / ledger.MANIFEST).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
+            unfinished.note(home, ledger.PUBLISH, dataset, version, sha256_of(staged / ledger.MANIFEST))
+        unfinished.finish(home)
+    return Published(version, folder, True, told)
+
+
+def _opendp_version() -> str:
+    from importlib import metadata
+
+    return metadata.version("opendp")

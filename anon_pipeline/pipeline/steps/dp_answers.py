@@ -1,0 +1,44 @@
+"""The answers to the questions of the spec's file, drawn with noise under the budget of their people."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from anon_pipeline.differential_privacy import queries
+from anon_pipeline.differential_privacy.accounting import NANO, Cost
+from anon_pipeline.differential_privacy.statistics import ANSWERS
+from anon_pipeline.errors import Refused
+from anon_pipeline.pipeline.step import Made, Run, StepDef
+
+
+def answer(run: Run, folder: Path) -> Made:
+    """Ask every question; one that was asked of this source before costs nothing.
+
+    Raises
+    ------
+    Refused
+        Where the budget does not suffice for all that are new; then none is asked.
+    """
+    asked = {
+        one.name: queries.prepare(run.spec, run.home, one.sql, one.share) for one in queries.read_queries(run.spec)
+    }
+    budget = next(iter(asked.values())).budget
+    new = [one for one in asked.values() if not one.known]
+    cost = sum((one.question.cost for one in new), Cost(0, 0))
+    left = budget.state().left
+    if not cost.within(left):
+        raise Refused(
+            [
+                f"budget of {budget.allowance.subject}: {len(new)} new questions take a rho of "
+                f"{cost.nano_rho / NANO:g} together, and {max(0, left.nano_rho) / NANO:g} is left; none was asked"
+            ]
+        )
+    answers = {name: one.ask(run.engine).content for name, one in asked.items()}
+    (folder / ANSWERS).write_text(json.dumps(answers, sort_keys=True))
+    spent = {"questions": len(answers), "new": len(new), "rho": cost.nano_rho / NANO}
+    keys = {name: one.question.key for name, one in asked.items()}
+    return Made({**spent, "keys": keys}, metadata=spent, metrics=spent)
+
+
+STEP = StepDef("dp_answers", (), frozenset({"duckdb"}), answer, in_release=False)

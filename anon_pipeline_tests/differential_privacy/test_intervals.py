@@ -1,0 +1,103 @@
+"""95 % of the intervals hold the exact figure, whatever the scale, and the answer says what they do not hold."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from anon_pipeline.differential_privacy import answering, intervals, mechanisms
+from anon_pipeline_tests.differential_privacy.tables import PERSON, counting, plan_of, spec_of
+
+CELLS = 20_000
+
+
+def frame_of(groups: int, rows: int, seed: int) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    n = groups * rows
+    return pd.DataFrame(
+        {
+            "patient": np.arange(n).astype(str),
+            "age": random.integers(0, 10, n).astype(str),
+            "weight": (random.integers(-2, 5, n) / 4).astype(str),
+            "visits": "0",
+            "city": "Cork",
+            "street": "High",
+        }
+    )
+
+
+def covered(rows: list[dict[str, dict[str, float]]], name: str, truth: float) -> float:
+    return float(np.mean([row[name]["low"] <= truth <= row[name]["high"] for row in rows]))
+
+
+def test_coverage_of_counts_and_means_and_sums() -> None:
+    """Over as many draws as make the share exact to a tenth of a percent; one in a million runs may fail."""
+    spec, n = spec_of("row"), 4_000
+    frame = frame_of(1, n, seed=2)
+    with counting(spec) as count:
+        plan = plan_of(spec, "SELECT COUNT(*), AVG(age), SUM(weight) FROM people", nano_rho=1_000_000)
+        exact = count(plan, frame)
+    # The same numbers thousands of times, as if they were groups: drawing is what costs.
+    drawn = {
+        one: mechanisms.gaussian_counts(exact.numbers(one, [()]) * CELLS, plan.squared_sensitivity(one), plan.share)
+        for one in plan.measurements
+    }
+    rows = [
+        {
+            item.name: answering.figure(plan, item.shows, {one: int(drawn[one][place]) for one in drawn})
+            for item in plan.statement.items
+            if not isinstance(item.shows, str)
+        }
+        for place in range(CELLS)
+    ]
+    ages, weights = frame["age"].astype(int), frame["weight"].astype(float)
+    for name, truth in (("count", n), ("avg_age", ages.mean()), ("sum_weight", weights.sum())):
+        assert 0.94 <= covered(rows, name, truth) <= 0.96, name
+
+
+@pytest.mark.parametrize("scale", [0.3, 1, 4.47, 20, 49])
+def test_narrow_counts_are_covered_at_least_so_often(scale: float) -> None:
+    width = intervals.half_width(scale)
+    places = np.arange(-700, 701)
+    weights = np.exp(-(places.astype(float) ** 2) / (2 * scale**2))
+    inside = weights[np.abs(places) <= width].sum() / weights.sum()
+    assert inside >= 0.95
+    assert weights[np.abs(places) <= width - 1].sum() / weights.sum() < 0.95
+
+
+def test_a_quotient_of_almost_nothing_has_no_end() -> None:
+    assert intervals.ratio(10, 1, (5, 5)) == (-math.inf, math.inf)
+    assert intervals.ratio(10, -100, (5, 5)) == (-math.inf, math.inf)
+    low, high = intervals.ratio(1000, 500, (5, 5))
+    assert low < 2 < high
+
+
+def test_the_rank_of_a_quantile_stays_within_its_bound() -> None:
+    histogram = np.full(50, 20)
+    scores = mechanisms.quantile_scores(histogram, 1, 2)
+    nano = 10_000_000
+    bound = intervals.rank_error(50, 2, mechanisms.noisy_max_scale(1, nano))
+    chosen = [mechanisms.quantile(histogram, 1, 2, 1, nano) for _ in range(1_000)]
+    outside = sum((scores.max() - scores[one]) / 2 > bound for one in chosen)
+    assert stats.binomtest(outside, len(chosen), 0.05, alternative="greater").pvalue > 1e-6
+
+
+def test_what_contribution_bounds_may_cost_is_said() -> None:
+    spec = spec_of(PERSON)
+    said = answering.about(plan_of(spec, "SELECT city, COUNT(*), AVG(age) FROM people GROUP BY city"))
+    assert any("at most 3 rows in at most 2 groups" in note for note in said["notes"])
+    assert any("beyond the public range" in note for note in said["notes"])
+    alone = answering.about(plan_of(spec, "SELECT COUNT(DISTINCT patient) FROM people"))
+    assert not any("at most 3 rows" in note for note in alone["notes"])
+
+
+def test_empty_public_groups_are_shown_and_negative_counts_stay() -> None:
+    spec = spec_of("row")
+    with counting(spec) as count:
+        plan = plan_of(spec, "SELECT city, COUNT(*) FROM people GROUP BY city", nano_rho=10_000)
+        exact = count(plan, frame_of(1, 5, seed=1))
+        seen = [answering.draw(plan, exact)["rows"] for _ in range(40)]
+    assert all([row["city"] for row in rows] == ["Aberdeen", "Bergen", "Cork", None] for rows in seen)
+    assert any(row["count"]["value"] < 0 for rows in seen for row in rows)
