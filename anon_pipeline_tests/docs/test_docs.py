@@ -123,6 +123,7 @@ def desk() -> Iterator[Desk]:
     spec, replaced = re.subn(r"(?m)^audit:.*\nguide:.*\n", GUIDE, (ROOT / "data/adult/release.yaml").read_text())
     assert replaced == 1
     (adult / "release.yaml").write_text(spec)
+    shutil.copy(ROOT / "data/adult/queries.yaml", adult)
     (folder / "data/clinic").mkdir()
     clinic = harness.people()
     clinic.insert(0, "name", [f"person {number}" for number in range(len(clinic))])
