@@ -359,7 +359,8 @@ class ReleaseSpec(Strict):
             For a path that does not exist, or a value that the spec cannot have.
         """
         content = with_lists(self.model_dump(by_alias=True, exclude_unset=True, exclude={"privacy"}))
-        content["privacy"] = {}
+        if not self.is_synthetic:
+            content["privacy"] = {}
         for name in dict.fromkeys(demand.name for demand in self.privacy):
             written = [
                 with_lists(demand.model_dump(by_alias=True, exclude_unset=True))

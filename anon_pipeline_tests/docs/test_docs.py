@@ -124,6 +124,8 @@ def desk() -> Iterator[Desk]:
     assert replaced == 1
     (adult / "release.yaml").write_text(spec)
     shutil.copy(ROOT / "data/adult/queries.yaml", adult)
+    (folder / "data/adult_synthetic").mkdir()
+    shutil.copyfile(ROOT / "data/adult_synthetic/release.yaml", folder / "data/adult_synthetic/release.yaml")
     (folder / "data/clinic").mkdir()
     clinic = harness.people()
     clinic.insert(0, "name", [f"person {number}" for number in range(len(clinic))])
