@@ -123,7 +123,8 @@ def build_model(
         fresh = clone(estimator)
         settings = fresh.get_params()
         open_ = [key for key in settings if key.split("__")[-1] == "random_state" and settings[key] is None]
-        return fresh.set_params(**dict.fromkeys(open_, seed))
+        fresh.set_params(**dict.fromkeys(open_, seed))
+        return fresh  # a frozen estimator's `set_params` returns nothing
 
     return _quietly(field, name, "be copied", unfitted_and_seeded)
 

@@ -36,10 +36,13 @@ def draw_codes(model: Model, rows: int, random: np.random.Generator) -> IntArray
 
 def _spread_over(given: IntArray, chances: FloatArray, random: np.random.Generator) -> IntArray:
     """For each row one of the outcomes by the chances of its group, shape (n,): systematic sampling within groups."""
+    if not len(given):
+        return given
     order = np.argsort(given, kind="stable")
     groups, starts = np.unique(given[order], return_index=True)
     found = np.zeros(len(given), dtype=np.int64)
-    for group, rows in zip(groups, np.split(order, starts[1:]), strict=True):
+    for group, start, end in zip(groups, starts, [*starts[1:], len(order)], strict=True):
+        rows = order[start:end]
         weights = chances[group]
         if weights.sum() <= 0:
             weights = np.ones_like(weights)
