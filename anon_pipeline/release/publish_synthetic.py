@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from anon_pipeline.home import Home, remove_leftovers, sha256_of, write_file, written_folder
-from anon_pipeline.release import ledger, manifest, unfinished
+from anon_pipeline.release import ledger, manifest, promises, unfinished
 from anon_pipeline.release.publish import DATA, MANIFEST, REPORT, Published, standing
 from anon_pipeline.report import synthetic_report
 from anon_pipeline.spec import ReleaseSpec
@@ -41,6 +41,8 @@ def publish_synthetic(
     ------
     Refused
         If a published file was altered since, or the same release was withdrawn.
+    InputError
+        If the ledger is signed and there is no key, or the spec is silent on what a former release promised.
     """
     data = files[DATA]
     table_hash = sha256_of(data) if isinstance(data, Path) else hashlib.sha256(data).hexdigest()
@@ -51,6 +53,7 @@ def publish_synthetic(
         if folder.exists():
             return standing(home, spec.dataset, version, folder)
         ledger.require_unaltered(home)
+        promises.require_an_answer(home, spec)
         folder.parent.mkdir(exist_ok=True)
         folder.parent.chmod(0o755)
         remove_leftovers(folder.parent)

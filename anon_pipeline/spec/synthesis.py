@@ -11,7 +11,7 @@ from anon_pipeline.spec.parts import Strict
 #: Parts of a spec that are about grouping people, and say nothing of a synthetic table.
 OF_GROUPED_RELEASES = (
     "privacy", "steps", "suppression", "guide", "grouping", "recode", "person", "across_releases",
-    "across_releases_ended", "utility", "audit", "sampling_fraction", "frontier",
+    "utility", "audit", "sampling_fraction", "frontier",
 )  # fmt: skip
 
 

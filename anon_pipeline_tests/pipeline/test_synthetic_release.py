@@ -143,3 +143,20 @@ def test_a_table_that_was_changed_is_not_published(tmp_path: Path) -> None:
     table = people(10).select(["city"])
     domains: dict[str, Any] = {"city": asked_of(spec).domains["city"]}
     assert outside(table, domains)["city"] == table.column("city").to_pylist().count("elsewhere")
+
+
+def test_the_sensor_shows_neither_size_nor_hash_of_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import dagster as dg
+
+    from anon_pipeline.pipeline.automation import build_job, build_sensor
+
+    monkeypatch.setenv("ANON_PIPELINE_HOME", str(tmp_path / "home"))
+    spec = write(tmp_path / "clinic", people(40))
+    sensor, context = build_sensor(spec, build_job(spec)), dg.build_sensor_context()
+    request = sensor(context)
+    assert isinstance(request, dg.RunRequest)
+    said = f"{request.run_key} {context.cursor}"
+    assert hashlib.sha256(spec.source_path.read_bytes()).hexdigest() not in said
+    assert hashlib.sha256(hashlib.sha256(spec.source_path.read_bytes()).hexdigest().encode()).hexdigest() not in said
+    assert str(spec.source_path.stat().st_size) not in json.dumps(json.loads(str(context.cursor))["stamp"])[:8]
+    assert isinstance(sensor(dg.build_sensor_context(cursor=context.cursor)), dg.SkipReason)
