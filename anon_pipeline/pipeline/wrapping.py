@@ -12,7 +12,7 @@ from anon_pipeline.pipeline.freshness import freshness
 from anon_pipeline.pipeline.graph import Graph
 from anon_pipeline.pipeline.metadata import Lineage, Markdown, Schema
 from anon_pipeline.pipeline.runtime import Runtime
-from anon_pipeline.pipeline.step import CheckDef, Made, StepDef
+from anon_pipeline.pipeline.step import CheckDef, StepDef, StepResult
 from anon_pipeline.pipeline.technical_names import owners, technical
 from anon_pipeline.release import manifest
 
@@ -75,7 +75,7 @@ def _ids(context: Any, noted: dict[str, Any]) -> dict[str, str]:
     return {"dagster": context.run.run_id, "mlflow": noted["mlflow_run"]}
 
 
-def _metadata(graph: Graph, step: StepDef, made: Made) -> dict[str, Any]:
+def _metadata(graph: Graph, step: StepDef, made: StepResult) -> dict[str, Any]:
     """What a step tells of its result, as Dagster takes it."""
     sources = graph.sources(step)
 
