@@ -10,13 +10,15 @@ from typing import Any
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.home import Home
 from anon_pipeline.keys import Key, measuring_seed, private_key
-from anon_pipeline.pipeline.checks.expectations import Question
+from anon_pipeline.pipeline.expectations import Question
 from anon_pipeline.pipeline.metadata import MetadataItem
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import ReleaseSpec
 
 #: In the needs of a step: the last step before it that makes a table of people (as the source has them, masked, ...).
 PEOPLE = "people"
+#: The step that publishes.
+RELEASE = "release"
 
 log = logging.getLogger("anon_pipeline")
 

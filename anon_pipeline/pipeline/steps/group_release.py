@@ -13,7 +13,7 @@ from anon_pipeline.pipeline.checks.answers import require_answers
 from anon_pipeline.pipeline.metadata import Lineage
 from anon_pipeline.pipeline.pages import groups_schema
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import Run, StepDef, StepResult
+from anon_pipeline.pipeline.step import RELEASE, Run, StepDef, StepResult
 from anon_pipeline.pipeline.steps.release import publication
 from anon_pipeline.plain_json import finite
 from anon_pipeline.privacy.group_table import compare_groups, group_columns, read_groups, threshold_of
@@ -56,7 +56,7 @@ def release(
 
 
 STEP = StepDef(
-    "release",
+    RELEASE,
     ("raw_data", "masked_data", "aggregated_table", "source_checks", "candidate_checks"),
     frozenset({"parquet", "mlflow"}),
     release,

@@ -17,7 +17,7 @@ from anon_pipeline.pipeline.maps import released_maps
 from anon_pipeline.pipeline.metadata import Lineage, MetadataItem
 from anon_pipeline.pipeline.pages import class_size_metadata, release_page, released_schema, utility_metadata
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
+from anon_pipeline.pipeline.step import PEOPLE, RELEASE, Run, StepDef, StepResult, log
 from anon_pipeline.plain_json import finite
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.privacy.statistics import ClassStatistics
@@ -97,7 +97,7 @@ def release(
 
 
 STEP = StepDef(
-    "release",
+    RELEASE,
     (
         "raw_data",
         PEOPLE,
