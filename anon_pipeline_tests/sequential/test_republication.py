@@ -203,15 +203,19 @@ def test_a_demand_that_no_grouping_meets_is_refused() -> None:
 
 
 def test_a_demand_is_held_against_the_table_of_those_who_are_released() -> None:
-    """Four people of a former class are too few and are withheld; what they have counts for nothing."""
-    many = pd.DataFrame({"age": 20, "city": "Bergen", "born": pd.Timestamp("2000-01-01"), "ill": ["yes", "no"] * 20})
-    few = pd.DataFrame({"age": 50, "city": "Aberdeen", "born": pd.Timestamp("1970-01-01"), "ill": ["yes"] * 10})
-    pool = pd.concat([many, few], ignore_index=True)
+    """Four people of a former class are too few and are withheld; what they have makes no class fail."""
+
+    def alike(age: int, ill: list[str]) -> pd.DataFrame:
+        return pd.DataFrame({"age": age, "city": "Bergen", "born": pd.Timestamp("2000-01-01"), "ill": ill})
+
+    pool = pd.concat(
+        [alike(20, ["yes", "no"] * 10), alike(35, ["yes", "no"] * 10), alike(50, ["yes"] * 10)], ignore_index=True
+    )
     releases = Releases(5)
-    assert len(releases.release(pool, 50).grouping.sizes) == 2
+    assert releases.release(pool, 50).grouping.sizes.tolist() == [20, 20, 10]
     releases.demands = (TCloseness(column="ill", t=0.0),)
     grouping = releases.release(pool.iloc[:44], 50).grouping
-    assert (grouping.sizes.tolist(), grouping.waiting) == ([40], 4)
+    assert (grouping.sizes.tolist(), grouping.waiting) == ([20, 20], 4)
 
 
 def test_nobody_is_released_alone_when_almost_all_have_left() -> None:
