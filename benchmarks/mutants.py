@@ -87,7 +87,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change: in which file, function and statement (its first line), what stood there and what stands there now."""
+    """One change: where (`line` is the first of the statement), what stood there and what stands there now."""
 
     file: str
     function: str
