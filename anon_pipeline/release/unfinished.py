@@ -47,7 +47,7 @@ def finish(home: Home) -> None:
 def _entered(home: Home, said: dict[str, Any]) -> bool:
     """Whether the ledger says so already; a release may become the current one again and again."""
     if said["action"] == ledger.CURRENT:
-        return ledger.last_version(home, said["dataset"]) == said["version"]
+        return ledger.last_version(home, said["dataset"]) == str(said["version"])
     return any((entry.action, entry.manifest) == (said["action"], said["manifest"]) for entry in ledger.read(home))
 
 
