@@ -7,10 +7,10 @@ from pathlib import Path
 from anon_pipeline.differential_privacy import reading
 from anon_pipeline.engine.typed import Reader
 from anon_pipeline.errors import InputError
-from anon_pipeline.pipeline.step import Made, Run, StepDef
+from anon_pipeline.pipeline.step import Run, StepDef, StepResult
 
 
-def look_at_header(run: Run, _folder: Path) -> Made:
+def look_at_header(run: Run, _folder: Path) -> StepResult:
     """Find out that the source can be opened, before anything is reserved of the budget."""
     spec = run.spec
     if not spec.source_path.exists():
@@ -21,7 +21,7 @@ def look_at_header(run: Run, _folder: Path) -> Made:
         return "SELECT 1 AS opened"
 
     run.engine.aggregated(reading.readable(spec), query)
-    return Made(metadata={"source": spec.source.path, "columns": len(spec.columns)})
+    return StepResult(metadata={"source": spec.source.path, "columns": len(spec.columns)})
 
 
 STEP = StepDef("raw_data", (), frozenset({"duckdb"}), look_at_header)

@@ -7,12 +7,12 @@ from pathlib import Path
 from anon_pipeline.differential_privacy.synthesis.made_table import measure_people, protection
 from anon_pipeline.home import write_file
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import Made, Run, StepDef, log
+from anon_pipeline.pipeline.step import Run, StepDef, StepResult, log
 
 MEASUREMENTS = "measurements.json"
 
 
-def measure(run: Run, folder: Path, raw_data: Stage) -> Made:  # noqa: ARG001 - the source is read from where it lies
+def measure(run: Run, folder: Path, raw_data: Stage) -> StepResult:  # noqa: ARG001 - the source is read from where it lies
     """Reserve the cost, count with noise, and keep what came out; what was measured before is taken again for nothing.
 
     No exact figure leaves this function: not the number of rows, not a hash of the source, not how long it took.
@@ -23,7 +23,7 @@ def measure(run: Run, folder: Path, raw_data: Stage) -> Made:  # noqa: ARG001 - 
     spent = "spent now" if new else "measured before, nothing spent"
     log.info("%s: epsilon %.4g at delta %.2g, %s", run.spec.dataset, said["epsilon"], said["delta"], spent)
     figures = {"epsilon": said["epsilon"], "rho": said["rho"], "delta": said["delta"]}
-    return Made(
+    return StepResult(
         {"new": new},
         metadata={**figures, "subject": said["subject"], "measurements": len(said["mechanisms"]), "spent": spent},
         metrics=figures,

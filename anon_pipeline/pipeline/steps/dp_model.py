@@ -12,7 +12,7 @@ from typing import Any
 from anon_pipeline.differential_privacy.synthesis.made_table import make_table
 from anon_pipeline.differential_privacy.synthesis.models import model_of
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import Made, Run, StepDef
+from anon_pipeline.pipeline.step import Run, StepDef, StepResult
 from anon_pipeline.pipeline.steps.dp_measurements import MEASUREMENTS
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import PublishedModel
@@ -20,14 +20,14 @@ from anon_pipeline.spec import PublishedModel
 ARCHIVE = "model.zip"
 
 
-def train(run: Run, folder: Path, dp_measurements: Stage, synthetic_table: Stage) -> Made:  # noqa: ARG001
+def train(run: Run, folder: Path, dp_measurements: Stage, synthetic_table: Stage) -> StepResult:  # noqa: ARG001
     """Make the model and keep it in MLflow's format."""
     made = make_table(run.spec, (dp_measurements.folder / MEASUREMENTS).read_bytes())
     model = model_of(run.spec, made)
     uri = Tracking(run.home).keep_model(run.spec.dataset, model, folder / ARCHIVE)
     kind = (run.spec.model or PublishedModel()).kind
     facts: dict[str, Any] = {"kind": kind, "target": run.spec.target, "features": run.spec.features}
-    return Made(facts | {"logged": uri}, metadata={"model": uri, "kind": kind}, metrics={"model": uri})
+    return StepResult(facts | {"logged": uri}, metadata={"model": uri, "kind": kind}, metrics={"model": uri})
 
 
 STEP = StepDef("dp_model", ("dp_measurements", "synthetic_table"), frozenset({"scikitlearn", "mlflow"}), train)

@@ -11,7 +11,7 @@ from anon_pipeline.pipeline.checks.answers import require_answers
 from anon_pipeline.pipeline.checks.synthetic import SYNTHETIC_CHECKS
 from anon_pipeline.pipeline.metadata import Markdown
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import Made, Run, StepDef, log
+from anon_pipeline.pipeline.step import Run, StepDef, StepResult, log
 from anon_pipeline.pipeline.steps.dp_measurements import MEASUREMENTS
 from anon_pipeline.pipeline.steps.dp_model import ARCHIVE
 from anon_pipeline.pipeline.steps.release import NEW, STANDING
@@ -28,7 +28,7 @@ def release(
     synthetic_table: Stage,
     candidate_checks: Stage,
     dp_model: Stage | None = None,
-) -> Made:
+) -> StepResult:
     """Publish the synthetic table, if every check has been asked of these very files and has passed."""
     checks = require_answers(candidate_checks, SYNTHETIC_CHECKS)
     content = (dp_measurements.folder / MEASUREMENTS).read_bytes()
@@ -47,7 +47,7 @@ def release(
     state = NEW if published.new else STANDING
     log.info("%s: release %s %s", run.spec.dataset, published.version, state)
     said = published.manifest["differential_privacy"]
-    return Made(
+    return StepResult(
         {"version": published.version},
         synthetic_table.facts["rows"],
         {

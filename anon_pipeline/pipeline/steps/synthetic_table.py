@@ -11,12 +11,12 @@ from anon_pipeline.home import write_file
 from anon_pipeline.pipeline.metadata import Column, Schema
 from anon_pipeline.pipeline.pages import role_of
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import Made, Run, StepDef, log
+from anon_pipeline.pipeline.step import Run, StepDef, StepResult, log
 from anon_pipeline.pipeline.steps.dp_measurements import MEASUREMENTS
 from anon_pipeline.release.publish import DATA
 
 
-def draw(run: Run, folder: Path, dp_measurements: Stage) -> Made:
+def draw(run: Run, folder: Path, dp_measurements: Stage) -> StepResult:
     """Fit the counts, draw the rows, and hold them against the counts."""
     content = (dp_measurements.folder / MEASUREMENTS).read_bytes()
     made = make_table(run.spec, content)
@@ -24,7 +24,7 @@ def draw(run: Run, folder: Path, dp_measurements: Stage) -> Made:
     write_file(folder / MEASUREMENTS, content)
     log.info("%s: %s synthetic rows", run.spec.dataset, f"{made.table.num_rows:,}")
     columns = [Column(one.name, str(one.type), role_of(run.spec, one.name)) for one in made.table.schema]
-    return Made(
+    return StepResult(
         {"rows": made.table.num_rows, "quality": made.quality()},
         made.table.num_rows,
         {"schema": Schema(columns)},
