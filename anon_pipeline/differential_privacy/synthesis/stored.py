@@ -10,6 +10,9 @@ import numpy as np
 from anon_pipeline.differential_privacy.synthesis.estimation import NoisyTable
 from anon_pipeline.differential_privacy.synthesis.measuring import Measurements, Mechanism
 
+#: The file they are kept in between steps.
+MEASUREMENTS = "measurements.json"
+
 
 def to_bytes(found: Measurements, token: str) -> bytes:
     """All of it; nothing but noisy counts, public parameters, and what follows from them.

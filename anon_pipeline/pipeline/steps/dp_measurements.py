@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from anon_pipeline.differential_privacy.synthesis.made_table import measure_people, protection
+from anon_pipeline.differential_privacy.synthesis.stored import MEASUREMENTS
 from anon_pipeline.home import write_file
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run, StepDef, StepResult, log
-
-MEASUREMENTS = "measurements.json"
 
 
 def measure(run: Run, folder: Path, raw_data: Stage) -> StepResult:  # noqa: ARG001 - the source is read from where it lies

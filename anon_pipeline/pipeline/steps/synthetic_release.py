@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from anon_pipeline.differential_privacy.synthesis.made_table import protection
+from anon_pipeline.differential_privacy.synthesis.stored import MEASUREMENTS
 from anon_pipeline.pipeline.checks.answers import require_answers
 from anon_pipeline.pipeline.checks.synthetic import SYNTHETIC_CHECKS
 from anon_pipeline.pipeline.metadata import Markdown
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run, StepDef, StepResult, log
-from anon_pipeline.pipeline.steps.dp_measurements import MEASUREMENTS
 from anon_pipeline.pipeline.steps.dp_model import ARCHIVE
 from anon_pipeline.pipeline.steps.release import NEW, STANDING
 from anon_pipeline.plain_json import finite

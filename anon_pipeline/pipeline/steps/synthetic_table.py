@@ -7,12 +7,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from anon_pipeline.differential_privacy.synthesis.made_table import make_table
+from anon_pipeline.differential_privacy.synthesis.stored import MEASUREMENTS
 from anon_pipeline.home import write_file
 from anon_pipeline.pipeline.metadata import Column, Schema
 from anon_pipeline.pipeline.pages import role_of
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run, StepDef, StepResult, log
-from anon_pipeline.pipeline.steps.dp_measurements import MEASUREMENTS
 from anon_pipeline.release.publish import DATA
 
 
