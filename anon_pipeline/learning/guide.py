@@ -488,6 +488,7 @@ def fit_model(
     """A copy of `prototype`, fitted on these rows alone; a constant where the target has one value only."""
     from sklearn.base import clone
     from sklearn.dummy import DummyClassifier, DummyRegressor
+    from sklearn.frozen import FrozenEstimator
 
     frame = frame[list(features)].reset_index(drop=True)
     # A number that nobody here has teaches nothing, but boosting cannot bin it: a constant is as silent.
@@ -495,14 +496,15 @@ def fit_model(
     frame = frame.assign(**dict.fromkeys(void, 0.0))
 
     def fit() -> Estimator:
-        if (target == target[0]).all():
+        if (target == target[0]).all() and not isinstance(prototype, FrozenEstimator):  # which learns nothing here
             constant = DummyClassifier() if task is Task.CLASSIFICATION else DummyRegressor()
             return constant.fit(frame, target)
         model = clone(prototype).fit(frame, target)
         # A forest adds up its trees in the order in which threads finish; one job makes that sum one number.
         settings = model.get_params()
         jobs = [key for key in settings if key.split("__")[-1] == "n_jobs" and settings[key] is not None]
-        return model.set_params(**dict.fromkeys(jobs, 1))
+        model.set_params(**dict.fromkeys(jobs, 1))
+        return model
 
     estimator = _quietly("guide.model", name, "fit", lambda: side_by_side([fit])[0])
     return FittedModel(name, task, features, classes, estimator)
