@@ -12,7 +12,7 @@ from anon_pipeline.pipeline.automation import DATASET_TAG
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.runtime import INTERNAL, REFUSED, Runtime
-from anon_pipeline.pipeline.step import log
+from anon_pipeline.pipeline.step import RELEASE, log
 from anon_pipeline.pipeline.wrapping import NAME
 from anon_pipeline.release.publish import MANIFEST
 from anon_pipeline.spec import ReleaseSpec
@@ -24,7 +24,7 @@ JOB_PAGE = {".dagster/repository": "__repository__@anon_pipeline.definitions"}
 
 
 #: The asset of a job that publishes.
-PUBLISHES = {"release": "release", "statistics": "dp_statistics"}
+PUBLISHES = {"release": RELEASE, "statistics": "dp_statistics"}
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import pandas as pd
 
 from anon_pipeline.engine.base import ClassCounts, Engine, SourceFacts
 from anon_pipeline.pipeline import following
-from anon_pipeline.pipeline.checks.expectations import Question
 from anon_pipeline.pipeline.checks.naming import unshared_values
+from anon_pipeline.pipeline.expectations import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, CheckDef, Run
 from anon_pipeline.privacy.judge import judge_release, name_of

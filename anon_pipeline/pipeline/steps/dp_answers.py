@@ -9,10 +9,10 @@ from anon_pipeline.differential_privacy import queries
 from anon_pipeline.differential_privacy.accounting import NANO, Cost
 from anon_pipeline.differential_privacy.statistics import ANSWERS
 from anon_pipeline.errors import Refused
-from anon_pipeline.pipeline.step import Made, Run, StepDef
+from anon_pipeline.pipeline.step import Run, StepDef, StepResult
 
 
-def answer(run: Run, folder: Path) -> Made:
+def answer(run: Run, folder: Path) -> StepResult:
     """Ask every question; one that was asked of this source before costs nothing.
 
     Raises
@@ -38,7 +38,7 @@ def answer(run: Run, folder: Path) -> Made:
     (folder / ANSWERS).write_text(json.dumps(answers, sort_keys=True))
     spent = {"questions": len(answers), "new": len(new), "rho": cost.nano_rho / NANO}
     keys = {name: one.question.key for name, one in asked.items()}
-    return Made({**spent, "keys": keys}, metadata=spent, metrics=spent)
+    return StepResult({**spent, "keys": keys}, metadata=spent, metrics=spent)
 
 
 STEP = StepDef("dp_answers", (), frozenset({"duckdb"}), answer, in_release=False)
