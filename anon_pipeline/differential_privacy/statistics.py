@@ -15,6 +15,7 @@ from typing import Any
 from anon_pipeline.differential_privacy.accounting import ATTO, NANO, epsilon_of
 from anon_pipeline.differential_privacy.budget import State
 from anon_pipeline.differential_privacy.reading import asked_of
+from anon_pipeline.errors import Refused
 from anon_pipeline.home import Home, remove_leftovers, sha256_of, written_folder
 from anon_pipeline.release import ledger, manifest, unfinished
 from anon_pipeline.spec import ReleaseSpec
@@ -70,6 +71,11 @@ def publish(home: Home, spec: ReleaseSpec, answers: Mapping[str, dict[str, Any]]
     """Publish answers as a release of their own, `<dataset>_statistics`; the same answers stand already.
 
     Its version is a hash of the noisy answers, and nothing in the folder is a function of people but through them.
+
+    Raises
+    ------
+    Refused
+        Where these statistics were withdrawn, or the releases are not what they were.
     """
     content = json.dumps(answers, indent=2, sort_keys=True) + "\n"
     dataset, version = f"{spec.dataset}_statistics", hashlib.sha256(content.encode()).hexdigest()[:12]
@@ -77,6 +83,9 @@ def publish(home: Home, spec: ReleaseSpec, answers: Mapping[str, dict[str, Any]]
     with home.lock("ledger"):
         unfinished.finish(home)
         if folder.exists():
+            _require_standing(home, dataset, version)
+            if ledger.last_version(home, dataset) != version:
+                unfinished.enter(home, ledger.CURRENT, dataset, version, sha256_of(folder / ledger.MANIFEST))
             return Published(version, folder, False, json.loads((folder / ledger.MANIFEST).read_text()))
         ledger.require_unaltered(home)
         folder.parent.mkdir(exist_ok=True)
@@ -102,6 +111,17 @@ def publish(home: Home, spec: ReleaseSpec, answers: Mapping[str, dict[str, Any]]
             unfinished.note(home, ledger.PUBLISH, dataset, version, sha256_of(staged / ledger.MANIFEST))
         unfinished.finish(home)
     return Published(version, folder, True, told)
+
+
+def _require_standing(home: Home, dataset: str, version: str) -> None:
+    """Refuse to point at statistics that were withdrawn or altered since."""
+    withdrawn = ledger.withdrawal(home, dataset, version)
+    if withdrawn is not None:
+        raise Refused([f"these are the statistics {dataset}/{version}, which were withdrawn on {withdrawn.time}"])
+    entry = next((one for one in ledger.read(home) if one.release == (dataset, version)), None)
+    problems = ["the ledger does not know them"] if entry is None else ledger.verify_release(home, entry)
+    if problems:
+        raise Refused([f"the statistics {dataset}/{version} are not what they were: {one}" for one in problems])
 
 
 def _opendp_version() -> str:

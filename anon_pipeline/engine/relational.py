@@ -9,7 +9,7 @@ distinct). All that follows runs over these few rows; only reading the source an
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from decimal import Decimal
@@ -26,6 +26,7 @@ from anon_pipeline.engine import typed
 from anon_pipeline.engine.base import Batch, ClassCounts, ColumnFacts, Repetition, SourceFacts
 from anon_pipeline.engine.binning import bins_of
 from anon_pipeline.engine.content import ContentHash, kind_of, row_hashes, sample_hash
+from anon_pipeline.engine.counting import CountingEngine
 from anon_pipeline.engine.groups import GroupColumns, counted_groups, shown_groups, side_by_side
 from anon_pipeline.engine.packing import Packing, is_dense, radix_of
 from anon_pipeline.engine.sql import quoted
@@ -75,11 +76,10 @@ class Session(Protocol):
         """The code of a text in its domain, 0 where it is missing, and the join that this needs."""
 
 
-class SqlEngine(ABC):
+class SqlEngine(CountingEngine):
     """See `anon_pipeline.engine.base.Engine` for what each method promises."""
 
     name: str
-    _scratch: Path  # a private folder for what does not fit into memory
 
     @abstractmethod
     def _session(self) -> AbstractContextManager[Session]:
@@ -106,11 +106,6 @@ class SqlEngine(ABC):
                 )
             session.write(query, destination)
         return self.describe(destination, spec, {one.name: one.type for one in columns})
-
-    def aggregated(self, spec: ReleaseSpec, query: Callable[[typed.Reader, str], str]) -> pa.Table:
-        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with self._session() as session, self._opened(session, spec, self._scratch) as source:
-            return session.arrow(query(session, source.relation))
 
     def describe(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType]) -> SourceFacts:
         with self._session() as session:

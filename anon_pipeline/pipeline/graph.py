@@ -81,8 +81,9 @@ def graph_of(spec: ReleaseSpec) -> Graph:
         (audit_bounds.CHECKS, spec.audit.enabled and bool(audit_bounds.checks_of(spec))),
         (release.STEP, True),
         (frontier.STEP, spec.frontier is not None),
+        *((part, True) for part in statistics),
     ]
-    return Graph(spec, [*(part for part, asked_for in parts if asked_for), *statistics])
+    return Graph(spec, [part for part, asked_for in parts if asked_for])
 
 
 @dataclass(frozen=True)

@@ -267,7 +267,12 @@ def test_statistics_are_asked_checked_and_published(tmp_path: Path) -> None:
     assert "none was asked" in refused.sentence
     shown = json.loads(command("budget", "show", folder, "--json", home=home).stdout)
     assert shown["reserved"] == 1
-    assert len(list(published.parent.iterdir())) == 1
+    assert [one for one in published.parent.iterdir() if not one.is_symlink()] == [published]
+    # What was withdrawn is not published again, though the answers are still free.
+    (folder / "queries.yaml").write_text(yaml.safe_dump([one]))
+    assert command("releases", "withdraw", published.name, "--why", "a mistake", home=home).exit_code == 0
+    again = command("statistics", folder, home=home)
+    assert again.exit_code == 3 and "withdrawn" in again.sentence
 
 
 def test_spark_counts_what_duckdb_counts(tmp_path: Path) -> None:

@@ -1,0 +1,33 @@
+"""Counting people in a source as it is, without storing it first: what differential privacy needs of an engine."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from anon_pipeline.engine.typed import Reader
+from anon_pipeline.spec import ReleaseSpec
+
+
+class CountingEngine(ABC):
+    """An engine that opens sources; see `anon_pipeline.engine.base.Engine` for what its method promises."""
+
+    _scratch: Path  # a private folder for what does not fit into memory
+
+    @abstractmethod
+    def _session(self) -> AbstractContextManager[Any]:
+        """A fresh session, as `anon_pipeline.engine.relational.Session` says."""
+
+    @abstractmethod
+    def _opened(self, session: Any, spec: ReleaseSpec, scratch: Path) -> AbstractContextManager[Any]:
+        """The source of a spec, as `anon_pipeline.engine.typed.OpenSource` says."""
+
+    def aggregated(self, spec: ReleaseSpec, query: Callable[[Reader, str], str]) -> pa.Table:
+        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with self._session() as session, self._opened(session, spec, self._scratch) as source:
+            return session.arrow(query(session, source.relation))
