@@ -123,8 +123,7 @@ def build_model(
         fresh = clone(estimator)
         settings = fresh.get_params()
         open_ = [key for key in settings if key.split("__")[-1] == "random_state" and settings[key] is None]
-        fresh.set_params(**dict.fromkeys(open_, seed))
-        return fresh  # a frozen estimator's `set_params` returns nothing
+        return fresh.set_params(**dict.fromkeys(open_, seed)) or fresh  # a frozen estimator's gives nothing
 
     return _quietly(field, name, "be copied", unfitted_and_seeded)
 
@@ -497,14 +496,12 @@ def fit_model(
 
     def fit() -> Estimator:
         if (target == target[0]).all() and not isinstance(prototype, FrozenEstimator):  # which learns nothing here
-            constant = DummyClassifier() if task is Task.CLASSIFICATION else DummyRegressor()
-            return constant.fit(frame, target)
+            return (DummyClassifier() if task is Task.CLASSIFICATION else DummyRegressor()).fit(frame, target)
         model = clone(prototype).fit(frame, target)
         # A forest adds up its trees in the order in which threads finish; one job makes that sum one number.
         settings = model.get_params()
         jobs = [key for key in settings if key.split("__")[-1] == "n_jobs" and settings[key] is not None]
-        model.set_params(**dict.fromkeys(jobs, 1))
-        return model
+        return model.set_params(**dict.fromkeys(jobs, 1)) or model
 
     estimator = _quietly("guide.model", name, "fit", lambda: side_by_side([fit])[0])
     return FittedModel(name, task, features, classes, estimator)

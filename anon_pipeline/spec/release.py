@@ -39,7 +39,13 @@ from anon_pipeline.spec.parts import (
     Utility,
 )
 from anon_pipeline.spec.permission import check_files, files_of_steps
-from anon_pipeline.spec.synthesis import OF_GROUPED_RELEASES, PublishedModel, Synthesis
+from anon_pipeline.spec.synthesis import (
+    OF_SYNTHETIC_RELEASES,
+    PublishedModel,
+    Synthesis,
+    require_grouped,
+    require_synthesizable,
+)
 from anon_pipeline.spec.tradeoff import Frontier
 from anon_pipeline.spec.written import UNDECIDED, PlainLoader, put, sentences, undecided_lines, with_lists
 
@@ -140,13 +146,12 @@ class ReleaseSpec(Strict):
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> ReleaseSpec:
         if self.is_synthetic:
-            self._can_be_synthesized()
+            stated, asked = self.model_fields_set, self.differential_privacy
+            self._can_be_asked(
+                require_synthesizable(stated, asked, self.columns, self.released, self.target, self.targets)
+            )
             return self
-        for name in ("synthesis", "model"):
-            if getattr(self, name) is not None:
-                raise ValueError(f"{name}: is of synthetic releases; add release: synthetic, or take it out")
-        if not self.target:
-            raise ValueError("target: is missing; name the column that models will predict from the release")
+        require_grouped(self.synthesis, self.model, self.target)
         if self.target not in self.columns:
             raise ValueError(f"target: {self.target!r} is not among the columns; give it a role under columns")
         role = self.columns[self.target].role
@@ -208,32 +213,6 @@ class ReleaseSpec(Strict):
                 except InputError as error:
                     raise ValueError(f"frontier: {error}") from None
         return self
-
-    def _can_be_synthesized(self) -> None:
-        asked = self.differential_privacy
-        if asked is None:
-            raise ValueError("differential_privacy: is missing; a synthetic release states unit, budget and domains")
-        stated = [name for name in OF_GROUPED_RELEASES if name in self.model_fields_set]
-        if stated:
-            raise ValueError(f"{stated[0]}: is of grouped releases, and this one is synthetic; take it out")
-        self._can_be_asked(asked)
-        if not self.released:
-            raise ValueError("columns: none is released; give some a role other than identifier and exclude")
-        for name, column in self.columns.items():
-            if column.steps or column.made:
-                raise ValueError(f"columns.{name}: a synthetic release has no masking steps; take them out")
-        for name in self.released:
-            if name not in asked.domains or asked.domains[name].unknown:
-                raise ValueError(
-                    f"differential_privacy.domains.{name}: is missing; a synthetic table has values that are public "
-                    "beforehand: state range, bins or values, or give the column the role exclude"
-                )
-        for place, names in (("target", [self.target] if self.target else []), ("synthesis.targets", self.targets)):
-            for name in names:
-                if name not in self.released:
-                    raise ValueError(f"{place}: {name!r} is no column that is released")
-        if self.model is not None and not self.target:
-            raise ValueError("model: needs a target; name the column that it predicts")
 
     def _can_be_guided(self) -> None:
         targets = self.guide.targets
@@ -471,7 +450,8 @@ class ReleaseSpec(Strict):
         source, which may quote values that are not released.
         """
         if self.is_synthetic:
-            return self._synthetic_policy()
+            kept = self.model_dump(mode="json", by_alias=True, include=OF_SYNTHETIC_RELEASES, exclude_none=True)
+            return kept | {"source": {"missing": list(self.source.missing)}}
         content = self.model_dump(
             mode="json",
             by_alias=True,
@@ -504,17 +484,6 @@ class ReleaseSpec(Strict):
             if content[name] is None:
                 del content[name]
         content["privacy"] = [{"model": demand.name, **demand.model_dump(mode="json")} for demand in self.privacy]
-        return content
-
-    def _synthetic_policy(self) -> dict[str, Any]:
-        """The policy of a synthetic release: what it states, and nothing of grouped ones."""
-        kept = {"dataset", "description", "owner", "release", "target", "differential_privacy", "synthesis", "model"}
-        content = self.model_dump(mode="json", by_alias=True, include=kept, exclude_none=True)
-        content["source"] = {"missing": list(self.source.missing)}
-        content["columns"] = {
-            name: one.model_dump(mode="json", include={"role", "type", "why"}, exclude_none=True)
-            for name, one in self.columns.items()
-        }
         return content
 
     def _hash_of(self, column: str, hierarchy: HierarchyFile) -> str:

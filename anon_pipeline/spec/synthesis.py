@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping, Sequence, Set
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from anon_pipeline.spec.parts import Strict
+from anon_pipeline.spec.differential_privacy import DifferentialPrivacy
+from anon_pipeline.spec.parts import Column, Strict
 
 #: Parts of a spec that are about grouping people, and say nothing of a synthetic table.
 OF_GROUPED_RELEASES = (
     "privacy", "steps", "suppression", "guide", "grouping", "recode", "person", "across_releases",
     "utility", "audit", "sampling_fraction", "frontier",
 )  # fmt: skip
+#: What the published policy of a synthetic release says.
+OF_SYNTHETIC_RELEASES: Any = {
+    **dict.fromkeys(("dataset", "description", "owner", "release", "target"), True),
+    **dict.fromkeys(("differential_privacy", "synthesis", "model"), True),
+    "columns": {"__all__": {"role", "type", "why"}},
+}
 
 
 class Synthesis(Strict):
@@ -44,3 +52,63 @@ class PublishedModel(Strict):
     """
 
     kind: Literal["naive_bayes", "synthetic"] = "naive_bayes"
+
+
+def require_synthesizable(
+    stated: Set[str],
+    asked: DifferentialPrivacy | None,
+    columns: Mapping[str, Column],
+    released: Sequence[str],
+    target: str,
+    targets: Sequence[str],
+) -> DifferentialPrivacy:
+    """Refuse what a synthetic release cannot have, or lacks.
+
+    Parameters
+    ----------
+    stated : the parts that the spec states
+    target, targets : what the spec's models predict, and what the table keeps predictable
+
+    Raises
+    ------
+    ValueError
+        With a sentence.
+    """
+    if asked is None:
+        raise ValueError("differential_privacy: is missing; a synthetic release states unit, budget and domains")
+    foreign = [name for name in OF_GROUPED_RELEASES if name in stated]
+    if foreign:
+        raise ValueError(f"{foreign[0]}: is of grouped releases, and this one is synthetic; take it out")
+    if not released:
+        raise ValueError("columns: none is released; give some a role other than identifier and exclude")
+    for name, column in columns.items():
+        if column.steps or column.made:
+            raise ValueError(f"columns.{name}: a synthetic release has no masking steps; take them out")
+    for name in released:
+        if name not in asked.domains or asked.domains[name].unknown:
+            raise ValueError(
+                f"differential_privacy.domains.{name}: is missing; a synthetic table has values that are public "
+                "beforehand: state range, bins or values, or give the column the role exclude"
+            )
+    for place, names in (("target", [target] if target else []), ("synthesis.targets", targets)):
+        for name in names:
+            if name not in released:
+                raise ValueError(f"{place}: {name!r} is no column that is released")
+    if "model" in stated and not target:
+        raise ValueError("model: needs a target; name the column that it predicts")
+    return asked
+
+
+def require_grouped(synthesis: Synthesis | None, model: PublishedModel | None, target: str) -> None:
+    """Refuse parts of synthetic releases in the spec of a grouped one, which needs a target.
+
+    Raises
+    ------
+    ValueError
+        With a sentence.
+    """
+    for name, one in (("synthesis", synthesis), ("model", model)):
+        if one is not None:
+            raise ValueError(f"{name}: is of synthetic releases; add release: synthetic, or take it out")
+    if not target:
+        raise ValueError("target: is missing; name the column that models will predict from the release")
