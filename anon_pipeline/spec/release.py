@@ -39,13 +39,7 @@ from anon_pipeline.spec.parts import (
     Utility,
 )
 from anon_pipeline.spec.permission import check_files, files_of_steps
-from anon_pipeline.spec.synthesis import (
-    OF_SYNTHETIC_RELEASES,
-    PublishedModel,
-    Synthesis,
-    require_grouped,
-    require_synthesizable,
-)
+from anon_pipeline.spec.synthesis import PublishedModel, Synthesis, require_grouped, require_synthetic
 from anon_pipeline.spec.tradeoff import Frontier
 from anon_pipeline.spec.written import UNDECIDED, PlainLoader, put, sentences, undecided_lines, with_lists
 
@@ -147,9 +141,7 @@ class ReleaseSpec(Strict):
     def _agrees_with_itself(self) -> ReleaseSpec:
         if self.is_synthetic:
             stated, asked = self.model_fields_set, self.differential_privacy
-            self._can_be_asked(
-                require_synthesizable(stated, asked, self.columns, self.released, self.target, self.targets)
-            )
+            self._can_be_asked(require_synthetic(stated, asked, self.columns, self.released, self.target, self.targets))
             return self
         require_grouped(self.synthesis, self.model, self.target)
         if self.target not in self.columns:
@@ -450,7 +442,7 @@ class ReleaseSpec(Strict):
         source, which may quote values that are not released.
         """
         if self.is_synthetic:
-            kept = self.model_dump(mode="json", by_alias=True, include=OF_SYNTHETIC_RELEASES, exclude_none=True)
+            kept = self.model_dump(mode="json", by_alias=True, include=Synthesis.published, exclude_none=True)
             return kept | {"source": {"missing": list(self.source.missing)}}
         content = self.model_dump(
             mode="json",

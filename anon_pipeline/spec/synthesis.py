@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -15,12 +15,6 @@ OF_GROUPED_RELEASES = (
     "privacy", "steps", "suppression", "guide", "grouping", "recode", "person", "across_releases",
     "utility", "audit", "sampling_fraction", "frontier",
 )  # fmt: skip
-#: What the published policy of a synthetic release says.
-OF_SYNTHETIC_RELEASES: Any = {
-    **dict.fromkeys(("dataset", "description", "owner", "release", "target"), True),
-    **dict.fromkeys(("differential_privacy", "synthesis", "model"), True),
-    "columns": {"__all__": {"role", "type", "why"}},
-}
 
 
 class Synthesis(Strict):
@@ -29,6 +23,13 @@ class Synthesis(Strict):
     `epsilon` (with the delta of the budget) or `rho` is what one release takes of the budget; all of it where neither
     is stated.
     """
+
+    #: What the published policy of a synthetic release says.
+    published: ClassVar[Any] = {
+        **dict.fromkeys(("dataset", "description", "owner", "release", "target"), True),
+        **dict.fromkeys(("differential_privacy", "synthesis", "model"), True),
+        "columns": {"__all__": {"role", "type", "why"}},
+    }
 
     epsilon: float | None = Field(default=None, gt=0, le=100)
     rho: float | None = Field(default=None, ge=1e-6, le=100)
@@ -54,7 +55,7 @@ class PublishedModel(Strict):
     kind: Literal["naive_bayes", "synthetic"] = "naive_bayes"
 
 
-def require_synthesizable(
+def require_synthetic(
     stated: Set[str],
     asked: DifferentialPrivacy | None,
     columns: Mapping[str, Column],
