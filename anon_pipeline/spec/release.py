@@ -140,8 +140,10 @@ class ReleaseSpec(Strict):
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> ReleaseSpec:
         if self.is_synthetic:
-            stated, asked = self.model_fields_set, self.differential_privacy
-            self._can_be_asked(require_synthetic(stated, asked, self.columns, self.released, self.target, self.targets))
+            stated, section = self.model_fields_set, self.differential_privacy
+            self._can_be_asked(
+                require_synthetic(stated, section, self.columns, self.released, self.target, self.targets)
+            )
             return self
         require_grouped(self.synthesis, self.model, self.target)
         if self.target not in self.columns:
