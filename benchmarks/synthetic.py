@@ -26,11 +26,7 @@ from sklearn.metrics import roc_auc_score
 from anon_pipeline.differential_privacy import accounting
 from anon_pipeline.differential_privacy.synthesis import measuring, models, stored
 from anon_pipeline.differential_privacy.synthesis.coded_table import CodedTable, axes_of, read_coded
-from anon_pipeline.differential_privacy.synthesis.drawn_rows import as_table
-from anon_pipeline.differential_privacy.synthesis.estimation import Model
-from anon_pipeline.differential_privacy.synthesis.junction_tree import JunctionTree
 from anon_pipeline.differential_privacy.synthesis.made_table import Synthetic, make_table, settings_of
-from anon_pipeline.differential_privacy.synthesis.measuring import Measurements
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.spec import ReleaseSpec
 
@@ -43,20 +39,11 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="*", default=EPSILONS)
     parser.add_argument("--draws", type=int, default=DRAWS)
     parser.add_argument("--out", type=Path, help="every single draw as a line of JSON, for example for a plot")
-    parser.add_argument("--codes", type=Path, help="write the codes of the people for another program, and stop")
-    parser.add_argument("--score", type=Path, help="score the codes that another program made of them, and stop")
     options = parser.parse_args()
     spec = ReleaseSpec.load("data/adult_synthetic")
     with tempfile.TemporaryDirectory() as scratch:
         train, test = _split(spec, Path(scratch))
         people = read_coded(DuckDBEngine(Path(scratch)), train, axes_of(spec))
-        if options.codes is not None:
-            rows = np.repeat(people.codes, people.people, axis=0)
-            np.savez(options.codes, codes=rows, sizes=np.array(people.sizes))
-            return
-        if options.score is not None:
-            print(json.dumps(others(spec, people, test, np.load(options.score)["codes"]), indent=2))
-            return
         print("| epsilon | boosting on synthetic rows | naive Bayes | distance of 1, 2 and 3 columns | cpu s |")
         print("|---|---|---|---|---|")
         for epsilon in options.epsilon:
@@ -84,15 +71,6 @@ def one_draw(spec: ReleaseSpec, people: CodedTable, test: pd.DataFrame, epsilon:
     seconds = time.process_time() - start
     scores = {kind: _auc(spec, made, test, kind) for kind in ("synthetic", "naive_bayes")}
     return {**scores, **distances(people, made.codes), "seconds": seconds}
-
-
-def others(spec: ReleaseSpec, people: CodedTable, test: pd.DataFrame, codes: np.ndarray) -> dict[str, float]:
-    """The same figures of rows that another program has made."""
-    axes = axes_of(spec)
-    table = as_table(codes, axes, np.random.default_rng(SPLIT_SEED))
-    nothing = Measurements((), (), (), ()), Model(JunctionTree.over(people.sizes, []), [], [], 1.0)
-    made = Synthetic(axes, *nothing, codes, table)
-    return {"synthetic": _auc(spec, made, test, "synthetic"), **distances(people, codes)}
 
 
 def distances(people: CodedTable, codes: np.ndarray) -> dict[str, float]:

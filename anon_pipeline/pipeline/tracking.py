@@ -104,6 +104,7 @@ class Tracking:
         import mlflow
 
         client = self._client()
+        logging.getLogger("mlflow.sklearn").setLevel(logging.ERROR)  # that pickles run code: the report says so
         before = mlflow.get_tracking_uri()
         mlflow.set_tracking_uri(self.uri)
         mlflow.set_registry_uri(self.uri)
