@@ -160,3 +160,14 @@ def test_a_canary_is_no_surer_than_epsilon_says() -> None:
     assert lower_bound(scores(table, claim, runs), scores(less, claim, runs), 1e-6) <= 1
     loose = claim * 100_000
     assert np.mean(scores(table, loose, 5)) > np.mean(scores(less, loose, 5)) + 0.5
+
+
+def test_the_noise_that_is_drawn_is_the_noise_that_is_recorded() -> None:
+    """A bound of rows that is forgotten where noise is drawn, and not where it is recorded, is caught."""
+    table = random_table(np.random.default_rng(6), 50, (60, 50))
+    for rows in (1, 4):
+        one = measuring._counted(table, (0, 1), 10**8, rows, [])
+        off = (one.counts - table.counts((0, 1))).ravel()
+        assert stats.chi2.sf((off**2 / one.variance.ravel()).sum(), off.size) > FALSE_ALARM
+        assert stats.chi2.cdf((off**2 / one.variance.ravel()).sum(), off.size) > FALSE_ALARM
+        assert one.variance.flat[0] >= rows**2 * NANO / (2 * 10**8)
