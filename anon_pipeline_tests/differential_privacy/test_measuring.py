@@ -171,3 +171,13 @@ def test_the_noise_that_is_drawn_is_the_noise_that_is_recorded() -> None:
         assert stats.chi2.sf((off**2 / one.variance.ravel()).sum(), off.size) > FALSE_ALARM
         assert stats.chi2.cdf((off**2 / one.variance.ravel()).sum(), off.size) > FALSE_ALARM
         assert one.variance.flat[0] >= rows**2 * NANO / (2 * 10**8)
+
+
+def test_a_choice_is_as_uncertain_as_it_is_recorded_to_be() -> None:
+    """Of two scores a gap apart the smaller one is taken with probability 1 / (1 + e^(gap / scale))."""
+    for rows in (1, 4):
+        drawn: list[measuring.Mechanism] = []
+        picked = [measuring._chosen([0, -40], rows, 10**7, drawn) for _ in range(3000)]
+        scale = drawn[0].scale
+        assert scale >= 2 * rows / math.sqrt(8 * 10**7 / NANO)
+        assert stats.binomtest(sum(picked), 3000, 1 / (1 + math.exp(40 / scale))).pvalue > FALSE_ALARM

@@ -157,8 +157,7 @@ def measure(table: CodedTable, settings: Settings) -> Measurements:
             break
         deviation = mechanisms.gaussian_scale(settings.rows**2, counting)
         scores = [_error(model, open_sets[one], one, deviation) for one in sets]
-        chosen = sets[mechanisms.noisy_max(np.array(scores), settings.rows, choosing)]
-        drawn.append(Mechanism(None, mechanisms.noisy_max_scale(settings.rows, choosing), choosing))
+        chosen = sets[_chosen(scores, settings.rows, choosing, drawn)]
         del open_sets[chosen]
         later.append(_counted(merged_table, chosen, counting, settings.rows, drawn))
         measured.append(later[-1])
@@ -176,6 +175,12 @@ def _counted(table: CodedTable, columns: Clique, nano_rho: int, rows: int, drawn
     deviation = mechanisms.gaussian_scale(rows**2, nano_rho)
     drawn.append(Mechanism(columns, deviation, nano_rho))
     return NoisyTable(columns, noisy.astype(np.float64), np.full(counts.shape, deviation**2))
+
+
+def _chosen(scores: Sequence[int], rows: int, nano_rho: int, drawn: list[Mechanism]) -> int:
+    """The place of about the largest score; one unit moves each by at most `rows`."""
+    drawn.append(Mechanism(None, mechanisms.noisy_max_scale(rows, nano_rho), nano_rho))
+    return mechanisms.noisy_max(np.array(scores), rows, nano_rho)
 
 
 def _error(model: Model, counts: IntArray, columns: Clique, deviation: float) -> int:
