@@ -14,6 +14,7 @@ from anon_pipeline.errors import Refused
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.judge import judge
+from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.tables import Cells, IntArray
 
@@ -60,6 +61,7 @@ class Repair:
             Chance.of(key, self.cells) if self.people.sensitive else Chance.none(self.cells),
             self.suppressible,
             self.recount,
+            max((one.k for one in self.demands if isinstance(one, KAnonymity)), default=1),
         )
 
     def refuse_what_fails(self, class_of_cell: IntArray) -> None:
