@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -31,7 +32,8 @@ from anon_pipeline.tables import Cells, Domain, IntArray, scale_of
 #: A category of more values is free text or a code, and is grouped by a hierarchy or not at all.
 MOST_TEXTS = 100_000
 #: Tables of more distinct tuples keep the classes of the tree, since the time to tighten them grows with the cells.
-REFINED = 50_000
+REFINED = 2_000_000
+log = logging.getLogger("anon_pipeline")
 
 
 class AnonymizerTree(TransformerMixin, BaseEstimator):
@@ -44,10 +46,10 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         algorithm of Goldsteen et al. (arXiv 2007.13086)
     orders : split features per category: "guidance", "both" (by guidance and by frequency), or "each" (by every column
         of the guidance too, where several models guide)
-    refine : a table of at most so many distinct tuples has its columns weighed by what they tell (relevance.py), and
-        its classes made tighter after the tree (refinement.py); 0 leaves every tree as it is. Not done at `spread` 0,
-        which has nothing that would be tightened, nor with a strict hierarchy or demands on a population, which are
-        about what a tree gives
+    refine : a table of at most so many distinct tuples has its classes made tighter after the tree (refinement.py), and
+        a table of any size its columns weighed by what they tell (relevance.py); 0 leaves every tree as it is. Not done
+        at `spread` 0, which has nothing that would be tightened, nor with a strict hierarchy or demands on a
+        population, which are about what a tree gives
     grids : published numbers are multiples of this step, per column; from the data where absent
     levels : the order of a column's categories, lowest first, per column that has one
     hierarchies : per column that has one, the hierarchy whose words classes show (`Listed`, `Prefixes` or `Calendar`
@@ -215,14 +217,21 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
     ) -> tuple[tree.SplitTree, IntArray, Repair]:
         """The tree, the leaf of each cell, and the classes with what is asked of them."""
         strict = any(domain.nodes is not None and domain.nodes.strict for domain in cells.domains)
-        refined = self.spread > 0 and census is None and not strict and len(cells.counts) <= self.refine
-        fitted = tree.fit_tree(cells, self.k, self.spread, self.orders, self.random_state, weighed=refined)
+        weighed = self.spread > 0 and census is None and not strict and self.refine > 0
+        refined = weighed and len(cells.counts) <= self.refine
+        if weighed and not refined:
+            log.info(
+                "%s distinct tuples are more than refine = %s: classes stay as the tree has them",
+                f"{len(cells.counts):,}",
+                f"{self.refine:,}",
+            )
+        fitted = tree.fit_tree(cells, self.k, self.spread, self.orders, self.random_state, weighed=weighed)
         leaf = fitted.apply(cells.codes)
         repair = Repair(
             cells,
             fitted.features,
             refinement.refine(cells, leaf, self.k, self.spread) if refined else leaf,
-            tree.criterion(cells, self.spread, self.random_state, weighed=refined) if self.demands else np.empty(0),
+            tree.criterion(cells, self.spread, self.random_state, weighed=weighed) if self.demands else np.empty(0),
             people or ClassStatistics(sizes=cells.counts),
             [KAnonymity(k=self.k), *self.demands],
             int(self.suppression * cells.n),

@@ -1,8 +1,8 @@
 """From classes of k people to classes that meet every demand: merge what fails, split again what became too large.
 
 All in class space. A class that fails is merged with a near class, Ward's cost in the space of the tree's criterion
-deciding, and one that repairs it before one that does not; then merged classes are split again, at a threshold of one
-split feature, where both halves meet every demand. Suppressing a class is taken instead where it costs less.
+deciding, and one that repairs it before one that does not; then merged classes are split again (cuts.py) where both
+halves meet every demand. Suppressing a class is taken instead where it costs less.
 
 Who repeats this for every value that somebody may have must not learn from the outcome which one it was (the minimality
 attack: Wong, Fu, Wang and Pei, VLDB 2007). So nothing follows for certain from a class that failed. Some classes that
@@ -98,8 +98,8 @@ def enforce(
 
     Parameters
     ----------
-    features : the axes of the tree, along which merged classes may be split again
-    class_of_cell : the classes to begin with, 0 ... J - 1, shape (C,)
+    features : the axes of the tree, along which merged classes are split again where a hierarchy is strict
+    class_of_cell : the classes to begin with, 0 ... J - 1, numbered so that neighbours have near numbers, shape (C,)
     outputs : the tree's criterion per cell, shape (C, o)
     people : statistics of the cells, each as if it were a class
     holds : every demand at once, judged per class

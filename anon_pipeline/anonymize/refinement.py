@@ -20,7 +20,7 @@ in one order, and matrix products over whole numbers, so that the number of thre
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -34,10 +34,29 @@ BoolArray = npt.NDArray[np.bool_]
 
 #: Classes that are looked at together: at most so many, and so many numbers of classes times priced values.
 CLASSES, NUMBERS = 500, 1_000_000
-#: How many of the nearest classes cells are held against, and how many of those each cell may move to.
-NEAR, CHOICES = 48, 3
-#: How often classes are founded, each time by others; the founder's people come from so many classes beside its own.
-COMPANIONS = (4, 4, 8, 16, 16, 16)
+#: How many of the classes near its own each cell may move to.
+CHOICES = 3
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is tried.
+
+    Attributes
+    ----------
+    near : how many of the nearest classes cells are held against
+    companions : how often classes are founded, each time by others; the founder's people come from so many classes
+        beside its own
+    """
+
+    near: int
+    companions: tuple[int, ...]
+
+
+#: A table of more cells than `LARGE` is worked on for about three times as long as its tree takes to grow, for nearly
+#: as much gain.
+LARGE = 50_000
+THOROUGH, QUICK = Effort(48, (4, 4, 8, 16, 16, 16)), Effort(24, (4, 8))
 #: Rounds of moves in a row.
 ROUNDS = 12
 #: Up to this k cells change places, too: in small classes hardly anybody can be spared.
@@ -66,11 +85,12 @@ def refine(cells: Cells, class_of_cell: IntArray, k: int, spread: float) -> IntA
         right)
     """
     criterion = Criterion(replace(cells, guidance=_expected(cells, k)), spread, 0, at_once=False, weighed=True)
+    effort = THOROUGH if len(cells.counts) <= LARGE else QUICK
     refined = class_of_cell.copy()
     count = 0
     with threadpool_limits(1):  # several threads would mostly wait for each other over so little
         for members, group in _parts(cells, class_of_cell):
-            part = Part(cells, criterion, members, group, k, COVER * spread)
+            part = Part(cells, criterion, members, group, k, COVER * spread, effort)
             part.improve()
             refined[members] = part.made.group + count
             count += part.made.classes
@@ -121,20 +141,22 @@ class Part:
         group: IntArray,
         k: int,
         cover: float,
+        effort: Effort = THOROUGH,
     ) -> None:
         self.k = k
+        self._effort = effort
         self.made = Composition(cells, criterion, members, group)
         self._cover = cover
 
     def improve(self) -> None:
         """Move cells and found classes until neither saves anything, or for so many rounds."""
-        self._near = self.made.near(NEAR)
+        self._near = self.made.near(self._effort.near)
         self._settle_down()
-        for rank in range(len(COMPANIONS)):
+        for rank in range(len(self._effort.companions)):
             if self._found(rank):
-                self._near = self.made.near(NEAR)
+                self._near = self.made.near(self._effort.near)
                 self._settle_down()
-        self._near = self.made.near(NEAR)
+        self._near = self.made.near(self._effort.near)
         for patience in PATIENCE:
             self.made.show_cover(self._cover, patience)
             self._look_around()
@@ -266,7 +288,7 @@ class Part:
         starts = np.searchsorted(made.group[by_class], np.arange(made.classes + 1))
         founder = by_class[np.minimum(starts[:-1] + rank, starts[1:] - 1)]
         # The people of each founder's class and of those near it: class of the founder, cell.
-        near = self._near[:, : COMPANIONS[rank]]
+        near = self._near[:, : self._effort.companions[rank]]
         around = np.c_[np.arange(made.classes), near].ravel()
         count = (starts[1:] - starts[:-1])[around]
         first = np.repeat(starts[around] - (np.cumsum(count) - count), count)

@@ -26,7 +26,7 @@ class Repair:
     Attributes
     ----------
     cells : the distinct tuples of quasi-identifiers
-    features : the axes along which merged classes may be split again
+    features : the axes of the tree (see `enforce`)
     class_of_cell : the classes before any demand is looked at, shape (C,)
     outputs : the tree's criterion per cell, shape (C, o)
     people : the sensitive columns counted per cell

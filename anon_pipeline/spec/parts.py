@@ -287,7 +287,7 @@ class Grouping(Strict):
     """How people are counted before they are grouped, and how far classes are worked on."""
 
     cells: int = Field(default=5_000_000, ge=100)  # above so many distinct tuples, ordered columns are coarsened
-    refine: int = Field(default=50_000, ge=0)  # up to so many, classes are made tighter after the tree
+    refine: int = Field(default=2_000_000, ge=0)  # up to so many, classes are made tighter after the tree
 
 
 class AcrossReleases(Strict):

@@ -126,7 +126,7 @@ def test_others_found_a_class_the_next_time(rank: int, company: set[int]) -> Non
     at = np.sort(at)
     first = np.repeat([1, 0], [3, 9])
     part = refinement.Part(cells, tree.Criterion(cells, 1.0, 0, at_once=False), np.arange(12), first, 3, 0.0)
-    part._near = part.made.near(refinement.NEAR)
+    part._near = part.made.near(refinement.THOROUGH.near)
     assert part._found(rank)
     assert set(at[part.made.group == 2].tolist()) == company
 
@@ -147,7 +147,7 @@ def test_what_an_exchange_is_said_to_save_it_saves(seed: int, k: int, people: in
     leaf = tree.fit_tree(cells, k, 1.0, "both", 0).apply(cells.codes)
     everyone = np.arange(len(cells.counts))
     part = refinement.Part(cells, tree.Criterion(cells, 1.0, 0, at_once=False), everyone, leaf, k, 0.0)
-    part._near = part.made.near(refinement.NEAR)
+    part._near = part.made.near(refinement.THOROUGH.near)
     part._look_around()
     cell, other, saved = part._pairs(np.ones(part.made.classes, dtype=bool))
     for one, two, said in list(zip(cell, other, saved, strict=True))[:20]:
