@@ -61,7 +61,9 @@ def main() -> None:
     chance, none = Chance.of(Key(bytes(32)), cells), Chance.none(cells)
 
     def enforced(limit: float, before: IntArray, chance: Chance) -> IntArray:
-        return enforce.enforce(cells, fitted.features, before, outputs, counted, holds, chance, int(limit * cells.n))
+        return enforce.enforce(
+            cells, fitted.features, before, outputs, counted, holds, chance, int(limit * cells.n), least=10
+        )
 
     def merged() -> IntArray:
         return enforce.enforce(
