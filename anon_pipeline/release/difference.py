@@ -56,25 +56,40 @@ def difference(home: Home, first: str, second: str, dataset: str | None = None) 
     ]
 
 
-def _figures(manifest: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], Any]]:
+Figure = tuple[tuple[str, str], Any]
+
+
+def _figures(manifest: Mapping[str, Any]) -> Iterator[Figure]:
     """All that is compared, each under its part and name, in the order in which it is told."""
+    yield from _people_and_classes(manifest)
+    yield from _measured(manifest)
+    yield from _policy(manifest)
+
+
+def _people_and_classes(manifest: Mapping[str, Any]) -> Iterator[Figure]:
     for name, number in manifest["rows"].items():
         yield ("people", name), number
-    measured = manifest.get("measured") or {}
-    for name, number in (measured.get("class_sizes") or {}).items():
+    sizes = (manifest.get("measured") or {}).get("class_sizes") or {}
+    for name, number in sizes.items():
         if name != "groups":
             yield ("classes", name), number
     for name in ("groups", "people", "people_left_out", "smallest"):
         if name in (manifest.get("groups") or {}):
             yield ("groups", name), manifest["groups"][name]
+
+
+def _measured(manifest: Mapping[str, Any]) -> Iterator[Figure]:
     for finding in manifest.get("verified") or []:
         yield ("demands", finding["demand"]), finding["measured"]
-    loss = measured.get("information_loss") or {}
+    loss = (manifest.get("measured") or {}).get("information_loss") or {}
     for name, share in {"in the mean": loss.get("mean"), **(loss.get("columns") or {})}.items():
         yield ("information lost", name), share
-    for metric, one in ((manifest.get("utility") or {}).get("metrics") or {}).items():
+    for metric, comparison in ((manifest.get("utility") or {}).get("metrics") or {}).items():
         for when in ("before", "after"):
-            yield ("utility", f"{metric} {when}"), one[when]["mean"]
+            yield ("utility", f"{metric} {when}"), comparison[when]["mean"]
+
+
+def _policy(manifest: Mapping[str, Any]) -> Iterator[Figure]:
     for name, column in manifest["spec"]["columns"].items():
         for setting, value in column.items():
             yield ("columns", f"{name}: {setting}"), value

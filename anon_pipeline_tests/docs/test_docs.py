@@ -287,7 +287,7 @@ def test_names_in_the_text_are_those_of_the_code() -> None:
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), target
     steward = (ROOT / "docs/steward.md").read_text()
     assert [name for name in PRIVACY_MODELS if f"`{name}: {{" not in steward and f"{name}: {{" not in steward] == []
-    template = (ROOT / "anon_pipeline/release/report.html").read_text()
+    template = (ROOT / "anon_pipeline/report/release_report.html").read_text()
     absent = [heading for heading in re.findall("<h2[^>]*>([^<{]+)</h2>", template) if f"**{heading}**" not in steward]
     assert not absent, f"docs/steward.md does not explain these parts of the report: {absent}"
 
