@@ -91,7 +91,7 @@ def sweep(
 
 @app.command()
 def ui(
-    port: Annotated[int, typer.Option(help="Port on the loopback address.")] = 3000,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on the loopback address.")] = 3000,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(help="NAME or NAME:PORT under which a proxy or tunnel reaches it; may be repeated."),

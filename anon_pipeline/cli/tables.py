@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # what is shown is imported by the command that makes it
     from anon_pipeline.pipeline.masked_files import Masked
     from anon_pipeline.privacy.verdict import Verdict
     from anon_pipeline.profiling.new_dataset import NewDataset
+    from anon_pipeline.release.difference import Change
     from anon_pipeline.release.ledger import Entry
 
 
@@ -186,3 +187,22 @@ def show_ledger(entries: Sequence[Entry]) -> None:
             str(entry.sequence), entry.time, entry.dataset, entry.version, entry.action, Text(entry.why or "")
         )
     out.print(shown)
+
+
+def show_difference(first: str, second: str, changes: Sequence[Change]) -> None:
+    """What differs between two releases, a line each."""
+    if not changes:
+        out.print(f"{first} and {second} tell the same of themselves", highlight=False)
+        return
+    shown = Table(title=f"{first} and {second}", title_justify="left")
+    for heading in ("part", "what", first, second):
+        shown.add_column(heading, overflow="fold")
+    for change in changes:
+        shown.add_row(Text(change.part), Text(change.what), Text(_plain(change.before)), Text(_plain(change.after)))
+    out.print(shown)
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
