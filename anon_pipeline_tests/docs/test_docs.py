@@ -292,6 +292,17 @@ def test_names_in_the_text_are_those_of_the_code() -> None:
     assert not absent, f"docs/steward.md does not explain these parts of the report: {absent}"
 
 
+def test_the_layers_of_the_engineers_page_are_those_of_the_package() -> None:
+    page = (ROOT / "docs/engineer.md").read_text()
+    shown = re.findall(
+        r"^    ([a-z_, ]+?)  +\w", page.partition("## The layers")[2].partition("\n## ")[0], re.MULTILINE
+    )
+    there = {
+        path.stem for path in (ROOT / "anon_pipeline").iterdir() if path.suffix == ".py" or list(path.glob("*.py"))
+    }
+    assert {name for layer in shown for name in layer.split(", ")} == there - {"__init__"}
+
+
 def test_every_demand_the_stewards_page_lists_is_one_a_spec_may_state() -> None:
     for row in re.findall(r"^\|[^|]+\| (.*) \|$", (ROOT / "docs/steward.md").read_text(), re.MULTILINE):
         for demand, name in re.findall(r"`((\w+): \{[^`]*\})`", row):
