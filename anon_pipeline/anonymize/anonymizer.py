@@ -14,10 +14,25 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
 
 from anon_pipeline.anonymize import classes, encoding, enforce, recode, refinement, storage, tree
 from anon_pipeline.anonymize.description import described
+from anon_pipeline.anonymize.frames import check_present, of_frames, same_feature_names
 from anon_pipeline.anonymize.hierarchy import Hierarchy
+from anon_pipeline.anonymize.parameters import (
+    TEXT,
+    ByColumn,
+    Constraint,
+    Number,
+    OneOf,
+    Optional,
+    Several,
+    Whole,
+    With,
+    check_columns,
+    check_parameters,
+)
 from anon_pipeline.anonymize.repair import Repair
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import write_file
@@ -33,40 +48,80 @@ MOST_TEXTS = 100_000
 #: Tables of more distinct tuples keep the classes of the tree, since the time to tighten them grows with the cells.
 REFINED = 50_000
 
+#: What each parameter may be; names of columns are compared with the table when it is known.
+CONSTRAINTS: Mapping[str, Constraint] = {
+    "k": Whole(2),
+    "spread": Number(),
+    "orders": OneOf(("guidance", "both", "each")),
+    "refine": Whole(0),
+    "grids": Optional(ByColumn(Number(excluded=True))),
+    "levels": Optional(ByColumn(Several(TEXT, "a list of different texts", unique=True))),
+    "hierarchies": Optional(ByColumn(With(Hierarchy, "a hierarchy"))),
+    "demands": Several(With(PrivacyModel, "a privacy model"), "a list of privacy models"),
+    "key": Optional(With(Key, "a Key")),
+    "answers": Several(TEXT, "a list of names of sensitive columns"),
+    "suppression": Number(below=1),
+    "form": OneOf(("value", "range")),
+    "random_state": Whole(0, 2**32 - 1),
+}
+
 
 class AnonymizerTree(TransformerMixin, BaseEstimator):
     """Group people who look alike on their quasi-identifiers and to a model, at least k to a group.
 
+    It is a transformer of scikit-learn's for frames: arrays have no names of columns, by which a person's values are
+    told apart, so they are refused. All parameters are checked when a method that fits is called.
+
     Parameters
     ----------
-    k : smallest number of people in an equivalence class, at least 2
-    spread : weight of the quasi-identifiers' own spread beside the guidance; 0 with one-hot labels as guidance is the
-        algorithm of Goldsteen et al. (arXiv 2007.13086)
-    orders : split features per category: "guidance", "both" (by guidance and by frequency), or "each" (by every column
-        of the guidance too, where several models guide)
-    refine : a table of at most so many distinct tuples has its columns weighed by what they tell (relevance.py), and
-        its classes made tighter after the tree (refinement.py); 0 leaves every tree as it is. Not done at `spread` 0,
-        which has nothing that would be tightened, nor with a strict hierarchy or demands on a population, which are
-        about what a tree gives
-    grids : published numbers are multiples of this step, per column; from the data where absent
-    levels : the order of a column's categories, lowest first, per column that has one
-    hierarchies : per column that has one, the hierarchy whose words classes show (`Listed`, `Prefixes` or `Calendar`
-        of anonymize/hierarchy.py), and that the tree keeps to where it is strict
-    demands : privacy models beyond k-anonymity that every class must meet, such as LDiversity(column="income", l=2)
-    key : the secret under which chance is drawn where there are demands (see enforce.py); with the same key the same
-        classes are found again. Absent, every fit makes one that is kept nowhere
-    answers : the sensitive columns in which a missing value is an answer of its own; elsewhere it stands for what is
-        worst for the people (see `anon_pipeline.privacy.missing`)
-    suppression : share of the people who may be left out where that costs less than merging classes
-    form : "value" (a representative of the column's own type) or "range" (texts such as "[25, 37]")
-    random_state : seed of the tree's tie-breaks
+    k : int, default 10
+        Smallest number of people in an equivalence class, at least 2.
+    spread : float, default 1.0
+        Weight of the quasi-identifiers beside the guidance, 0 or more; 0 with one-hot labels as guidance is the
+        algorithm of Goldsteen et al. (arXiv 2007.13086).
+    orders : {"guidance", "both", "each"}, default "both"
+        Category orders that the tree may split: by guidance, also by frequency, or also by every column of the
+        guidance, where several models guide.
+    refine : int, default 50,000
+        A table of at most so many distinct tuples has its columns weighed by their feature importance (relevance.py),
+        and its classes improved by local search after the tree (refinement.py); 0 leaves every tree as it is. Not done
+        at `spread` 0, which has nothing that could be improved, nor with a strict hierarchy or demands on a population,
+        which are about what a tree gives.
+    grids : mapping of str to float, default None
+        Published numbers are multiples of this step, above 0 and finite, in the unit of the column (dates:
+        microseconds, or days for an engine's dates); from the data for columns that are absent.
+    levels : mapping of str to sequence of str, default None
+        The order of a column's categories, lowest first.
+    hierarchies : mapping of str to Hierarchy, default None
+        Columns whose classes show the words of a hierarchy (`Listed`, `Prefixes` or `Calendar` of
+        anonymize/hierarchy.py), which the tree keeps to where it is strict.
+    demands : sequence of PrivacyModel, default ()
+        Privacy models beyond k-anonymity that every class must meet, such as LDiversity(column="income", l=2).
+    key : Key, default None
+        The secret under which chance is drawn where there are demands (see enforce.py); the same key gives the same
+        classes. With None every fit makes a key that is kept nowhere.
+    answers : collection of str, default ()
+        The sensitive columns in which a missing value is an answer of its own; elsewhere it stands for what is worst
+        for the people (see `anon_pipeline.privacy.missing`).
+    suppression : float, default 0.0
+        Share of the people, from 0 to below 1, who may be left out where that costs less than merging classes.
+    form : {"value", "range"}, default "value"
+        What a class shows: a representative of the column's own type, or texts such as "[25, 37]".
+    random_state : int, default 0
+        Seed of the tree's tie-breaks, 0 to 2**32 - 1.
 
     Attributes
     ----------
-    sizes_ : people per equivalence class, shape (J,)
-    classes_ : DataFrame with one row per equivalence class: class_size and what each quasi-identifier shows
-    information_loss_ : share of each quasi-identifier's variance lost within classes
-    feature_names_in_ : the quasi-identifiers
+    sizes_ : ndarray of int64, shape (J,)
+        People per equivalence class.
+    classes_ : DataFrame of J rows
+        Per equivalence class class_size and what each quasi-identifier shows (`classes.class_table`).
+    information_loss_ : dict of str to float
+        Share of each quasi-identifier's variance lost within classes, 0 to 1.
+    feature_names_in_ : ndarray of str, shape (p,)
+        The quasi-identifiers.
+    n_features_in_ : int
+        Their number, p.
 
     Examples
     --------
@@ -151,14 +206,16 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         encoding.check_frame(X)
         if len(X) < self.k:
             raise InputError(f"the table has {len(X)} rows, fewer than k = {self.k}")
-        guidance = _guidance(y, len(X))
-        learned = [encoding.learn_domain(str(name), X[name]) for name in X.columns]
-        codes = np.stack([code for _, code in learned], axis=1)
-        cells, cell = encoding.count_cells(tuple(domain for domain, _ in learned), codes, guidance)
         if sensitive is not None:
             encoding.check_frame(sensitive)
             if len(sensitive) != len(X):
                 raise InputError(f"the sensitive columns have {len(sensitive)} rows, the table {len(X)}")
+        counted = [] if sensitive is None else list(sensitive.columns)
+        check_columns("answers", self.answers, counted, "sensitive column")
+        guidance = _guidance(y, len(X))
+        learned = [encoding.learn_domain(str(name), X[name]) for name in X.columns]
+        codes = np.stack([code for _, code in learned], axis=1)
+        cells, cell = encoding.count_cells(tuple(domain for domain, _ in learned), codes, guidance)
         return self._fit_cells(cells, encoding.count_sensitive(cells, cell, sensitive, self.answers), None)[cell]
 
     def fit_cells(
@@ -208,6 +265,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         return self._before_demands(self._described(cells), people, census)[2]
 
     def _described(self, cells: Cells) -> Cells:
+        self._check_columns(cells.domains)
         return replace(cells, domains=described(cells.domains, self.levels or {}, self.hierarchies or {}))
 
     def _before_demands(
@@ -275,17 +333,36 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         return classes.class_table(self.sizes_, self.summaries_)
 
     def _check_parameters(self) -> None:
-        if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 2:
-            raise InputError("k must be a whole number of at least 2")
-        if not (isinstance(self.spread, int | float) and np.isfinite(self.spread) and self.spread >= 0):
-            raise InputError("spread must be a number of at least 0")
-        if isinstance(self.refine, bool) or not isinstance(self.refine, int | np.integer) or self.refine < 0:
-            raise InputError("refine must be a whole number of cells, 0 or more")
-        if not (isinstance(self.suppression, int | float) and 0 <= self.suppression < 1):
-            raise InputError("suppression must be a share of the people, from 0 to below 1")
-        for name, allowed in (("orders", ("guidance", "both", "each")), ("form", ("value", "range"))):
-            if getattr(self, name) not in allowed:
-                raise InputError(f"{name} must be {' or '.join(allowed)}")
+        check_parameters(self.get_params(deep=False), CONSTRAINTS)
+
+    def _check_columns(self, domains: Sequence[Domain]) -> None:
+        """Refuse steps for columns that do not exist, or that have none; `described` looks at the other mappings."""
+        names = [domain.name for domain in domains]
+        check_columns("grids", self.grids or {}, names, "quasi-identifier")
+        ordered = [domain.name for domain in domains if domain.ordered]
+        check_columns("grids", self.grids or {}, ordered, "column of numbers or dates")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "partition_")
+
+    def __sklearn_tags__(self) -> Tags:
+        return of_frames(super().__sklearn_tags__())
+
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> npt.NDArray[np.object_]:
+        """The columns of what `transform` gives, which are those of `fit`: the quasi-identifiers, shape (p,).
+
+        Parameters
+        ----------
+        input_features : sequence of str, default None
+            As scikit-learn has it: where given, the columns of `fit`.
+
+        Raises
+        ------
+        InputError
+            For other columns than those of `fit`.
+        """
+        self._check_fitted()
+        return same_feature_names(self.feature_names_in_, input_features)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "partition_"):
@@ -295,9 +372,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         """The class of each row, its position in `classes_`, shape (n,); -1 for one that is suppressed."""
         self._check_fitted()
         encoding.check_frame(X)
-        absent = [domain.name for domain in self.domains_ if domain.name not in X.columns]
-        if absent:
-            raise InputError(f"the table lacks the columns {', '.join(absent)}")
+        check_present(X, [domain.name for domain in self.domains_])
         codes = np.stack([encoding.apply_domain(domain, X[domain.name]) for domain in self.domains_], axis=1)
         return self.partition_.apply(codes)
 

@@ -9,7 +9,7 @@ import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from anon_pipeline.tables import Domain, Nodes
 EVERYTHING = "*"
 
 
+@runtime_checkable
 class Hierarchy(Protocol):
     """Tells the nodes above each value of a column; `strict` ones the tree may not cut through."""
 
