@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.spec import ColumnType
-
-IntArray = npt.NDArray[np.int64]
 
 #: A column of our own: the cohort of each person, who were in the same class of every former release.
 HISTORY = "#history"

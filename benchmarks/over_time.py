@@ -22,13 +22,14 @@ from sklearn.metrics import roc_auc_score
 from anon_pipeline.anonymize import encoding
 from anon_pipeline.anonymize.policy import mean_loss
 from anon_pipeline.anonymize.recode import shown_table
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.sequential.cohorts import Company
 from anon_pipeline.sequential.guarantees import ABSENT, histories, intersection
 from anon_pipeline.sequential.republication import Demands, Routing, Successor, succeed
 from anon_pipeline.spec import ReleaseSpec
-from anon_pipeline.tables import HISTORY, IntArray
+from anon_pipeline.tables import HISTORY
 
 KEY = Key(bytes(32))
 

@@ -17,6 +17,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
 from anon_pipeline.anonymize import classes, encoding, enforce, recode, refinement, storage, tree
+from anon_pipeline.anonymize.axes import Orders
+from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.description import described
 from anon_pipeline.anonymize.frames import check_present, of_frames, same_feature_names
 from anon_pipeline.anonymize.hierarchy import Hierarchy
@@ -34,6 +36,7 @@ from anon_pipeline.anonymize.parameters import (
     check_parameters,
 )
 from anon_pipeline.anonymize.repair import Repair
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import write_file
 from anon_pipeline.keys import Key
@@ -41,7 +44,7 @@ from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.population_table import PEOPLE, people_in_own_box
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.tables import Cells, Domain, IntArray, scale_of
+from anon_pipeline.tables import Cells, Domain, scale_of
 
 #: A category of more values is free text or a code, and is grouped by a hierarchy or not at all.
 MOST_TEXTS = 100_000
@@ -148,7 +151,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         k: int = 10,
         *,
         spread: float = 1.0,
-        orders: tree.Orders = "both",
+        orders: Orders = "both",
         refine: int = REFINED,
         grids: Mapping[str, float] | None = None,
         levels: Mapping[str, Sequence[str]] | None = None,
@@ -280,7 +283,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
             cells,
             fitted.features,
             refinement.refine(cells, leaf, self.k, self.spread) if refined else leaf,
-            tree.criterion(cells, self.spread, self.random_state, weighed=refined) if self.demands else np.empty(0),
+            criterion_outputs(cells, self.spread, self.random_state, weighed=refined) if self.demands else np.empty(0),
             people or ClassStatistics(sizes=cells.counts),
             [KAnonymity(k=self.k), *self.demands],
             int(self.suppression * cells.n),

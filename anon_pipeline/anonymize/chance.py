@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.keys import Key
-from anon_pipeline.tables import Cells, Domain, IntArray
-
-FloatArray = npt.NDArray[np.float64]
+from anon_pipeline.tables import Cells, Domain
 
 #: Factors are rounded to so many decimals, since the last bits of a logarithm differ between processors.
 DECIMALS = 9

@@ -14,8 +14,9 @@ from scipy import sparse
 from anon_pipeline.anonymize.labels import UNTOLD
 from anon_pipeline.anonymize.recode import CategorySummary, OrderedSummary, Summary
 from anon_pipeline.anonymize.tree import SplitTree, hash_of_codes
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.privacy.statistics import histogram
-from anon_pipeline.tables import Cells, IntArray
+from anon_pipeline.tables import Cells
 
 
 @dataclass(frozen=True, eq=False)

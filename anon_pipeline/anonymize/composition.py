@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from anon_pipeline.anonymize.tree import Criterion, FloatArray
-from anon_pipeline.tables import Cells, IntArray
+from anon_pipeline.anonymize.criterion import Criterion
+from anon_pipeline.arrays import FloatArray, IntArray
+from anon_pipeline.tables import Cells
 
 #: Numbers and dates of so many different values have a price each; those of more are compared cell by cell.
 PRICED = 256

@@ -13,8 +13,9 @@ import pandas as pd
 from anon_pipeline.anonymize import classes, storage
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.recode import Summary
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.home import write_file
-from anon_pipeline.tables import Cells, IntArray
+from anon_pipeline.tables import Cells
 
 TREE, CLASSES, SUMMARIES = "tree.json", "classes.npz", "summaries.json"
 

@@ -10,8 +10,9 @@ from scipy import sparse
 
 from anon_pipeline.anonymize.hierarchy import EVERYTHING
 from anon_pipeline.anonymize.naming import named_ends
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import Domain, IntArray, Nodes
+from anon_pipeline.tables import Domain, Nodes
 
 #: The level of a class of which no label is told.
 UNTOLD = -1

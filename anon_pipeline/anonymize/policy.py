@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.axes import Orders
 from anon_pipeline.anonymize.description import hierarchies_of, levels_of
 from anon_pipeline.anonymize.hierarchy import Calendar
-from anon_pipeline.anonymize.tree import Orders
 from anon_pipeline.errors import InputError
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.base import PrivacyModel

@@ -24,11 +24,12 @@ from scipy import sparse
 
 from anon_pipeline.anonymize.labels import Labels, lowest_labels
 from anon_pipeline.anonymize.levels import median_levels, named_spans
-from anon_pipeline.anonymize.naming import BoolArray, Values, named_codes, scale
+from anon_pipeline.anonymize.naming import Values, named_codes, scale
+from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.statistics import histogram
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import Cells, Domain, IntArray
+from anon_pipeline.tables import Cells, Domain
 
 #: Stands for a category that is not told. A text column of the release shows it; other types show a missing value.
 SUPPRESSED = "*"

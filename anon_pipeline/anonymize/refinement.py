@@ -23,14 +23,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from anon_pipeline.anonymize.composition import PRICED, Composition
-from anon_pipeline.anonymize.tree import Criterion, FloatArray, fit_tree
-from anon_pipeline.tables import Cells, IntArray
-
-BoolArray = npt.NDArray[np.bool_]
+from anon_pipeline.anonymize.criterion import Criterion
+from anon_pipeline.anonymize.tree import fit_tree
+from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
+from anon_pipeline.tables import Cells
 
 #: Classes that are looked at together: at most so many, and so many numbers of classes times priced values.
 CLASSES, NUMBERS = 500, 1_000_000

@@ -25,11 +25,9 @@ from anon_pipeline.anonymize import encoding
 from anon_pipeline.anonymize.frames import check_present, of_frames, same_feature_names
 from anon_pipeline.anonymize.parameters import With, check_parameters
 from anon_pipeline.anonymize.recode import SUPPRESSED
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ColumnType
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 #: Taken off a class's log-likelihood for each column in which it does not hold the row: no narrowness makes up for it.
 OUTSIDE = 1000.0

@@ -9,11 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.tables import GUIDANCE_UNIT, Cells
-
-FloatArray = npt.NDArray[np.float64]
 
 #: Numbers and dates are told in so many groups of about as many people, and missing values apart from them.
 GROUPS = 16

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from anon_pipeline.anonymize import classes, enforce
+from anon_pipeline.anonymize.axes import SplitFeature
 from anon_pipeline.anonymize.chance import Chance
-from anon_pipeline.anonymize.tree import FloatArray, SplitFeature
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.errors import Refused
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.judge import judge
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.tables import Cells, IntArray
+from anon_pipeline.tables import Cells
 
 
 @dataclass(frozen=True, eq=False)

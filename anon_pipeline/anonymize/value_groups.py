@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import Domain, IntArray
+from anon_pipeline.tables import Domain
 
 #: So many groups at most, beside those of rare and of missing values.
 MOST = 8

@@ -16,7 +16,8 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
-from anon_pipeline.attack.released import UNIT, UNLIKE, FloatArray, IntArray, OrderedBoxes, Released, combined
+from anon_pipeline.arrays import FloatArray, IntArray
+from anon_pipeline.attack.released import UNIT, UNLIKE, OrderedBoxes, Released, combined
 
 #: Costs held at once, in cells: 32 MB.
 BLOCK = 8_000_000

@@ -17,9 +17,10 @@ from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.attack.candidates import Candidates, find_candidates
 from anon_pipeline.attack.rates import Finding, Known, Rate, finding, known, measured, quantiles
-from anon_pipeline.attack.released import CategoryBoxes, Domain, FloatArray, IntArray
+from anon_pipeline.attack.released import CategoryBoxes, Domain
 from anon_pipeline.attack.targets import Attacked, People, counts
 
 #: A number is guessed right if it falls into the right one of so many equally frequent intervals.

@@ -15,10 +15,11 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.attack import linkage
 from anon_pipeline.attack.candidates import Candidates, find_candidates
 from anon_pipeline.attack.rates import Finding, Known, Rate, finding, measured, quantiles
-from anon_pipeline.attack.released import FloatArray, IntArray, combined, read_release
+from anon_pipeline.attack.released import combined, read_release
 from anon_pipeline.attack.targets import Attacked, People, counts
 
 

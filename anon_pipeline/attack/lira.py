@@ -10,15 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from anon_pipeline.arrays import BoolArray, FloatArray
 from anon_pipeline.attack import model_answers
 from anon_pipeline.attack.model_answers import Answer, Model, Train
-from anon_pipeline.attack.roc import FloatArray
 from anon_pipeline.errors import InputError
-
-BoolArray = npt.NDArray[np.bool_]
 
 #: With fewer trainings on either side a variance per person is too noisy, and one pooled over everybody serves better
 #: (Carlini et al. 2022, who pool it below 64 shadow models).

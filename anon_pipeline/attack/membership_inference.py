@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from anon_pipeline.arrays import BoolArray, FloatArray
 from anon_pipeline.attack import lira, model_answers, roc
-from anon_pipeline.attack.lira import BoolArray, Watched
+from anon_pipeline.attack.lira import Watched
 from anon_pipeline.attack.model_answers import Answer, Model, Train
 from anon_pipeline.attack.rates import percent
-from anon_pipeline.attack.roc import FloatArray, OperatingPoint
+from anon_pipeline.attack.roc import OperatingPoint
 
 
 @dataclass(frozen=True)

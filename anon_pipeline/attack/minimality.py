@@ -14,10 +14,11 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.attack.candidates import Candidates, find_candidates
 from anon_pipeline.attack.inference import named_rare, rare_codes
 from anon_pipeline.attack.rates import Finding, Known, finding
-from anon_pipeline.attack.released import FloatArray, Released
+from anon_pipeline.attack.released import Released
 from anon_pipeline.attack.targets import Attacked
 
 #: Fewer groups than this teach nothing.

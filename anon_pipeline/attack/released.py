@@ -14,12 +14,11 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.attack import generalized_values
 from anon_pipeline.attack.generalized_values import numbers, texts
 from anon_pipeline.errors import InputError
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 CostArray = npt.NDArray[np.int32]
 
 #: Costs are logarithms of likelihood ratios in thousandths, so that sums are exact and ties are ties.

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from anon_pipeline.arrays import BoolArray, IntArray
+
 #: Groups people who have these values, under the key of this number; the group of each, -1 for who is left out.
 Regroup = Callable[[IntArray, int], IntArray]
 

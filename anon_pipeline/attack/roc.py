@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.attack.rates import Rate, clopper_pearson
 from anon_pipeline.errors import InputError
-
-FloatArray = npt.NDArray[np.float64]
 
 #: Two-sided 95 % quantile of the normal distribution.
 Z = 1.959963984540054

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, stats
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.attack.rates import Finding, Known, Rate, clopper_pearson, finding, known, measured, quantiles
-from anon_pipeline.attack.released import FloatArray, IntArray, combined
+from anon_pipeline.attack.released import combined
 from anon_pipeline.attack.targets import Attacked, People
 
 #: Conditions of each kind that are tried at most.

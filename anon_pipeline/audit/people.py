@@ -18,6 +18,7 @@ import pandas as pd
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.policy import anonymize_part, protected_columns, tree_of
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.attack.models_audit import RELEASE, audit_fitted, audit_models
 from anon_pipeline.attack.rates import TOO_WEAK
 from anon_pipeline.attack.table_audit import Earlier, Knowledge, audit_table
@@ -29,7 +30,6 @@ from anon_pipeline.learning.guide import LoadLogged, TrainedGuide, build_model, 
 from anon_pipeline.learning.targets import JointGuide, train_guide
 from anon_pipeline.release.manifest import class_sizes
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
-from anon_pipeline.tables import IntArray
 
 #: Masking techniques whose result is a token of its own for everyone.
 KEYED = frozenset({"pseudonymize", "encrypt"})

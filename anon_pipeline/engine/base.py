@@ -10,9 +10,10 @@ from typing import Any, Protocol
 import pandas as pd
 import pyarrow as pa
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.groups import GroupColumns
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role, Source
-from anon_pipeline.tables import Cells, Domain, IntArray
+from anon_pipeline.tables import Cells, Domain
 
 
 @dataclass(frozen=True)

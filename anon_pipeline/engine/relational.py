@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine import typed
 from anon_pipeline.engine.base import Batch, ClassCounts, ColumnFacts, Repetition, SourceFacts
 from anon_pipeline.engine.binning import bins_of
@@ -32,7 +33,7 @@ from anon_pipeline.engine.sql import quoted
 from anon_pipeline.engine.typed import OpenSource
 from anon_pipeline.engine.writing import write_repeated
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
-from anon_pipeline.tables import Cells, Domain, IntArray
+from anon_pipeline.tables import Cells, Domain
 
 #: Columns of our own beside those of the source, which may have any name but such a one.
 PEOPLE, CLASS, CODED = "#people", "#class", "#coded:"

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anon_pipeline.learning.scores import Answers, Comparison, FloatArray, compared
+from anon_pipeline.arrays import FloatArray
+from anon_pipeline.learning.scores import Answers, Comparison, compared
 
 #: Into so many groups of about equally many people the answers are put.
 BINS = 10

@@ -20,11 +20,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import BuiltInModel, ColumnType, Guide, ImportedModel, LoggedModel
 from anon_pipeline.spec.permission import require_code
 
-FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.integer[Any]]
 #: Anything with fit, predict, get_params and set_params; predict_proba where probabilities are asked for.
 Estimator = Any

@@ -11,12 +11,11 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 from typing_extensions import override
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.masking.base import ANY, NUMERIC, Applied, Columns, Context, Fact, Guarantee, TableTechnique
 from anon_pipeline.masking.grouping import groups_of
 from anon_pipeline.masking.numbers import to_floats
-from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Strict
-from anon_pipeline.tables import IntArray
 
 #: The column of counts, and what stands before the name of a column whose mean is shown.
 PEOPLE, MEAN = "people", "mean_"

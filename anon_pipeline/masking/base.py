@@ -14,10 +14,10 @@ from typing import ClassVar, Literal, Self
 import pyarrow as pa
 from pydantic import Field, model_validator
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.keys import KeySource, Secrets
 from anon_pipeline.masking.draws import Draws
 from anon_pipeline.spec import ColumnType, Strict
-from anon_pipeline.tables import IntArray
 
 Guarantee = Literal["none", "k", "local DP"]
 Columns = dict[str, pa.Array]

@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.base import Applied, Columns, Context
-from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.masking.positions import PositionTechnique
 from anon_pipeline.masking.sphere import RADIUS
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import IntArray
 
 #: Decimals of a degree that name a cell: about a metre.
 DIGITS = 5

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.stats import wasserstein_distance
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.masking.grouping import codes_of
 from anon_pipeline.masking.numbers import deviation, to_floats, two_digits
-from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.masking.texts import as_texts
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import IntArray, scale_of
+from anon_pipeline.tables import scale_of
 
 SAMPLE = 100_000
 #: People who are looked for, and among whom.

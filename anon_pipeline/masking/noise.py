@@ -10,6 +10,7 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 from typing_extensions import override
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.engine.content import ContentHash, row_hashes
 from anon_pipeline.masking.base import (
     MISSING_IS_SHOWN,
@@ -24,7 +25,6 @@ from anon_pipeline.masking.base import (
 )
 from anon_pipeline.masking.draws import Draws, seen
 from anon_pipeline.masking.numbers import deviation, from_floats, to_floats, two_digits
-from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import scale_of
 

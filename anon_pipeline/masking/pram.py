@@ -10,6 +10,7 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 from typing_extensions import override
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.base import (
     CATEGORICAL,
@@ -22,7 +23,6 @@ from anon_pipeline.masking.base import (
     Guarantee,
 )
 from anon_pipeline.masking.grouping import codes_of
-from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.masking.texts import as_texts
 
 #: The matrix has the square of so many entries.

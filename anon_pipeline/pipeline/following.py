@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.policy import orders_of
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
@@ -29,7 +30,7 @@ from anon_pipeline.sequential.cohorts import Company
 from anon_pipeline.sequential.guarantees import Intersection, intersection
 from anon_pipeline.sequential.republication import Demands, Successor, succeed
 from anon_pipeline.spec import AcrossReleases, ReleaseSpec
-from anon_pipeline.tables import HISTORY, Cells, IntArray
+from anon_pipeline.tables import HISTORY, Cells
 
 FOLLOWED = "followed_people"
 #: The blocking check, and what Dagster shows of it before it was first asked.

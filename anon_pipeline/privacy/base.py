@@ -8,10 +8,9 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.spec import Demand
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class PrivacyModel(Demand):

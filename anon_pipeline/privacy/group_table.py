@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.engine.groups import GroupColumns
 from anon_pipeline.masking.aggregation import MEAN, PEOPLE, Aggregate, aggregate_of
 from anon_pipeline.privacy.judge import Finding
 from anon_pipeline.privacy.verdict import Verdict
 from anon_pipeline.spec import ReleaseSpec
-from anon_pipeline.tables import IntArray
 
 #: What sums of floating-point numbers, added up in another order, may differ by, as a share of their size.
 ROUNDING = 1e-9

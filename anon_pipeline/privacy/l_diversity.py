@@ -20,12 +20,12 @@ import numpy.typing as npt
 from pydantic import Field, model_validator
 from scipy import sparse
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.errors import InputError
-from anon_pipeline.privacy.base import FloatArray
 from anon_pipeline.privacy.exact import DIGITS, DOUBT, as_written, compare, logarithm
 from anon_pipeline.privacy.missing import as_the_most_frequent
 from anon_pipeline.privacy.sensitive import SensitiveModel
-from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, IntArray
+from anon_pipeline.privacy.statistics import ClassStatistics, Histogram
 from anon_pipeline.privacy.value_counts import ValueCounts
 
 

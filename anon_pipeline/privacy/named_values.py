@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from anon_pipeline.tables import Domain, IntArray
+from anon_pipeline.arrays import IntArray
+from anon_pipeline.tables import Domain
 
 Numbers = npt.NDArray[Any]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.base import PrivacyModel
-from anon_pipeline.privacy.statistics import ClassStatistics, IntArray
+from anon_pipeline.privacy.statistics import ClassStatistics
 
 
 class PopulationModel(PrivacyModel):

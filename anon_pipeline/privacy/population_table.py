@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.tables import IntArray
 
 #: Column of a census frame that counts people; every other column is a quasi-identifier.
 PEOPLE = "#people"

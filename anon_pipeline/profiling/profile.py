@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.base import ColumnSurvey, Survey
 from anon_pipeline.engine.typed import PLAIN
 from anon_pipeline.profiling import identifiers, separation
@@ -22,7 +23,6 @@ from anon_pipeline.profiling.identifiers import NEAR_UNIQUE, REPEATS
 from anon_pipeline.profiling.separation import Key
 from anon_pipeline.profiling.special_categories import special_category
 from anon_pipeline.spec import ColumnType, Role
-from anon_pipeline.tables import IntArray
 
 #: k of the proposed spec; a value that fewer people share is rare.
 K = 10

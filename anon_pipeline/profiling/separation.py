@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from anon_pipeline.tables import IntArray
+from anon_pipeline.arrays import IntArray
 
 #: Numbers with more distinct values are cut into so many quantiles before their association is measured.
 QUANTILES = 10

@@ -16,14 +16,12 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from anon_pipeline.anonymize.recode import OrderedSummary, Summary
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.privacy.statistics import Histogram, histogram
-from anon_pipeline.tables import Cells, IntArray
-
-FloatArray = npt.NDArray[np.float64]
+from anon_pipeline.tables import Cells
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 import anon_pipeline
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.masking.aggregation import aggregate_of
 from anon_pipeline.spec import ImportedModel, LoggedModel, ReleaseSpec
-from anon_pipeline.tables import GUIDANCE_UNIT, IntArray
+from anon_pipeline.tables import GUIDANCE_UNIT
 
 FORMAT = 1
 PACKAGES = ("dagster", "duckdb", "great-expectations", "mlflow", "numpy", "pandas", "pyarrow", "scikit-learn")

@@ -10,7 +10,8 @@ import numpy as np
 
 from anon_pipeline.anonymize.recode import WITHHELD, CategorySummary, OrderedSummary, Summary
 from anon_pipeline.anonymize.value_groups import group_values
-from anon_pipeline.tables import Domain, IntArray
+from anon_pipeline.arrays import IntArray
+from anon_pipeline.tables import Domain
 
 #: Of these people the release tells no value.
 NOT_TOLD = "not told"

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from anon_pipeline.anonymize.tree import SplitTree, feature_matrix
-from anon_pipeline.tables import IntArray
-
-BoolArray = npt.NDArray[np.bool_]
+from anon_pipeline.anonymize.axes import feature_matrix
+from anon_pipeline.anonymize.tree import SplitTree
+from anon_pipeline.arrays import BoolArray, IntArray
 
 #: A cohort follows its majority at a split where at most this share of it would go the other way.
 STRAYS = 0.25

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.content import row_hashes
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, write_file
@@ -27,7 +28,6 @@ from anon_pipeline.release import ledger
 from anon_pipeline.sequential.guarantees import ABSENT, histories
 from anon_pipeline.sequential.republication import Routing
 from anon_pipeline.spec import ReleaseSpec
-from anon_pipeline.tables import IntArray
 
 PERSON, CLASS = "person", "class"
 MEMBERS, ROUTING = "members.parquet", "routing.json"

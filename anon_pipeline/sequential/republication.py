@@ -17,8 +17,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from anon_pipeline.anonymize import classes, encoding, enforce, recode, storage, tree
+from anon_pipeline.anonymize.axes import Orders, SplitFeature
 from anon_pipeline.anonymize.chance import Chance
+from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.grouping import Grouping
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import write_file
 from anon_pipeline.keys import Key
@@ -26,7 +29,7 @@ from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.judge import judge
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.sequential.cohorts import HELD_BACK, Company, place
-from anon_pipeline.tables import Cells, Domain, IntArray
+from anon_pipeline.tables import Cells, Domain
 
 #: The class of people who are left out, for now or for good.
 NO_CLASS = -1
@@ -84,7 +87,7 @@ class Demands:
 
     models: Sequence[PrivacyModel]
     spread: float
-    orders: tree.Orders
+    orders: Orders
     grids: Mapping[str, float]
     seed: int
     suppression: float = 0.0
@@ -139,7 +142,7 @@ def succeed(
     """
     history = np.r_[0, cells.domains[-1].values.astype(np.int64)][cells.codes[:, -1]]
     plain, cell = without_history(cells)
-    outputs = tree.criterion(plain, demands.spread, demands.seed)[cell]
+    outputs = criterion_outputs(plain, demands.spread, demands.seed)[cell]
     fitted = tree.fit_tree(plain, company.parting, demands.spread, demands.orders, demands.seed)
     fresh = Routing(fitted, plain.domains)
     tried = [(fresh, place(fitted, cells.codes[:, :-1], history, cells.counts, gone, company))]
@@ -217,7 +220,7 @@ def _meeting_demands(
     together = people.without(~present).pool(members)
     mean = (members @ (outputs * cells.counts[:, None])) / together.sizes[:, None]
     atoms = Cells((), np.arange(number, dtype=np.int32)[:, None], together.sizes, np.zeros((number, 1), np.int64))
-    axis = tree.SplitFeature(0, np.arange(number, dtype=np.int32))
+    axis = SplitFeature(0, np.arange(number, dtype=np.int32))
     class_of_atom = enforce.enforce(
         atoms,
         (axis,),

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anon_pipeline.anonymize import composition, tree
+from anon_pipeline.anonymize import composition
 from anon_pipeline.anonymize.composition import Composition
-from anon_pipeline.tables import Cells, IntArray
+from anon_pipeline.anonymize.criterion import Criterion, criterion_outputs
+from anon_pipeline.arrays import IntArray
+from anon_pipeline.tables import Cells
 from anon_pipeline_tests.anonymize.test_refinement import counted, error, some_people
 
 few = settings(max_examples=40)
@@ -23,13 +25,13 @@ def some_classes(seed: int, weighed: bool = False) -> tuple[Cells, Composition]:
     frame.loc[draw.random(60) < 0.1, "age"] = np.nan
     cells = counted(frame, draw.normal(size=(60, 1)) + (frame["town"] < "d").to_numpy()[:, None])
     group = draw.permutation(np.arange(len(cells.counts)) % 6)
-    criterion = tree.Criterion(cells, 1.0, 0, at_once=False, weighed=weighed)
+    criterion = Criterion(cells, 1.0, 0, at_once=False, weighed=weighed)
     return cells, Composition(cells, criterion, np.arange(len(group)), group)
 
 
 def within(cells: Cells, group: IntArray, weighed: bool) -> float:
     """Squared error of the criterion within classes, and their set cover, from the definitions."""
-    outputs = tree.Criterion(cells, 1.0, 0, weighed=weighed).of()
+    outputs = Criterion(cells, 1.0, 0, weighed=weighed).of()
     total = 0.0
     for one in np.unique(group):
         people, points, codes = cells.counts[group == one], outputs[group == one], cells.codes[group == one]
@@ -101,7 +103,7 @@ def test_after_many_changes_the_sums_are_those_of_a_new_arrangement(seed: int) -
 
 def test_the_nearest_classes_come_first() -> None:
     cells, made = some_classes(1)
-    outputs = tree.criterion(cells, 1.0, 0)
+    outputs = criterion_outputs(cells, 1.0, 0)
     of_class = [made.group == one for one in range(6)]
     centre = np.stack([np.average(outputs[one], axis=0, weights=cells.counts[one]) for one in of_class])
     apart = ((centre[:, None] - centre) ** 2).sum(axis=2)

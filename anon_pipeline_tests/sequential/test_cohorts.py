@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anon_pipeline.anonymize.tree import SplitFeature, SplitTree
+from anon_pipeline.anonymize.axes import SplitFeature
+from anon_pipeline.anonymize.tree import SplitTree
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.sequential.cohorts import HELD_BACK, Company, place
-from anon_pipeline.tables import IntArray
 from anon_pipeline_tests.trees import tree_over
 
 LEAVES = 8
