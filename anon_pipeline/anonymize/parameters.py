@@ -54,7 +54,8 @@ class Number:
     def holds(self, value: Any) -> bool:
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not math.isfinite(value):
             return False
-        return (self.least < value if self.excluded else self.least <= value) and value < self.below
+        number = float(value)
+        return (self.least < number if self.excluded else self.least <= number) and number < self.below
 
     def __str__(self) -> str:
         start = f"a finite number {'above' if self.excluded else 'of at least'} {self.least:g}"

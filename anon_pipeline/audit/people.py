@@ -26,7 +26,8 @@ from anon_pipeline.engine.base import Batch
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.keys import Key
 from anon_pipeline.learning.cells import folds_of_sample
-from anon_pipeline.learning.guide import LoadLogged, TrainedGuide, build_model, fit_model, name_of, task_of
+from anon_pipeline.learning.guide import TrainedGuide, fit_model
+from anon_pipeline.learning.models import LoadLogged, build_model, name_of, task_of
 from anon_pipeline.learning.targets import JointGuide, train_guide
 from anon_pipeline.release.manifest import class_sizes
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role

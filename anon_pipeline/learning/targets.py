@@ -9,16 +9,8 @@ import numpy as np
 import pandas as pd
 
 from anon_pipeline.errors import InputError
-from anon_pipeline.learning.guide import (
-    FittedModel,
-    FloatArray,
-    IntArray,
-    LoadLogged,
-    Task,
-    TrainedGuide,
-    task_of,
-    train,
-)
+from anon_pipeline.learning.guide import FittedModel, FloatArray, IntArray, TrainedGuide, train
+from anon_pipeline.learning.models import LoadLogged, Task, task_of
 from anon_pipeline.spec import ColumnType, Guide
 
 

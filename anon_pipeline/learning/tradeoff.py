@@ -21,7 +21,8 @@ from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.keys import Key, seed_under
 from anon_pipeline.learning.cells import folds_of_sample, guided_cells
-from anon_pipeline.learning.guide import LoadLogged, side_by_side, task_of
+from anon_pipeline.learning.guide import side_by_side
+from anon_pipeline.learning.models import LoadLogged, task_of
 from anon_pipeline.learning.targets import train_guide
 from anon_pipeline.learning.utility import Anonymized, Fold, Folds, Utility, compare_fold, prepare, summarize
 from anon_pipeline.privacy.judge import statistics_of

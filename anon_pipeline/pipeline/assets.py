@@ -20,7 +20,7 @@ from anon_pipeline.audit.people import control_people
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.keys import measuring_seed
 from anon_pipeline.learning.cells import Sample, folds_of_sample, guided_cells
-from anon_pipeline.learning.guide import name_of, task_of
+from anon_pipeline.learning.models import name_of, task_of
 from anon_pipeline.learning.targets import train_guide
 from anon_pipeline.learning.utility import measure_utility
 from anon_pipeline.pipeline import following

@@ -8,7 +8,7 @@ import dagster as dg
 import pyarrow.parquet as pq
 
 from anon_pipeline.engine.base import Engine, SourceFacts
-from anon_pipeline.engine.relational import PEOPLE
+from anon_pipeline.engine.expressions import PEOPLE
 from anon_pipeline.errors import InputError
 from anon_pipeline.keys import Key, KeySource, Secrets, private_key
 from anon_pipeline.masking.base import Technique

@@ -6,58 +6,15 @@ What is absent, in the manifests of older releases too, is left out.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from anon_pipeline.attack.models_audit import FITTED, RAW, RELEASE
-from anon_pipeline.attack.rates import LEAK, NO_CONTROL, NO_LEAK, NOTHING, TOO_WEAK
-from anon_pipeline.report.attack_chart import Lane, Mark, audit_chart
+from anon_pipeline.attack.models_audit import FITTED
+from anon_pipeline.attack.rates import LEAK, NO_CONTROL, NO_LEAK
+from anon_pipeline.report.attack_pictures import picture
+from anon_pipeline.report.attack_words import GROUPS, MODELS, OUTCOMES, REPLAYED, TALLIED
 from anon_pipeline.report.charts import NOT_MEASURED, count, known, percent
-
-#: By criterion: the heading, and the question that its attacks answer.
-GROUPS = {
-    "linkability": ("Linked", "Is the record of a known person found?"),
-    "singling_out": ("Singled out", "Can a condition be stated that exactly one person of the original meets?"),
-    "inference": ("Inferred", "Is something learned of a person, whichever record is theirs?"),
-    "membership": ("Recognised as member", "Is it found out who is in the release at all?"),
-}
-MODELS = ("Models", "Does a model give away who it was trained on, or what is true of them?")
-REPLAYED = ("Grouped again", "Does the grouping itself tell who made it so, to somebody who runs it again?")
-PAIRS = "Models: pairs of a member and another told apart"
-
-#: What came of an attack, by its verdict, where there is no leak to state.
-OUTCOMES = {
-    LEAK: "leak",
-    NO_LEAK: "no leak found",
-    TOO_WEAK: "too weak to tell",
-    NO_CONTROL: "no control group",
-    NOTHING: "nothing to attack",
-}
-
-#: The same of several attacks: of one, of more.
-TALLIED = {
-    LEAK: ("found a leak", "found a leak"),
-    NO_LEAK: ("found none", "found none"),
-    TOO_WEAK: ("was too weak to tell", "were too weak to tell"),
-    NO_CONTROL: ("had no control group", "had no control group"),
-    NOTHING: ("had nothing to attack", "had nothing to attack"),
-}
-
-#: How an attack is called below the heading of its group.
-LABELS = (
-    (r"linkage, (\S+) quasi-identifiers(?:, (\d+)% wrong)?", "by {0} columns{1}"),
-    (r"intersection with earlier releases", "with earlier releases"),
-    (r"singling out, (.+)", "by {0}"),
-    (r"inference: (.+)", "{0}, from its class"),
-    (r"inference across groups: (.+)", "{0}, by a model"),
-    (r"skewness: (.+)", "{0}, a rare value"),
-    (r"similarity: (.+)", "{0}, a narrow range"),
-    (r"minimality: (.+)", "{0}, by a class's shape"),
-    (r"membership in a register", "from a register"),
-)
-LETTERS = 32  # of a label; with the outcome beside it this is what fits on a phone
 
 ALL_KNOWN = "linkage, all quasi-identifiers"
 
@@ -198,52 +155,6 @@ def table(findings: Sequence[Mapping[str, Any]]) -> list[Row]:
         )
         for one in findings
     ]
-
-
-def picture(content: Mapping[str, Any]) -> str:
-    """The chart of all attacks, which also stands alone; empty where nothing was measured."""
-    groups = _lanes(content)
-    return audit_chart(groups) if any(groups.values()) else ""
-
-
-def pictures(content: Mapping[str, Any]) -> dict[str, str]:
-    """The same a group at a time, by the title of the group in `AuditWords.told`."""
-    return {
-        MODELS[0] if group == PAIRS else group: audit_chart({group: lanes}, f"What attacks achieved: {group}")
-        for group, lanes in _lanes(content).items()
-        if lanes
-    }
-
-
-def _lanes(content: Mapping[str, Any]) -> dict[str, list[Lane]]:
-    """A lane per attack, by group."""
-    groups: dict[str, list[Lane]] = {}
-    for criterion, (title, _) in GROUPS.items():
-        of_group = [one for one in content.get("findings") or [] if one["criterion"] == criterion]
-        groups[title] = [
-            Lane(
-                label=label(str(one["name"])),
-                outcome=_outcome(one),
-                attack=None if one["verdict"] == NOTHING else Mark.of(one["attack"]),
-                control=Mark.of(one["control"]),
-                baseline=Mark.of(one["baseline"]),
-            )
-            for one in of_group
-        ]
-    groups[PAIRS] = _lanes_of_models(content)
-    return groups
-
-
-def label(name: str) -> str:
-    """How an attack is called below the heading of its group; the column's name is what is shortened."""
-    for pattern, words in LABELS:
-        if match := re.fullmatch(pattern, name):
-            parts = list(match.groups())
-            if name.startswith("linkage"):
-                parts[1] = f", {parts[1]}\u00a0% wrong" if parts[1] else ""
-            room = LETTERS - len(words.format(*[""] * len(parts)))
-            return words.format(*(one if len(one) <= room else f"{one[: room - 1]}\u2026" for one in parts))
-    return name
 
 
 # Who was attacked
@@ -418,25 +329,6 @@ def _of_guide(sentence: str) -> str:
     return sentence.replace(FITTED, FITTED_WORDS, 1)
 
 
-def _lanes_of_models(content: Mapping[str, Any]) -> list[Lane]:
-    """For each model the membership attack that tells most pairs apart."""
-    models, guide = content.get("models") or {}, content.get("guide") or {}
-    every = [*(models.get("membership") or []), *(guide.get("membership") or [])]
-    lanes = []
-    for model, words in (
-        (RAW, "trained on people"),
-        (RELEASE, "trained on a release"),
-        (FITTED, "the guiding model"),
-    ):
-        against = [one for one in every if one["model"] == model and known(one.get("auc"))]
-        if against:
-            worst = max(against, key=lambda one: float(one["auc"]))
-            outcome = OUTCOMES[LEAK] if worst.get("leaks") else OUTCOMES[TOO_WEAK]
-            mark = Mark(worst["auc"], worst.get("auc_low"), worst.get("auc_high"))
-            lanes.append(Lane(words, outcome, mark, None, Mark(0.5), "of the pairs"))
-    return lanes
-
-
 # Bounds
 
 
@@ -506,12 +398,6 @@ def _identified(findings: Sequence[Mapping[str, Any]]) -> str:
 
 
 # Small things
-
-
-def _outcome(finding: Mapping[str, Any]) -> str:
-    if finding["verdict"] == LEAK and finding["leak"]:
-        return f"gives away {percent(finding['leak']['leak'])}"
-    return OUTCOMES.get(finding["verdict"], str(finding["verdict"]))
 
 
 def _sentence(finding: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from anon_pipeline.anonymize.storage import load_cells, save_cells
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning.cells import fitting_domains, folds_of_sample, guided_cells
-from anon_pipeline.learning.guide import task_of
+from anon_pipeline.learning.models import task_of
 from anon_pipeline.learning.targets import train_guide
 from anon_pipeline.pipeline.assets import _other_targets
 from anon_pipeline.spec import ColumnType, ReleaseSpec

@@ -22,7 +22,8 @@ from anon_pipeline.engine.binning import bins_of
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning.cells import fitting_domains, folds_of_sample, guided_cells
-from anon_pipeline.learning.guide import task_of, train
+from anon_pipeline.learning.guide import train
+from anon_pipeline.learning.models import task_of
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Source
 from anon_pipeline.tables import Cells, Domain
 from anon_pipeline_tests.people import KEY, random_frame, write_spec

@@ -24,10 +24,12 @@ from anon_pipeline.anonymize.policy import tree_of
 from anon_pipeline.anonymize.recode import shown_table
 from anon_pipeline.engine.base import ClassCounts, Engine
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.engine.spark import SparkEngine, _megabytes
+from anon_pipeline.engine.spark import SparkEngine
+from anon_pipeline.engine.spark_process import _megabytes
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning.cells import folds_of_sample, guided_cells
-from anon_pipeline.learning.guide import task_of, train
+from anon_pipeline.learning.guide import train
+from anon_pipeline.learning.models import task_of
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.sequential.release_history import hashed
 from anon_pipeline.spec import ColumnType, ReleaseSpec

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.engine.relational import PEOPLE as REPEATED
+from anon_pipeline.engine.expressions import PEOPLE as REPEATED
 from anon_pipeline.masking.aggregation import Aggregate
 from anon_pipeline.masking.execution import apply_steps
 from anon_pipeline.privacy.group_table import (

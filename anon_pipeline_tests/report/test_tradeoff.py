@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from anon_pipeline.errors import InputError
-from anon_pipeline.learning.guide import Task
+from anon_pipeline.learning.models import Task
 from anon_pipeline.learning.scores import Estimate
 from anon_pipeline.learning.tradeoff import Measured, Price
 from anon_pipeline.learning.utility import Comparison, Utility
