@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -14,7 +12,7 @@ from anon_pipeline.anonymize.description import hierarchies_of, levels_of
 from anon_pipeline.anonymize.hierarchy import Calendar
 from anon_pipeline.errors import InputError
 from anon_pipeline.keys import Key
-from anon_pipeline.privacy.base import PrivacyModel
+from anon_pipeline.privacy.base import privacy_models
 from anon_pipeline.privacy.population import PopulationModel
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.spec import ReleaseSpec, Role
@@ -29,7 +27,7 @@ def tree_of(spec: ReleaseSpec, key: Key | None, in_folds: bool = False) -> Anony
     hierarchies = hierarchies_of(spec)
     if in_folds:
         hierarchies = {name: one for name, one in hierarchies.items() if not isinstance(one, Calendar)}
-    demands = [demand for demand in spec.privacy if demand.name != "k_anonymity"]
+    demands = [demand for demand in privacy_models(spec.privacy) if demand.name != "k_anonymity"]
     if in_folds:
         demands = [demand for demand in demands if not isinstance(demand, PopulationModel)]
     return AnonymizerTree(
@@ -41,7 +39,7 @@ def tree_of(spec: ReleaseSpec, key: Key | None, in_folds: bool = False) -> Anony
         grids={name: grid for name in spec.quasi_identifiers if (grid := spec.columns[name].grid) is not None},
         levels=levels_of(spec),
         hierarchies=hierarchies,
-        demands=cast(list[PrivacyModel], demands),
+        demands=demands,
         key=key,
         answers=[name for name in protected_columns(spec) if name in spec.answers],
         suppression=spec.suppression.limit,
@@ -57,7 +55,7 @@ def orders_of(spec: ReleaseSpec) -> Orders:
 
 def protected_columns(spec: ReleaseSpec) -> list[str]:
     """The sensitive columns that some demand names."""
-    named = {getattr(demand, "column", None) for demand in spec.privacy}
+    named = {demand.sensitive_column for demand in spec.privacy}
     return [name for name in spec.with_role(Role.SENSITIVE) if name in named]
 
 
@@ -78,8 +76,8 @@ def refuse_the_impossible(spec: ReleaseSpec, everybody: ClassStatistics) -> None
     InputError
         For the first such demand.
     """
-    for demand in spec.privacy:
-        sentence = cast(PrivacyModel, demand).impossible(everybody)
+    for demand in privacy_models(spec.privacy):
+        sentence = demand.impossible(everybody)
         if sentence is not None:
             raise InputError(f"privacy.{demand.name}: {sentence}; lower the demand")
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from anon_pipeline.arrays import BoolArray
 from anon_pipeline.attack import lira, membership_inference, model_inference, roc
 from anon_pipeline.attack.lira import Watched
 from anon_pipeline.attack.membership_inference import MembershipFinding
@@ -191,7 +192,7 @@ def audit_fitted(
 def _inference(
     model: Model,
     people: pd.DataFrame,
-    member: model_inference.BoolArray,
+    member: BoolArray,
     target: str,
     features: Sequence[str],
     attributes: Sequence[str] | None,

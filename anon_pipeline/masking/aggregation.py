@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal, Self, cast
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -60,6 +60,10 @@ class Aggregate(TableTechnique):
     @property
     def used(self) -> tuple[str, ...]:
         return (*self.columns, *self.means)
+
+    @property
+    def smallest_group(self) -> int:
+        return self.threshold
 
     @property
     def sources(self) -> dict[str, tuple[str, ...]]:
@@ -125,4 +129,6 @@ class Aggregate(TableTechnique):
 
 def aggregate_of(spec: ReleaseSpec) -> Aggregate:
     """The last step of a spec that releases a table of groups (`spec.aggregates`)."""
-    return cast(Aggregate, spec.steps[-1])
+    last = spec.steps[-1]
+    assert isinstance(last, Aggregate)  # noqa: S101 (asked of such specs only)
+    return last

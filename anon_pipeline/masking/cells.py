@@ -28,6 +28,10 @@ class CellTechnique(PositionTechnique):
         default=None, min_length=1, description="a column for the cell's name, which takes the place of the two"
     )
 
+    @property
+    def made_column(self) -> str | None:
+        return self.into
+
     def objection(self, kinds: Mapping[str, ColumnType]) -> str | None:
         if self.into in kinds and self.into not in self.columns:
             return f"into: there is a column {self.into} already; name another"

@@ -23,6 +23,10 @@ class PopulationModel(PrivacyModel):
 
     population: str = Field(min_length=1)
 
+    @property
+    def population_file(self) -> str:
+        return self.population
+
     def matching(self, classes: ClassStatistics) -> IntArray:
         """The F_j, shape (J,)."""
         if classes.population is None:

@@ -27,6 +27,10 @@ class SensitiveModel(PrivacyModel):
 
     column: str = Field(min_length=1)
 
+    @property
+    def sensitive_column(self) -> str:
+        return self.column
+
     @abstractmethod
     def values_in(self, classes: ClassStatistics) -> FloatArray:
         """The measured quantity in each class, shape (J,), in one reading of the missing values."""

@@ -155,54 +155,75 @@ def _target(survey: Survey) -> str | None:
     )
 
 
+#: A proposed role, why, and what a person must decide about it.
+Proposed = tuple[Role, str, str | None]
+
+
 def _proposal(survey: Survey, column: ColumnSurvey, codes: IntArray, target: str | None) -> Proposal:
     kind = _type_of(column)
-
-    def propose(role: Role, why: str, question: str | None = None) -> Proposal:
-        return Proposal(column.name, role, kind, why, question, column.distinct, survey.rows - column.known)
-
     if column.known == 0:
-        return propose(Role.EXCLUDE, "empty")
-    if column.storage not in PLAIN and not column.storage.startswith(("DECIMAL", "ENUM")):
-        return propose(Role.EXCLUDE, "holds lists, records or bytes, which cannot be grouped")
-    values = _texts(survey.sample.column(column.name))
+        proposed: Proposed | None = Role.EXCLUDE, "empty", None
+    elif column.storage not in PLAIN and not column.storage.startswith(("DECIMAL", "ENUM")):
+        proposed = Role.EXCLUDE, "holds lists, records or bytes, which cannot be grouped", None
+    else:
+        values = _texts(survey.sample.column(column.name))
+        proposed = _as_identifier(column, kind, values) or _as_special_category(column, kind, values, target)
+    role, why, question = proposed or _by_its_spread(survey, column, kind, codes, target)
+    return Proposal(column.name, role, kind, why, question, column.distinct, survey.rows - column.known)
+
+
+def _as_identifier(column: ColumnSurvey, kind: ColumnType, values: list[str]) -> Proposed | None:
+    """The role of a column that names a person, by its name or its values; None for any other."""
     unique = column.distinct / column.known
     direct = identifiers.by_name(column.name, unique)
     if kind is not ColumnType.DATE:
         direct = identifiers.by_values(values) or direct
-    if direct is not None:
-        if unique > NEAR_UNIQUE:
-            return propose(Role.IDENTIFIER, direct.why)
-        if direct.of_one_person and unique > REPEATS:
-            return propose(Role.IDENTIFIER, f"{direct.why}; it repeats", SEVERAL_ROWS)
-        return propose(Role.EXCLUDE, f"{direct.why}; it repeats, so it cannot show that no person stands twice")
+    if direct is None:
+        return None
+    if unique > NEAR_UNIQUE:
+        return Role.IDENTIFIER, direct.why, None
+    if direct.of_one_person and unique > REPEATS:
+        return Role.IDENTIFIER, f"{direct.why}; it repeats", SEVERAL_ROWS
+    return Role.EXCLUDE, f"{direct.why}; it repeats, so it cannot show that no person stands twice", None
+
+
+def _as_special_category(
+    column: ColumnSurvey, kind: ColumnType, values: list[str], target: str | None
+) -> Proposed | None:
+    """The role of a column of a special category of personal data; None for any other."""
     few = values[:: max(1, len(values) // VALUES_READ)]
-    if (special := special_category(column.name, few if kind is ColumnType.CATEGORICAL else [])) is not None:
-        why = f"by its {special.by} {special.category}, a special category of personal data (GDPR, Art. 9)"
-        if column.name == target:
-            return propose(Role.SENSITIVE, why, "sensitive is proposed, as the target")
-        return propose(
-            Role.EXCLUDE, why, "exclude is proposed; quasi_identifier hides it in groups, sensitive keeps it"
-        )
-    if column.distinct == 1 and column.known == survey.rows:
-        return propose(Role.INSENSITIVE, "the same for everyone")
-    if named_by(column.name, PARTS):
-        return propose(Role.EXCLUDE, "by its name it says which part of the data a row came from")
-    if unique > NEAR_UNIQUE and kind is ColumnType.CATEGORICAL:
-        return propose(Role.IDENTIFIER, "nearly every row has a value of its own")
+    special = special_category(column.name, few if kind is ColumnType.CATEGORICAL else [])
+    if special is None:
+        return None
+    why = f"by its {special.by} {special.category}, a special category of personal data (GDPR, Art. 9)"
     if column.name == target:
-        return propose(Role.SENSITIVE, "proposed as the target")
+        return Role.SENSITIVE, why, "sensitive is proposed, as the target"
+    return Role.EXCLUDE, why, "exclude is proposed; quasi_identifier hides it in groups, sensitive keeps it"
+
+
+def _by_its_spread(
+    survey: Survey, column: ColumnSurvey, kind: ColumnType, codes: IntArray, target: str | None
+) -> Proposed:
+    """The role of any other column, by its name and by how many people it tells apart."""
+    unique = column.distinct / column.known
+    if column.distinct == 1 and column.known == survey.rows:
+        return Role.INSENSITIVE, "the same for everyone", None
+    if named_by(column.name, PARTS):
+        return Role.EXCLUDE, "by its name it says which part of the data a row came from", None
+    if unique > NEAR_UNIQUE and kind is ColumnType.CATEGORICAL:
+        return Role.IDENTIFIER, "nearly every row has a value of its own", None
+    if column.name == target:
+        return Role.SENSITIVE, "proposed as the target", None
     if kind is ColumnType.CATEGORICAL and unique > MANY_DISTINCT:
-        return propose(Role.EXCLUDE, "too many different texts to group by; a masking step could shorten them")
+        return Role.EXCLUDE, "too many different texts to group by; a masking step could shorten them", None
     if kind is ColumnType.NUMERIC and unique > MANY_DISTINCT and column.distinct > SCALE:
-        return propose(
-            Role.EXCLUDE, "nearly unique to a person; kept as it is it would undo the grouping, rounded it need not"
-        )
+        why = "nearly unique to a person; kept as it is it would undo the grouping, rounded it need not"
+        return Role.EXCLUDE, why, None
     why = f"could be known to others, and tells {share_text(separation.separation(codes))} of the pairs of people apart"
     rare = separation.in_rare_values(codes, K)
     if kind is ColumnType.NUMERIC and rare >= RARE:
         why += f"; {share_text(rare)} have a value that fewer than {K} share, which identifies as a name does"
-    return propose(Role.QUASI_IDENTIFIER, why)
+    return Role.QUASI_IDENTIFIER, why, None
 
 
 def _leave_one_identifier(proposals: dict[str, Proposal]) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
+from anon_pipeline.report import attack_pictures, charts, likeness_chart, masking_map
 from anon_pipeline.report import attacks as audit_report
-from anon_pipeline.report import charts, likeness_chart, masking_map
 from anon_pipeline.report import columns as column_report
 from anon_pipeline.report import groups as group_report
 from anon_pipeline.report import likeness as likeness_report
@@ -196,7 +196,7 @@ def draw(content: Mapping[str, Any]) -> Pictures:
         settled=_picture(charts.share_chart(sensitive.shares, "People whose class has one single value of the column"))
         if sensitive is not None
         else None,
-        attacks={title: _picture(one) for title, one in audit_report.pictures(part(content, "audit")).items()},
+        attacks={title: _picture(one) for title, one in attack_pictures.pictures(part(content, "audit")).items()},
         maps=[
             (masking_map.caption(one), _picture(masking_map.map_chart(one)))
             for one in content.get("maps") or []

@@ -151,11 +151,13 @@ def as_number(values: pd.Series) -> np.ndarray:
 @settings(max_examples=100)
 @given(tables(), st.sampled_from([None, 0.1, 0.25, 1.0, 5.0, 1000.0]))
 def test_no_shown_value_is_one_persons(table: Table, grid: float | None) -> None:
+    from anon_pipeline.anonymize.encoding import column_type
     from anon_pipeline.anonymize.recode import default_grid
+    from anon_pipeline.spec import ColumnType
 
     frame = table.frame
     grids = {} if grid is None else dict.fromkeys(
-        [n for n in frame if pd.api.types.is_numeric_dtype(frame[n]) and (frame[n].abs() < 1e12).all()], grid
+        [n for n in frame if column_type(frame[n]) is ColumnType.NUMERIC and (frame[n].abs() < 1e12).all()], grid
     )  # fmt: skip
     ours = fitted(table, grids=grids)
     group = ours.apply(frame)

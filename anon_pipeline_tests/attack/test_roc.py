@@ -7,12 +7,13 @@ import math
 import numpy as np
 import pytest
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.attack import roc
 from anon_pipeline.attack.rates import clopper_pearson
 from anon_pipeline.errors import InputError
 
 
-def scores(*values: float) -> roc.FloatArray:
+def scores(*values: float) -> FloatArray:
     return np.array(values, dtype=np.float64)
 
 

@@ -14,10 +14,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_info, threadpool_limits  # type: ignore[import-untyped]
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning import guide as guide_module
 from anon_pipeline.learning import models
-from anon_pipeline.learning.guide import FloatArray, TrainedGuide, assign_folds, train
+from anon_pipeline.learning.guide import TrainedGuide, assign_folds, train
 from anon_pipeline.learning.models import Task, build_model, task_of
 from anon_pipeline.spec import ColumnType, Guide
 from anon_pipeline_tests.learning.models import HERE, SECRET, TYPES, Memorizer, people, pipeline

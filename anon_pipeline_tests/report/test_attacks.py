@@ -7,6 +7,7 @@ import pytest
 
 from anon_pipeline.attack.models_audit import FITTED, RAW, RELEASE
 from anon_pipeline.attack.rates import Finding, Known, finding, known, wilson
+from anon_pipeline.report import attack_words
 from anon_pipeline.report import attacks as audit_report
 from anon_pipeline_tests.report.test_release_report import Reader, manifest_content, read
 
@@ -181,7 +182,7 @@ def test_every_attack_and_every_model_is_in_the_picture() -> None:
 @pytest.mark.parametrize("name", [one["name"] for one in content()["findings"]])
 def test_a_label_fits_beside_its_outcome_on_a_phone(name: str) -> None:
     long = name.replace("income", "a_column_with_a_name_that_does_not_end_for_long")
-    assert len(audit_report.label(long)) <= audit_report.LETTERS
+    assert len(attack_words.label(long)) <= attack_words.LETTERS
 
 
 def test_an_audit_that_was_skipped_says_why_and_has_no_figures() -> None:
