@@ -39,7 +39,7 @@ from anon_pipeline.engine.expressions import (
 )
 from anon_pipeline.engine.groups import GroupColumns, counted_groups, shown_groups, side_by_side
 from anon_pipeline.engine.packing import Packing, is_dense, radix_of
-from anon_pipeline.engine.restoring import restored, with_decimals
+from anon_pipeline.engine.restoring import value_expression, with_decimals
 from anon_pipeline.engine.session import Session
 from anon_pipeline.engine.sql import quoted
 from anon_pipeline.engine.typed import OpenSource
@@ -308,7 +308,7 @@ class SqlEngine(ABC):
             session.register("class_of_cell", pa.table({**mapping, CLASS: class_of_cell[kept]}))
             shown = with_decimals(shown, domains)
             session.register("shown", shown.append_column(CLASS, pa.array(np.arange(len(shown)))))
-            restored = {one.name: restored(session, one, shown) for one in domains if one.name in shown.column_names}
+            restored = {one.name: value_expression(session, one, shown) for one in domains if one.name in shown.column_names}
             on = " AND ".join(f"person.{quoted(part)} = class_of_cell.{quoted(part)}" for part in mapping)
             groups = ", ".join([f"class_of_cell.{quoted(CLASS)}", *(f"person.{quoted(name)}" for name in grouped)])
             alike = (

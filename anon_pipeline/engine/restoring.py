@@ -34,7 +34,7 @@ def with_decimals(shown: pa.Table, domains: tuple[Domain, ...]) -> pa.Table:
     return shown
 
 
-def restored(session: Session, domain: Domain, shown: pa.Table) -> str:
+def value_expression(session: Session, domain: Domain, shown: pa.Table) -> str:
     """What a class shows, as a value of the source's own type where that holds it; the reverse of `coded`."""
     column = f"shown.{quoted(domain.name)}"
     type_ = shown.schema.field(domain.name).type
