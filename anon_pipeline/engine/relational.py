@@ -308,7 +308,9 @@ class SqlEngine(ABC):
             session.register("class_of_cell", pa.table({**mapping, CLASS: class_of_cell[kept]}))
             shown = with_decimals(shown, domains)
             session.register("shown", shown.append_column(CLASS, pa.array(np.arange(len(shown)))))
-            restored = {one.name: value_expression(session, one, shown) for one in domains if one.name in shown.column_names}
+            restored = {
+                one.name: value_expression(session, one, shown) for one in domains if one.name in shown.column_names
+            }
             on = " AND ".join(f"person.{quoted(part)} = class_of_cell.{quoted(part)}" for part in mapping)
             groups = ", ".join([f"class_of_cell.{quoted(CLASS)}", *(f"person.{quoted(name)}" for name in grouped)])
             alike = (
