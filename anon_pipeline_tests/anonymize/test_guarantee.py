@@ -198,7 +198,8 @@ def check_number(told: pd.Series, name: str, known: pd.Series, missing: int, ste
     if pd.isna(value):
         return
     assert (pd.isna(low) or low <= value) and (pd.isna(high) or value <= high)
-    bearers = (np.abs(numbers - value) < step / 2 * (1 - 1e-9) - dust).sum()
+    above = numbers - value  # halfway between two grid points a value goes to the upper one
+    bearers = ((above >= -step / 2 - dust) & (above < step / 2 * (1 - 1e-9) - dust)).sum()
     assert bearers != 1 or numbers.min() < value < numbers.max() or step / 2 <= dust
     # A multiple of the grid, as far as floats can tell.
     quotient = value / step
