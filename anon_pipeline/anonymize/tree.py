@@ -19,7 +19,6 @@ from anon_pipeline.anonymize.criterion import Criterion
 from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.tables import Cells
 
-
 #: A table of at most this many cells, or outputs of all cells, is left to scikit-learn; in a larger one each group of
 #: at most this many cells is.
 BLOCK = 4_000

@@ -12,7 +12,7 @@ is in `roc`; the before and after of a release is in `models_audit`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ import pandas as pd
 from anon_pipeline.arrays import BoolArray, FloatArray
 from anon_pipeline.attack import lira, model_answers, roc
 from anon_pipeline.attack.lira import Watched
-from anon_pipeline.attack.model_answers import Answer, Model, Train
+from anon_pipeline.attack.model_answers import Answer, Model
 from anon_pipeline.attack.rates import percent
 from anon_pipeline.attack.roc import OperatingPoint
 
@@ -96,15 +96,6 @@ ATTACKS = {
 # ---------------------------------------------------------------------------------------------------- whole attacks
 
 
-def trained_by(build: Callable[[int], Any], target: str, features: Sequence[str]) -> Train:
-    """The training function of an estimator fitted on the raw part itself, `build` giving one unfitted by its seed."""
-
-    def train(part: pd.DataFrame, seed: int) -> Model:
-        return build(seed).fit(part[list(features)], part[target])
-
-    return train
-
-
 def attack_by_loss(
     model: Model,
     members: pd.DataFrame,
@@ -135,32 +126,6 @@ def attack_by_loss(
     with model_answers.one_thread():
         said = model_answers.confidence(model, asked, truth, answer)
     return finding(loss_scores(said, answer), member, name, "loss_threshold", answer, delta=delta)
-
-
-def attack_by_shadows(
-    train: Train,
-    people: pd.DataFrame,
-    target: str,
-    features: Sequence[str],
-    *,
-    shadows: int = 16,
-    seed: int = 0,
-    name: str = "the model",
-    delta: float = roc.DELTA,
-) -> list[MembershipFinding]:
-    """LiRA, its offline variant, and the loss threshold, on a model trained on a random half of the people.
-
-    Costs `shadows` + 1 calls of `train`, each on half of the people.
-
-    Parameters
-    ----------
-    train : called as `train(part, seed)` with some rows of `people`; where the model is trained on a release, it
-        anonymizes its part first
-    people : some thousand rows, in an order of their own (the same rows in another order are other halves)
-    shadows : an even number, at least 4
-    """
-    watched = lira.watch(train, people, target, features, lira.draw_halves(len(people), shadows, seed))
-    return findings(watched, name, delta=delta)
 
 
 def findings(watched: Watched, name: str, *, delta: float = roc.DELTA) -> list[MembershipFinding]:

@@ -22,6 +22,7 @@ from anon_pipeline.attack import membership_inference as attacks
 from anon_pipeline.attack.membership_inference import MembershipFinding
 from anon_pipeline.attack.model_answers import Answer
 from anon_pipeline.errors import InputError, Refused
+from anon_pipeline_tests.attack.shadow_attacks import attack_by_shadows, trained_by
 
 FEATURES = ["a", "b", "c", "d"]
 
@@ -45,8 +46,8 @@ def attacked(
             settings["random_state"] = seed_of_model
         return type(estimator)(**settings)
 
-    train = attacks.trained_by(build, target, FEATURES)
-    found = attacks.attack_by_shadows(train, some_people(n), target, FEATURES, shadows=shadows, seed=seed)
+    train = trained_by(build, target, FEATURES)
+    found = attack_by_shadows(train, some_people(n), target, FEATURES, shadows=shadows, seed=seed)
     return {one.attack: one for one in found}
 
 
@@ -79,8 +80,8 @@ def test_a_forest_with_leaves_of_one_remembers_and_one_with_leaves_of_twenty_har
         def build(seed: int) -> Any:
             return RandomForestClassifier(30, min_samples_leaf=leaf, random_state=seed)
 
-        train = attacks.trained_by(build, "ill", ["a", "b"])
-        return {one.attack: one for one in attacks.attack_by_shadows(train, people, "ill", ["a", "b"])}
+        train = trained_by(build, "ill", ["a", "b"])
+        return {one.attack: one for one in attack_by_shadows(train, people, "ill", ["a", "b"])}
 
     found = {leaf: figures(leaf) for leaf in (1, 20, 200)}
     assert found[1]["lira"].auc > 0.7
@@ -143,7 +144,7 @@ def test_a_training_that_keeps_a_tenth_of_the_rows_as_they_are_is_found() -> Non
             return DecisionTreeClassifier(random_state=seed).fit(released, part["ill"])
 
         people = some_people(3000).assign(ticket=np.random.default_rng(7).random(3000))
-        return {one.attack: one for one in attacks.attack_by_shadows(train, people, "ill", FEATURES)}
+        return {one.attack: one for one in attack_by_shadows(train, people, "ill", FEATURES)}
 
     leaky, clean = figures(0.1)["lira"], figures(0.0)["lira"]
     assert leaky.leaks
@@ -157,12 +158,10 @@ def test_a_training_that_keeps_a_tenth_of_the_rows_as_they_are_is_found() -> Non
 
 
 def test_a_model_that_ignores_its_data_is_clean_in_nearly_all_seeds() -> None:
-    train = attacks.trained_by(Deaf, "ill", FEATURES)
+    train = trained_by(Deaf, "ill", FEATURES)
     people = some_people(400)
     found = [
-        one
-        for seed in range(60)
-        for one in attacks.attack_by_shadows(train, people, "ill", FEATURES, shadows=4, seed=seed)
+        one for seed in range(60) for one in attack_by_shadows(train, people, "ill", FEATURES, shadows=4, seed=seed)
     ]
     for attack in ("lira", "lira_offline", "loss_threshold"):
         of_attack = [one for one in found if one.attack == attack]
@@ -177,7 +176,7 @@ def test_a_constant_model_is_no_proof_of_anything() -> None:
             return np.tile([0.3, 0.7], (len(X), 1))
 
     people = some_people(400)
-    for one in attacks.attack_by_shadows(attacks.trained_by(Constant, "ill", FEATURES), people, "ill", FEATURES):
+    for one in attack_by_shadows(trained_by(Constant, "ill", FEATURES), people, "ill", FEATURES):
         assert one.auc_low <= 0.5 <= one.auc_high
         assert one.epsilon is None
         assert one.at_0_1_percent is None
@@ -333,7 +332,7 @@ def test_models_run_on_one_thread_and_the_process_is_left_as_it_was() -> None:
         during.append(threads())
         return Deaf(seed).fit(part[FEATURES], part["ill"])
 
-    attacks.attack_by_shadows(train, some_people(40), "ill", FEATURES, shadows=4)
+    attack_by_shadows(train, some_people(40), "ill", FEATURES, shadows=4)
     assert all(set(one) == {1} for one in during)
     assert threads() == before
 
@@ -370,7 +369,7 @@ def test_a_refused_release_stays_refused() -> None:
         raise Refused(["no grouping meets the demand"])
 
     with pytest.raises(Refused):
-        attacks.attack_by_shadows(train, some_people(40), "ill", FEATURES)
+        attack_by_shadows(train, some_people(40), "ill", FEATURES)
 
 
 @pytest.mark.parametrize(
@@ -387,14 +386,14 @@ def test_a_refused_release_stays_refused() -> None:
 def test_what_cannot_be_attacked_is_told(change: dict[str, Any], message: str) -> None:
     given = {"people": some_people(40), "target": "ill", "features": FEATURES, **change}
     with pytest.raises(InputError, match=message):
-        attacks.attack_by_shadows(attacks.trained_by(Deaf, "ill", FEATURES), **given)
+        attack_by_shadows(trained_by(Deaf, "ill", FEATURES), **given)
 
 
 def test_people_without_a_target_or_with_another_one_are_told() -> None:
     people = some_people(40)
-    train = attacks.trained_by(Deaf, "ill", FEATURES)
+    train = trained_by(Deaf, "ill", FEATURES)
     with pytest.raises(InputError, match="have no ill"):
-        attacks.attack_by_shadows(train, people.assign(ill=people["ill"].where(people["a"] > 0)), "ill", FEATURES)
+        attack_by_shadows(train, people.assign(ill=people["ill"].where(people["a"] > 0)), "ill", FEATURES)
     model = train(people, 0)
     with pytest.raises(InputError, match="another column"):
         attacks.attack_by_loss(model, people[:20], people[20:], "stage", FEATURES)
