@@ -169,6 +169,17 @@ def write_file(final: Path, content: str | bytes, public: bool = False) -> None:
         Path(temporary).unlink(missing_ok=True)
 
 
+def relink(link: Path, target: str) -> None:
+    """Let a symbolic link lead to `target`, relative to its folder; readers see the former target or this one."""
+    temporary = Path(tempfile.mkdtemp(prefix=f".{link.name}.", dir=link.parent))
+    try:
+        (temporary / link.name).symlink_to(target)
+        os.replace(temporary / link.name, link)
+        _sync(link.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
 def sha256_of(file: Path) -> str:
     """SHA-256 of a file's bytes, in hexadecimal."""
     with file.open("rb") as content:

@@ -229,7 +229,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         people : the sensitive columns counted per cell; needed where there are demands on them
-        census : the distinct tuples of the population (privacy/population_table.py); needed where there are demands on it
+        census : the distinct tuples of the population (privacy/population_table.py); needed for demands on it
         """
         self._check_parameters()
         self._fit_cells(cells, people, census)

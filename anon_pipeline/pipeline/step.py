@@ -10,13 +10,15 @@ from typing import Any
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.home import Home
 from anon_pipeline.keys import Key, measuring_seed, private_key
-from anon_pipeline.pipeline.checks.expectations import Question
-from anon_pipeline.pipeline.metadata import Shown
+from anon_pipeline.pipeline.expectations import Question
+from anon_pipeline.pipeline.metadata import MetadataItem
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import ReleaseSpec
 
 #: In the needs of a step: the last step before it that makes a table of people (as the source has them, masked, ...).
 PEOPLE = "people"
+#: The step that publishes.
+RELEASE = "release"
 
 log = logging.getLogger("anon_pipeline")
 
@@ -56,7 +58,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Made:
+class StepResult:
     """What a step gives back, beside the files that it has written.
 
     Attributes
@@ -70,7 +72,7 @@ class Made:
 
     facts: dict[str, Any] = field(default_factory=dict)
     rows: int | None = None
-    metadata: Mapping[str, Shown] = field(default_factory=dict)
+    metadata: Mapping[str, MetadataItem] = field(default_factory=dict)
     metrics: Mapping[str, Any] = field(default_factory=dict)
     data_version: str | None = None
 
@@ -93,7 +95,7 @@ class StepDef:
     name: str
     needs: tuple[str, ...]
     kinds: frozenset[str]
-    make: Callable[..., Made]
+    make: Callable[..., StepResult]
     needs_if_made: tuple[str, ...] = ()
     makes_people: bool = False
     in_release: bool = True

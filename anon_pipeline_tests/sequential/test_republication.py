@@ -21,6 +21,7 @@ from anon_pipeline.anonymize.recode import shown_table
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.l_diversity import LDiversity
+from anon_pipeline.privacy.t_closeness import TCloseness
 from anon_pipeline.sequential.cohorts import Company
 from anon_pipeline.sequential.guarantees import ABSENT, histories
 from anon_pipeline.sequential.republication import Demands, Routing, Successor, succeed
@@ -199,6 +200,22 @@ def test_a_demand_that_no_grouping_meets_is_refused() -> None:
     pool = everybody(100, 8).assign(ill="yes")
     with pytest.raises(Refused, match="people of one history kept together"):
         Releases(5, demands=(LDiversity(column="ill", l=2, kind="distinct"),)).release(pool, 100)
+
+
+def test_a_demand_is_held_against_the_table_of_those_who_are_released() -> None:
+    """Four people of a former class are too few and are withheld; what they have makes no class fail."""
+
+    def alike(age: int, ill: list[str]) -> pd.DataFrame:
+        return pd.DataFrame({"age": age, "city": "Bergen", "born": pd.Timestamp("2000-01-01"), "ill": ill})
+
+    pool = pd.concat(
+        [alike(20, ["yes", "no"] * 10), alike(35, ["yes", "no"] * 10), alike(50, ["yes"] * 10)], ignore_index=True
+    )
+    releases = Releases(5)
+    assert releases.release(pool, 50).grouping.sizes.tolist() == [20, 20, 10]
+    releases.demands = (TCloseness(column="ill", t=0.0),)
+    grouping = releases.release(pool.iloc[:44], 50).grouping
+    assert (grouping.sizes.tolist(), grouping.waiting) == ([20, 20], 4)
 
 
 def test_nobody_is_released_alone_when_almost_all_have_left() -> None:
