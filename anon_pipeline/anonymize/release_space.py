@@ -93,7 +93,7 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class Categories:
-    """What the J classes show of a category: `shown`, and the told ones, None for missing and "*" for the untold."""
+    """What the J classes show of a category: `shown`, and all that are named, None for missing, "*" for others."""
 
     name: str
     shown: pd.Series

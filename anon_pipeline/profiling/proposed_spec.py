@@ -44,8 +44,8 @@ def draft(found: Profile, dataset: str, source: Source) -> str:
     ]
     if found.key is not None:
         lines.append(
-            f"# {_listed(found.key.columns)}: {100 * found.key.distinction:.1f} distinct combinations per 100 people, "
-            f"which tell {share_text(found.key.separation)} of the pairs of people apart."
+            f"# {_listed(found.key.columns)}: {100 * found.key.distinction:.1f} distinct combinations "
+            f"per 100 people, which tell {share_text(found.key.separation)} of the pairs of people apart."
         )
     lines += [
         f"dataset: {_scalar(dataset)}",

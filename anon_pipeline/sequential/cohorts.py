@@ -45,8 +45,8 @@ def place(
 ) -> IntArray:
     """The node of the tree at which each group of like people is released, shape (n,), `HELD_BACK` for none.
 
-    Where at least `company.parting` people of a cohort go either way, it is parted; where all but a few strays go one
-    way, all go there; elsewhere it stays at that node. People who stand at one node are one class, whatever their
+    Where at least `company.parting` people of a cohort go either way, it is parted; where all but a few
+    strays go one way, all go there; elsewhere it stays at that node. People who stand at one node are one class, whatever their
     history. What a class shows is taken from its members' own values, strays included.
 
     Parameters
