@@ -222,20 +222,22 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         return self._fit_cells(cells, encoding.count_sensitive(cells, cell, sensitive, self.answers), None)[cell]
 
     def fit_cells(
-        self, cells: Cells, people: ClassStatistics | None = None, census: pd.DataFrame | None = None
+        self, cells: Cells, people: ClassStatistics | None = None, population_table: pd.DataFrame | None = None
     ) -> Self:
         """Learn the classes from cells that an engine has counted; the same classes as from the rows behind them.
 
         Parameters
         ----------
         people : the sensitive columns counted per cell; needed where there are demands on them
-        census : the distinct tuples of the population (privacy/population_table.py); needed for demands on it
+        population_table : the distinct tuples of the population (privacy/population_table.py); needed for demands on it
         """
         self._check_parameters()
-        self._fit_cells(cells, people, census)
+        self._fit_cells(cells, people, population_table)
         return self
 
-    def _fit_cells(self, cells: Cells, people: ClassStatistics | None, census: pd.DataFrame | None) -> IntArray:
+    def _fit_cells(
+        self, cells: Cells, people: ClassStatistics | None, population_table: pd.DataFrame | None
+    ) -> IntArray:
         """Learn the classes; the class of each cell, shape (C,)."""
         cells = self._described(cells)
         if cells.n < self.k:
@@ -254,7 +256,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
                     f"{told}, more than the {MOST_TEXTS} that can be grouped as they are; say what they have in common "
                     f"by columns.{domain.name}.hierarchy, such as {{prefix: [3, 2]}} or {{file: ...}}, or exclude it"
                 )
-        fitted, leaf, repair = self._before_demands(cells, people, census)
+        fitted, leaf, repair = self._before_demands(cells, people, population_table)
         class_of_cell = repair.class_of_cell
         if self.demands:
             class_of_cell = repair.repaired(self.key or Key(secrets.token_bytes(32)))
@@ -262,21 +264,21 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         self._settle(cells, classes.Partition.of(fitted, cells, leaf, class_of_cell), class_of_cell)
         return class_of_cell
 
-    def repair_of(self, cells: Cells, people: ClassStatistics, census: pd.DataFrame | None = None) -> Repair:
+    def repair_of(self, cells: Cells, people: ClassStatistics, population_table: pd.DataFrame | None = None) -> Repair:
         """What stands before the demands are looked at, and the demands: found by the quasi-identifiers alone."""
         self._check_parameters()
-        return self._before_demands(self._described(cells), people, census)[2]
+        return self._before_demands(self._described(cells), people, population_table)[2]
 
     def _described(self, cells: Cells) -> Cells:
         self._check_columns(cells.domains)
         return replace(cells, domains=described(cells.domains, self.levels or {}, self.hierarchies or {}))
 
     def _before_demands(
-        self, cells: Cells, people: ClassStatistics | None, census: pd.DataFrame | None
+        self, cells: Cells, people: ClassStatistics | None, population_table: pd.DataFrame | None
     ) -> tuple[tree.SplitTree, IntArray, Repair]:
         """The tree, the leaf of each cell, and the classes with what is asked of them."""
         strict = any(domain.nodes is not None and domain.nodes.strict for domain in cells.domains)
-        refined = self.spread > 0 and census is None and not strict and len(cells.counts) <= self.refine
+        refined = self.spread > 0 and population_table is None and not strict and len(cells.counts) <= self.refine
         fitted = tree.fit_tree(cells, self.k, self.spread, self.orders, self.random_state, weighed=refined)
         leaf = fitted.apply(cells.codes)
         repair = Repair(
@@ -287,14 +289,18 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
             people or ClassStatistics(sizes=cells.counts),
             [KAnonymity(k=self.k), *self.demands],
             int(self.suppression * cells.n),
-            None if census is None else self._population_counter(cells, fitted, census),
+            None if population_table is None else self._population_counter(cells, fitted, population_table),
         )
         return fitted, leaf, repair
 
-    def _population_counter(self, cells: Cells, fitted: tree.SplitTree, census: pd.DataFrame) -> enforce.Recount:
+    def _population_counter(
+        self, cells: Cells, fitted: tree.SplitTree, population_table: pd.DataFrame
+    ) -> enforce.Recount:
         """Counts the people of the population inside each class's box, with the first of the class's cells."""
         names = [domain.name for domain in cells.domains]
-        codes = np.stack([encoding.apply_domain(domain, census[domain.name]) for domain in cells.domains], axis=1)
+        codes = np.stack(
+            [encoding.apply_domain(domain, population_table[domain.name]) for domain in cells.domains], axis=1
+        )
         leaf_of_tuple, leaf = fitted.apply(codes), fitted.apply(cells.codes)
 
         def recount(people: ClassStatistics, class_of_cell: IntArray, number: int) -> ClassStatistics:
@@ -302,11 +308,11 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
             table = classes.class_table(classes.sizes(cells, class_of_cell, number), summaries)
             class_of_leaf = np.full(fitted.leaves, -1)
             class_of_leaf[leaf] = class_of_cell
-            inside = people_in_own_box(table, names, census, class_of_leaf[leaf_of_tuple])
+            inside = people_in_own_box(table, names, population_table, class_of_leaf[leaf_of_tuple])
             population = np.zeros(len(leaf), dtype=np.int64)
             present, first = np.unique(class_of_cell, return_index=True)
             population[first[present >= 0]] = inside
-            outside = int(census[PEOPLE].sum() - population.sum())
+            outside = int(population_table[PEOPLE].sum() - population.sum())
             return replace(people, population=population, population_unmatched=outside)
 
         return recount

@@ -141,9 +141,9 @@ def class_table(people: IntArray, summaries: list[Summary]) -> pd.DataFrame:
         if isinstance(summary, OrderedSummary):
             unknown = summary.known < 2
             domain = summary.domain
-            columns[name] = _nullable(domain.shown(summary.representative), summary.withheld)
-            columns[f"{name}_low"] = _nullable(domain.shown(summary.low), unknown | summary.open_low)
-            columns[f"{name}_high"] = _nullable(domain.shown(summary.high), unknown | summary.open_high)
+            columns[name] = _nullable(domain.readable(summary.representative), summary.withheld)
+            columns[f"{name}_low"] = _nullable(domain.readable(summary.low), unknown | summary.open_low)
+            columns[f"{name}_high"] = _nullable(domain.readable(summary.high), unknown | summary.open_high)
             untold = (summary.missing > 0) & ~summary.missing_told
             columns[f"{name}_missing"] = pd.arrays.BooleanArray(summary.missing_told, untold)
         else:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from anon_pipeline.anonymize.relevance import Relevance
+from anon_pipeline.anonymize.feature_importance import FeatureImportance
 from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.tables import GUIDANCE_UNIT, Cells, Domain
 
@@ -19,7 +19,7 @@ ONE_HOT_LIMIT = 40_000_000
 PROJECTIONS = 24
 
 #: Where columns are weighed: the part of their weight that goes by what they tell, and the weight of the guidance.
-TILT, GUIDED = 0.16, 0.06
+IMPORTANCE_WEIGHT, GUIDANCE_WEIGHT = 0.16, 0.06
 
 #: Where outputs are only made for a part of the cells at a time, they stay one-hot while as many numbers as this hold
 #: the people by code of any column and by category.
@@ -36,7 +36,7 @@ class Criterion:
     will be asked for together.
 
     With `weighed`, the columns weigh more the more they tell of the guidance, what each tells is an output too, and
-    the guidance, of which these say much already, has the weight `GUIDED`.
+    the guidance, of which these say much already, has the weight `GUIDANCE_WEIGHT`.
     """
 
     def __init__(self, cells: Cells, spread: float, seed: int, at_once: bool = True, weighed: bool = False) -> None:
@@ -54,19 +54,21 @@ class Criterion:
         guidance = cells.mean_guidance()
         self._centre = np.einsum("c,co->o", weight, guidance)
         self._scale = _per_deviation(np.einsum("c,co->", weight, (guidance - self._centre) ** 2))
-        uniform, relevance = spread, Relevance.of(cells) if weighed else None
+        uniform, feature_importance = spread, FeatureImportance.of(cells) if weighed else None
         for column, domain in enumerate(cells.domains):
-            if relevance is not None:
-                spread = uniform * (1 + TILT * (len(cells.domains) * float(relevance.shares[column]) - 1))
-                effect = np.sqrt(uniform) * self._scale * relevance.effects[column]
+            if feature_importance is not None:
+                spread = uniform * (
+                    1 + IMPORTANCE_WEIGHT * (len(cells.domains) * float(feature_importance.shares[column]) - 1)
+                )
+                effect = np.sqrt(uniform) * self._scale * feature_importance.effects[column]
                 self._ordered.append((column, effect))
             share: FloatArray = np.bincount(cells.codes[:, column], weights=weight, minlength=len(domain)).astype(float)
             if domain.positions is not None:
                 self._ordered.append((column, np.sqrt(spread) * _ordered_outputs(domain, share)))
             elif (gini := 1.0 - float((share * share).sum())) > 1e-12:
                 self.categories.append((column, np.flatnonzero(share), float(np.sqrt(spread / gini))))
-        if relevance is not None:
-            self._scale *= np.sqrt(GUIDED)
+        if feature_importance is not None:
+            self._scale *= np.sqrt(GUIDANCE_WEIGHT)
         width = sum(len(present) for _, present, _ in self.categories)
         pairs = width * sum(min(len(domain), BINS) if domain.ordered else len(domain) for domain in cells.domains)
         if width * len(cells.counts) <= ONE_HOT_LIMIT or (pairs <= PAIRS_LIMIT and not at_once):
@@ -83,7 +85,7 @@ class Criterion:
         guidance = self._cells.guidance[part] * GUIDANCE_UNIT / counts[:, None]
         return np.hstack([(guidance - self._centre) * self._scale, *(one[codes[:, at]] for at, one in self._ordered)])
 
-    def told_by(self, column: int) -> Iterator[tuple[int, FloatArray]]:
+    def outputs_of(self, column: int) -> Iterator[tuple[int, FloatArray]]:
         """The positions in `scores` that a column alone decides, and what each of its codes has there, (m + 1,)."""
         position = len(self._centre)
         for at, outputs in self._ordered:

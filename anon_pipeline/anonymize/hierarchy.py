@@ -153,7 +153,7 @@ class Calendar:
             )
         days_are_values = domain.storage == "DATE"
         paths = []
-        for moment in domain.shown(domain.values):
+        for moment in domain.readable(domain.values):
             month, year = str(moment.astype("datetime64[M]")), str(moment.astype("datetime64[Y]"))
             quarter = f"{year} Q{(int(month[-2:]) + 2) // 3}"
             day = [] if days_are_values else [str(moment.astype("datetime64[D]"))]

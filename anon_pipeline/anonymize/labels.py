@@ -85,7 +85,7 @@ def _name(domain: Domain, nodes: Nodes, level: int, node: int) -> str:
 
 def _written(domain: Domain, place: int) -> str:
     """A value of the column as a text."""
-    value = domain.shown(domain.values[place : place + 1])[0]
+    value = domain.readable(domain.values[place : place + 1])[0]
     if domain.type is ColumnType.DATE and value == value.astype("datetime64[D]"):
         value = value.astype("datetime64[D]")  # a day, where there is no time of day
     return str(value)

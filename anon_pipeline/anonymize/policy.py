@@ -68,7 +68,7 @@ def anonymize_part(spec: ReleaseSpec, key: Key, part: pd.DataFrame, guidance: np
     return released.assign(**tree.transform(released[spec.quasi_identifiers]))
 
 
-def refuse_the_impossible(spec: ReleaseSpec, everybody: ClassStatistics) -> None:
+def check_feasible(spec: ReleaseSpec, everybody: ClassStatistics) -> None:
     """Tell a demand that no grouping of these people can meet; `everybody` is all of them in one class.
 
     Raises

@@ -13,7 +13,7 @@ from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Domain
 
 
-def shown_columns(
+def column_statistics(
     summaries: Sequence[Summary], sizes: IntArray, units: Mapping[str, str | None]
 ) -> dict[str, dict[str, Any]]:
     """For each quasi-identifier plain figures, for the manifest.

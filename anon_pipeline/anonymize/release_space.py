@@ -43,14 +43,14 @@ class Interval:
 
     Attributes
     ----------
-    shown : the classes' values, as the class table has them
+    representative : the classes' values, as the class table has them
     low, high : what encloses the members, infinite where an end is open, both NaN where nothing is told
     missing : whether members have no value: 0, 1, or NaN where that is not told
     """
 
     name: str
     kind: ColumnType
-    shown: pd.Series
+    representative: pd.Series
     low: FloatArray
     high: FloatArray
     missing: FloatArray
@@ -67,7 +67,7 @@ class Interval:
 
     def restored(self, chosen: IntArray, like: pd.Series) -> Any:  # noqa: ARG002 (of a type that is known)
         """What the class of each row shows, without pandas' extension types, as `data.parquet` reads."""
-        values = self.shown.iloc[chosen]
+        values = self.representative.iloc[chosen]
         if self.kind is ColumnType.NUMERIC:
             whole = pd.api.types.is_integer_dtype(values.dtype) and not values.isna().any()
             values = values.astype("int64" if whole else "float64")
@@ -93,23 +93,23 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class Categories:
-    """What the J classes show of a category: `shown`, and all that are named, None for missing, "*" for others."""
+    """What the J classes show of a category: `representative`, and all `named` values, "*" for others."""
 
     name: str
-    shown: pd.Series
-    told: list[list[str | None]]
+    representative: pd.Series
+    named: list[list[str | None]]
 
     def distinct(self, column: pd.Series) -> tuple[npt.NDArray[np.object_], IntArray]:
         """The different values of some rows as texts, None for missing, and which of them each row has."""
         place, values = encoding.distinct_texts(column)
         if pd.api.types.is_bool_dtype(column.dtype):  # an engine writes true and false without capitals
-            known = {str(value) for value in self.shown}
+            known = {str(value) for value in self.representative}
             values = np.array([text if text in known else text.lower() for text in values], dtype=object)
         return np.array([*values, None], dtype=object), np.where(place < 0, len(values), place)
 
     def restored(self, chosen: IntArray, like: pd.Series) -> Any:
         """What the class of each row shows, as numbers or as true and false where `like` has these."""
-        values = self.shown.iloc[chosen]
+        values = self.representative.iloc[chosen]
         if pd.api.types.is_bool_dtype(like.dtype):
             truth = values.str.lower().map({"true": True, "false": False})
             return truth.to_numpy(object if truth.isna().any() else bool)
@@ -120,10 +120,10 @@ class Categories:
     def likelihood(self, values: npt.NDArray[np.object_]) -> FloatArray:
         """How likely each value is in each class, as a logarithm, shape (m, J)."""
         place = {value: number for number, value in enumerate(values)}
-        sizes = np.array([len(set_) for set_ in self.told])
-        untold = np.array([SUPPRESSED in set_ for set_ in self.told])
+        sizes = np.array([len(set_) for set_ in self.named])
+        untold = np.array([SUPPRESSED in set_ for set_ in self.named])
         found = np.tile(np.where(untold, -UNTOLD, -OUTSIDE), (len(values), 1))
-        for group, set_ in enumerate(self.told):
+        for group, set_ in enumerate(self.named):
             found[[place[value] for value in set_ if value in place], group] = 0.0
         likely: FloatArray = found - np.log(sizes)
         return likely
@@ -307,8 +307,8 @@ def _columns(classes: pd.DataFrame) -> list[Interval | Categories]:
     while place < len(names):
         name, following = names[place], names[place + 1 : place + 4]
         if following[:1] == [f"{name}_values"]:
-            told = [list(set_) for set_ in classes[f"{name}_values"]]
-            found.append(Categories(name, classes[name], told))
+            named = [list(set_) for set_ in classes[f"{name}_values"]]
+            found.append(Categories(name, classes[name], named))
             place += 2
         elif following == [f"{name}_low", f"{name}_high", f"{name}_missing"]:
             low, high = (_numbers(classes[f"{name}_{end}"]) for end in ("low", "high"))

@@ -48,9 +48,9 @@ class Candidates:
         """Released rows among which a person cannot be told, shape (n,)."""
         return np.asarray(self.best @ self.sizes, dtype=np.int64)
 
-    def hits(self, found: sparse.csr_array) -> FloatArray:
+    def hits(self, units: sparse.csr_array) -> FloatArray:
         """Of rows by person and unit, those that lie in a person's best units, shape (n,)."""
-        return np.asarray(self.best.multiply(found).sum(axis=1), dtype=np.float64).ravel()
+        return np.asarray(self.best.multiply(units).sum(axis=1), dtype=np.float64).ravel()
 
 
 def find_candidates(

@@ -33,7 +33,7 @@ def minimality(attacked: Attacked, targets: int) -> list[Finding]:
     members = attacked.members.first(targets)
     control = None if attacked.control is None else attacked.control.first(targets)
     people = [one for one in (members, control) if one is not None]
-    found = [find_candidates(release, one.codes) for one in people]
+    found = [find_candidates(release, person.codes) for person in people]
     shapes = _shapes(release)
     findings = []
     for column, domain in enumerate(attacked.kept):
@@ -65,7 +65,7 @@ def minimality(attacked: Attacked, targets: int) -> list[Finding]:
 def _shapes(release: Released) -> FloatArray:
     """Size, widths, and the number of columns with an untold value, of each group, shape (J, p + 2)."""
     widths = [boxes.widths()[release.box[:, column]] for column, boxes in enumerate(release.boxes)]
-    untold = np.isnan(release.shown).sum(axis=1)
+    untold = np.isnan(release.representative).sum(axis=1)
     return np.column_stack([release.sizes, untold, *widths]).astype(np.float64)
 
 

@@ -280,7 +280,7 @@ def bounds(spec: ReleaseSpec, content: dict[str, Any]) -> list[Bound]:
     upper = asked.bounds_on == "upper_end"
     found = []
     for name, criterion, column, limit, what in wanted:
-        leaks = [_leak(one, upper) for one in content["findings"] if _counts(one, criterion, column)]
+        leaks = [_leak(finding, upper) for finding in content["findings"] if _counts(finding, criterion, column)]
         demand = f"what being in the release adds to how often {what} is at most {limit:.2%}"
         found.append(Bound(name, demand, max(leaks, default=None), limit))
     if asked.membership_auc is not None:

@@ -25,7 +25,7 @@ SELDOM = 10.0
 #: and at most so many cells in all, so that an audit of large classes ends, too.
 CLASSES, TRIES, WORK = 6, 800, 100_000
 #: So many of the nearest classes stand around the one that is attacked; the others cannot reach it.
-AROUND = 12
+NEIGHBOURS = 12
 
 
 @dataclass(frozen=True)
@@ -125,5 +125,5 @@ def _around(repair: Repair, attacked: BoolArray) -> BoolArray:
     )
     mean = summed / people[:, None]
     apart = np.min([((mean - mean[one]) ** 2).sum(axis=1) for one in own.tolist()], axis=0)
-    near = np.argsort(apart, kind="stable")[: AROUND + len(own)]
+    near = np.argsort(apart, kind="stable")[: NEIGHBOURS + len(own)]
     return np.isin(repair.class_of_cell, np.union1d(near, own))

@@ -37,7 +37,7 @@ from anon_pipeline.engine.expressions import (
     people_with,
     repeated,
 )
-from anon_pipeline.engine.groups import GroupColumns, counted_groups, shown_groups, side_by_side
+from anon_pipeline.engine.groups import GroupColumns, counted_groups, side_by_side, written_groups
 from anon_pipeline.engine.packing import Packing, is_dense, radix_of
 from anon_pipeline.engine.restoring import value_expression, with_decimals
 from anon_pipeline.engine.session import Session
@@ -204,14 +204,14 @@ class SqlEngine(ABC):
                 yield rows.column(0)
 
     def add_column(
-        self, table: Path, of: str, name: str, made: Callable[[pa.Array], IntArray], destination: Path
+        self, table: Path, of: str, name: str, new_values: Callable[[pa.Array], IntArray], destination: Path
     ) -> None:
         with self._session() as session:
             query = f"SELECT * FROM {session.parquet(table)}"
             schema = session.schema(query).append(pa.field(name, pa.int64()))
             with pq.ParquetWriter(destination, schema) as writer:
                 for rows in session.stream(query):
-                    column = pa.array(made(rows.column(of)), pa.int64())
+                    column = pa.array(new_values(rows.column(of)), pa.int64())
                     writer.write_batch(pa.RecordBatch.from_arrays([*rows.columns, column], schema=schema))
 
     def hold_out(self, table: Path, spec: ReleaseSpec, hashes: IntArray, kept: Path, held_out: Path) -> None:
@@ -293,7 +293,7 @@ class SqlEngine(ABC):
         domains: tuple[Domain, ...],
         cells: Cells,
         class_of_cell: IntArray,
-        shown: pa.Table,
+        recoded: pa.Table,
         columns: Sequence[str],
         destination: Path,
     ) -> None:
@@ -306,10 +306,10 @@ class SqlEngine(ABC):
             relation = session.parquet(table)
             keyed = self._keyed(session, relation, packing)
             session.register("class_of_cell", pa.table({**mapping, CLASS: class_of_cell[kept]}))
-            shown = with_decimals(shown, domains)
-            session.register("shown", shown.append_column(CLASS, pa.array(np.arange(len(shown)))))
+            recoded = with_decimals(recoded, domains)
+            session.register("shown", recoded.append_column(CLASS, pa.array(np.arange(len(recoded)))))
             restored = {
-                one.name: value_expression(session, one, shown) for one in domains if one.name in shown.column_names
+                one.name: value_expression(session, one, recoded) for one in domains if one.name in recoded.column_names
             }
             on = " AND ".join(f"person.{quoted(part)} = class_of_cell.{quoted(part)}" for part in mapping)
             groups = ", ".join([f"class_of_cell.{quoted(CLASS)}", *(f"person.{quoted(name)}" for name in grouped)])
@@ -376,7 +376,7 @@ class SqlEngine(ABC):
             ordered=frozenset(name for name in sensitive if typed.is_ordered(storage[name])),
         )
 
-    def groups(self, table: Path, shown: GroupColumns, people: Path | None = None) -> pd.DataFrame:
+    def groups(self, table: Path, recoded: GroupColumns, people: Path | None = None) -> pd.DataFrame:
         with self._session() as session:
             relation = session.parquet(table)
             storage = session.storage(relation)
@@ -384,14 +384,14 @@ class SqlEngine(ABC):
                 name: session.parsed(quoted(name), "DOUBLE")
                 if storage[name] == "VARCHAR"
                 else f"CAST({quoted(name)} AS DOUBLE)"
-                for name in (shown.people, *shown.means)
+                for name in (recoded.people, *recoded.means)
             }
-            queries = [shown_groups(shown, relation, numbers)]
+            queries = [written_groups(recoded, relation, numbers)]
             if people is not None:
                 source = session.parquet(people)
                 each = quoted(PEOPLE) if PEOPLE in session.storage(source) else "1"
-                queries.append(counted_groups(shown, source, each))
-            found: pd.DataFrame = session.arrow(side_by_side(shown, queries)).to_pandas()
+                queries.append(counted_groups(recoded, source, each))
+            found: pd.DataFrame = session.arrow(side_by_side(recoded, queries)).to_pandas()
             return found
 
     def sensitive_of_cells(
@@ -423,7 +423,7 @@ class SqlEngine(ABC):
         histogram: pd.DataFrame = session.arrow(ordered).to_pandas()
         return histogram
 
-    def census(self, spec: ReleaseSpec, types: Mapping[str, ColumnType], path: str) -> pd.DataFrame:
+    def population_table(self, spec: ReleaseSpec, types: Mapping[str, ColumnType], path: str) -> pd.DataFrame:
         source = spec.source.model_copy(update={"path": path, "query": None})
         population = spec.model_copy(update={"source": source})
         with self._session() as session, self._opened(session, population, self._scratch) as opened:
@@ -451,13 +451,13 @@ class SqlEngine(ABC):
             people = people_counted(session.storage(one))
             for name in columns:
                 column = quoted(name)
-                shown = (
+                recoded = (
                     f"SELECT {column} AS value, {people} AS people FROM {one} "
                     f"WHERE {column} IS NOT NULL AND CAST({column} AS VARCHAR) <> '*' GROUP BY 1"
                 )
                 known = f"SELECT DISTINCT {column} AS value FROM {other}"
                 query = (
-                    f"SELECT coalesce(sum(shown.people), 0) FROM ({shown}) AS shown "
+                    f"SELECT coalesce(sum(shown.people), 0) FROM ({recoded}) AS shown "
                     f"LEFT JOIN ({known}) AS known ON shown.value = known.value WHERE known.value IS NULL"
                 )
                 found[name] = int(session.rows(query)[0][0])

@@ -14,30 +14,30 @@ from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Domain
 
 
-def with_decimals(shown: pa.Table, domains: tuple[Domain, ...]) -> pa.Table:
+def with_decimals(recoded: pa.Table, domains: tuple[Domain, ...]) -> pa.Table:
     """What classes show with decimals in place of floats, where the source has a type that holds every one of them.
 
     Decided here, since engines make different decimals of one float.
     """
     for domain in domains:
-        position = shown.schema.get_field_index(domain.name)
+        position = recoded.schema.get_field_index(domain.name)
         if (
             position < 0
             or not domain.storage.startswith("DECIMAL")
-            or not pa.types.is_floating(shown.schema.field(position).type)
+            or not pa.types.is_floating(recoded.schema.field(position).type)
         ):
             continue
         precision, scale = map(int, domain.storage.removeprefix("DECIMAL(").removesuffix(")").split(","))
-        values = [None if value is None else Decimal(repr(value)) for value in shown.column(position).to_pylist()]
+        values = [None if value is None else Decimal(repr(value)) for value in recoded.column(position).to_pylist()]
         with suppress(pa.ArrowInvalid):  # a rounded number may be too large or too fine
-            shown = shown.set_column(position, domain.name, pa.array(values, pa.decimal128(precision, scale)))
-    return shown
+            recoded = recoded.set_column(position, domain.name, pa.array(values, pa.decimal128(precision, scale)))
+    return recoded
 
 
-def value_expression(session: Session, domain: Domain, shown: pa.Table) -> str:
+def value_expression(session: Session, domain: Domain, recoded: pa.Table) -> str:
     """What a class shows, as a value of the source's own type where that holds it; the reverse of `coded`."""
     column = f"shown.{quoted(domain.name)}"
-    type_ = shown.schema.field(domain.name).type
+    type_ = recoded.schema.field(domain.name).type
     if domain.ordered and (pa.types.is_string(type_) or pa.types.is_decimal(type_)):
         return column  # a range, or of the source's own type already
     if domain.type is ColumnType.DATE:

@@ -25,7 +25,7 @@ Fact = float | int | str | bool
 
 ANY: frozenset[ColumnType] = frozenset(ColumnType)
 NUMERIC: frozenset[ColumnType] = frozenset({ColumnType.NUMERIC})
-MISSING_IS_SHOWN = "that a value is missing is shown as it is, and epsilon says nothing of it"
+MISSINGNESS_IS_RELEASED = "that a value is missing is shown as it is, and epsilon says nothing of it"
 DATE: frozenset[ColumnType] = frozenset({ColumnType.DATE})
 CATEGORICAL: frozenset[ColumnType] = frozenset({ColumnType.CATEGORICAL})
 ORDERED: frozenset[ColumnType] = NUMERIC | DATE

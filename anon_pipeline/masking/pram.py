@@ -14,7 +14,7 @@ from anon_pipeline.arrays import FloatArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.base import (
     CATEGORICAL,
-    MISSING_IS_SHOWN,
+    MISSINGNESS_IS_RELEASED,
     Applied,
     Columns,
     ColumnTechnique,
@@ -114,7 +114,7 @@ class Pram(ColumnTechnique):
             "least_retention": float(np.diag(matrix).min()) if len(names) else 1.0,
         }
         if self.is_locally_private:
-            facts, notes = {"epsilon": epsilon_of(matrix), **facts}, [MISSING_IS_SHOWN]
+            facts, notes = {"epsilon": epsilon_of(matrix), **facts}, [MISSINGNESS_IS_RELEASED]
         elif self.is_made_from_the_column:
             notes = ["the matrix was made from the column itself, and so from everybody's values: no local DP"]
         else:

@@ -143,8 +143,8 @@ def _beside_population(
     if differ:
         demanded = f"{demand.demand()}, by a {class_table.name} that agrees with the table, and this one does not"
         return Judgement(Finding(name_of(demand), demanded, None, differ), np.zeros(differ, dtype=bool))
-    census = engine.census(spec, types, demand.population)
-    return judge_classes([demand], boxed(classes, spec.quasi_identifiers, census))[0]
+    population_table = engine.population_table(spec, types, demand.population)
+    return judge_classes([demand], boxed(classes, spec.quasi_identifiers, population_table))[0]
 
 
 def types_of(spec: ReleaseSpec, storage: Mapping[str, str]) -> dict[str, ColumnType]:

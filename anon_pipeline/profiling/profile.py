@@ -110,7 +110,7 @@ def profile(survey: Survey) -> Profile:
     """Propose a role for every column of a surveyed table."""
     target = _target(survey)
     codes = {name: separation.codes_of(survey.sample.column(name)) for name in survey.sample.column_names}
-    proposals = {one.name: _proposal(survey, one, codes[one.name], target) for one in survey.columns}
+    proposals = {column.name: _proposal(survey, column, codes[column.name], target) for column in survey.columns}
     _leave_one_identifier(proposals)
     compared = [
         name
@@ -144,10 +144,10 @@ def names_are_values(survey: Survey) -> bool:
 def _target(survey: Survey) -> str | None:
     """A column with two to twenty values in all rows, by its name or else the last."""
     fits = [
-        one.name
-        for one in survey.columns
-        if 2 <= one.distinct <= TARGET_VALUES and one.known == survey.rows
-        if not named_by(one.name, PARTS) and identifiers.by_name(one.name, 0) is None
+        column.name
+        for column in survey.columns
+        if 2 <= column.distinct <= TARGET_VALUES and column.known == survey.rows
+        if not named_by(column.name, PARTS) and identifiers.by_name(column.name, 0) is None
     ]
     return next(
         (name for name in reversed(fits) if len(words_of(name)) == 1 and named_by(name, TARGETS)),
@@ -228,7 +228,7 @@ def _by_its_spread(
 
 def _leave_one_identifier(proposals: dict[str, Proposal]) -> None:
     """Where a person's number repeats, leave the other identifiers out: together with them it would not repeat."""
-    if any(one.question == SEVERAL_ROWS for one in proposals.values()):
+    if any(proposal.question == SEVERAL_ROWS for proposal in proposals.values()):
         for name, one in proposals.items():
             if one.role is Role.IDENTIFIER and one.question is None:
                 proposals[name] = replace(one, role=Role.EXCLUDE)

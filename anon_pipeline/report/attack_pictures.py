@@ -7,33 +7,33 @@ from typing import Any
 
 from anon_pipeline.attack.models_audit import FITTED, RAW, RELEASE
 from anon_pipeline.attack.rates import LEAK, NOTHING, TOO_WEAK
-from anon_pipeline.report.attack_chart import Lane, Mark, audit_chart
+from anon_pipeline.report.attack_chart import ChartRow, Mark, audit_chart
 from anon_pipeline.report.attack_words import GROUPS, MODELS, OUTCOMES, PAIRS, label, outcome
 from anon_pipeline.report.charts import known
 
 
 def picture(content: Mapping[str, Any]) -> str:
     """The chart of all attacks, which also stands alone; empty where nothing was measured."""
-    groups = _lanes(content)
+    groups = _rows(content)
     return audit_chart(groups) if any(groups.values()) else ""
 
 
 def pictures(content: Mapping[str, Any]) -> dict[str, str]:
-    """The same a group at a time, by the title of the group in `AuditWords.told`."""
+    """The same a group at a time, by the title of the group in `AuditWords.groups`."""
     return {
-        MODELS[0] if group == PAIRS else group: audit_chart({group: lanes}, f"What attacks achieved: {group}")
-        for group, lanes in _lanes(content).items()
-        if lanes
+        MODELS[0] if group == PAIRS else group: audit_chart({group: rows}, f"What attacks achieved: {group}")
+        for group, rows in _rows(content).items()
+        if rows
     }
 
 
-def _lanes(content: Mapping[str, Any]) -> dict[str, list[Lane]]:
+def _rows(content: Mapping[str, Any]) -> dict[str, list[ChartRow]]:
     """A lane per attack, by group."""
-    groups: dict[str, list[Lane]] = {}
+    groups: dict[str, list[ChartRow]] = {}
     for criterion, (title, _) in GROUPS.items():
-        of_group = [one for one in content.get("findings") or [] if one["criterion"] == criterion]
+        of_group = [finding for finding in content.get("findings") or [] if finding["criterion"] == criterion]
         groups[title] = [
-            Lane(
+            ChartRow(
                 label=label(str(one["name"])),
                 outcome=outcome(one),
                 attack=None if one["verdict"] == NOTHING else Mark.of(one["attack"]),
@@ -42,15 +42,15 @@ def _lanes(content: Mapping[str, Any]) -> dict[str, list[Lane]]:
             )
             for one in of_group
         ]
-    groups[PAIRS] = _lanes_of_models(content)
+    groups[PAIRS] = _rows_of_models(content)
     return groups
 
 
-def _lanes_of_models(content: Mapping[str, Any]) -> list[Lane]:
+def _rows_of_models(content: Mapping[str, Any]) -> list[ChartRow]:
     """For each model the membership attack that tells most pairs apart."""
     models, guide = content.get("models") or {}, content.get("guide") or {}
     every = [*(models.get("membership") or []), *(guide.get("membership") or [])]
-    lanes = []
+    rows = []
     for model, words in (
         (RAW, "trained on people"),
         (RELEASE, "trained on a release"),
@@ -61,5 +61,5 @@ def _lanes_of_models(content: Mapping[str, Any]) -> list[Lane]:
             worst = max(against, key=lambda one: float(one["auc"]))
             outcome = OUTCOMES[LEAK] if worst.get("leaks") else OUTCOMES[TOO_WEAK]
             mark = Mark(worst["auc"], worst.get("auc_low"), worst.get("auc_high"))
-            lanes.append(Lane(words, outcome, mark, None, Mark(0.5), "of the pairs"))
-    return lanes
+            rows.append(ChartRow(words, outcome, mark, None, Mark(0.5), "of the pairs"))
+    return rows

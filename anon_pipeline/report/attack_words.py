@@ -72,7 +72,7 @@ def label(name: str) -> str:
             if name.startswith("linkage"):
                 parts[1] = f", {parts[1]}\u00a0% wrong" if parts[1] else ""
             room = LETTERS - len(words.format(*[""] * len(parts)))
-            return words.format(*(one if len(one) <= room else f"{one[: room - 1]}\u2026" for one in parts))
+            return words.format(*(part if len(part) <= room else f"{part[: room - 1]}\u2026" for part in parts))
     return name
 
 

@@ -48,7 +48,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Told:
+class AttackGroup:
     """The attacks of one group: the most telling sentences, worst classes by number, and all other sentences."""
 
     title: str
@@ -97,7 +97,7 @@ class AuditWords:
     who: list[str]
     skipped: str
     picture: str
-    told: list[Told]
+    groups: list[AttackGroup]
     rows: list[Row]
     bounds: list[BoundWords]
     criteria: list[Criterion]
@@ -134,7 +134,7 @@ def in_words(
         who=_who(content, everybody),
         skipped=str(content.get("skipped") or ("" if content else "This release was not attacked.")),
         picture=picture(content),
-        told=[*_told(findings), *_told_of_replays(content), *_told_of_models(content)],
+        groups=[*_groups(findings), *_group_of_replays(content), *_groups_of_models(content)],
         rows=table(findings),
         bounds=bounds,
         criteria=_criteria(findings) if findings else [],
@@ -146,14 +146,14 @@ def table(findings: Sequence[Mapping[str, Any]]) -> list[Row]:
     """A row of figures per attack, in the order of the findings."""
     return [
         Row(
-            name=str(one["name"]),
-            attack=_share(one["attack"]),
-            control=_share(one["control"]),
-            baseline=_share(one["baseline"]),
-            leak=_leak(one["leak"]),
-            verdict=OUTCOMES.get(one["verdict"], str(one["verdict"])),
+            name=str(finding["name"]),
+            attack=_share(finding["attack"]),
+            control=_share(finding["control"]),
+            baseline=_share(finding["baseline"]),
+            leak=_leak(finding["leak"]),
+            verdict=OUTCOMES.get(finding["verdict"], str(finding["verdict"])),
         )
-        for one in findings
+        for finding in findings
     ]
 
 
@@ -188,15 +188,15 @@ def _who(content: Mapping[str, Any], everybody: int | None) -> list[str]:
 # What was found
 
 
-def _told(findings: Sequence[Mapping[str, Any]]) -> list[Told]:
-    told = []
+def _groups(findings: Sequence[Mapping[str, Any]]) -> list[AttackGroup]:
+    groups = []
     for criterion, (title, question) in GROUPS.items():
-        of_group = [one for one in findings if one["criterion"] == criterion]
+        of_group = [finding for finding in findings if finding["criterion"] == criterion]
         if not of_group:
             continue
         telling = _telling(of_group)
-        told.append(
-            Told(
+        groups.append(
+            AttackGroup(
                 title=title,
                 question=question,
                 summary=_summary(of_group),
@@ -205,12 +205,12 @@ def _told(findings: Sequence[Mapping[str, Any]]) -> list[Told]:
                 rest=[_sentence(one) for one in of_group if one not in telling],
             )
         )
-    return told
+    return groups
 
 
 def _telling(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Of each kind of attack that found a leak the strongest; where none did, the strongest of all."""
-    leaks = [one for one in findings if one["verdict"] == LEAK]
+    leaks = [finding for finding in findings if finding["verdict"] == LEAK]
     if not leaks:
         return [max(findings, key=_strength)]
     best: dict[str, Mapping[str, Any]] = {}
@@ -275,7 +275,7 @@ def _numbers(finding: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
-def _told_of_replays(content: Mapping[str, Any]) -> list[Told]:
+def _group_of_replays(content: Mapping[str, Any]) -> list[AttackGroup]:
     replayed = content.get("replayed") or []
     if not replayed:
         return []
@@ -286,10 +286,10 @@ def _told_of_replays(content: Mapping[str, Any]) -> list[Told]:
         for one in replayed
     ]
     summary = "The values of a class are handed out otherwise and its people are grouped again, under other keys."
-    return [Told(*REPLAYED, summary=summary, sentences=sentences, numbers=[], rest=[])]
+    return [AttackGroup(*REPLAYED, summary=summary, sentences=sentences, numbers=[], rest=[])]
 
 
-def _told_of_models(content: Mapping[str, Any]) -> list[Told]:
+def _groups_of_models(content: Mapping[str, Any]) -> list[AttackGroup]:
     models, guide = content.get("models") or {}, content.get("guide") or {}
     if not models and not guide:
         return []
@@ -312,7 +312,7 @@ def _told_of_models(content: Mapping[str, Any]) -> list[Told]:
             "shows them. Models of so few people remember more of each than one of the whole table."
         )
     return [
-        Told(
+        AttackGroup(
             *MODELS,
             summary=summary,
             sentences=[*skipped, *(_sentence(one) for one in bought[:1]), *of_guide, *leaks],
@@ -358,7 +358,9 @@ def _demanded(audit: Mapping[str, Any]) -> int:
 def _criteria(findings: Sequence[Mapping[str, Any]]) -> list[Criterion]:
     source = "Article 29 Working Party, Opinion 05/2014 (WP\u00a0216)"
     criteria = [
-        Criterion(name, source, words, _measured([one for one in findings if one["criterion"] == criterion]))
+        Criterion(
+            name, source, words, _measured([finding for finding in findings if finding["criterion"] == criterion])
+        )
         for name, criterion, words in OPINION
     ]
     hipaa = "HIPAA, expert determination, 45\u00a0CFR\u00a0164.514(b)(1)"
@@ -383,7 +385,7 @@ def _measured(findings: Sequence[Mapping[str, Any]]) -> str:
 
 def _identified(findings: Sequence[Mapping[str, Any]]) -> str:
     """How often somebody is identified by who knows every quasi-identifier, without and with mistakes."""
-    known_all = [one for one in findings if str(one["name"]).startswith(ALL_KNOWN)]
+    known_all = [finding for finding in findings if str(finding["name"]).startswith(ALL_KNOWN)]
     if not known_all:
         return "Not attacked."
     shares = {one["knowledge"]["wrong"]: _share(one["attack"]) for one in known_all}

@@ -113,7 +113,7 @@ def checks(content: Mapping[str, Any]) -> list[Check]:
 def broken(promises: Sequence[Promise], checks: Sequence[Check]) -> list[str]:
     """A sentence for everything that does not hold; empty where all does."""
     said = [f"{one.demand}: {one.measured}" for one in promises if not one.holds]
-    said += [one.sentence for one in checks if not one.passed]
+    said += [check.sentence for check in checks if not check.passed]
     return said if promises else [*said, "No count of the published file bears out any promise."]
 
 

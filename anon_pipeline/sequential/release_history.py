@@ -80,9 +80,9 @@ class Window:
         -------
         The cohort of each, 0 for newcomers, shape (n,), and the people gone from each cohort, shape (cohorts,).
         """
-        seen = [one.person for one in self.members]
-        gone = np.setdiff1d(np.unique(np.concatenate(seen)), people) if seen else np.empty(0, dtype=np.int64)
-        everybody = np.r_[people, gone]
+        seen = [member.person for member in self.members]
+        departed = np.setdiff1d(np.unique(np.concatenate(seen)), people) if seen else np.empty(0, dtype=np.int64)
+        everybody = np.r_[people, departed]
         history = histories([one.classes_of(everybody) for one in self.members], len(everybody))
         return history[: len(people)], np.bincount(history[len(people) :], minlength=int(history.max(initial=0)) + 1)
 

@@ -38,7 +38,7 @@ from anon_pipeline.spec.parts import (
     Utility,
 )
 from anon_pipeline.spec.permission import check_files
-from anon_pipeline.spec.tradeoff import Frontier
+from anon_pipeline.spec.tradeoff import TradeOff
 from anon_pipeline.spec.written import UNDECIDED, PlainLoader, put, sentences, undecided_lines, with_lists
 
 #: Columns that the engines put beside those of a source.
@@ -77,7 +77,7 @@ class ReleaseSpec(Strict):
     utility: Utility = Utility()
     audit: Audit = Audit()
     sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # the table's share of its population
-    frontier: Frontier | None = None
+    frontier: TradeOff | None = None
     schedule: str | None = None
     retention: Retention | None = None
     engine: EngineSettings = EngineSettings()

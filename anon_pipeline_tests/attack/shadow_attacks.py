@@ -26,5 +26,5 @@ def attack_by_shadows(
     train: Train, people: pd.DataFrame, target: str, features: Sequence[str], *, shadows: int = 16, seed: int = 0
 ) -> list[MembershipFinding]:
     """LiRA, its offline variant, and the loss threshold; `shadows` + 1 trainings, each on half of the people."""
-    watched = lira.watch(train, people, target, features, lira.draw_halves(len(people), shadows, seed))
-    return findings(watched, "the model")
+    shadow_scores = lira.train_shadows(train, people, target, features, lira.draw_halves(len(people), shadows, seed))
+    return findings(shadow_scores, "the model")

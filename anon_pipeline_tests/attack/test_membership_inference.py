@@ -185,9 +185,11 @@ def test_a_constant_model_is_no_proof_of_anything() -> None:
 # ------------------------------------------------------------------------------------------------------ known answers
 
 
-def watched(answer: Answer, target: list[float], shadows: list[list[float]], inside: list[list[int]]) -> lira.Watched:
+def shadow_scores(
+    answer: Answer, target: list[float], shadows: list[list[float]], inside: list[list[int]]
+) -> lira.ShadowScores:
     halves = lira.Halves(np.zeros(len(target), bool), np.array(inside, bool), ())
-    return lira.Watched(None, halves, answer, np.array(target), np.array(shadows))
+    return lira.ShadowScores(None, halves, answer, np.array(target), np.array(shadows))
 
 
 def test_the_likelihood_ratio_is_that_of_two_normal_distributions() -> None:
@@ -198,7 +200,7 @@ def test_the_likelihood_ratio_is_that_of_two_normal_distributions() -> None:
     shift, spread = np.array([1.0, 2, 3, 4, 5, 6]), np.array([1.0, 1, 1, 2, 2, 2])
     shadows = np.where(inside, shift, 0) + random.normal(size=inside.shape) * spread
     target = np.array([0.5, 2, 0, 4, 2.5, 1])
-    it = lira.Watched(None, lira.Halves(np.zeros(6, bool), inside, ()), Answer.MARGIN, target, shadows)
+    it = lira.ShadowScores(None, lira.Halves(np.zeros(6, bool), inside, ()), Answer.MARGIN, target, shadows)
     expected = norm.logpdf(target, shift, spread) - norm.logpdf(target, 0, spread)
     assert lira.scores(it) == pytest.approx(expected, abs=0.25)
     assert lira.scores(it, own_variance=True) == pytest.approx(lira.scores(it))
@@ -207,7 +209,7 @@ def test_the_likelihood_ratio_is_that_of_two_normal_distributions() -> None:
 
 def test_few_shadow_models_pool_their_variance() -> None:
     inside = [[1, 1], [1, 1], [0, 0], [0, 0]]
-    it = watched(Answer.MARGIN, [1.0, 1.0], [[5, 5], [5, 5], [0.0, 0.0], [0.0, 4.0]], inside)
+    it = shadow_scores(Answer.MARGIN, [1.0, 1.0], [[5, 5], [5, 5], [0.0, 0.0], [0.0, 4.0]], inside)
     # Without them: means 0 and 2, variances 0 and 8, pooled 4.
     assert lira.scores(it, online=False) == pytest.approx([0.5, -0.5])
     assert lira.scores(it, online=False, own_variance=True)[1] == pytest.approx(-1 / np.sqrt(8))
@@ -221,7 +223,7 @@ def test_what_shadow_models_add_is_seen_even_where_one_person_counts_for_little(
 
     gains = []
     for seed in range(10):
-        it = lira.watch(train, some_people(1000, seed), "ill", FEATURES[:3], lira.draw_halves(1000, 16, seed))
+        it = lira.train_shadows(train, some_people(1000, seed), "ill", FEATURES[:3], lira.draw_halves(1000, 16, seed))
         member = it.halves.member
         online, offline = (roc.auc(*roc.check_scores(lira.scores(it, online=one), member)) for one in (True, False))
         assert online.value > 0.51
@@ -238,7 +240,7 @@ def test_a_gap_that_is_all_noise_is_shrunk_to_what_all_share() -> None:
 
 def test_labels_have_a_bernoulli_ratio() -> None:
     inside = [[1, 1], [1, 1], [0, 0], [0, 0]]
-    it = watched(Answer.LABEL, [1.0, 0.0], [[1, 1], [1, 1], [0, 0], [0, 1]], inside)
+    it = shadow_scores(Answer.LABEL, [1.0, 0.0], [[1, 1], [1, 1], [0, 0], [0, 1]], inside)
     within, without = np.array([2.5, 2.5]) / 3, np.array([0.5, 1.5]) / 3
     expected = [np.log(within[0] / without[0]), np.log((1 - within[1]) / (1 - without[1]))]
     assert lira.scores(it) == pytest.approx(expected)
@@ -271,7 +273,7 @@ def test_only_members_are_trained_on() -> None:
         return Deaf(seed).fit(part[FEATURES], part["ill"])
 
     halves = lira.draw_halves(40, 4, 0)
-    it = lira.watch(train, people, "ill", FEATURES, halves)
+    it = lira.train_shadows(train, people, "ill", FEATURES, halves)
     assert parts == [set(np.flatnonzero(one)) for one in (halves.member, *halves.inside)]  # the attacked model first
     # And every model answers in its own row.
     for row, seed in zip([it.target, *it.shadows], halves.seeds, strict=True):

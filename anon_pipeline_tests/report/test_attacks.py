@@ -124,7 +124,7 @@ def test_it_is_said_plainly_what_a_twin_is_and_that_nobody_was_left_out() -> Non
 
 
 def test_of_each_kind_the_strongest_leak_comes_first_and_nothing_is_hidden() -> None:
-    told = {one.title: one for one in words().told}
+    told = {one.title: one for one in words().groups}
     assert list(told) == ["Linked", "Singled out", "Inferred", "Recognised as member", "Models"]
     (linked,) = told["Linked"].sentences
     assert "does linkage, all quasi-identifiers in 8" in linked
@@ -137,13 +137,13 @@ def test_of_each_kind_the_strongest_leak_comes_first_and_nothing_is_hidden() -> 
 
 
 def test_where_nothing_leaks_the_strongest_attack_speaks() -> None:
-    told = {one.title: one for one in words().told}
+    told = {one.title: one for one in words().groups}
     assert len(told["Singled out"].sentences) == 1
     assert told["Singled out"].summary == "The one attack found none."
 
 
 def test_worst_classes_are_told_by_number_only() -> None:
-    numbers = [sentence.replace("\u00a0", " ") for one in words().told for sentence in one.numbers]
+    numbers = [sentence.replace("\u00a0", " ") for one in words().groups for sentence in one.numbers]
     assert numbers == [
         "The fewest records among which a person cannot be told apart: 10.",
         "Links to be expected if everybody were attacked so: about 723.",
@@ -153,7 +153,7 @@ def test_worst_classes_are_told_by_number_only() -> None:
 
 
 def test_models_are_compared_by_the_attack_that_found_most_and_the_guide_is_named() -> None:
-    models = words().told[-1]
+    models = words().groups[-1]
     assert models.sentences == [
         "Shadow models tell less.",
         "The model that guided the grouping: loss_threshold 0.53.",
@@ -162,7 +162,7 @@ def test_models_are_compared_by_the_attack_that_found_most_and_the_guide_is_name
 
 
 def test_models_that_could_not_be_attacked_say_why() -> None:
-    models = words(models={"skipped": "too few people"}, guide={"skipped": "it fails"}).told[-1]
+    models = words(models={"skipped": "too few people"}, guide={"skipped": "it fails"}).groups[-1]
     assert models.sentences == [
         "Models trained anew: not attacked, since too few people",
         "The model that guided the grouping: not attacked, since it fails",
@@ -171,11 +171,11 @@ def test_models_that_could_not_be_attacked_say_why() -> None:
 
 def test_every_attack_and_every_model_is_in_the_picture() -> None:
     picture = words().picture.replace("\u00a0", " ")
-    lanes = ["by 2 columns", "by all columns", "by all columns, 10 % wrong", "row order", "by one column"]
-    lanes += ["income, from its class", "income, by a model", "income, a rare value", "from a register"]
-    lanes += ["trained on people", "trained on a release", "the guiding model"]
-    for lane in lanes:
-        assert f">{lane}<" in picture
+    rows = ["by 2 columns", "by all columns", "by all columns, 10 % wrong", "row order", "by one column"]
+    rows += ["income, from its class", "income, by a model", "income, a rare value", "from a register"]
+    rows += ["trained on people", "trained on a release", "the guiding model"]
+    for row in rows:
+        assert f">{row}<" in picture
     assert picture.count('r="5"') == len(content()["findings"]) + 3 + 1
 
 
