@@ -15,7 +15,7 @@ from anon_pipeline.spec import Role
 
 if TYPE_CHECKING:  # what is shown is imported by the command that makes it
     from anon_pipeline.audit.foreign_table import AttackedTable
-    from anon_pipeline.learning.tradeoff import Price
+    from anon_pipeline.learning.tradeoff import TradeOffPoint
     from anon_pipeline.pipeline.masked_files import Masked
     from anon_pipeline.privacy.verdict import Verdict
     from anon_pipeline.profiling.new_dataset import NewDataset
@@ -147,11 +147,11 @@ def show_new_dataset(name: str, made: NewDataset) -> None:
         out.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
-def show_tradeoff(dataset: str, prices: Sequence[Price], files: Sequence[Path]) -> None:
+def show_tradeoff(dataset: str, points: Sequence[TradeOffPoint], files: Sequence[Path]) -> None:
     """What each setting costs and protects: a column a setting."""
     from anon_pipeline.report import tradeoff
 
-    headings, rows = tradeoff.table(prices, brief=True)
+    headings, rows = tradeoff.table(points, brief=True)
     shown = Table(title=f"{dataset}: the price list", title_justify="left")
     shown.add_column()
     for row in rows:  # a column a setting, since there are more measures than settings
@@ -159,9 +159,9 @@ def show_tradeoff(dataset: str, prices: Sequence[Price], files: Sequence[Path]) 
     for number, heading in enumerate(headings[1:], start=1):
         shown.add_row(Text(heading), *(Text(row[number]) for row in rows))
     out.print(shown)
-    if any(price.current for price in prices):
+    if any(point.current for point in points):
         out.print("* what the spec says", markup=False)
-    for sentence in tradeoff.notes(prices):
+    for sentence in tradeoff.notes(points):
         out.print(sentence, markup=False, highlight=False)
     out.print(f"written: {', '.join(str(file) for file in files)}", markup=False, highlight=False, soft_wrap=True)
 

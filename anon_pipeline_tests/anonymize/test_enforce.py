@@ -15,9 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anon_pipeline.anonymize import encoding, enforce, tree
+from anon_pipeline.anonymize import encoding, enforce
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.axes import feature_matrix, split_features
 from anon_pipeline.anonymize.chance import Chance
+from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.description import described
 from anon_pipeline.anonymize.hierarchy import Prefixes
 from anon_pipeline.errors import Refused
@@ -194,12 +196,12 @@ def test_what_was_merged_is_split_again_as_a_strict_hierarchy_allows() -> None:
     for strict, parted in ((True, False), (False, True)):
         domains = described((domain,), {}, {"zip": Prefixes((2,), strict)})
         cells = replace(found, domains=domains)
-        features = tree.split_features(cells, "both")
+        features = split_features(cells, "both")
         work = enforce.Work(
             features=features,
-            outputs=tree.criterion(cells, 1.0, 0),
+            outputs=criterion_outputs(cells, 1.0, 0),
             codes=cells.codes,
-            ranks=tree.feature_matrix(features, cells.codes),
+            ranks=feature_matrix(features, cells.codes),
             people=ClassStatistics(sizes=cells.counts),
             group=np.zeros(len(cells.counts), dtype=np.int64),
             suppressible=0,
