@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anon_pipeline.anonymize import classes, encoding, refinement, tree
+from anon_pipeline.anonymize import classes, criterion, encoding, refinement, tree
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.criterion import IMPORTANCE_WEIGHT, Criterion, criterion_outputs
 from anon_pipeline.anonymize.hierarchy import Prefixes
@@ -220,7 +220,7 @@ def test_tuples_whose_hashes_collide_are_told_apart(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(("tilt", "most"), [(0.0, 0.87), (IMPORTANCE_WEIGHT, 0.91)])  # what columns tell has a price
 def test_adult_loses_less_and_shows_narrower_ranges(monkeypatch: pytest.MonkeyPatch, tilt: float, most: float) -> None:
-    monkeypatch.setattr(tree, "TILT", tilt)
+    monkeypatch.setattr(criterion, "IMPORTANCE_WEIGHT", tilt)
     people = pd.read_parquet(ADULT).replace("?", None).iloc[:8000]
     frame = people[["age", "education", "occupation", "marital_status", "native_country"]]
     guidance = people["age"].to_numpy() / 90

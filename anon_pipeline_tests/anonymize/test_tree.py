@@ -11,7 +11,7 @@ import pytest
 from sklearn import datasets
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from anon_pipeline.anonymize import tree
+from anon_pipeline.anonymize import criterion, tree
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.axes import feature_matrix
 from anon_pipeline.anonymize.criterion import criterion_outputs
@@ -174,7 +174,7 @@ def test_projections_in_place_of_many_categories_keep_the_promise(monkeypatch: p
         {"zip": str}
     )
     exact = AnonymizerTree(k=10).fit(frame)
-    monkeypatch.setattr(tree, "ONE_HOT_LIMIT", 0)
+    monkeypatch.setattr(criterion, "ONE_HOT_LIMIT", 0)
     assert (AnonymizerTree(k=10).fit(frame).apply(frame) == exact.apply(frame)).all(), "few categories stay one-hot"
     monkeypatch.setattr(tree, "PAIRS_LIMIT", 0)
     rough = AnonymizerTree(k=10).fit(frame)
