@@ -21,12 +21,14 @@ import scipy
 import sklearn.tree
 
 from anon_pipeline.anonymize import classes, encoding, refinement, tree
+from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.repair import Repair
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.tables import Cells, IntArray
+from anon_pipeline.tables import Cells
 from benchmarks.large import QUASI_IDENTIFIERS, GivenGuide, generate
 
 KEY = Key(bytes(32))
@@ -67,7 +69,7 @@ def measured(cells: Cells, incomes: ClassStatistics, k: int) -> str:
     demands = [KAnonymity(k=k), LDiversity(column="income", l=2, kind="distinct")]
 
     def demanded(before: IntArray) -> IntArray:
-        outputs = tree.criterion(cells, 1.0, 0, weighed=True)
+        outputs = criterion_outputs(cells, 1.0, 0, weighed=True)
         return Repair(cells, fitted.features, before, outputs, incomes, demands).repaired(KEY)
 
     ways = {

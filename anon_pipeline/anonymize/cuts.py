@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from anon_pipeline.anonymize.axes import SplitFeature
 from anon_pipeline.anonymize.chance import Chance
-from anon_pipeline.anonymize.tree import FloatArray, SplitFeature, hash_of_codes
+from anon_pipeline.anonymize.tree import hash_of_codes
+from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.tables import IntArray
 
-BoolArray = npt.NDArray[np.bool_]
 Holds = Callable[[ClassStatistics], BoolArray]
 
 #: Directions per class.

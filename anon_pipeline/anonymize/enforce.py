@@ -22,18 +22,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from anon_pipeline.anonymize.axes import SplitFeature
 from anon_pipeline.anonymize.chance import Chance, pairs_of
 from anon_pipeline.anonymize.classes import members
 from anon_pipeline.anonymize.cuts import Cutter, rounded
 from anon_pipeline.anonymize.neighbours import nearest
-from anon_pipeline.anonymize.tree import FloatArray, SplitFeature
+from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.tables import Cells, IntArray
+from anon_pipeline.tables import Cells
 
-BoolArray = npt.NDArray[np.bool_]
 Holds = Callable[[ClassStatistics], BoolArray]
 #: Takes the statistics of the cells, the class of each cell (-1: suppressed) and the number of classes.
 Recount = Callable[[ClassStatistics, IntArray, int], ClassStatistics]

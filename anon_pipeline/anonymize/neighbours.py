@@ -12,8 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from anon_pipeline.anonymize.tree import FloatArray
-from anon_pipeline.tables import IntArray
+from anon_pipeline.arrays import FloatArray, IntArray
 
 #: At most so many classes are compared with all others.
 ALL = 4_096

@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from anon_pipeline.anonymize import classes, enforce
+from anon_pipeline.anonymize.axes import SplitFeature
 from anon_pipeline.anonymize.chance import Chance
-from anon_pipeline.anonymize.tree import FloatArray, SplitFeature
+from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
 from anon_pipeline.errors import Refused
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.judge import judge
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.tables import Cells, IntArray
+from anon_pipeline.tables import Cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +45,9 @@ class Repair:
     suppressible: int = 0
     recount: enforce.Recount | None = None
 
-    def holds(self, statistics: ClassStatistics) -> enforce.BoolArray:
+    def holds(self, statistics: ClassStatistics) -> BoolArray:
         """Which classes meet every demand, shape (J,)."""
-        held: enforce.BoolArray = np.logical_and.reduce([demand.holds(statistics) for demand in self.demands])
+        held: BoolArray = np.logical_and.reduce([demand.holds(statistics) for demand in self.demands])
         return held
 
     def repaired(self, key: Key, people: ClassStatistics | None = None) -> IntArray:
@@ -85,7 +86,7 @@ class Repair:
                 ]
             )
 
-    def around(self, chosen: enforce.BoolArray) -> Repair:
+    def around(self, chosen: BoolArray) -> Repair:
         """The same for some of the cells alone, a mask of shape (C,) that holds whole classes."""
         kept = np.flatnonzero(chosen)
         _, group = np.unique(self.class_of_cell[kept], return_inverse=True)

@@ -15,9 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anon_pipeline.anonymize import cuts, encoding, tree
+from anon_pipeline.anonymize import cuts, encoding
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.axes import split_features
 from anon_pipeline.anonymize.chance import Chance
+from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.description import described
 from anon_pipeline.anonymize.hierarchy import Prefixes
 from anon_pipeline.errors import Refused
@@ -195,8 +197,8 @@ def test_what_was_merged_is_split_again_as_a_strict_hierarchy_allows() -> None:
     for strict, parted in ((True, False), (False, True)):
         domains = described((domain,), {}, {"zip": Prefixes((2,), strict)})
         cells = replace(found, domains=domains)
-        features = tree.split_features(cells, "both")
-        points = cuts.rounded(tree.criterion(cells, 1.0, 0))
+        features = split_features(cells, "both")
+        points = cuts.rounded(criterion_outputs(cells, 1.0, 0))
         town = np.array([text[:2] for text in domain.values])[cells.codes[:, 0] - 1]
         halves = []
         for number in range(20):

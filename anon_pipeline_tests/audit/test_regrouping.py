@@ -53,6 +53,6 @@ def test_the_report_tells_the_shares() -> None:
     words = in_words({"findings": [], "people": 9, "members": 6, "control": 3, "control_kind": "twin",
                       "replayed": [Regrouped("ill", 120, 0.0125, 0.05).to_json()]})  # fmt: skip
     assert words is not None
-    (told,) = [one for one in words.told if one.title == "Grouped again"]
+    (told,) = [one for one in words.groups if one.title == "Grouped again"]
     assert "ill: of 120 members" in told.sentences[0]
     assert "1.2" in told.sentences[0] or "1.3" in told.sentences[0]
