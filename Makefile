@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help release test fresh explore mutants lint types fast ui spark bench bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-space bench-dp bench-synthetic lock clean
+.PHONY: help release test fresh explore mutants lint types fast ui spark bench bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-space bench-enforcement bench-dp bench-synthetic lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -76,6 +76,9 @@ bench-nine: .venv/runtime ## Adult with nine quasi-identifiers, beside the figur
 
 bench-minimality: .venv/runtime ## What running the anonymizer again tells of the people of small tables
 	$(BIN)/python -m benchmarks.minimality
+
+bench-enforcement: .venv/runtime ## What refinement and a demand cost beside the tree, up to a million people
+	$(BIN)/python -m benchmarks.demand
 
 bench-space: .venv/runtime ## How often the published classes say of a person what the private tree says
 	$(BIN)/python -m benchmarks.release_space

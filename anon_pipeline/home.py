@@ -50,6 +50,18 @@ class Home:
     def ledger(self) -> Path:
         return self.releases / "ledger.jsonl"
 
+    def existing(self) -> Home:
+        """This home, for who only reads in it.
+
+        Raises
+        ------
+        InputError
+            Where nothing was ever released in it: a wrong path is not taken for an empty ledger.
+        """
+        if not self.releases.is_dir():
+            raise InputError(f"{self.root}: is no home with releases; run a spec first, or set {VARIABLE}")
+        return self
+
     def prepare(self) -> Home:
         """Create the folders.
 

@@ -214,9 +214,9 @@ class Coverage:
         data, settings = copy / ".coverage", copy / ".coveragerc"
         data.unlink(missing_ok=True)
         settings.write_text(f"[run]\nsource = anon_pipeline\ndata_file = {data}\n")
-        watched = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest"]
+        shadow_scores = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest"]
         ended = subprocess.run(
-            [*watched, *PLAIN, "-p", "benchmarks.mutants", *(f"anon_pipeline_tests/{one}" for one in tests)],
+            [*shadow_scores, *PLAIN, "-p", "benchmarks.mutants", *(f"anon_pipeline_tests/{one}" for one in tests)],
             cwd=copy,
             env=_environment(copy),
             capture_output=True,

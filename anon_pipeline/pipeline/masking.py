@@ -6,7 +6,7 @@ from typing import Any, cast
 import pyarrow.parquet as pq
 
 from anon_pipeline.engine.base import SourceFacts
-from anon_pipeline.engine.relational import PEOPLE
+from anon_pipeline.engine.expressions import PEOPLE
 from anon_pipeline.errors import InputError
 from anon_pipeline.keys import KeySource, Secrets
 from anon_pipeline.masking.base import Technique

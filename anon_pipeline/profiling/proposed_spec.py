@@ -27,43 +27,43 @@ DOMAIN_OF_NUMBERS = "what is public of it, known without this table? {range: [0,
 DOMAIN_OF_TEXTS = "what is public of it, known without this table? {values: [a, b], why: ...}, or remove it"
 
 
-def questions(found: Profile, asked_with_noise: bool = False) -> list[Question]:
+def questions(profiled: Profile, asked_with_noise: bool = False) -> list[Question]:
     """What must be decided before the proposed spec can run, the target first.
 
     Parameters
     ----------
     asked_with_noise : whether the section `differential_privacy` is proposed too
     """
-    if found.target is None:
+    if profiled.target is None:
         guess = f"no column has two to {TARGET_VALUES} values in all rows"
     else:
-        guess = f"{found.target} is proposed"
+        guess = f"{profiled.target} is proposed"
     target = Question("target", f"which column will be predicted from the release? {guess}")
-    asked = [Question(f"columns.{one.name}.role", one.question) for one in found.columns if one.question is not None]
-    return [target, *asked, *(_questions_of_noise(found) if asked_with_noise else [])]
+    asked = [Question(f"columns.{one.name}.role", one.question) for one in profiled.columns if one.question is not None]
+    return [target, *asked, *(_questions_of_noise(profiled) if asked_with_noise else [])]
 
 
-def _questions_of_noise(found: Profile) -> list[Question]:
+def _questions_of_noise(profiled: Profile) -> list[Question]:
     """Unit, budget and public domains: nothing of them is taken from the table, since it would tell of its people."""
     place = "differential_privacy"
     return [
         Question(f"{place}.unit", "who is protected? row, or {person: an identifier, groups: 1, rows: 1}"),
         Question(f"{place}.budget.subject", "a name for the people, whatever files they are in"),
         Question(f"{place}.budget.epsilon", "how much may all answers together tell of one of them? 1 is usual"),
-        *(Question(f"{place}.domains.{one.name}", _domain_question(one)) for one in _with_domain(found)),
+        *(Question(f"{place}.domains.{one.name}", _domain_question(one)) for one in _with_domain(profiled)),
     ]
 
 
-def _with_domain(found: Profile) -> list[Proposal]:
-    return [one for one in found.columns if one.role not in (Role.IDENTIFIER, Role.EXCLUDE)]
+def _with_domain(profiled: Profile) -> list[Proposal]:
+    return [one for one in profiled.columns if one.role not in (Role.IDENTIFIER, Role.EXCLUDE)]
 
 
 def _domain_question(one: Proposal) -> str:
     return DOMAIN_OF_NUMBERS if one.type is ColumnType.NUMERIC else DOMAIN_OF_TEXTS
 
 
-def _section_of_noise(found: Profile) -> list[str]:
-    asked = {one.place.removeprefix("differential_privacy."): one.question for one in _questions_of_noise(found)}
+def _section_of_noise(profiled: Profile) -> list[str]:
+    asked = {one.place.removeprefix("differential_privacy."): one.question for one in _questions_of_noise(profiled)}
     return [
         "differential_privacy:",
         f"  unit: {UNDECIDED}  # {asked['unit']}",
@@ -72,38 +72,40 @@ def _section_of_noise(found: Profile) -> list[str]:
         f"    epsilon: {UNDECIDED}  # {asked['budget.epsilon']}",
         "    delta: 1.0e-6",
         "  domains:",
-        *(f"    {_scalar(one.name)}: {UNDECIDED}  # {_domain_question(one)}" for one in _with_domain(found)),
+        *(f"    {_scalar(one.name)}: {UNDECIDED}  # {_domain_question(one)}" for one in _with_domain(profiled)),
     ]
 
 
-def draft(found: Profile, dataset: str, source: Source, asked_with_noise: bool = False) -> str:
+def propose_spec(profiled: Profile, dataset: str, source: Source, asked_with_noise: bool = False) -> str:
     """The text of a release.yaml; `source` is named as the spec's folder sees it."""
-    said = source.model_dump(exclude_defaults=True) | ({"missing": list(found.missing)} if found.missing else {})
-    asked = questions(found, asked_with_noise)
+    said = source.model_dump(exclude_defaults=True) | ({"missing": list(profiled.missing)} if profiled.missing else {})
+    asked = questions(profiled, asked_with_noise)
     lines = [
-        f"# Proposed by anon-pipeline from {_rows(found)}.",
+        f"# Proposed by anon-pipeline from {_rows(profiled)}.",
         f"# Every role is a guess until a person has decided it. Nothing runs while `{UNDECIDED}` stands on a line:",
         *(f"#   {_one_line(one.place)}: {_one_line(one.question)}" for one in asked),
     ]
-    if found.key is not None:
+    if profiled.key is not None:
         lines.append(
-            f"# {_listed(found.key.columns)}: {100 * found.key.distinction:.1f} distinct combinations per 100 people, "
-            f"which tell {share_text(found.key.separation)} of the pairs of people apart."
+            f"# {_listed(profiled.key.columns)}: {100 * profiled.key.distinction:.1f} distinct combinations "
+            f"per 100 people, which tell {share_text(profiled.key.separation)} of the pairs of people apart."
         )
     lines += [
         f"dataset: {_scalar(dataset)}",
         f"source: {_flow(said)}",
         f"target: {UNDECIDED}  # {_one_line(asked[0].question)}",
         "columns:",
-        *(line for one in found.columns for line in _column(one)),
+        *(line for one in profiled.columns for line in _column(one)),
         "privacy:",
         f"  k_anonymity: {{k: {K}}}",
     ]
-    protected = next((one for one in found.columns if one.name == found.target and one.role is Role.SENSITIVE), None)
+    protected = next(
+        (one for one in profiled.columns if one.name == profiled.target and one.role is Role.SENSITIVE), None
+    )
     if protected is not None:
         lines.append(f"  l_diversity: {_flow({'column': protected.name, 'l': 2})}  # nobody's value is certain")
     if asked_with_noise:
-        lines += _section_of_noise(found)
+        lines += _section_of_noise(profiled)
     return "\n".join(lines) + "\n"
 
 

@@ -157,7 +157,9 @@ def standing(home: Home, dataset: str, version: str, folder: Path) -> Published:
     entry = next((one for one in ledger.read(home) if one.release == (dataset, version)), None)
     problems = ["the ledger does not know it"] if entry is None else ledger.verify_release(home, entry)
     if problems:
-        raise Refused([f"the published release {dataset}/{version} is not what it was: {one}" for one in problems])
+        raise Refused(
+            [f"the published release {dataset}/{version} is not what it was: {problem}" for problem in problems]
+        )
     if ledger.last_version(home, dataset) != version:
         unfinished.enter(home, ledger.CURRENT, dataset, version, sha256_of(folder / MANIFEST))
     return Published(version, folder, False, json.loads((folder / MANIFEST).read_text()))

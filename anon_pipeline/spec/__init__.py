@@ -29,7 +29,7 @@ from anon_pipeline.spec.parts import (
 )
 from anon_pipeline.spec.release import ReleaseSpec
 from anon_pipeline.spec.synthesis import PublishedModel, Synthesis
-from anon_pipeline.spec.tradeoff import K_PATH, Frontier
+from anon_pipeline.spec.tradeoff import K_PATH, TradeOff
 from anon_pipeline.spec.written import UNDECIDED, undecided_lines
 
 __all__ = [
@@ -43,7 +43,6 @@ __all__ = [
     "ColumnType",
     "Demand",
     "DifferentialPrivacy",
-    "Frontier",
     "Guide",
     "HierarchyFile",
     "ImportedModel",
@@ -59,6 +58,7 @@ __all__ = [
     "Source",
     "Strict",
     "Synthesis",
+    "TradeOff",
     "exactly",
     "load_privacy_model",
     "undecided_lines",

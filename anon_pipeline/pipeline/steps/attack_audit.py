@@ -26,7 +26,7 @@ from anon_pipeline.plain_json import finite
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.release import ledger, manifest
 from anon_pipeline.release.publish import CLASSES, CONTROL, DATA
-from anon_pipeline.report.attacks import picture as chart_of_attacks
+from anon_pipeline.report.attack_pictures import picture as chart_of_attacks
 from anon_pipeline.spec import ColumnType
 
 #: Former releases that the attacker has, too.

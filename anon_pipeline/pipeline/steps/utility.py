@@ -9,10 +9,10 @@ import pandas as pd
 
 from anon_pipeline.anonymize.policy import anonymize_part
 from anon_pipeline.engine.base import SourceFacts
-from anon_pipeline.learning.guide import task_of
+from anon_pipeline.learning.models import task_of
 from anon_pipeline.learning.utility import measure_utility
 from anon_pipeline.pipeline.pages import utility_metadata
-from anon_pipeline.pipeline.progress import told
+from anon_pipeline.pipeline.progress import log_progress
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult
 from anon_pipeline.pipeline.utility_figures import utility_figures
@@ -38,7 +38,7 @@ def measure(run: Run, _folder: Path, people: Stage) -> StepResult:
         seed,
         lambda part, guidance: anonymize_part(spec, run.key, part, guidance),
         run.load_model,
-        told(f"{spec.dataset}: utility", "folds"),
+        log_progress(f"{spec.dataset}: utility", "folds"),
         spec.utility.models,
         {one.name: one.storage for one in stored.columns if one.name in spec.quasi_identifiers},
         spec.k,
@@ -67,6 +67,6 @@ def other_targets(run: Run, frame: pd.DataFrame, types: dict[str, ColumnType], s
             seed,
             lambda part, guidance: anonymize_part(spec, run.key, part, guidance),
             run.load_model,
-            told(f"{spec.dataset}: utility for {name}", "folds"),
+            log_progress(f"{spec.dataset}: utility for {name}", "folds"),
         ).as_dict()
     return measured
