@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 from pydantic import Field, model_validator
 from typing_extensions import override
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.base import (
     CATEGORICAL,
-    MISSING_IS_SHOWN,
+    MISSINGNESS_IS_RELEASED,
     Applied,
     Columns,
     ColumnTechnique,
@@ -26,7 +27,6 @@ from anon_pipeline.masking.base import (
 from anon_pipeline.masking.draws import Draws
 from anon_pipeline.masking.grouping import codes_of
 from anon_pipeline.masking.texts import as_texts
-from anon_pipeline.tables import IntArray
 
 #: Shown by `unary_encoding` for a category that a person reports, and for one that they do not.
 REPORTED, NOT_REPORTED = "1", "0"
@@ -100,7 +100,7 @@ class LocalRandomizer(ColumnTechnique):
         return Applied(
             {name: released},
             facts={"epsilon": self.epsilon, "categories": len(self.categories), "p": p, "q": q},
-            notes=(*(() if self.missing is not None else (MISSING_IS_SHOWN,)), self._advice()),
+            notes=(*(() if self.missing is not None else (MISSINGNESS_IS_RELEASED,)), self._advice()),
         )
 
     def _advice(self) -> str:

@@ -38,7 +38,7 @@ from anon_pipeline.spec.parts import (
     Suppression,
     Utility,
 )
-from anon_pipeline.spec.permission import check_files, files_of_steps
+from anon_pipeline.spec.permission import check_files
 from anon_pipeline.spec.synthesis import PublishedModel, Synthesis, require_grouped, require_synthetic
 from anon_pipeline.spec.tradeoff import TradeOff
 from anon_pipeline.spec.written import UNDECIDED, PlainLoader, put, sentences, undecided_lines, with_lists

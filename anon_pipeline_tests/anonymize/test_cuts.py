@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from anon_pipeline.anonymize import cuts, encoding, tree
 from anon_pipeline.anonymize.chance import Chance
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.tables import Cells, IntArray
+from anon_pipeline.tables import Cells
 from anon_pipeline_tests.people import KEY
 
 DEMAND = LDiversity(column="ill", l=2, kind="distinct")

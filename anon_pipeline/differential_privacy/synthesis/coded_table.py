@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.differential_privacy import reading
 from anon_pipeline.differential_privacy.synthesis.junction_tree import Clique
 from anon_pipeline.engine.sql import quoted
 from anon_pipeline.engine.typed import Reader
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import PublicDomain, ReleaseSpec
-from anon_pipeline.tables import IntArray
 
 #: A range of more steps than this is counted in intervals of so many at most.
 MOST_INTERVALS = 32

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.differential_privacy import reading
 from anon_pipeline.differential_privacy.synthesis.coded_table import Axis
 from anon_pipeline.differential_privacy.synthesis.estimation import Model
 from anon_pipeline.differential_privacy.synthesis.junction_tree import FloatArray
 from anon_pipeline.differential_privacy.synthesis.measuring import Measurements, column_counts
-from anon_pipeline.tables import IntArray
 
 
 def draw_codes(model: Model, rows: int, random: np.random.Generator) -> IntArray:

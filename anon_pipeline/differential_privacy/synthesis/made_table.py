@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.differential_privacy import accounting, mechanisms
 from anon_pipeline.differential_privacy.accounting import NANO, Cost
 from anon_pipeline.differential_privacy.budget import Allowance, Budget, Question, question_key
@@ -25,7 +26,6 @@ from anon_pipeline.differential_privacy.synthesis.quality import count_quality, 
 from anon_pipeline.home import Home
 from anon_pipeline.keys import Key
 from anon_pipeline.spec import PublicDomain, PublicSize, ReleaseSpec, Synthesis
-from anon_pipeline.tables import IntArray
 
 #: Of the way people are measured: another way is another question, which costs again.
 METHOD = 1

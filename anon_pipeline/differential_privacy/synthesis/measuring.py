@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.differential_privacy import mechanisms
 from anon_pipeline.differential_privacy.accounting import NANO
 from anon_pipeline.differential_privacy.synthesis import estimation
@@ -23,7 +24,6 @@ from anon_pipeline.differential_privacy.synthesis.coded_table import CodedTable
 from anon_pipeline.differential_privacy.synthesis.estimation import Model, NoisyTable
 from anon_pipeline.differential_privacy.synthesis.junction_tree import Clique, JunctionTree
 from anon_pipeline.errors import InputError
-from anon_pipeline.tables import IntArray
 
 #: Shares of the budget for the first counts, and for choosing what is counted next.
 FIRST, CHOOSING = 0.25, 0.11

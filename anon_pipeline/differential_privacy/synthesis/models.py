@@ -10,7 +10,7 @@ from anon_pipeline.differential_privacy.synthesis.coded_table import Axis
 from anon_pipeline.differential_privacy.synthesis.junction_tree import FloatArray
 from anon_pipeline.differential_privacy.synthesis.made_table import Synthetic
 from anon_pipeline.errors import InputError
-from anon_pipeline.learning.guide import Task, build_model
+from anon_pipeline.learning.models import Task, build_model
 from anon_pipeline.learning.public_naive_bayes import Codes, PublicNaiveBayes
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.differential_privacy.synthesis.estimation import NoisyTable
 from anon_pipeline.differential_privacy.synthesis.junction_tree import Clique
 from anon_pipeline.differential_privacy.synthesis.measuring import column_counts
-from anon_pipeline.tables import IntArray
 
 CONFIDENCE = 0.95
 
