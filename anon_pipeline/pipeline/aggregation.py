@@ -152,7 +152,7 @@ def build_group_checks(spec: ReleaseSpec) -> list[dg.AssetChecksDefinition]:
             stages = runtime.stages(spec)
             masked = stages.load(MASKED, {RAW: stages.load(RAW)})
             candidate = stages.load(AGGREGATED, {MASKED: masked})
-            answers = ask(group_questions(spec, runtime.engine(spec), masked, candidate))
+            answers = ask(group_questions(spec, runtime.engine(spec), masked, candidate), runtime.processes(spec))
             keep_answers(runtime, spec, CHECKS, {AGGREGATED: candidate}, answers)
             noted["candidate_checks_failed"] = sum(not answer.passed for answer in answers)
         yield from (result_of(answer, candidate_key) for answer in answers)

@@ -1,6 +1,7 @@
 """The assets of a dataset, in the order in which a person's row passes through them from source to release."""
 
 import dataclasses
+import functools
 import json
 import pickle
 from collections.abc import Callable
@@ -146,6 +147,7 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 spec.seed,
                 sample.fold,
                 runtime.tracking().load_model,
+                runtime.workers(spec, len(people.target)),
             )
             said = trained.guidance(people.features, sample.fold)
             facts: dict[str, Any] = {
@@ -311,12 +313,13 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
                 spec.guide,
                 spec.utility.folds,
                 seed,
-                lambda part, guidance: anonymize_part(spec, runtime.key(spec), part, guidance),
+                functools.partial(anonymize_part, spec, runtime.key(spec)),
                 runtime.tracking().load_model,
-                told(f"{spec.dataset}: utility", "folds"),
+                told(f"{spec.dataset}: utility", "models and folds"),
                 spec.utility.models,
                 {one.name: one.storage for one in stored.columns if one.name in spec.quasi_identifiers},
                 spec.k,
+                runtime.workers(spec, len(frame)),
             )
             facts = measured.as_dict()
             if len(spec.guide.targets) > 1:
@@ -465,9 +468,10 @@ def _other_targets(
             spec.guide.model_copy(update={"targets": (name, *others)}),
             spec.utility.folds,
             seed,
-            lambda part, guidance: anonymize_part(spec, runtime.key(spec), part, guidance),
+            functools.partial(anonymize_part, spec, runtime.key(spec)),
             runtime.tracking().load_model,
-            told(f"{spec.dataset}: utility for {name}", "folds"),
+            told(f"{spec.dataset}: utility for {name}", "models and folds"),
+            workers=runtime.workers(spec, len(frame)),
         ).as_dict()
     return measured
 

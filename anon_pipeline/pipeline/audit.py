@@ -3,6 +3,7 @@
 import base64
 import dataclasses
 import json
+from contextlib import nullcontext
 from typing import Any
 
 import dagster as dg
@@ -11,16 +12,18 @@ import pandas as pd
 
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.policy import protected_columns, tree_of
+from anon_pipeline.anonymize.repair import Repair
 from anon_pipeline.anonymize.storage import load_cells
 from anon_pipeline.attack.table_audit import Earlier
 from anon_pipeline.audit.people import Bound, audit, bounds
 from anon_pipeline.audit.regrouping import regrouped
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.home import write_file
-from anon_pipeline.keys import measuring_seed
+from anon_pipeline.keys import Key, measuring_seed
 from anon_pipeline.pipeline.checks import keep_answers, result_of
 from anon_pipeline.pipeline.expectations import Question, ask
 from anon_pipeline.pipeline.following import people_of
+from anon_pipeline.pipeline.progress import told
 from anon_pipeline.pipeline.runtime import Runtime, log
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.technical_names import owners, technical
@@ -30,6 +33,7 @@ from anon_pipeline.release import ledger, manifest
 from anon_pipeline.release.publish import CLASSES, CONTROL, DATA
 from anon_pipeline.report.attacks import picture
 from anon_pipeline.spec import ColumnType, ReleaseSpec
+from anon_pipeline.tables import IntArray
 
 #: Former releases that the attacker has, too.
 EARLIER = 3
@@ -75,27 +79,31 @@ def build_audit(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             held_out = None
             if spec.audit.control == "held_out":
                 held_out = engine.sample(raw.folder / CONTROL, spec, types, spec.audit.sample)
-            content = audit(
-                spec,
-                runtime.key(spec),
-                people,
-                types,
-                runtime.tracking().load_model,
-                _earlier(spec, runtime, types),
-                held_out,
-                measuring_seed(spec, runtime.place()),
-            )
+            workers = runtime.workers(spec, len(people.hash))
+            regrouping = _regrouping(spec, runtime, raw)
+            with workers.meanwhile(regrouped, *regrouping) if regrouping else nullcontext() as replayed:
+                content = audit(
+                    spec,
+                    runtime.key(spec),
+                    people,
+                    types,
+                    runtime.tracking().load_model,
+                    _earlier(spec, runtime, types),
+                    held_out,
+                    measuring_seed(spec, runtime.place()),
+                    workers,
+                    told(f"{spec.dataset}: attack_audit", "models"),
+                )
+                if replayed is not None:
+                    content["replayed"] = [one.to_json() for one in replayed()]
             if held_out is not None:
                 sizes = np.sort(pd.read_parquet(candidate.folder / CLASSES)["class_size"].to_numpy(np.int64))
                 content["is_the_release"] = content.get("class_sizes") == manifest.class_sizes(sizes)
-            replayed = _replayed(spec, runtime, raw)
-            if replayed is not None:
-                content["replayed"] = replayed
             found = bounds(spec, content)
             content["bounds"] = [{**dataclasses.asdict(one), "holds": one.holds} for one in found]
             with stages.store("attack_audit", {"raw_data": raw, "anonymized_table": candidate}, {}) as folder:
                 write_file(folder / "audit.json", json.dumps(finite(content)))
-            answers = ask([_question(one) for one in found]) if found else []
+            answers = ask([_question(one) for one in found], runtime.processes(spec)) if found else []
             audited = stages.load("attack_audit", {"raw_data": raw, "anonymized_table": candidate})
             keep_answers(runtime, spec, "audit_checks", {"attack_audit": audited}, answers)
             noted.update(_figures(content))
@@ -109,21 +117,21 @@ def build_audit(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
     return [attack_audit]
 
 
-def _replayed(spec: ReleaseSpec, runtime: Runtime, raw: Stage) -> list[dict[str, Any]] | None:
-    """What grouping the people of the release again tells of them; None where no demand looks at sensitive values.
+def _regrouping(spec: ReleaseSpec, runtime: Runtime, raw: Stage) -> tuple[Repair, IntArray, Key] | tuple[()]:
+    """The grouping of the release to do again; nothing where no demand looks at sensitive values.
 
     Where people are followed, or a demand is about a population, a class depends on the whole table: not measured.
     """
     protected = protected_columns(spec)
     if not protected or spec.across_releases is not None or spec.population is not None:
-        return None
+        return ()
     cells_stage = runtime.stages(spec).load("predictions", {"raw_data": raw})
     tree_stage = runtime.stages(spec).load("anonymizer_tree", {"predictions": cells_stage})
     cells = load_cells(cells_stage.folder)
     people = statistics_of(runtime.engine(spec).sensitive_of_cells(raw.folder / DATA, cells.domains, cells, protected))
     repair = tree_of(spec, runtime.key(spec)).repair_of(cells, people)
     released = Grouping.load(tree_stage.folder, cells).class_of_cell
-    return [one.to_json() for one in regrouped(repair, released, runtime.key(spec))]
+    return repair, released, runtime.key(spec)
 
 
 def _earlier(spec: ReleaseSpec, runtime: Runtime, types: dict[str, ColumnType]) -> list[Earlier]:

@@ -273,7 +273,7 @@ def build_checks(spec: ReleaseSpec) -> list[dg.AssetChecksDefinition]:
             types = SourceFacts.from_json(raw.facts).types()
             stored = runtime.engine(spec).describe(raw.folder / DATA, spec, types)
             asked = source_checks_of(spec)
-            answers = ask([one for one in raw_questions(spec, stored) if one.name in asked])
+            answers = ask([one for one in raw_questions(spec, stored) if one.name in asked], runtime.processes(spec))
             keep_answers(runtime, spec, "source_checks", {"raw_data": raw}, answers)
             noted["source_checks_failed"] = sum(not answer.passed for answer in answers)
         yield from (result_of(answer, raw_key) for answer in answers)
@@ -302,7 +302,7 @@ def build_checks(spec: ReleaseSpec) -> list[dg.AssetChecksDefinition]:
             questions = candidate_questions(spec, runtime.engine(spec), stored, raw, candidate)
             if spec.across_releases is not None:
                 questions.append(following.question(spec, runtime, candidate))
-            answers = ask(questions)
+            answers = ask(questions, runtime.processes(spec))
             keep_answers(runtime, spec, "candidate_checks", {"anonymized_table": candidate}, answers)
             noted["candidate_checks_failed"] = sum(not answer.passed for answer in answers)
         yield from (result_of(answer, candidate_key) for answer in answers)

@@ -15,9 +15,11 @@ from anon_pipeline.engine.spark import SparkEngine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, out_of_space, write_file
 from anon_pipeline.keys import Key, private_key
+from anon_pipeline.pipeline.processes import processes
 from anon_pipeline.pipeline.stages import Stages
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.workers import ALONE, Workers
 
 BAD_INPUT, REFUSED, INTERNAL = 2, 3, 1
 
@@ -25,6 +27,9 @@ ENGINES: dict[str, type[DuckDBEngine] | type[SparkEngine]] = {
     DuckDBEngine.name: DuckDBEngine,
     SparkEngine.name: SparkEngine,
 }
+
+#: Fewer people than this are worked on in one process.
+WORTH_PROCESSES = 2_000
 
 log = logging.getLogger("anon_pipeline")
 
@@ -51,6 +56,19 @@ class Runtime(dg.ConfigurableResource):
     def limit(self, spec: ReleaseSpec) -> str | None:
         """The memory that may be used, as the command line says, else the spec; None where neither does."""
         return self.memory_limit or spec.engine.memory_limit
+
+    def workers(self, spec: ReleaseSpec, people: int) -> Workers:
+        """Who trains models and groups people side by side, within the threads and the memory that may be used.
+
+        For few people the processes would cost more than they bring. Models from elsewhere stay in this process: they
+        need not be what pickle takes, nor give the same on another thread.
+        """
+        few = people < WORTH_PROCESSES or not isinstance(spec.guide.model, str)
+        return ALONE if few else self.processes(spec)
+
+    def processes(self, spec: ReleaseSpec) -> Workers:
+        """The processes that may work beside this one."""
+        return processes(spec, self.threads, self.memory_limit)
 
     def stages(self, spec: ReleaseSpec) -> Stages:
         return Stages(self.place(), spec)

@@ -84,7 +84,9 @@ def _measured(
 
     load_model = runtime.tracking().load_model
     key = runtime.key(spec)
-    return price_list(runtime.engine(spec), table, spec, types, key, settings, with_utility, load_model, progress)
+    engine = runtime.engine(spec)
+    workers = runtime.workers(spec, engine.rows(table))
+    return price_list(engine, table, spec, types, key, settings, with_utility, load_model, progress, workers)
 
 
 def _metadata(spec: ReleaseSpec, prices: Sequence[Price]) -> dict[str, Any]:
