@@ -280,10 +280,10 @@ def sweep(
     folder = home.root / "frontier" / policy.dataset if out_folder is None else out_folder
     _show_progress()
     from anon_pipeline.pipeline.runtime import Runtime
-    from anon_pipeline.pipeline.tradeoff import measure
+    from anon_pipeline.pipeline.tradeoff import measure_source
     from anon_pipeline.report import tradeoff
 
-    prices = measure(policy, Runtime(home=str(home.root)), settings, utility)
+    prices = measure_source(Runtime(home=str(home.root)).run(policy), settings, utility)
     files = tradeoff.write(prices, policy.dataset, folder)
     if as_json:
         content = {"dataset": policy.dataset, "folder": str(folder), "prices": tradeoff.as_json(prices)}

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from multiprocessing.connection import Connection
 from threading import Thread
 from typing import Any, TypeVar
@@ -185,8 +186,9 @@ def bytes_of(memory: str) -> int:
     return int(float(found[1]) * (1024 if found[3] else 1000) ** ("KMGT".index(found[2].upper()) + 1))
 
 
+@cache
 def _free_memory() -> int:
-    """Bytes that can be had without swapping, as Linux estimates them; elsewhere what the machine has."""
+    """Bytes that could be had without swapping at first, as Linux estimates them; elsewhere what the machine has."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))

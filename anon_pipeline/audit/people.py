@@ -261,12 +261,13 @@ def _attack_models(
     progress: Progress | None,
 ) -> dict[str, Any]:
     """Membership and attribute inference on models: raw against released people, and the guiding model itself."""
+    load = None if isinstance(spec.guide.model, str) else load_logged  # else pickle need not take it
     try:
         models = audit_models(
             twin.members,
             spec.target,
-            Trainer(spec, key, types, load_logged, released=False),
-            Trainer(spec, key, types, load_logged, released=True),
+            Trainer(spec, key, types, load, released=False),
+            Trainer(spec, key, types, load, released=True),
             spec.features,
             attributes=[name for name in spec.with_role(Role.SENSITIVE) if name != spec.target],
             sample=spec.audit.people,

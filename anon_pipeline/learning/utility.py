@@ -203,7 +203,9 @@ def prepare(
         Called with (fits done, fits) after each.
     """
     feature_types = {name: type_ for name, type_ in feature_types.items() if name != target_name}
-    if load_logged is not None:
+    if isinstance(guide.model, str):
+        load_logged = None  # nothing will be loaded, and pickle need not take the loader
+    elif load_logged is not None:
         load_logged = functools.cache(load_logged)  # a model store is asked once, not in every fold
     outer = assign_folds(frame[target_name], task, folds, seed)
     values = frame[target_name].to_numpy(dtype=_dtype(task))

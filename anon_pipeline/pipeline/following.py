@@ -1,4 +1,4 @@
-"""Where people are followed from release to release: the asset that gives everybody their cohort, and what is kept."""
+"""Where people are followed from release to release: their cohorts, what is demanded of a candidate, what is kept."""
 
 import dataclasses
 import re
@@ -6,20 +6,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
-import dagster as dg
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.policy import orders_of
-from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
-from anon_pipeline.pipeline.expectations import Question
-from anon_pipeline.pipeline.masking import MASKED, RAW
-from anon_pipeline.pipeline.runtime import Runtime, log
-from anon_pipeline.pipeline.stages import Stage, Stages
+from anon_pipeline.pipeline.checks.expectations import Question
+from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.pipeline.step import Run, log
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.release import fineness
@@ -29,81 +26,12 @@ from anon_pipeline.sequential.cohorts import Company
 from anon_pipeline.sequential.guarantees import Intersection, intersection
 from anon_pipeline.sequential.republication import Demands, Successor, succeed
 from anon_pipeline.spec import AcrossReleases, ReleaseSpec
-from anon_pipeline.tables import HISTORY, Cells, IntArray
+from anon_pipeline.tables import Cells, IntArray
 
-FOLLOWED = "followed_people"
 #: The blocking check, and what Dagster shows of it before it was first asked.
 CHECK = "across_releases"
 CHECK_DESCRIPTION = "Whoever has the former releases, too, is left with enough people who could be this one."
 GONE = "gone.npy"
-
-
-def people_of(spec: ReleaseSpec) -> str:
-    """The asset that holds the people who are grouped: as the source has them, masked, or followed."""
-    return FOLLOWED if spec.across_releases is not None else _before(spec)
-
-
-def _before(spec: ReleaseSpec) -> str:
-    return MASKED if spec.masks else RAW
-
-
-def people_stage(stages: Stages, spec: ReleaseSpec) -> Stage:
-    """The stored people who are grouped, made of the very source that is stored now."""
-    stage = stages.load(RAW)
-    for name in (MASKED, FOLLOWED):
-        if (name == MASKED and spec.masks) or (name == FOLLOWED and spec.across_releases is not None):
-            stage = stages.load(name, {RAW: stage})
-    return stage
-
-
-def build_following(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.AssetsDefinition]:
-    """The asset `followed_people`, where the spec demands something across releases."""
-    asked = spec.across_releases
-    if asked is None:
-        return []
-
-    @dg.asset(
-        **common,
-        name=FOLLOWED,
-        deps=[dg.AssetKey([spec.dataset, _before(spec)])],
-        kinds={"duckdb", "parquet"},
-        description=f"The people with their cohort: who was in the same class of each of the last {asked.window - 1} "
-        "releases, or in none. Private.",
-    )
-    def followed_people(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
-        with runtime.step(context, spec, FOLLOWED) as noted:
-            stages, engine, home = runtime.stages(spec), runtime.engine(spec), runtime.place()
-            people = stages.load(_before(spec))
-            window, key = release_history.window(home, spec), release_history.key(home, spec.dataset)
-            cohorts = cohorts_of(engine.values(people.folder / DATA, str(spec.person)), key, window)
-            facts: dict[str, Any] = {
-                **people.facts,
-                "former": [one.version for one in window.members],
-                "unknown": list(window.unknown),
-                "newcomers": int((cohorts.history == 0).sum()),
-                "gone": int(cohorts.gone.sum()),
-            }
-            with stages.store(FOLLOWED, {RAW: people}, facts) as folder:
-                engine.add_column(
-                    people.folder / DATA,
-                    str(spec.person),
-                    HISTORY,
-                    lambda identifiers: cohorts.of(release_history.hashed(identifiers, key)),
-                    folder / DATA,
-                )
-                np.save(folder / GONE, cohorts.gone)
-            told = {name: facts[name] for name in ("former", "unknown", "newcomers", "gone")}
-            noted.update(newcomers=facts["newcomers"], gone=facts["gone"], former=len(window.members))
-            log.info(
-                "%s: beside %s former releases %s people are new, and %s have gone",
-                spec.dataset,
-                len(window.members),
-                f"{facts['newcomers']:,}",
-                f"{facts['gone']:,}",
-            )
-        return dg.MaterializeResult(metadata=told)
-
-    return [followed_people]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -149,11 +77,11 @@ def cohorts_of(identifiers: Iterable[pa.Array], key: bytes, window: release_hist
     return Cohorts(person, history, gone)
 
 
-def group(spec: ReleaseSpec, runtime: Runtime, followed: Stage, cells: Cells, people: ClassStatistics) -> Successor:
+def group(run: Run, followed: Stage, cells: Cells, people: ClassStatistics) -> Successor:
     """The classes of people who are followed: with the tree of the last release, or with a new one."""
-    asked = _asked(spec)
+    spec, asked = run.spec, _asked(run.spec)
     former: list[str] = followed.facts["former"]
-    routing = release_history.routing(runtime.place(), spec.dataset, former[-1]) if former else None
+    routing = release_history.routing(run.home, spec.dataset, former[-1]) if former else None
     found = succeed(
         cells,
         people,
@@ -169,7 +97,7 @@ def group(spec: ReleaseSpec, runtime: Runtime, followed: Stage, cells: Cells, pe
             spec.suppression.limit,
         ),
         asked.refit,
-        runtime.key(spec),
+        run.key,
     )
     log.info("%s: %s", spec.dataset, which_tree(found.kept, found.lost, found.lost_otherwise))
     return found
@@ -184,35 +112,33 @@ def which_tree(kept: bool, lost: float, lost_otherwise: float | None) -> str:
     return f"a new tree: it loses {lost:.1%}, the former one {lost_otherwise:.1%}"
 
 
-def write_members(
-    engine: Engine, runtime: Runtime, spec: ReleaseSpec, followed: Stage, cells: Cells, grouping: Grouping, folder: Path
-) -> None:
+def write_members(run: Run, followed: Stage, cells: Cells, grouping: Grouping, folder: Path) -> None:
     """Write who is in which class of a candidate, to be kept when it is published."""
-    people = engine.classes_of_people(
-        followed.folder / DATA, cells.domains, cells, grouping.class_of_cell, str(spec.person)
+    people = run.engine.classes_of_people(
+        followed.folder / DATA, cells.domains, cells, grouping.class_of_cell, str(run.spec.person)
     )
-    release_history.write(people, release_history.key(runtime.place(), spec.dataset), folder / release_history.MEMBERS)
+    release_history.write(people, release_history.key(run.home, run.spec.dataset), folder / release_history.MEMBERS)
 
 
-def measured(spec: ReleaseSpec, runtime: Runtime, candidate: Stage) -> Intersection:
+def measured(run: Run, candidate: Stage) -> Intersection:
     """What a candidate would leave an attacker with who has the former releases, too, by what is kept of each."""
-    window = release_history.window(runtime.place(), spec)
+    window = release_history.window(run.home, run.spec)
     new = release_history.read(candidate.folder / release_history.MEMBERS)
     people = np.unique(np.concatenate([new.person, *(one.person for one in window.members)]))
-    return intersection([one.classes_of(people) for one in window.members], new.classes_of(people), _asked(spec).k)
+    return intersection([one.classes_of(people) for one in window.members], new.classes_of(people), _asked(run.spec).k)
 
 
-def question(spec: ReleaseSpec, runtime: Runtime, candidate: Stage) -> Question:
+def question(run: Run, candidate: Stage) -> Question:
     """What must hold of a candidate together with the former releases."""
-    found = measured(spec, runtime, candidate)
+    found, k = measured(run, candidate), _asked(run.spec).k
     sizes = pd.read_parquet(candidate.folder / CLASSES)["class_size"].to_numpy()
     counted = np.bincount(release_history.read(candidate.folder / release_history.MEMBERS).class_, minlength=len(sizes))
     agrees = len(counted) == len(sizes) and bool((counted == sizes).all())
     return Question(
         CHECK,
-        f"at least {_asked(spec).k} people share a person's class in each of {found.releases} releases",
+        f"at least {k} people share a person's class in each of {found.releases} releases",
         "ExpectColumnMinToBeBetween",
-        {"column": "candidates", "min_value": _asked(spec).k},
+        {"column": "candidates", "min_value": k},
         pd.DataFrame({"candidates": [found.fewest if agrees else 0]}),
         remedy="nothing was published; run followed_people again"
         if agrees
@@ -220,7 +146,7 @@ def question(spec: ReleaseSpec, runtime: Runtime, candidate: Stage) -> Question:
     )
 
 
-def require_company(spec: ReleaseSpec, runtime: Runtime, candidate: Stage) -> None:
+def require_company(run: Run, candidate: Stage) -> None:
     """Measure once more at the last moment: another run may have published since the checks were asked.
 
     Raises
@@ -228,26 +154,26 @@ def require_company(spec: ReleaseSpec, runtime: Runtime, candidate: Stage) -> No
     Refused
         If the demand does not hold beside the releases that stand now.
     """
-    found = measured(spec, runtime, candidate)
-    if found.fewest < _asked(spec).k:
+    found, k = measured(run, candidate), _asked(run.spec).k
+    if found.fewest < k:
         raise Refused(
             [
                 f"{CHECK}: beside the releases that stand now somebody has {found.fewest} candidates, "
-                f"fewer than {_asked(spec).k}; run the dataset again"
+                f"fewer than {k}; run the dataset again"
             ]
         )
 
 
-def told(spec: ReleaseSpec, runtime: Runtime, followed: Stage, tree: Stage, candidate: Stage) -> dict[str, Any]:
+def told(run: Run, followed: Stage, tree: Stage, candidate: Stage) -> dict[str, Any]:
     """What the manifest says of a release that follows others."""
     return {
-        **_asked(spec).model_dump(mode="json"),
+        **_asked(run.spec).model_dump(mode="json"),
         "former": followed.facts["former"],
         "unknown": followed.facts["unknown"],
         "newcomers": followed.facts["newcomers"],
         "waiting": candidate.facts["waiting"],
         **fineness.rounded({name: tree.facts[name] for name in ("kept", "lost", "lost_otherwise")}),
-        "measured": dataclasses.asdict(measured(spec, runtime, candidate)),
+        "measured": dataclasses.asdict(measured(run, candidate)),
     }
 
 

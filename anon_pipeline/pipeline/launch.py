@@ -10,9 +10,10 @@ import dagster as dg
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.automation import DATASET_TAG
 from anon_pipeline.pipeline.build import build_definitions
-from anon_pipeline.pipeline.checks import NAME
 from anon_pipeline.pipeline.instance import open_instance
-from anon_pipeline.pipeline.runtime import INTERNAL, REFUSED, Runtime, log
+from anon_pipeline.pipeline.runtime import INTERNAL, REFUSED, Runtime
+from anon_pipeline.pipeline.step import log
+from anon_pipeline.pipeline.wrapping import NAME
 from anon_pipeline.release.publish import MANIFEST
 from anon_pipeline.spec import ReleaseSpec
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from anon_pipeline.pipeline.runtime import log
+from anon_pipeline.pipeline.step import log
 
 #: Seconds between two lines, so that a short step says nothing and a long one does not chatter.
 EVERY = 10.0

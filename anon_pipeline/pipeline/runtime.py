@@ -1,8 +1,7 @@
-"""What every step shares: the home, the engine, the stored results, and the frame around a step's work."""
+"""Where a run lives, as a Dagster resource, and the frame around every step's work."""
 
-import logging
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,9 @@ from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.spark import SparkEngine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, out_of_space, write_file
-from anon_pipeline.keys import Key, private_key
-from anon_pipeline.pipeline.processes import processes
-from anon_pipeline.pipeline.stages import Stages
+from anon_pipeline.pipeline.step import Run, log
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import ReleaseSpec
-from anon_pipeline.workers import ALONE, Workers
 
 BAD_INPUT, REFUSED, INTERNAL = 2, 3, 1
 
@@ -27,11 +23,6 @@ ENGINES: dict[str, type[DuckDBEngine] | type[SparkEngine]] = {
     DuckDBEngine.name: DuckDBEngine,
     SparkEngine.name: SparkEngine,
 }
-
-#: Fewer people than this are worked on in one process.
-WORTH_PROCESSES = 2_000
-
-log = logging.getLogger("anon_pipeline")
 
 
 class Runtime(dg.ConfigurableResource):
@@ -57,25 +48,9 @@ class Runtime(dg.ConfigurableResource):
         """The memory that may be used, as the command line says, else the spec; None where neither does."""
         return self.memory_limit or spec.engine.memory_limit
 
-    def workers(self, spec: ReleaseSpec, people: int) -> Workers:
-        """Who trains models and groups people side by side, within the threads and the memory that may be used.
-
-        For few people the processes would cost more than they bring. Models from elsewhere stay in this process: they
-        need not be what pickle takes, nor give the same on another thread.
-        """
-        few = people < WORTH_PROCESSES or not isinstance(spec.guide.model, str)
-        return ALONE if few else self.processes(spec)
-
-    def processes(self, spec: ReleaseSpec) -> Workers:
-        """The processes that may work beside this one."""
-        return processes(spec, self.threads, self.memory_limit)
-
-    def stages(self, spec: ReleaseSpec) -> Stages:
-        return Stages(self.place(), spec)
-
-    def key(self, spec: ReleaseSpec) -> Key:
-        """The dataset's private key."""
-        return private_key(spec, self.place())
+    def run(self, spec: ReleaseSpec, ids: Mapping[str, str] | None = None) -> Run:
+        """What the steps of a dataset work with; `ids` are those of the run in Dagster and in MLflow."""
+        return Run(spec, self.place(), self.engine(spec), self.limit(spec), self.threads, ids or {})
 
     def tracking(self) -> Tracking:
         return Tracking(self.place())

@@ -46,6 +46,18 @@ PRELOAD = [
 ]
 MEMORY = Path("/dev/shm")
 
+#: The assets of `policy()`, in order.
+ASSETS = (
+    "raw_data",
+    "trained_model",
+    "predictions",
+    "anonymizer_tree",
+    "anonymized_table",
+    "utility",
+    "attack_audit",
+    "release",
+)
+
 
 def scratch() -> Path:
     """A folder to work in: in memory where possible, since a run waits hundreds of times for its databases' fsync."""

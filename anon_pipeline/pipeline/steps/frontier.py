@@ -1,0 +1,46 @@
+"""The privacy-utility trade-off: what each setting under `frontier:` in the spec would cost and protect.
+
+It releases nothing, and no release waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.learning.tradeoff import Price
+from anon_pipeline.pipeline.metadata import Markdown, Shown, picture
+from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.pipeline.step import PEOPLE, Made, Run, StepDef
+from anon_pipeline.pipeline.tradeoff import measured
+from anon_pipeline.release.publish import DATA
+from anon_pipeline.report import tradeoff as shown
+from anon_pipeline.spec import Frontier, ReleaseSpec
+
+
+def measure(run: Run, folder: Path, people: Stage) -> Made:
+    """Measure each setting, and write a table and a picture."""
+    assert isinstance(run.spec.frontier, Frontier)  # noqa: S101 (the graph has this step where the spec asks for it)
+    types = SourceFacts.from_json(people.facts).types()
+    prices = measured(run, people.folder / DATA, types, run.spec.frontier.settings(), True)
+    shown.write(prices, run.spec.dataset, folder)
+    counts: dict[str, Any] = {
+        "settings": len(prices),
+        "refused": sum(price.refused is not None for price in prices),
+    }
+    facts = {**counts, "prices": shown.as_json(prices)}
+    return Made(facts, metadata={**counts, **_metadata(run.spec, prices)}, metrics=counts)
+
+
+STEP = StepDef("frontier", (PEOPLE,), frozenset({"scikitlearn"}), measure, in_release=False)
+
+
+def _metadata(spec: ReleaseSpec, prices: Sequence[Price]) -> dict[str, Shown]:
+    headings, rows = shown.table(prices)
+    return {
+        "price_list": Markdown(shown.markdown_table(headings, rows)),
+        "refusals": Markdown("\n".join(f"- {one}" for one in shown.notes(prices)) or "none"),
+        "picture": picture("what each setting costs and protects", shown.picture(prices, spec.dataset)),
+    }
