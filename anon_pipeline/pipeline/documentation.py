@@ -1,17 +1,24 @@
 """What Dagster's pages say of each asset: what it is, where its figures come from, what to do where it fails."""
 
+import inspect
 from typing import cast
 
 from anon_pipeline.pipeline.graph import Graph
+from anon_pipeline.pipeline.step import StepDef
 from anon_pipeline.privacy.base import PrivacyModel
 
 _PRIVATE = "**Private**: its files never leave `private/`; what this page shows are counts and shares."
 
 
-def described(name: str, graph: Graph) -> str:
-    """The description of an asset of a dataset, as Markdown; its first sentence stands for it in lists."""
+def described(step: StepDef, graph: Graph) -> str:
+    """The description of an asset of a dataset, as Markdown; its first sentence stands for it in lists.
+
+    A step without paragraphs here is described by its function.
+    """
     spec = graph.spec
-    return "\n\n".join(_PARAGRAPHS[name]).format(
+    if step.name not in _PARAGRAPHS:
+        return inspect.getdoc(step.make) or step.name
+    return "\n\n".join(_PARAGRAPHS[step.name]).format(
         dataset=spec.dataset,
         source=spec.source.path,
         k=spec.k,

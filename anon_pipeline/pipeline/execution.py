@@ -6,13 +6,13 @@ No result is taken that was made of anything but what is stored now, however man
 from __future__ import annotations
 
 from anon_pipeline.pipeline.checks.answers import keep_answers
-from anon_pipeline.pipeline.checks.expectations import Answer, ask
+from anon_pipeline.pipeline.expectations import Answer, ask
 from anon_pipeline.pipeline.graph import Graph, Part
 from anon_pipeline.pipeline.stages import Stage, Stages
-from anon_pipeline.pipeline.step import CheckDef, Made, Run, StepDef
+from anon_pipeline.pipeline.step import CheckDef, Run, StepDef, StepResult
 
 
-def make(graph: Graph, step: StepDef, run: Run) -> Made:
+def make(graph: Graph, step: StepDef, run: Run) -> StepResult:
     """Make a step and store its result.
 
     Raises

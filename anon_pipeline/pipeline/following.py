@@ -14,7 +14,7 @@ from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.policy import orders_of
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
-from anon_pipeline.pipeline.checks.expectations import Question
+from anon_pipeline.pipeline.expectations import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run, log
 from anon_pipeline.privacy.base import PrivacyModel

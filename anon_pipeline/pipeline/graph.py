@@ -33,34 +33,32 @@ def graph_of(spec: ReleaseSpec) -> Graph:
     if spec.aggregates:
         return Graph(
             spec,
-            (
+            [
                 raw_data.STEP,
                 source.CHECKS,
                 masked_data.STEP,
                 aggregated_table.STEP,
                 group.CHECKS,
                 group_release.STEP,
-            ),
+            ],
         )
-    return Graph(
-        spec,
-        (
-            raw_data.STEP,
-            source.CHECKS,
-            *[masked_data.STEP] * bool(spec.masks),
-            *[followed_people.STEP] * (spec.across_releases is not None),
-            trained_model.STEP,
-            predictions.STEP,
-            anonymizer_tree.STEP,
-            anonymized_table.STEP,
-            candidate.CHECKS,
-            utility.STEP,
-            *[attack_audit.STEP] * spec.audit.enabled,
-            *[audit_bounds.CHECKS] * (spec.audit.enabled and bool(audit_bounds.CHECKS.checks(spec))),
-            release.STEP,
-            *[frontier.STEP] * (spec.frontier is not None),
-        ),
-    )
+    parts: list[tuple[Part, bool]] = [
+        (raw_data.STEP, True),
+        (source.CHECKS, True),
+        (masked_data.STEP, spec.masks),
+        (followed_people.STEP, spec.across_releases is not None),
+        (trained_model.STEP, True),
+        (predictions.STEP, True),
+        (anonymizer_tree.STEP, True),
+        (anonymized_table.STEP, True),
+        (candidate.CHECKS, True),
+        (utility.STEP, True),
+        (attack_audit.STEP, spec.audit.enabled),
+        (audit_bounds.CHECKS, spec.audit.enabled and bool(audit_bounds.checks_of(spec))),
+        (release.STEP, True),
+        (frontier.STEP, spec.frontier is not None),
+    ]
+    return Graph(spec, [part for part, asked_for in parts if asked_for])
 
 
 @dataclass(frozen=True)

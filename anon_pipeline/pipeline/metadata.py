@@ -40,7 +40,7 @@ class Lineage:
 
 
 #: A value of metadata. Plain data is shown as it is, a path as a place on the disk.
-Shown = Markdown | Schema | Lineage | Path | str | int | float | dict[str, int] | list[str]
+MetadataItem = Markdown | Schema | Lineage | Path | str | int | float | dict[str, int] | list[str]
 
 
 def picture(what: str, chart: str) -> Markdown:

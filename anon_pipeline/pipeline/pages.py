@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from anon_pipeline.masking.aggregation import PEOPLE
-from anon_pipeline.pipeline.metadata import Column, Markdown, Schema, Shown, picture
+from anon_pipeline.pipeline.metadata import Column, Markdown, MetadataItem, Schema, picture
 from anon_pipeline.report import charts
 from anon_pipeline.report import risk as risk_report
 from anon_pipeline.report.markdown import code, items, table, text
@@ -13,7 +13,7 @@ from anon_pipeline.report.wording import in_order, part
 from anon_pipeline.spec import ReleaseSpec
 
 
-def release_page(content: Mapping[str, Any]) -> dict[str, Shown]:
+def release_page(content: Mapping[str, Any]) -> dict[str, MetadataItem]:
     """Metadata for a published release.
 
     Parameters
@@ -29,7 +29,7 @@ def release_page(content: Mapping[str, Any]) -> dict[str, Shown]:
     columns = [[code(one.name).replace("|", "\\|"), text(one.what), text(one.lost)] for one in page.columns]
     records = risk_report.records(part(measured, "risk"))
     losses = in_order(part(measured, "information_loss", "columns"), part(content, "spec", "columns"))
-    pictures: dict[str, Shown] = {}
+    pictures: dict[str, MetadataItem] = {}
     if records:
         pictures["risk_picture"] = picture(
             "people by the size of their class, before and after",
@@ -68,7 +68,7 @@ def role_of(spec: ReleaseSpec, name: str) -> str:
     return f"{column.role}: {column.why}" if column.why else str(column.role)
 
 
-def class_size_metadata(sizes: dict[str, Any]) -> dict[str, Shown]:
+def class_size_metadata(sizes: dict[str, Any]) -> dict[str, MetadataItem]:
     """How many classes there are and how large they are; `sizes` as `manifest.class_sizes` gives them."""
     people = sum(group["people"] for group in sizes["groups"])
     rows = ["| people in the class | share of all |", "|---|---|"]
@@ -84,7 +84,7 @@ def class_size_metadata(sizes: dict[str, Any]) -> dict[str, Shown]:
     }
 
 
-def utility_metadata(facts: dict[str, Any]) -> dict[str, Shown]:
+def utility_metadata(facts: dict[str, Any]) -> dict[str, MetadataItem]:
     """The scores before and after; `facts` are those of the step `utility`."""
     rows = ["| score | before | after | difference (95 % interval) |", "|---|---|---|---|"]
     for metric, comparison in facts["metrics"].items():

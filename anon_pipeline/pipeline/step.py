@@ -10,8 +10,8 @@ from typing import Any
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.home import Home
 from anon_pipeline.keys import Key, measuring_seed, private_key
-from anon_pipeline.pipeline.checks.expectations import Question
-from anon_pipeline.pipeline.metadata import Shown
+from anon_pipeline.pipeline.expectations import Question
+from anon_pipeline.pipeline.metadata import MetadataItem
 from anon_pipeline.pipeline.processes import processes
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import ReleaseSpec
@@ -19,6 +19,8 @@ from anon_pipeline.workers import ALONE, Workers
 
 #: In the needs of a step: the last step before it that makes a table of people (as the source has them, masked, ...).
 PEOPLE = "people"
+#: The step that publishes.
+RELEASE = "release"
 
 #: Fewer people than this are worked on in one process.
 WORTH_PROCESSES = 2_000
@@ -77,7 +79,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Made:
+class StepResult:
     """What a step gives back, beside the files that it has written.
 
     Attributes
@@ -91,7 +93,7 @@ class Made:
 
     facts: dict[str, Any] = field(default_factory=dict)
     rows: int | None = None
-    metadata: Mapping[str, Shown] = field(default_factory=dict)
+    metadata: Mapping[str, MetadataItem] = field(default_factory=dict)
     metrics: Mapping[str, Any] = field(default_factory=dict)
     data_version: str | None = None
 
@@ -114,7 +116,7 @@ class StepDef:
     name: str
     needs: tuple[str, ...]
     kinds: frozenset[str]
-    make: Callable[..., Made]
+    make: Callable[..., StepResult]
     needs_if_made: tuple[str, ...] = ()
     makes_people: bool = False
     in_release: bool = True

@@ -5,14 +5,14 @@ from typing import Any
 
 import dagster as dg
 
-from anon_pipeline.pipeline.checks.expectations import Answer
 from anon_pipeline.pipeline.documentation import described
 from anon_pipeline.pipeline.execution import answer, make
+from anon_pipeline.pipeline.expectations import Answer
 from anon_pipeline.pipeline.freshness import freshness
 from anon_pipeline.pipeline.graph import Graph
 from anon_pipeline.pipeline.metadata import Lineage, Markdown, Schema
 from anon_pipeline.pipeline.runtime import Runtime
-from anon_pipeline.pipeline.step import CheckDef, Made, StepDef
+from anon_pipeline.pipeline.step import RELEASE, CheckDef, StepDef, StepResult
 from anon_pipeline.pipeline.technical_names import owners, technical
 from anon_pipeline.release import manifest
 
@@ -35,8 +35,8 @@ def asset_of(graph: Graph, step: StepDef) -> dg.AssetsDefinition:
         pool=spec.dataset,  # steps of one dataset go one after the other, whoever starts them
         deps=[dg.AssetKey([spec.dataset, name]) for name in graph.steps_before(step)],
         kinds=set(step.kinds),
-        description=described(step.name, graph),
-        freshness_policy=freshness(spec) if step.name == "release" else None,
+        description=described(step, graph),
+        freshness_policy=freshness(spec) if step.name == RELEASE else None,
     )
     def made(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, step.name) as noted:
@@ -75,7 +75,7 @@ def _ids(context: Any, noted: dict[str, Any]) -> dict[str, str]:
     return {"dagster": context.run.run_id, "mlflow": noted["mlflow_run"]}
 
 
-def _metadata(graph: Graph, step: StepDef, made: Made) -> dict[str, Any]:
+def _metadata(graph: Graph, step: StepDef, made: StepResult) -> dict[str, Any]:
     """What a step tells of its result, as Dagster takes it."""
     sources = graph.sources(step)
 

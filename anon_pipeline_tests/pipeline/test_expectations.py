@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from anon_pipeline.pipeline.checks.expectations import Answer, Question, ask
+from anon_pipeline.pipeline.expectations import Answer, Question, ask
 
 SIZES = pd.DataFrame({"class_size": [10, 12, 31]})
 SMALLEST = Question(

@@ -15,7 +15,8 @@ from anon_pipeline.home import Home
 from anon_pipeline.pipeline.execution import answer, make
 from anon_pipeline.pipeline.graph import Graph, graph_of
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import PEOPLE, CheckDef, Made, Run, StepDef
+from anon_pipeline.pipeline.step import PEOPLE, CheckDef, Run, StepDef, StepResult
+from anon_pipeline.pipeline.wrapping import asset_of
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import ASSETS, people, policy, write_dataset
 
@@ -74,7 +75,7 @@ def test_people_are_those_of_the_last_step_that_makes_them() -> None:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Graph, Run]:
-    """Every part of the largest graph, made without Dagster and MLflow; the utility and the prices are left out."""
+    """Every part of the largest graph, made without Dagster and MLflow."""
     root = tmp_path_factory.mktemp("graph")
     frame = people(300)
     frame.insert(0, "name", [f"Name-{number}" for number in range(len(frame))])
@@ -83,19 +84,28 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Graph, Run]:
     for part in graph.parts:
         if isinstance(part, CheckDef):
             assert all(one.passed for one in answer(graph, part, run)), part.name
-        elif part.name not in ("utility", "frontier", "release"):
+        else:
             make(graph, part, run)
     return graph, run
 
 
 def run_in(spec: ReleaseSpec, home: Path) -> Run:
-    return Run(spec, Home(home).prepare(), DuckDBEngine(home / "spill", threads=1))
+    ids = {"dagster": "none", "mlflow": "none"}
+    return Run(spec, Home(home).prepare(), DuckDBEngine(home / "spill", threads=1), ids=ids)
 
 
 def record(run: Run, name: str) -> dict[str, Any]:
     (file,) = (run.home.private / run.spec.dataset / name).glob("*/record.json")
     content: dict[str, Any] = json.loads(file.read_text())
     return content
+
+
+def test_the_last_step_publishes(made: tuple[Graph, Run]) -> None:
+    _, run = made
+    version = record(run, "release")["facts"]["version"]
+    manifest = json.loads((run.home.releases / "people" / version / "manifest.json").read_text())
+    assert manifest["version"] == version and manifest["runs"] == run.ids
+    assert {check["name"] for check in manifest["checks"]} >= {"k_anonymity", "across_releases", "linkage"}
 
 
 def test_a_record_names_what_was_read(made: tuple[Graph, Run]) -> None:
@@ -114,7 +124,7 @@ def test_what_was_made_of_something_older_is_not_used_however_far_back(made: tup
     raw_data = graph.steps[0]
     assert raw_data.name == "raw_data"
 
-    def other(run: Run, folder: Path) -> Made:
+    def other(run: Run, folder: Path) -> StepResult:
         return replace(raw_data.make(run, folder), facts={**record(run, "raw_data")["facts"], "read": "another"})
 
     changed = Graph(run.spec, [replace(raw_data, make=other), *graph.parts[1:]])
@@ -131,11 +141,11 @@ def test_what_was_made_of_something_older_is_not_used_however_far_back(made: tup
         (stored / "current").write_text(before)
 
 
-def count_ages(run: Run, folder: Path, people: Stage) -> Made:
+def count_ages(run: Run, folder: Path, people: Stage) -> StepResult:
     """A step as somebody may add it: how many people have each age."""
     ages = pd.read_parquet(people.folder / "data.parquet", columns=["age"])["age"].value_counts()
     ages.to_frame("people").to_parquet(folder / "ages.parquet")
-    return Made({"ages": len(ages)}, rows=len(ages), metrics={"ages": len(ages)})
+    return StepResult({"ages": len(ages)}, rows=len(ages), metrics={"ages": len(ages)})
 
 
 def test_a_step_more_is_a_function_and_a_line(made: tuple[Graph, Run]) -> None:
@@ -144,4 +154,7 @@ def test_a_step_more_is_a_function_and_a_line(made: tuple[Graph, Run]) -> None:
     longer = Graph(graph.spec, [*graph.parts, step])
     assert make(longer, step, run).facts == {"ages": record(run, "ages")["facts"]["ages"]}
     assert set(record(run, "ages")["made_from"]) == {"followed_people"}
-    assert longer.steps_before(step) == ["followed_people"]
+    asset = asset_of(longer, step)
+    assert asset.key.path == ["people", "ages"]
+    assert [key.path[-1] for key in asset.asset_deps[asset.key]] == ["followed_people"]
+    assert "how many people have each age" in str(asset.descriptions_by_key[asset.key])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 
-from anon_pipeline.engine.base import Engine, SourceFacts
+from anon_pipeline.engine.base import ClassCounts, Engine, SourceFacts
 from anon_pipeline.pipeline import following
-from anon_pipeline.pipeline.checks.expectations import Question
 from anon_pipeline.pipeline.checks.naming import unshared_values
+from anon_pipeline.pipeline.expectations import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, CheckDef, Run
 from anon_pipeline.privacy.judge import judge_release, name_of
@@ -48,91 +49,102 @@ CHECKS = CheckDef("candidate_checks", "anonymized_table", (PEOPLE, "anonymized_t
 
 
 def candidate_questions(
-    spec: ReleaseSpec, engine: Engine, stored: SourceFacts, raw: Stage, candidate: Stage
+    spec: ReleaseSpec, engine: Engine, stored: SourceFacts, people: Stage, candidate: Stage
 ) -> list[Question]:
-    """What must hold of the stored candidate: everything is counted from its file, nothing from the tree."""
+    """What must hold of the stored candidate; `stored` are the facts of the people who were grouped."""
     data = candidate.folder / DATA
-    columns = engine.columns(data)
     counts = engine.classes(data, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
-    questions = []
+    return [
+        *_demands(spec, engine, stored, counts, candidate),
+        *_contents(spec, engine, stored, people, candidate),
+        *_rows(spec, stored.rows, int(counts.sizes.sum()), candidate),
+    ]
+
+
+def _demands(
+    spec: ReleaseSpec, engine: Engine, stored: SourceFacts, counts: ClassCounts, candidate: Stage
+) -> Iterator[Question]:
+    """A question per demand of the spec on the classes."""
     judgements = judge_release(engine, spec, stored.types(), counts, candidate.folder / CLASSES)
     for demand, judgement in zip(spec.privacy, judgements, strict=True):
         finding = judgement.finding
         if demand.name == "k_anonymity":
-            questions.append(
-                Question(
-                    finding.name,
-                    finding.demand,
-                    "ExpectColumnMinToBeBetween",
-                    {"column": "class_size", "min_value": spec.k},
-                    pd.DataFrame({"class_size": counts.sizes}),
-                    remedy="nothing was published; run anonymizer_tree again",
-                )
-            )
-            continue
-        questions.append(
-            Question(
+            yield Question(
                 finding.name,
                 finding.demand,
                 "ExpectColumnMinToBeBetween",
-                {"column": "class_holds", "min_value": 1},
-                pd.DataFrame({"class_holds": judgement.holds.astype(int)}),
-                measured=finding.measured if finding.measured is not None else "infinite",
-                remedy=f"{finding.failing} classes fail; nothing was published: run anonymizer_tree again",
+                {"column": "class_size", "min_value": spec.k},
+                pd.DataFrame({"class_size": counts.sizes}),
+                remedy="nothing was published; run anonymizer_tree again",
             )
+            continue
+        yield Question(
+            finding.name,
+            finding.demand,
+            "ExpectColumnMinToBeBetween",
+            {"column": "class_holds", "min_value": 1},
+            pd.DataFrame({"class_holds": judgement.holds.astype(int)}),
+            measured=finding.measured if finding.measured is not None else "infinite",
+            remedy=f"{finding.failing} classes fail; nothing was published: run anonymizer_tree again",
         )
-    foreign = _foreign_values(spec, engine, raw, candidate)
-    released, suppressed = int(counts.sizes.sum()), int(candidate.facts["suppressed"])
-    waiting = int(candidate.facts["waiting"])
-    return [
-        *questions,
-        Question(
-            "has_released_columns_only",
-            "the candidate has the columns the spec releases, no identifier and no excluded one",
-            "ExpectColumnDistinctValuesToEqualSet",
-            {"column": "name", "value_set": spec.released},
-            pd.DataFrame({"name": list(columns)}),
-            measured=len(columns),
-            remedy=FAULT,
-        ),
-        Question(
-            "has_values_of_the_source",
-            "no released row holds a value that the source does not",
-            "ExpectColumnMaxToBeBetween",
-            {"column": "rows", "max_value": 0},
-            foreign,
-            remedy=FAULT,
-        ),
-        Question(
-            "names_shared_values_only",
-            f"no value of a quasi-identifier is named that fewer than k = {spec.k} people share",
-            "ExpectColumnMaxToBeBetween",
-            {"column": "values", "max_value": 0},
-            unshared_values(spec, engine, stored.types(), raw, candidate),
-            remedy=FAULT,
-        ),
-        Question(
-            "accounts_for_every_row",
-            "released and suppressed rows add up to the source's rows",
-            "ExpectColumnMaxToBeBetween",
-            {"column": "unaccounted", "max_value": 0},
-            pd.DataFrame({"unaccounted": [abs(stored.rows - released - suppressed - waiting)]}),
-            remedy=FAULT,
-        ),
-        Question(
-            "suppresses_within_the_limit",
-            f"at most {spec.suppression.limit:.2%} of the people are suppressed",
-            "ExpectColumnMaxToBeBetween",
-            {"column": "suppressed", "max_value": int(spec.suppression.limit * stored.rows)},
-            pd.DataFrame({"suppressed": [stored.rows - released - waiting]}),
-            remedy="raise suppression.limit, or lower the demands",
-        ),
-    ]
 
 
-def _foreign_values(spec: ReleaseSpec, engine: Engine, raw: Stage, candidate: Stage) -> pd.DataFrame:
+def _contents(
+    spec: ReleaseSpec, engine: Engine, stored: SourceFacts, people: Stage, candidate: Stage
+) -> Iterator[Question]:
+    """Questions on columns and values."""
+    columns = engine.columns(candidate.folder / DATA)
+    yield Question(
+        "has_released_columns_only",
+        "the candidate has the columns the spec releases, no identifier and no excluded one",
+        "ExpectColumnDistinctValuesToEqualSet",
+        {"column": "name", "value_set": spec.released},
+        pd.DataFrame({"name": list(columns)}),
+        measured=len(columns),
+        remedy=FAULT,
+    )
+    yield Question(
+        "has_values_of_the_source",
+        "no released row holds a value that the source does not",
+        "ExpectColumnMaxToBeBetween",
+        {"column": "rows", "max_value": 0},
+        _foreign_values(spec, engine, people, candidate),
+        remedy=FAULT,
+    )
+    yield Question(
+        "names_shared_values_only",
+        f"no value of a quasi-identifier is named that fewer than k = {spec.k} people share",
+        "ExpectColumnMaxToBeBetween",
+        {"column": "values", "max_value": 0},
+        unshared_values(spec, engine, stored.types(), people, candidate),
+        remedy=FAULT,
+    )
+
+
+def _rows(spec: ReleaseSpec, rows: int, released: int, candidate: Stage) -> Iterator[Question]:
+    """Questions on who is released, suppressed, or waits."""
+    suppressed, waiting = int(candidate.facts["suppressed"]), int(candidate.facts["waiting"])
+    yield Question(
+        "accounts_for_every_row",
+        "released and suppressed rows add up to the source's rows",
+        "ExpectColumnMaxToBeBetween",
+        {"column": "unaccounted", "max_value": 0},
+        pd.DataFrame({"unaccounted": [abs(rows - released - suppressed - waiting)]}),
+        remedy=FAULT,
+    )
+    yield Question(
+        "suppresses_within_the_limit",
+        f"at most {spec.suppression.limit:.2%} of the people are suppressed",
+        "ExpectColumnMaxToBeBetween",
+        {"column": "suppressed", "max_value": int(spec.suppression.limit * rows)},
+        pd.DataFrame({"suppressed": [rows - released - waiting]}),
+        remedy="raise suppression.limit, or lower the demands",
+    )
+
+
+def _foreign_values(spec: ReleaseSpec, engine: Engine, people: Stage, candidate: Stage) -> pd.DataFrame:
     """Rows per column whose value lies outside the source: another category, or a number beyond its grid points."""
-    data, source = candidate.folder / DATA, raw.folder / DATA
+    data, source = candidate.folder / DATA, people.folder / DATA
     kept = [name for name in spec.released if name not in spec.quasi_identifiers]
     foreign = engine.foreign_values(data, source, kept)
     if spec.recode.form == "range":  # then the class table is what says which texts may stand there

@@ -15,12 +15,12 @@ from anon_pipeline.masking.memory import require_memory, usable_memory
 from anon_pipeline.pipeline.metadata import Lineage
 from anon_pipeline.pipeline.pages import groups_schema
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import Made, Run, StepDef, log
+from anon_pipeline.pipeline.step import Run, StepDef, StepResult, log
 from anon_pipeline.plain_json import finite
 from anon_pipeline.release.publish import DATA
 
 
-def count_groups(run: Run, folder: Path, masked_data: Stage) -> Made:
+def count_groups(run: Run, folder: Path, masked_data: Stage) -> StepResult:
     """Write the table of groups. No model is trained, nobody is grouped by a tree, and nothing is attacked."""
     spec, engine, step = run.spec, run.engine, aggregate_of(run.spec)
     types = SourceFacts.from_json(masked_data.facts).types()
@@ -37,7 +37,7 @@ def count_groups(run: Run, folder: Path, masked_data: Stage) -> Made:
         )
     pq.write_table(groups, folder / DATA, compression="zstd")
     log.info("%s: %s groups", spec.dataset, f"{len(groups):,}")
-    return Made(
+    return StepResult(
         {"report": finite(dataclasses.asdict(dataclasses.replace(report, place=place)))},
         len(groups),
         {

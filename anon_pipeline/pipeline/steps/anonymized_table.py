@@ -15,7 +15,7 @@ from anon_pipeline.pipeline import following
 from anon_pipeline.pipeline.metadata import Lineage
 from anon_pipeline.pipeline.pages import class_size_metadata, released_schema
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import PEOPLE, Made, Run, StepDef
+from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.release import manifest
 from anon_pipeline.release.associations import associations
@@ -28,7 +28,7 @@ from anon_pipeline.tables import Cells
 RANGES = "ranges.parquet"
 
 
-def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer_tree: Stage) -> Made:
+def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer_tree: Stage) -> StepResult:
     """Write the table of everybody as their class shows itself, and the table of classes."""
     spec, engine = run.spec, run.engine
     cells = load_cells(predictions.folder)
@@ -54,7 +54,7 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
         following.write_members(run, people, cells, grouping, folder)
     if spec.recode.form == "range":
         shown.to_pandas().to_parquet(folder / RANGES, index=False)
-    return Made(
+    return StepResult(
         facts,
         facts["released"],
         {

@@ -12,14 +12,14 @@ from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.pipeline import following
 from anon_pipeline.pipeline.pages import class_size_metadata
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import PEOPLE, Made, Run, StepDef, log
+from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.release import manifest
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.sequential.release_history import ROUTING
 
 
-def group(run: Run, folder: Path, people: Stage, predictions: Stage) -> Made:
+def group(run: Run, folder: Path, people: Stage, predictions: Stage) -> StepResult:
     """Write the tree and the class of every cell; where people are followed, of the last release's tree if it does."""
     spec, engine = run.spec, run.engine
     cells = load_cells(predictions.folder)
@@ -41,7 +41,7 @@ def group(run: Run, folder: Path, people: Stage, predictions: Stage) -> Made:
     facts |= {"classes": len(grouping.sizes), "information_loss": mean_loss(grouping.information_loss)}
     log.info("%s: %s classes", spec.dataset, f"{facts['classes']:,}")
     sizes = class_size_metadata(manifest.class_sizes(grouping.sizes))
-    return Made(facts, metadata={**sizes, "information_loss": facts["information_loss"]}, metrics=facts)
+    return StepResult(facts, metadata={**sizes, "information_loss": facts["information_loss"]}, metrics=facts)
 
 
 STEP = StepDef("anonymizer_tree", (PEOPLE, "predictions"), frozenset({"scikitlearn"}), group)

@@ -22,10 +22,10 @@ from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.home import write_file
 from anon_pipeline.keys import Key
 from anon_pipeline.pipeline.checks.audit import AUDIT
-from anon_pipeline.pipeline.metadata import Markdown, Shown, picture
+from anon_pipeline.pipeline.metadata import Markdown, MetadataItem, picture
 from anon_pipeline.pipeline.progress import told
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import PEOPLE, Made, Run, StepDef, log
+from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
 from anon_pipeline.plain_json import finite
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.release import ledger, manifest
@@ -40,7 +40,7 @@ EARLIER = 3
 
 def attack(
     run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer_tree: Stage, anonymized_table: Stage
-) -> Made:
+) -> StepResult:
     """Attack a twin of the release, made without some control people, and write what every attack came to."""
     spec, engine = run.spec, run.engine
     types = SourceFacts.from_json(people.facts).types()
@@ -71,7 +71,7 @@ def attack(
     write_file(folder / AUDIT, json.dumps(finite(content)))
     if "skipped" in content:
         log.info("%s: no attack: %s", spec.dataset, content["skipped"])
-    return Made(metadata=_metadata(content), metrics=_figures(content))
+    return StepResult(metadata=_metadata(content), metrics=_figures(content))
 
 
 STEP = StepDef(
@@ -134,13 +134,13 @@ def _plain(words: str) -> str:
     return "".join(letter if letter.isalnum() else "_" for letter in words)
 
 
-def _metadata(content: dict[str, Any]) -> dict[str, Shown]:
+def _metadata(content: dict[str, Any]) -> dict[str, MetadataItem]:
     rows = ["| attack | on people in it | on others | leak |", "|---|---|---|---|"]
     for one in content["findings"]:
         others = "-" if one["control"] is None else f"{one['control']['rate']:.1%}"
         leak = "-" if one["leak"] is None else f"{one['leak']['leak']:.1%} ({one['verdict']})"
         rows.append(f"| {one['name']} | {one['attack']['rate']:.1%} | {others} | {leak} |")
-    metadata: dict[str, Shown] = {"attacks": Markdown("\n".join(rows))}
+    metadata: dict[str, MetadataItem] = {"attacks": Markdown("\n".join(rows))}
     if content["findings"]:
         metadata["picture"] = picture("attacks with controls", chart_of_attacks(content))
     if "skipped" in content:

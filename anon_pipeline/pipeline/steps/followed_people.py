@@ -9,13 +9,13 @@ import numpy as np
 
 from anon_pipeline.pipeline.following import GONE, cohorts_of
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import PEOPLE, Made, Run, StepDef, log
+from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.sequential import release_history
 from anon_pipeline.tables import HISTORY
 
 
-def follow(run: Run, folder: Path, people: Stage) -> Made:
+def follow(run: Run, folder: Path, people: Stage) -> StepResult:
     """Write the people with a column for their cohort, and how many of each cohort are in the table no more."""
     spec, engine = run.spec, run.engine
     window, key = release_history.window(run.home, spec), release_history.key(run.home, spec.dataset)
@@ -42,7 +42,7 @@ def follow(run: Run, folder: Path, people: Stage) -> Made:
         f"{counted['gone']:,}",
     )
     metrics = {"newcomers": counted["newcomers"], "gone": counted["gone"], "former": len(window.members)}
-    return Made({**people.facts, **counted}, metadata=counted, metrics=metrics)
+    return StepResult({**people.facts, **counted}, metadata=counted, metrics=metrics)
 
 
 STEP = StepDef("followed_people", (PEOPLE,), frozenset({"duckdb", "parquet"}), follow, makes_people=True)

@@ -11,16 +11,16 @@ from typing import Any
 
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.learning.tradeoff import Price
-from anon_pipeline.pipeline.metadata import Markdown, Shown, picture
+from anon_pipeline.pipeline.metadata import Markdown, MetadataItem, picture
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import PEOPLE, Made, Run, StepDef
+from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult
 from anon_pipeline.pipeline.tradeoff import measured
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.report import tradeoff as shown
 from anon_pipeline.spec import Frontier, ReleaseSpec
 
 
-def measure(run: Run, folder: Path, people: Stage) -> Made:
+def measure(run: Run, folder: Path, people: Stage) -> StepResult:
     """Measure each setting, and write a table and a picture."""
     assert isinstance(run.spec.frontier, Frontier)  # noqa: S101 (the graph has this step where the spec asks for it)
     types = SourceFacts.from_json(people.facts).types()
@@ -31,13 +31,13 @@ def measure(run: Run, folder: Path, people: Stage) -> Made:
         "refused": sum(price.refused is not None for price in prices),
     }
     facts = {**counts, "prices": shown.as_json(prices)}
-    return Made(facts, metadata={**counts, **_metadata(run.spec, prices)}, metrics=counts)
+    return StepResult(facts, metadata={**counts, **_metadata(run.spec, prices)}, metrics=counts)
 
 
 STEP = StepDef("frontier", (PEOPLE,), frozenset({"scikitlearn"}), measure, in_release=False)
 
 
-def _metadata(spec: ReleaseSpec, prices: Sequence[Price]) -> dict[str, Shown]:
+def _metadata(spec: ReleaseSpec, prices: Sequence[Price]) -> dict[str, MetadataItem]:
     headings, rows = shown.table(prices)
     return {
         "price_list": Markdown(shown.markdown_table(headings, rows)),

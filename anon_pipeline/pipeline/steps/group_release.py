@@ -13,7 +13,7 @@ from anon_pipeline.pipeline.checks.answers import require_answers
 from anon_pipeline.pipeline.metadata import Lineage
 from anon_pipeline.pipeline.pages import groups_schema
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import Made, Run, StepDef
+from anon_pipeline.pipeline.step import RELEASE, Run, StepDef, StepResult
 from anon_pipeline.pipeline.steps.release import publication
 from anon_pipeline.plain_json import finite
 from anon_pipeline.privacy.group_table import compare_groups, group_columns, read_groups, threshold_of
@@ -30,7 +30,7 @@ def release(
     aggregated_table: Stage,
     source_checks: Stage,
     candidate_checks: Stage,
-) -> Made:
+) -> StepResult:
     """Publish the table of groups, if every check has been asked of these very files and has passed."""
     spec, engine = run.spec, run.engine
     checks = [
@@ -42,7 +42,7 @@ def release(
     facts = facts_of_groups(spec, raw_data.facts, masked_data.facts, groups, last_step, checks, dict(run.ids))
     published = publish(run.home, spec, engine, aggregated_table.folder, finite(facts))
     columns = engine.columns(published.folder / DATA)
-    return Made(
+    return StepResult(
         {"version": published.version},
         groups["groups"],
         {
@@ -56,7 +56,7 @@ def release(
 
 
 STEP = StepDef(
-    "release",
+    RELEASE,
     ("raw_data", "masked_data", "aggregated_table", "source_checks", "candidate_checks"),
     frozenset({"parquet", "mlflow"}),
     release,

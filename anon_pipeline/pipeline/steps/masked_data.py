@@ -12,13 +12,13 @@ from anon_pipeline.pipeline.checks.possible import require_possible
 from anon_pipeline.pipeline.masking import kept_columns, lineage, mask, planned, table_of_reports
 from anon_pipeline.pipeline.metadata import Lineage, Markdown, picture
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import Made, Run, StepDef
+from anon_pipeline.pipeline.step import Run, StepDef, StepResult
 from anon_pipeline.plain_json import finite
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.report.masking_map import caption, map_chart
 
 
-def mask_people(run: Run, folder: Path, raw_data: Stage) -> Made:
+def mask_people(run: Run, folder: Path, raw_data: Stage) -> StepResult:
     """Write the masked people into `data.parquet`."""
     spec, engine = run.spec, run.engine
     source = SourceFacts.from_json(raw_data.facts)
@@ -34,7 +34,7 @@ def mask_people(run: Run, folder: Path, raw_data: Stage) -> Made:
         raise InputError(f"steps: {stored.rows} people are left, fewer than k = {spec.k}")
     if not spec.aggregates:
         require_possible(spec, engine, folder / DATA, stored.types())
-    return Made(
+    return StepResult(
         {
             **stored.to_json(),
             "held_out": raw_data.facts["held_out"],

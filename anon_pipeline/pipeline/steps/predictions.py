@@ -13,12 +13,12 @@ from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.learning.cells import Sample, guided_cells
 from anon_pipeline.pipeline.progress import told
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import PEOPLE, Made, Run, StepDef, log
+from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
 from anon_pipeline.pipeline.steps.trained_model import MODEL, SAMPLE
 from anon_pipeline.release.publish import DATA
 
 
-def predict(run: Run, folder: Path, people: Stage, trained_model: Stage) -> Made:
+def predict(run: Run, folder: Path, people: Stage, trained_model: Stage) -> StepResult:
     """Write the cells with the guidance of the people in each."""
     spec = run.spec
     trained = pickle.loads((trained_model.folder / MODEL).read_bytes())  # our own file, in our own zone
@@ -41,7 +41,7 @@ def predict(run: Run, folder: Path, people: Stage, trained_model: Stage) -> Made
     for column, bins in coarsened.items():
         log.info("%s: %s is coarsened into %s bins: too many distinct people", spec.dataset, column, bins)
     facts: dict[str, Any] = {"people": cells.n, "cells": len(cells.counts), "coarsened": coarsened}
-    return Made(
+    return StepResult(
         facts,
         cells.n,
         {"cells": len(cells.counts), "coarsened": coarsened},

@@ -13,14 +13,14 @@ from anon_pipeline.pipeline.checks.possible import require_possible
 from anon_pipeline.pipeline.masking import secrets_of
 from anon_pipeline.pipeline.metadata import Column, Schema
 from anon_pipeline.pipeline.pages import role_of
-from anon_pipeline.pipeline.step import Made, Run, StepDef, log
+from anon_pipeline.pipeline.step import Run, StepDef, StepResult, log
 from anon_pipeline.release.promises import require_an_answer
 from anon_pipeline.release.publish import CONTROL, DATA
 from anon_pipeline.spec import ColumnType, ImportedModel
 from anon_pipeline.spec.permission import require_code
 
 
-def store_source(run: Run, folder: Path) -> Made:
+def store_source(run: Run, folder: Path) -> StepResult:
     """Read the source into `data.parquet`, and the control people of the audit, if held out, into `control.parquet`."""
     spec, engine = run.spec, run.engine
     secrets_of(spec)  # a key that is missing, or code that is not allowed, is told before anything is read
@@ -38,7 +38,7 @@ def store_source(run: Run, folder: Path) -> Made:
         require_possible(spec, engine, folder / DATA, stored.types())
     log.info("%s: %s people, %s columns", spec.dataset, f"{stored.rows:,}", len(stored.columns))
     facts: dict[str, Any] = {**stored.to_json(), "held_out": held_out, "read": read}
-    return Made(
+    return StepResult(
         facts,
         stored.rows,
         {

@@ -14,10 +14,10 @@ from anon_pipeline.pipeline.checks.answers import require_answers
 from anon_pipeline.pipeline.checks.audit import AUDIT
 from anon_pipeline.pipeline.checks.audit import checks_of as bounds_of
 from anon_pipeline.pipeline.maps import released_maps
-from anon_pipeline.pipeline.metadata import Lineage, Shown
+from anon_pipeline.pipeline.metadata import Lineage, MetadataItem
 from anon_pipeline.pipeline.pages import class_size_metadata, release_page, released_schema, utility_metadata
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import PEOPLE, Made, Run, StepDef, log
+from anon_pipeline.pipeline.step import PEOPLE, RELEASE, Run, StepDef, StepResult, log
 from anon_pipeline.plain_json import finite
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.privacy.statistics import ClassStatistics
@@ -44,7 +44,7 @@ def release(
     utility: Stage,
     attack_audit: Stage | None = None,
     audit_checks: Stage | None = None,
-) -> Made:
+) -> StepResult:
     """Publish the candidate, if every check has been asked of these very files and has passed."""
     spec, engine = run.spec, run.engine
     checks = [
@@ -76,7 +76,7 @@ def release(
     facts = facts_of_people(spec, evidence)
     keep = _remember(run, anonymizer_tree, anonymized_table)
     published = publish(run.home, spec, engine, anonymized_table.folder, finite(facts), keep)
-    return Made(
+    return StepResult(
         {"version": published.version},
         anonymized_table.facts["released"],
         {
@@ -97,7 +97,7 @@ def release(
 
 
 STEP = StepDef(
-    "release",
+    RELEASE,
     (
         "raw_data",
         PEOPLE,
@@ -114,7 +114,7 @@ STEP = StepDef(
 )
 
 
-def publication(spec: ReleaseSpec, published: Published) -> dict[str, Shown]:
+def publication(spec: ReleaseSpec, published: Published) -> dict[str, MetadataItem]:
     """What Dagster shows of any release; tells the log, too."""
     state = NEW if published.new else STANDING
     log.info("%s: release %s %s", spec.dataset, published.version, state)

@@ -13,14 +13,14 @@ from anon_pipeline.learning.cells import folds_of_sample
 from anon_pipeline.learning.guide import name_of, task_of
 from anon_pipeline.learning.targets import train_guide
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import PEOPLE, Made, Run, StepDef
+from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.tables import scale_of
 
 MODEL, SAMPLE = "model.pickle", "sample.npz"
 
 
-def train(run: Run, folder: Path, people: Stage) -> Made:
+def train(run: Run, folder: Path, people: Stage) -> StepResult:
     """Write the models, and which people of the sample were in which fold."""
     spec = run.spec
     types = SourceFacts.from_json(people.facts).types()
@@ -45,7 +45,9 @@ def train(run: Run, folder: Path, people: Stage) -> Made:
         "people": len(known.target),
         "scale": scale_of(guidance),
     }
-    return Made(facts, metadata={**facts, "guidance": f"{spec.guide.on}, {spec.guide.predictions}"}, metrics=facts)
+    return StepResult(
+        facts, metadata={**facts, "guidance": f"{spec.guide.on}, {spec.guide.predictions}"}, metrics=facts
+    )
 
 
 STEP = StepDef("trained_model", (PEOPLE,), frozenset({"scikitlearn"}), train)

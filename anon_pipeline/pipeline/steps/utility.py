@@ -15,13 +15,13 @@ from anon_pipeline.learning.utility import measure_utility
 from anon_pipeline.pipeline.pages import utility_metadata
 from anon_pipeline.pipeline.progress import told
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import PEOPLE, Made, Run, StepDef
+from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult
 from anon_pipeline.pipeline.utility_figures import utility_figures
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.spec import ColumnType
 
 
-def measure(run: Run, _folder: Path, people: Stage) -> Made:
+def measure(run: Run, _folder: Path, people: Stage) -> StepResult:
     """Measure in cross-validation what training on the release costs; all that it finds are facts."""
     spec = run.spec
     stored = SourceFacts.from_json(people.facts)
@@ -48,7 +48,7 @@ def measure(run: Run, _folder: Path, people: Stage) -> Made:
     facts = measured.as_dict()
     if len(spec.guide.targets) > 1:
         facts["targets"] = other_targets(run, frame, types, seed)
-    return Made(facts, metadata=utility_metadata(facts), metrics=utility_figures(measured))
+    return StepResult(facts, metadata=utility_metadata(facts), metrics=utility_figures(measured))
 
 
 STEP = StepDef("utility", (PEOPLE,), frozenset({"scikitlearn", "mlflow"}), measure)

@@ -1,4 +1,4 @@
-"""What commands do with masking beside a run: tell the techniques, mask without grouping, turn tokens back."""
+"""Files that masking makes beside a run: a table masked without grouping, and one whose tokens are turned back."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from anon_pipeline.home import Home
 from anon_pipeline.home import scratch as scratch_folder
 from anon_pipeline.keys import Secrets, private_key
 from anon_pipeline.masking.base import Technique
-from anon_pipeline.masking.catalog import CatalogRow, catalog, technique_named
 from anon_pipeline.masking.encryption import Encrypt, reveal
 from anon_pipeline.masking.execution import StepReport, apply_steps
 from anon_pipeline.masking.memory import require_memory, usable_memory
+from anon_pipeline.pipeline.masking import planned, secrets_of
 from anon_pipeline.spec import ReleaseSpec
 
 FORMATS = (".csv", ".parquet")
@@ -49,41 +49,6 @@ class Masked:
         return GROUPS if self.groups else NOT_RELEASED
 
 
-def techniques(name: str | None = None) -> tuple[CatalogRow, ...]:
-    """All techniques, or the one of this name.
-
-    Raises
-    ------
-    InputError
-        Where there is none of this name.
-    """
-    if name is None:
-        return catalog()
-    try:
-        technique_named(name)
-    except ValueError as error:
-        raise InputError(str(error)) from None
-    return tuple(row for row in catalog() if row.technique == name)
-
-
-def told(row: CatalogRow, whole: bool) -> str:
-    """A technique as text: what it does, when to take it, its parameters; with `whole` also where it comes from."""
-    place = "under a column" if row.stands == "column" else "in the table's steps"
-    lines = [
-        f"{row.technique}: {row.meaning}",
-        f"  when       {row.use_when}",
-        f"  guarantee  {row.guarantee}",
-        f"  stands     {place}; works on {', '.join(row.on)}",
-    ]
-    for number, one in enumerate(row.parameters):
-        default = one.default if one.default == "required" else f"default {one.default}"
-        told = f"{one.name}: {one.type}, {default}{f' ({one.meaning})' if one.meaning else ''}"
-        lines.append(f"  {'' if number else 'parameters':10} {told}")
-    if whole:
-        lines += ["", *(f"  {line}".rstrip() for line in row.source.splitlines())]
-    return "\n".join(lines)
-
-
 def mask_source(spec: ReleaseSpec, home: Home, out: Path) -> Masked:
     """Apply the steps of a spec to its source and write what they leave, without identifiers and excluded columns.
 
@@ -97,8 +62,6 @@ def mask_source(spec: ReleaseSpec, home: Home, out: Path) -> Masked:
     InputError
         For a spec without steps, or whose steps, keys or source cannot be used; and for a file that cannot be written.
     """
-    from anon_pipeline.pipeline.masking import planned, secrets_of
-
     _check(out)
     if not spec.masks:
         raise InputError("steps: the spec has none, so there is nothing to mask; list them under columns or steps")

@@ -10,11 +10,13 @@ from typing import Annotated
 
 import typer
 
+from anon_pipeline.cli.app import REFUSED, AsJson, releases
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, write_file
 from anon_pipeline.spec import ReleaseSpec
 
 
+@releases.command("open")
 def open_release(
     version: Annotated[str, typer.Argument(help="A release, as `anon-pipeline releases list` names it.")],
     out_file: Annotated[
@@ -42,6 +44,7 @@ def open_release(
         typer.echo(f"wrote {out_file}; give it to the auditor alone", err=True)
 
 
+@releases.command("check-opening")
 def check_opening(
     opening: Annotated[Path, typer.Argument(help="The file that the publisher gave you, of `releases open`.")],
     spec: Annotated[Path, typer.Option(help="The release.yaml of the release, or the folder it lies in.")],
@@ -51,7 +54,7 @@ def check_opening(
     manifest: Annotated[
         Path | None, typer.Option(help="The manifest.json of the release; where absent, the one in this home.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check an opening against a release and a source: this is what it was made from (exit 0), or not (3)."""
     from anon_pipeline.engine.duckdb import DuckDBEngine
@@ -75,4 +78,4 @@ def check_opening(
         sys.stdout.write(
             f"{opened.opens.dataset}/{opened.opens.version} commits to this source, read as its policy says\n"
         )
-    raise typer.Exit(3 if problems else 0)
+    raise typer.Exit(REFUSED if problems else 0)
