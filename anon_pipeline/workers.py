@@ -10,6 +10,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -38,14 +39,19 @@ class Workers:
     Parameters
     ----------
     count : how many tasks run at a time; with 1 they run in the calling process, one after the other
-    imports : further modules that tasks need
+    imports : further modules that tasks need, unless the caller has imported them when the processes start
     """
 
     def __init__(self, count: int = 1, imports: Sequence[str] = ()) -> None:
         self.count = max(1, count)
-        self._imports = [*PRELOAD, *imports]
+        self._imports = imports
         self._executor: ProcessPoolExecutor | None = None
         self._held: Connection | None = None
+
+    @property
+    def started(self) -> bool:
+        """Whether there are processes, or will be in a moment."""
+        return self._executor is not None
 
     def warm(self) -> None:
         """Have a process do the imports now, while the caller does something else."""
@@ -108,7 +114,8 @@ class Workers:
     def _pool(self) -> ProcessPoolExecutor:
         if self._executor is None:
             context = multiprocessing.get_context("forkserver")
-            context.set_forkserver_preload(self._imports)
+            further = [one for one in self._imports if one not in sys.modules]
+            context.set_forkserver_preload([*PRELOAD, *further])
             with_parent, self._held = context.Pipe(duplex=False)
             self._executor = ProcessPoolExecutor(self.count, context, _begin, (with_parent,))
         return self._executor

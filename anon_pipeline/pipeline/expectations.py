@@ -55,10 +55,10 @@ def ask(questions: list[Question], workers: Workers = ALONE) -> list[Answer]:
 
     Parameters
     ----------
-    workers : one of them answers, unless this process has Great Expectations at hand: to import it takes seconds, in
-        which a process that was started before has done so
+    workers : one of them answers where they have been started and this process has not imported Great Expectations,
+        which takes seconds; by then they have
     """
-    if "great_expectations" in sys.modules:
+    if "great_expectations" in sys.modules or not workers.started:
         return _asked(questions)
     with workers.meanwhile(_asked, questions) as answers:
         return answers()
