@@ -160,7 +160,7 @@ def _count(
     types: dict[str, ColumnType],
     key: Key,
     load_logged: LoadLogged | None,
-    workers: Workers,
+    workers: Workers = ALONE,
 ) -> Counted:
     """The cells as the pipeline counts them, M trained as the pipeline trains it."""
     features = {name: types[name] for name in spec.features}
