@@ -144,22 +144,22 @@ class Tally:
 
     Parameters
     ----------
-    told : called with (tasks done, tasks)
+    progress : called with (tasks done, tasks)
     after : tasks that are known to come after the first call
     """
 
-    def __init__(self, told: Progress | None, after: int) -> None:
-        self._told, self._before, self._after = told, 0, after
+    def __init__(self, progress: Progress | None, after: int) -> None:
+        self._progress, self._before, self._after = progress, 0, after
         self._tasks = 0
 
     def __call__(self, done: int, tasks: int) -> None:
         self._tasks = tasks
-        if self._told is not None:
-            self._told(self._before + done, self._before + tasks + self._after)
+        if self._progress is not None:
+            self._progress(self._before + done, self._before + tasks + self._after)
 
     def next(self, after: int = 0) -> Tally:
         """The same count, for the call that follows."""
-        following = Tally(self._told, after)
+        following = Tally(self._progress, after)
         following._before = self._before + self._tasks
         return following
 

@@ -11,16 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from anon_pipeline.arrays import BoolArray, FloatArray
 from anon_pipeline.attack import model_answers
 from anon_pipeline.attack.model_answers import Answer, Model, Train
-from anon_pipeline.attack.roc import FloatArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.workers import ALONE, Progress, Tally, Workers
-
-BoolArray = npt.NDArray[np.bool_]
 
 #: With fewer trainings on either side a variance per person is too noisy, and one pooled over everybody serves better
 #: (Carlini et al. 2022, who pool it below 64 shadow models).
@@ -45,7 +42,7 @@ class Halves:
 
 
 @dataclass(frozen=True, eq=False)
-class Watched:
+class ShadowScores:
     """An attacked model and what it and its shadow models say of everybody.
 
     Attributes
@@ -87,7 +84,9 @@ def draw_halves(n: int, shadows: int, seed: int) -> Halves:
     return Halves(member, inside, seeds)
 
 
-def watch(train: Train, people: pd.DataFrame, target: str, features: Sequence[str], halves: Halves) -> Watched:
+def train_shadows(
+    train: Train, people: pd.DataFrame, target: str, features: Sequence[str], halves: Halves
+) -> ShadowScores:
     """Train the attacked model and its shadows, and ask all of them about everybody.
 
     Raises
@@ -95,10 +94,10 @@ def watch(train: Train, people: pd.DataFrame, target: str, features: Sequence[st
     InputError
         For columns that are not there, people without a target, or a training or a model that fails.
     """
-    return watch_all({"": train}, people, target, features, halves)[""]
+    return train_all_shadows({"": train}, people, target, features, halves)[""]
 
 
-def watch_all(
+def train_all_shadows(
     trains: Mapping[str, Train],
     people: pd.DataFrame,
     target: str,
@@ -106,8 +105,8 @@ def watch_all(
     halves: Halves,
     workers: Workers = ALONE,
     progress: Progress | None = None,
-) -> dict[str, Watched]:
-    """What `watch` gives for several ways to train, by name.
+) -> dict[str, ShadowScores]:
+    """What `train_shadows` gives for several ways to train, by name.
 
     Parameters
     ----------
@@ -115,22 +114,24 @@ def watch_all(
     progress : called with (trainings done, trainings) after each
     """
     asked, truth = model_answers.split(people, target, features)
-    told = Tally(progress, after=len(trains) * len(halves.inside))
+    tally = Tally(progress, after=len(trains) * len(halves.inside))
 
     def task(train: Train, half: BoolArray, seed: int, answer: Answer | None) -> tuple[Any, ...]:
         return train, people[half].reset_index(drop=True), seed, asked, truth, answer
 
     first = [task(train, halves.member, halves.seeds[0], None) for train in trains.values()]
-    attacked = workers.map(_trained_and_asked, first, told)
+    attacked = workers.map(_trained_and_asked, first, tally)
     pairs = list(zip(halves.inside, halves.seeds[1:], strict=True))
     tasks = [
         task(train, half, seed, answer)
         for train, (_, answer, _) in zip(trains.values(), attacked, strict=True)
         for half, seed in pairs
     ]
-    said = [confidence for _, _, confidence in workers.map(_trained_and_asked, tasks, told.next())]
+    said = [confidence for _, _, confidence in workers.map(_trained_and_asked, tasks, tally.next())]
     return {
-        name: Watched(model, halves, answer, confidence, np.stack(said[place * len(pairs) : (place + 1) * len(pairs)]))
+        name: ShadowScores(
+            model, halves, answer, confidence, np.stack(said[place * len(pairs) : (place + 1) * len(pairs)])
+        )
         for place, (name, (model, answer, confidence)) in enumerate(zip(trains, attacked, strict=True))
     }
 
@@ -146,7 +147,7 @@ def _trained_and_asked(
     return (model if answer is None else None), used, said
 
 
-def scores(watched: Watched, *, online: bool = True, own_variance: bool | None = None) -> FloatArray:
+def scores(shadow_scores: ShadowScores, *, online: bool = True, own_variance: bool | None = None) -> FloatArray:
     """How much likelier the attacked model's answer is with each person in its training data than without, shape (n,).
 
     Log-likelihood ratio of two normal distributions fitted to the shadow models with and without the person. Offline,
@@ -163,16 +164,16 @@ def scores(watched: Watched, *, online: bool = True, own_variance: bool | None =
     own_variance : whether each person has a variance of their own; by default where there are
         `ENOUGH_FOR_OWN_VARIANCE` shadow models on either side
     """
-    inside = watched.halves.inside
+    inside = shadow_scores.halves.inside
     if own_variance is None:
         own_variance = min(inside.sum(axis=0).min(), (~inside).sum(axis=0).min()) >= ENOUGH_FOR_OWN_VARIANCE
-    if watched.answer is Answer.LABEL:
-        return _bernoulli_ratio(watched.target, watched.shadows, inside, online)
-    target, shadows = watched.target, watched.shadows
-    if watched.answer is Answer.PROBABILITY:
+    if shadow_scores.answer is Answer.LABEL:
+        return _bernoulli_ratio(shadow_scores.target, shadow_scores.shadows, inside, online)
+    target, shadows = shadow_scores.target, shadow_scores.shadows
+    if shadow_scores.answer is Answer.PROBABILITY:
         least = _resolution(shadows)
         target, shadows = model_answers.log_odds(target, least), model_answers.log_odds(shadows, least)
-    if watched.answer is Answer.NUMBER:
+    if shadow_scores.answer is Answer.NUMBER:
         target, shadows = -np.abs(target), -np.abs(shadows)
     # Nobody's answer is known more exactly than this, however alike the few shadow models are.
     least_deviation = max(1e-3 * float(shadows.std()), 1e-12)

@@ -14,10 +14,10 @@ import typer
 
 # Each module adds its commands, which --help lists in this order.
 # isort: off
-from anon_pipeline.cli import runs, judging, datasets, masking, published, openings  # noqa: F401
+from anon_pipeline.cli import runs, judging, datasets, masking, published, standing, openings  # noqa: F401
 
 # isort: on
-from anon_pipeline.cli.app import BAD_INPUT, REFUSED, app, err
+from anon_pipeline.cli.app import BAD_INPUT, REFUSED, app, err, print_json
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, out_of_space
 
@@ -40,6 +40,7 @@ def main() -> None:
         show: Callable[..., Any] | None = getattr(error, "show", None)  # click's own usage errors
         if show is not None:
             show()
+            _fail_in_json(error.format_message(), BAD_INPUT)  # type: ignore[attr-defined]
             sys.exit(BAD_INPUT)
         if out_of_space(error):
             _fail(f"{Home.default().root}: the disk is full; free or allow disk space", BAD_INPUT)
@@ -51,5 +52,12 @@ def main() -> None:
 
 
 def _fail(sentence: str, code: int) -> None:
+    _fail_in_json(sentence, code)
     err.print(f"anon-pipeline: {sentence}", markup=False, highlight=False, soft_wrap=True)
     sys.exit(code)
+
+
+def _fail_in_json(sentence: str, code: int) -> None:
+    """The failure as the one object on stdout, for who asked for JSON."""
+    if "--json" in sys.argv[1:]:
+        print_json({"error": sentence, "exit_code": code})

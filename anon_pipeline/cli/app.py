@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from importlib import metadata
 from typing import Annotated, Any
 
 import typer
@@ -14,13 +15,32 @@ from rich.logging import RichHandler
 app = typer.Typer(
     help="Turn a table of people into a release that may be published, and prove it.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"anon-pipeline {metadata.version('anon-pipeline')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _every_command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    pass
+
+
 releases = typer.Typer(help="Read, re-check, sign and withdraw what has been published.", no_args_is_help=True)
 app.add_typer(releases, name="releases")
 
-out, err = Console(), Console(stderr=True)
+#: Where nobody looks at a terminal, no line is cut or folded to a width.
+UNCUT = 10_000
+out, err = Console(width=None if sys.stdout.isatty() else UNCUT), Console(stderr=True)
 
 BAD_INPUT, REFUSED = 2, 3
 

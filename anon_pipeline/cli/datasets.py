@@ -49,7 +49,7 @@ def profile(
 ) -> None:
     """Propose a spec as `init` does, without a dataset folder."""
     from anon_pipeline.engine.duckdb import DuckDBEngine
-    from anon_pipeline.profiling.new_dataset import draft_beside, profile_table
+    from anon_pipeline.profiling.new_dataset import profile_table, propose_spec_beside
 
     if out_file is not None and out_file.exists():
         raise InputError(f"{out_file}: exists already; a policy is not overwritten")
@@ -57,13 +57,13 @@ def profile(
         found = profile_table(DuckDBEngine(scratch), table)
     if out_file is not None:
         try:
-            write_file(out_file, draft_beside(found, table, out_file), public=True)
+            write_file(out_file, propose_spec_beside(found, table, out_file), public=True)
         except OSError as error:
             raise InputError(f"{out_file}: cannot be written ({error.strerror})") from None
     if as_json:
         print_json(found.to_json())
     elif out_file is None:
-        sys.stdout.write(draft_beside(found, table, Path("release.yaml")))
+        sys.stdout.write(propose_spec_beside(found, table, Path("release.yaml")))
     else:
         err.print(f"wrote {out_file}; decide its lines that say `decide`, then run it", markup=False)
 
@@ -75,7 +75,7 @@ def forget(
     as_json: AsJson = False,
 ) -> None:
     """Forget people in what is kept of former releases, after they were taken out of the source."""
-    from anon_pipeline.pipeline.following import forget_people
+    from anon_pipeline.pipeline.sequential_publication import forget_people
 
     policy = ReleaseSpec.load(spec)
     forgotten = forget_people(policy, Home.default().prepare(), identifiers)

@@ -46,7 +46,7 @@ def list_releases(as_json: AsJson = False) -> None:
     """All releases and withdrawals, oldest first."""
     from anon_pipeline.release import ledger
 
-    entries = ledger.read(Home.default())
+    entries = ledger.read(Home.default().existing())
     if as_json:
         print_json({"releases": [vars(entry) for entry in entries]})
         return
@@ -58,7 +58,7 @@ def show_one(version: str, as_json: AsJson = False) -> None:
     """One release: what was asked, what holds, what it cost, and whether it was withdrawn."""
     from anon_pipeline.release import ledger
 
-    home = Home.default()
+    home = Home.default().existing()
     entry = next((entry for entry in ledger.read(home) if entry.version == version), None)
     if entry is None:
         raise InputError(f"{version}: there is no such release; see `anon-pipeline releases list`")
@@ -87,7 +87,7 @@ def verify_releases(
     """Re-check the ledger's chain and every file hash: all is as it was (exit 0) or not (3)."""
     from anon_pipeline.release import ledger, signing
 
-    home = Home.default()
+    home = Home.default().existing()
     key = None if public_key is None else signing.read_public_key(public_key)
     with ledger.undisturbed(home):
         problems = ledger.verify(home, key)

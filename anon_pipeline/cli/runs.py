@@ -13,7 +13,7 @@ from anon_pipeline.cli.app import REFUSED, AllowCode, AsJson, app, err, print_js
 from anon_pipeline.cli.tables import show_release, show_tradeoff
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import DATA_VARIABLE, Home, data_folder
-from anon_pipeline.spec import Frontier, ReleaseSpec, permission
+from anon_pipeline.spec import ReleaseSpec, TradeOff, permission
 
 
 @app.command()
@@ -70,7 +70,7 @@ def sweep(
     if allow_code:
         permission.allow_code()
     policy = ReleaseSpec.load(spec)
-    varied = Frontier.parse(k, set_ or []) if k is not None or set_ else policy.frontier
+    varied = TradeOff.parse(k, set_ or []) if k is not None or set_ else policy.frontier
     if varied is None:
         raise InputError("say what to vary with --k or --set, for example --k 2,5,10, or write a frontier: in the spec")
     settings = varied.settings()
@@ -94,7 +94,7 @@ def sweep(
 
 @app.command()
 def ui(
-    port: Annotated[int, typer.Option(help="Port on the loopback address.")] = 3000,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on the loopback address.")] = 3000,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(help="NAME or NAME:PORT under which a proxy or tunnel reaches it; may be repeated."),

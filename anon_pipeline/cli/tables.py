@@ -15,10 +15,11 @@ from anon_pipeline.spec import Role
 
 if TYPE_CHECKING:  # what is shown is imported by the command that makes it
     from anon_pipeline.audit.foreign_table import AttackedTable
-    from anon_pipeline.learning.tradeoff import Price
+    from anon_pipeline.learning.tradeoff import TradeOffPoint
     from anon_pipeline.pipeline.masked_files import Masked
     from anon_pipeline.privacy.verdict import Verdict
     from anon_pipeline.profiling.new_dataset import NewDataset
+    from anon_pipeline.release.difference import Change
     from anon_pipeline.release.ledger import Entry
 
 
@@ -146,11 +147,11 @@ def show_new_dataset(name: str, made: NewDataset) -> None:
         out.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
-def show_tradeoff(dataset: str, prices: Sequence[Price], files: Sequence[Path]) -> None:
+def show_tradeoff(dataset: str, points: Sequence[TradeOffPoint], files: Sequence[Path]) -> None:
     """What each setting costs and protects: a column a setting."""
     from anon_pipeline.report import tradeoff
 
-    headings, rows = tradeoff.table(prices, brief=True)
+    headings, rows = tradeoff.table(points, brief=True)
     shown = Table(title=f"{dataset}: the price list", title_justify="left")
     shown.add_column()
     for row in rows:  # a column a setting, since there are more measures than settings
@@ -158,9 +159,9 @@ def show_tradeoff(dataset: str, prices: Sequence[Price], files: Sequence[Path]) 
     for number, heading in enumerate(headings[1:], start=1):
         shown.add_row(Text(heading), *(Text(row[number]) for row in rows))
     out.print(shown)
-    if any(price.current for price in prices):
+    if any(point.current for point in points):
         out.print("* what the spec says", markup=False)
-    for sentence in tradeoff.notes(prices):
+    for sentence in tradeoff.notes(points):
         out.print(sentence, markup=False, highlight=False)
     out.print(f"written: {', '.join(str(file) for file in files)}", markup=False, highlight=False, soft_wrap=True)
 
@@ -186,3 +187,22 @@ def show_ledger(entries: Sequence[Entry]) -> None:
             str(entry.sequence), entry.time, entry.dataset, entry.version, entry.action, Text(entry.why or "")
         )
     out.print(shown)
+
+
+def show_difference(first: str, second: str, changes: Sequence[Change]) -> None:
+    """What differs between two releases, a line each."""
+    if not changes:
+        out.print(f"{first} and {second} tell the same of themselves", highlight=False)
+        return
+    shown = Table(title=f"{first} and {second}", title_justify="left")
+    for heading in ("part", "what", first, second):
+        shown.add_column(heading, overflow="fold")
+    for change in changes:
+        shown.add_row(Text(change.part), Text(change.what), Text(_plain(change.before)), Text(_plain(change.after)))
+    out.print(shown)
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

@@ -9,19 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from anon_pipeline.arrays import BoolArray, FloatArray
 from anon_pipeline.errors import InputError
-from anon_pipeline.learning.guide import (
-    BoolArray,
-    FittedModel,
-    FloatArray,
-    IntArray,
-    LoadLogged,
-    Task,
-    TrainedGuide,
-    fit_parts,
-    task_of,
-    train,
-)
+from anon_pipeline.learning.guide import FittedModel, IntArray, TrainedGuide, fit_parts, train
+from anon_pipeline.learning.models import LoadLogged, Task, task_of
 from anon_pipeline.spec import ColumnType, Guide
 from anon_pipeline.workers import ALONE, Progress, Workers
 

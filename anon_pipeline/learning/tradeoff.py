@@ -1,6 +1,6 @@
 """The price list: what each setting of a spec would cost and protect, side by side, so that a steward can choose.
 
-Only aggregates leave this module. How the list is shown is `release.price_list`.
+Only aggregates leave this module. How the list is shown is `release.trade_off`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 import pandas as pd
 
 from anon_pipeline.anonymize.classes import members
-from anon_pipeline.anonymize.policy import anonymize_part, mean_loss, protected_columns, refuse_the_impossible, tree_of
+from anon_pipeline.anonymize.policy import anonymize_part, check_feasible, mean_loss, protected_columns, tree_of
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.keys import Key, seed_under
 from anon_pipeline.learning.cells import folds_of_sample, guided_cells
-from anon_pipeline.learning.guide import LoadLogged, task_of
+from anon_pipeline.learning.models import LoadLogged, task_of
 from anon_pipeline.learning.targets import train_guide
 from anon_pipeline.learning.utility import Folds, Utility, compare_fold, prepare, summarize
 from anon_pipeline.privacy.judge import statistics_of
@@ -58,7 +58,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Price:
+class TradeOffPoint:
     """One line of the price list.
 
     Attributes
@@ -90,7 +90,7 @@ class Counted:
     people: ClassStatistics
 
 
-def price_list(
+def trade_off(
     engine: Engine,
     table: Path,
     spec: ReleaseSpec,
@@ -101,14 +101,14 @@ def price_list(
     load_logged: LoadLogged | None = None,
     progress: Progress | None = None,
     workers: Workers = ALONE,
-) -> list[Price]:
+) -> list[TradeOffPoint]:
     """Measure each setting on the same people, the same guidance and the same folds.
 
     Parameters
     ----------
     table : the stored source, as `Engine.store_source` writes it
     key : the dataset's private key
-    settings : as `spec.Frontier.settings` gives them; what they vary is the grouping, never the model M
+    settings : as `spec.TradeOff.settings` gives them; what they vary is the grouping, never the model M
     progress : called with (trees fitted, trees to fit) after each tree
 
     Raises
@@ -119,12 +119,12 @@ def price_list(
     specs = [spec.replaced(setting) for setting in settings]
     counted = _count(engine, table, spec, types, key, load_logged, workers)
     prepared = _prepare(engine, table, spec, types, key, load_logged, workers) if with_utility else None
-    population_table = functools.cache(functools.partial(engine.census, spec, types))
+    population_table = functools.cache(functools.partial(engine.population_table, spec, types))
     populations = [None if one.population is None else population_table(one.population) for one in specs]
 
     # A task is one tree, and all are in one queue: the small k take much longer than the large ones.
     tasks: list[tuple[Any, ...]] = [
-        (_measure, one, key, counted, census) for one, census in zip(specs, populations, strict=True)
+        (_measure, one, key, counted, population) for one, population in zip(specs, populations, strict=True)
     ]
     if prepared is not None:
         alone = replace(prepared, folds=())
@@ -135,22 +135,22 @@ def price_list(
         ]
     done = workers.map(_or_refusal, tasks, progress)
     fitted, scored = done[: len(specs)], done[len(specs) :]
-    prices = []
+    points = []
     for number, setting in enumerate(settings):
-        price = Price(setting, current=specs[number].policy() == spec.policy())
+        point = TradeOffPoint(setting, current=specs[number].policy() == spec.policy())
         if isinstance(fitted[number], str):
-            prices.append(replace(price, refused=fitted[number]))
+            points.append(replace(point, refused=fitted[number]))
             continue
-        price = replace(price, measured=fitted[number])
+        point = replace(point, measured=fitted[number])
         if prepared is not None:
             parts = scored[number :: len(specs)]
             refused = next((one for one in parts if isinstance(one, str)), None)
             if refused is None:
-                price = replace(price, utility=summarize(prepared, parts))
+                point = replace(point, utility=summarize(prepared, parts))
             else:
-                price = replace(price, utility_refused=f"in a training part: {refused}")
-        prices.append(price)
-    return prices
+                point = replace(point, utility_refused=f"in a training part: {refused}")
+        points.append(point)
+    return points
 
 
 def _count(
@@ -196,7 +196,7 @@ def _prepare(
     )
 
 
-def _measure(spec: ReleaseSpec, key: Key, counted: Counted, census: pd.DataFrame | None) -> Measured:
+def _measure(spec: ReleaseSpec, key: Key, counted: Counted, population_table: pd.DataFrame | None) -> Measured:
     """Fit the tree of one setting, demands included.
 
     Raises
@@ -206,11 +206,11 @@ def _measure(spec: ReleaseSpec, key: Key, counted: Counted, census: pd.DataFrame
     """
     cells, people = counted.cells, counted.people
     everybody = people.merge(np.zeros(len(people.sizes), dtype=np.int64), 1)
-    if census is not None:
-        everybody = replace(everybody, population=np.array([census[PEOPLE].sum()]), population_unmatched=0)
-    refuse_the_impossible(spec, everybody)
+    if population_table is not None:
+        everybody = replace(everybody, population=np.array([population_table[PEOPLE].sum()]), population_unmatched=0)
+    check_feasible(spec, everybody)
     protected = {name: people.sensitive[name] for name in protected_columns(spec)}
-    tree = tree_of(spec, key).fit_cells(cells, replace(people, sensitive=protected), census)
+    tree = tree_of(spec, key).fit_cells(cells, replace(people, sensitive=protected), population_table)
     class_of_cell = tree.partition_.apply(cells.codes)
     classes = people.without(class_of_cell < 0).pool(members(class_of_cell, len(tree.sizes_)))
     risk = prosecutor(tree.sizes_)

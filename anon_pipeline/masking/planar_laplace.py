@@ -8,10 +8,10 @@ import numpy as np
 from pydantic import Field, model_validator
 from typing_extensions import override
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.masking.base import Applied, Columns, Context, Fact, Guarantee
 from anon_pipeline.masking.draws import Draws
 from anon_pipeline.masking.numbers import two_digits
-from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.masking.positions import MovingTechnique
 from anon_pipeline.masking.sphere import RADIUS
 

@@ -5,15 +5,16 @@ from typing import Any, cast
 
 import pyarrow.parquet as pq
 
-from anon_pipeline.engine.base import Engine, SourceFacts
-from anon_pipeline.engine.relational import PEOPLE
+from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.engine.expressions import PEOPLE
 from anon_pipeline.errors import InputError
-from anon_pipeline.keys import Key, KeySource, Secrets
+from anon_pipeline.keys import KeySource, Secrets
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.cost import SAMPLE
 from anon_pipeline.masking.execution import SqlColumn, StepReport, apply_steps, sql_select
 from anon_pipeline.masking.plan import Plan, plan_steps
 from anon_pipeline.pipeline.maps import maps_of_masking
+from anon_pipeline.pipeline.step import Run
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 
 
@@ -62,20 +63,14 @@ def secrets_of(spec: ReleaseSpec) -> Secrets:
 
 
 def mask(
-    spec: ReleaseSpec,
-    engine: Engine,
-    plan: Plan,
-    secrets: Secrets,
-    source: SourceFacts,
-    table: Path,
-    destination: Path,
-    key: Key | None = None,
+    run: Run, plan: Plan, secrets: Secrets, source: SourceFacts, table: Path, destination: Path
 ) -> tuple[list[StepReport], list[dict[str, Any]]]:
-    """Carry out a plan on a stored table, of which `source` are the facts; `key` is the dataset's.
+    """Carry out a plan on a stored table, of which `source` are the facts.
 
     Where all steps go row by row and there are more people than costs are measured on, the engine masks them and only a
     sample comes into memory. What each step did is returned, and a map per pair of coordinates.
     """
+    spec, engine, key = run.spec, run.engine, None if plan.is_row_wise else run.key
     steps = {name: [step.technique for step in of_column] for name, of_column in plan.columns.items()}
     together = [step.technique for step in plan.table]
     kept = kept_columns(spec, plan)

@@ -9,7 +9,7 @@ from anon_pipeline.pipeline.step import log
 EVERY = 10.0
 
 
-def told(step: str, unit: str) -> Callable[[int, int], None]:
+def log_progress(step: str, unit: str) -> Callable[[int, int], None]:
     """A function to call with (done, total) as often as one likes; time is counted from its first call."""
     started: float | None = None
     said, before = 0.0, 0

@@ -66,9 +66,9 @@ class Runtime(dg.ConfigurableResource):
         try:
             with (
                 self.place().lock(f"dataset-{spec.dataset}"),
-                self.tracking().step(spec.dataset, context.run.run_id, name) as noted,
+                self.tracking().step(spec.dataset, context.run.run_id, name) as metrics,
             ):
-                yield noted
+                yield metrics
         except InputError as error:
             raise _failure(str(error), BAD_INPUT) from None
         except Refused as error:

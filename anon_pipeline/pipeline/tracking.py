@@ -41,16 +41,16 @@ class Tracking:
         client.update_run(parent, status="RUNNING")
         tags = {DATASET: dataset, DAGSTER_RUN: dagster_run, STEP: step, PARENT: parent}
         child = client.create_run(experiment, run_name=step, tags=tags).info.run_id
-        noted: dict[str, Any] = {"mlflow_run": parent}
+        metrics: dict[str, Any] = {"mlflow_run": parent}
         status = "FAILED"
         try:
-            yield noted
+            yield metrics
             status = "FINISHED"
         finally:
-            _log(client, child, parent, noted)
-            if "version" in noted:  # known only at the end, and wanted on every step that led to it
+            _log(client, child, parent, metrics)
+            if "version" in metrics:  # known only at the end, and wanted on every step that led to it
                 for run in client.search_runs([experiment], f"tags.{DAGSTER_RUN} = '{dagster_run}'"):
-                    client.set_tag(run.info.run_id, "version", noted["version"])
+                    client.set_tag(run.info.run_id, "version", metrics["version"])
             client.set_terminated(child, status=status)
             client.set_terminated(parent, status=status)
 
@@ -95,19 +95,19 @@ def _client(uri: str, home: Home) -> Any:
     return client
 
 
-def _log(client: Any, child: str, parent: str, noted: dict[str, Any]) -> None:
+def _log(client: Any, child: str, parent: str, metrics: dict[str, Any]) -> None:
     """Write what a step noted to its run and to that of the release, in one transaction each."""
     from mlflow.entities import Metric, RunTag
 
     now = int(time.time() * 1000)
-    metrics, tags, names = [], [], []
-    for said, value in noted.items():
+    numbers, tags, names = [], [], []
+    for said, value in metrics.items():
         name = technical(said)
         if name != said:
             names.append(RunTag(f"{name}.name", said))
         if isinstance(value, bool | int | float):
-            metrics.append(Metric(name, float(value), now, 0))
+            numbers.append(Metric(name, float(value), now, 0))
         elif value is not None and name != "mlflow_run":
             tags.append(RunTag(name, str(value)))
-    client.log_batch(child, metrics, tags=[*names, *tags])
-    client.log_batch(parent, metrics, tags=tags)
+    client.log_batch(child, numbers, tags=[*names, *tags])
+    client.log_batch(parent, numbers, tags=tags)

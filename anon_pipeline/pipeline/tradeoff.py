@@ -8,13 +8,13 @@ from pathlib import Path
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import remove_leftovers
-from anon_pipeline.learning.tradeoff import Price, Settings, price_list
+from anon_pipeline.learning.tradeoff import Settings, TradeOffPoint, trade_off
 from anon_pipeline.pipeline.step import Run, log
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.spec import NO_ROWS, ColumnType
 
 
-def measure_source(run: Run, settings: Sequence[Settings], with_utility: bool) -> list[Price]:
+def measure_source(run: Run, settings: Sequence[Settings], with_utility: bool) -> list[TradeOffPoint]:
     """Read the source afresh and measure each setting; the stored results of the pipeline stay as they are."""
     spec = run.spec
     if spec.aggregates:
@@ -30,13 +30,13 @@ def measure_source(run: Run, settings: Sequence[Settings], with_utility: bool) -
 
 def measured(
     run: Run, table: Path, types: dict[str, ColumnType], settings: Sequence[Settings], with_utility: bool
-) -> list[Price]:
+) -> list[TradeOffPoint]:
     """Measure each setting on stored people."""
 
     def progress(done: int, trees: int) -> None:
         log.info("%s: price list, tree %s of %s", run.spec.dataset, done, trees)
 
     workers = run.workers(run.engine.rows(table))
-    return price_list(
+    return trade_off(
         run.engine, table, run.spec, types, run.key, settings, with_utility, run.load_model, progress, workers
     )

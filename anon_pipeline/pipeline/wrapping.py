@@ -39,9 +39,9 @@ def asset_of(graph: Graph, step: StepDef) -> dg.AssetsDefinition:
         freshness_policy=freshness(spec) if step.name == RELEASE else None,
     )
     def made(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
-        with runtime.step(context, spec, step.name) as noted:
-            result = make(graph, step, runtime.run(spec, _ids(context, noted)))
-            noted.update(result.metrics)
+        with runtime.step(context, spec, step.name) as metrics:
+            result = make(graph, step, runtime.run(spec, _ids(context, metrics)))
+            metrics.update(result.metrics)
         return dg.MaterializeResult(
             data_version=None if result.data_version is None else dg.DataVersion(result.data_version),
             metadata=_metadata(graph, step, result),
@@ -63,23 +63,23 @@ def checks_of(graph: Graph, checks: CheckDef) -> dg.AssetChecksDefinition:
         ],
     )
     def asked(context: dg.AssetCheckExecutionContext, runtime: Runtime):
-        with runtime.step(context, spec, checks.name) as noted:
-            answers = answer(graph, checks, runtime.run(spec, _ids(context, noted)))
-            noted[f"{checks.name}_failed"] = sum(not one.passed for one in answers)
+        with runtime.step(context, spec, checks.name) as metrics:
+            answers = answer(graph, checks, runtime.run(spec, _ids(context, metrics)))
+            metrics[f"{checks.name}_failed"] = sum(not one.passed for one in answers)
         yield from (_result_of(one, asset) for one in answers)
 
     return asked
 
 
-def _ids(context: Any, noted: dict[str, Any]) -> dict[str, str]:
-    return {"dagster": context.run.run_id, "mlflow": noted["mlflow_run"]}
+def _ids(context: Any, metrics: dict[str, Any]) -> dict[str, str]:
+    return {"dagster": context.run.run_id, "mlflow": metrics["mlflow_run"]}
 
 
 def _metadata(graph: Graph, step: StepDef, made: StepResult) -> dict[str, Any]:
     """What a step tells of its result, as Dagster takes it."""
     sources = graph.sources(step)
 
-    def shown(value: Any) -> Any:
+    def dagster_value(value: Any) -> Any:
         match value:
             case Markdown(text):
                 return dg.MetadataValue.md(text)
@@ -95,7 +95,7 @@ def _metadata(graph: Graph, step: StepDef, made: StepResult) -> dict[str, Any]:
         return value
 
     rows = {} if made.rows is None else {"dagster/row_count": made.rows}
-    return {**rows, **{LABELS.get(label, label): shown(value) for label, value in made.metadata.items()}}
+    return {**rows, **{LABELS.get(label, label): dagster_value(value) for label, value in made.metadata.items()}}
 
 
 def _result_of(one: Answer, asset: dg.AssetKey) -> dg.AssetCheckResult:

@@ -138,7 +138,7 @@ def _how(spec: ReleaseSpec, name: str) -> dict[str, Any]:
         return {"subtype": "AGGREGATION", "description": "shown per group of people", "masking": True}
     if spec.columns[name].role is Role.QUASI_IDENTIFIER:
         return {"subtype": "AGGREGATION", "description": "shown as the person's class shows itself", "masking": True}
-    treated = {one for step in spec.steps for one in getattr(step, "used", ())}
+    treated = {one for step in spec.steps for one in step.used}
     if spec.columns[name].steps or spec.columns[name].made or name in treated:
         return {"subtype": "TRANSFORMATION", "description": "masked", "masking": True}
     return {"subtype": "IDENTITY", "description": "kept as it is", "masking": False}

@@ -12,12 +12,12 @@ import pytest
 
 from anon_pipeline.anonymize.grouping import TREE, Grouping
 from anon_pipeline.anonymize.policy import anonymize_part, tree_of
-from anon_pipeline.anonymize.recode import shown_table
+from anon_pipeline.anonymize.recode import recoded_table
 from anon_pipeline.anonymize.storage import load_cells, save_cells
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning.cells import fitting_domains, folds_of_sample, guided_cells
-from anon_pipeline.learning.guide import task_of
+from anon_pipeline.learning.models import task_of
 from anon_pipeline.learning.targets import train_guide
 from anon_pipeline.pipeline.steps.utility import other_targets
 from anon_pipeline.spec import ColumnType, ReleaseSpec
@@ -74,7 +74,7 @@ def test_a_spec_s_hierarchies_and_levels_reach_the_release(engine: DuckDBEngine,
     cells = load_cells(tmp_path)
     tree_of(spec, KEY).fit_cells(cells).save(tmp_path / TREE)
     grouping = Grouping.load(tmp_path, cells)
-    classes, shown = grouping.table, shown_table(grouping.summaries, spec.recode.form).to_pandas()
+    classes, shown = grouping.table, recoded_table(grouping.summaries, spec.recode.form).to_pandas()
     assert cells.guidance.shape[1] == 2 and (grouping.sizes >= 10).all()
     assert set(classes["city_label"]) <= {"Aberdeen", "Bergen", "Cork", "Delft", "*"}
     assert classes["zip_label"].str.fullmatch(r"\d{5}|\d{3}\*\*|\d\d\*\*\*|\*").all()

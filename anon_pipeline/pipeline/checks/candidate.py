@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from anon_pipeline.engine.base import ClassCounts, Engine, SourceFacts
-from anon_pipeline.pipeline import following
+from anon_pipeline.pipeline import sequential_publication
 from anon_pipeline.pipeline.checks.naming import unshared_values
 from anon_pipeline.pipeline.expectations import Question
 from anon_pipeline.pipeline.stages import Stage
@@ -32,7 +32,9 @@ DEMAND = "Every class of the stored candidate meets this demand of the spec."
 
 def checks_of(spec: ReleaseSpec) -> dict[str, str]:
     """The checks on a candidate: one per demand of the spec, the one across releases, then the common ones."""
-    across = {} if spec.across_releases is None else {following.CHECK: following.CHECK_DESCRIPTION}
+    across = (
+        {} if spec.across_releases is None else {sequential_publication.CHECK: sequential_publication.CHECK_DESCRIPTION}
+    )
     return {**{name_of(demand): DEMAND for demand in spec.privacy}, **across, **CANDIDATE_CHECKS}
 
 
@@ -41,7 +43,7 @@ def ask_candidate(run: Run, people: Stage, anonymized_table: Stage) -> list[Ques
     stored = SourceFacts.from_json(people.facts)
     questions = candidate_questions(run.spec, run.engine, stored, people, anonymized_table)
     if run.spec.across_releases is not None:
-        questions.append(following.question(run, anonymized_table))
+        questions.append(sequential_publication.question(run, anonymized_table))
     return questions
 
 

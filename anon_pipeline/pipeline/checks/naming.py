@@ -69,7 +69,7 @@ def _categories(classes: pd.DataFrame, name: str) -> Iterable[str | None]:
 def _unknown_numbers(engine: Engine, candidate: Stage, domain: Domain, classes: pd.DataFrame) -> int:
     """Numbers of the released table that no class shows."""
     (shown,) = engine.domains(candidate.folder / DATA, {domain.name: domain.type})
-    column = pd.Series(shown.shown(shown.values))
+    column = pd.Series(shown.readable(shown.values))
     known = numbers(classes[domain.name])
     apart = np.abs(numbers(column)[:, None] - np.unique(known[~np.isnan(known)])[None, :])
     return int((apart.min(axis=1, initial=np.inf) > 1e-6 * np.maximum(1, np.abs(numbers(column)))).sum())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from anon_pipeline.anonymize.policy import protected_columns, refuse_the_impossible
+from anon_pipeline.anonymize.policy import check_feasible, protected_columns
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.privacy.population_table import PEOPLE
@@ -25,6 +25,6 @@ def require_possible(spec: ReleaseSpec, engine: Engine, table: Path, types: Mapp
     """
     everybody = statistics_of(engine.classes(table, [], protected_columns(spec)), spec.answers)
     if spec.population is not None:
-        people = engine.census(spec, types, spec.population)[PEOPLE].sum()
+        people = engine.population_table(spec, types, spec.population)[PEOPLE].sum()
         everybody = dataclasses.replace(everybody, population=np.array([people]), population_unmatched=0)
-    refuse_the_impossible(spec, everybody)
+    check_feasible(spec, everybody)

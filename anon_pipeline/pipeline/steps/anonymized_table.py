@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from anon_pipeline.anonymize.grouping import Grouping
-from anon_pipeline.anonymize.recode import OrderedSummary, Summary, shown_table
-from anon_pipeline.anonymize.recoding_statistics import shown_columns
+from anon_pipeline.anonymize.recode import OrderedSummary, Summary, recoded_table
+from anon_pipeline.anonymize.recoding_statistics import column_statistics
 from anon_pipeline.anonymize.storage import load_cells
-from anon_pipeline.pipeline import following
+from anon_pipeline.pipeline import sequential_publication
 from anon_pipeline.pipeline.metadata import Lineage
 from anon_pipeline.pipeline.pages import class_size_metadata, released_schema
 from anon_pipeline.pipeline.stages import Stage
@@ -33,25 +33,25 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
     spec, engine = run.spec, run.engine
     cells = load_cells(predictions.folder)
     grouping = Grouping.load(anonymizer_tree.folder, cells).in_order()
-    suppressed = int(cells.counts[grouping.class_of_cell < 0].sum()) - grouping.waiting
+    suppressed = int(cells.counts[grouping.class_of_cell < 0].sum()) - grouping.withheld_people
     units = {name: one.unit for name, one in spec.columns.items()}
     facts: dict[str, Any] = {
         "suppressed": suppressed,
-        "waiting": grouping.waiting,
-        "released": cells.n - suppressed - grouping.waiting,
+        "waiting": grouping.withheld_people,
+        "released": cells.n - suppressed - grouping.withheld_people,
         "bounds": {summary.domain.name: _bounds(summary) for summary in grouping.summaries},
         "information_loss": grouping.information_loss,
-        "columns": shown_columns(grouping.summaries, grouping.sizes, units),
+        "columns": column_statistics(grouping.summaries, grouping.sizes, units),
         "marginals": marginals(grouping.summaries, grouping.sizes, spec.k),
         "associations": _associations(run, people, cells, grouping),
     }
-    shown = shown_table(grouping.summaries, spec.recode.form)
+    shown = recoded_table(grouping.summaries, spec.recode.form)
     engine.write_release(
         people.folder / DATA, cells.domains, cells, grouping.class_of_cell, shown, spec.released, folder / DATA
     )
     grouping.table.to_parquet(folder / CLASSES, index=False)
     if spec.across_releases is not None:
-        following.write_members(run, people, cells, grouping, folder)
+        sequential_publication.write_members(run, people, cells, grouping, folder)
     if spec.recode.form == "range":
         shown.to_pandas().to_parquet(folder / RANGES, index=False)
     return StepResult(

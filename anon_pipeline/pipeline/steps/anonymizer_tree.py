@@ -9,7 +9,7 @@ from anon_pipeline.anonymize.grouping import TREE, Grouping
 from anon_pipeline.anonymize.policy import mean_loss, protected_columns, tree_of
 from anon_pipeline.anonymize.storage import load_cells
 from anon_pipeline.engine.base import SourceFacts
-from anon_pipeline.pipeline import following
+from anon_pipeline.pipeline import sequential_publication
 from anon_pipeline.pipeline.pages import class_size_metadata
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
@@ -28,12 +28,12 @@ def group(run: Run, folder: Path, people: Stage, predictions: Stage) -> StepResu
     protected = statistics_of(counted, spec.answers)
     facts: dict[str, Any] = {}
     if spec.across_releases is None:
-        census = None if spec.population is None else engine.census(spec, types, spec.population)
-        tree = tree_of(spec, run.key).fit_cells(cells, protected, census)
+        population_table = None if spec.population is None else engine.population_table(spec, types, spec.population)
+        tree = tree_of(spec, run.key).fit_cells(cells, protected, population_table)
         tree.save(folder / TREE)
         grouping = Grouping.of_tree(tree, cells)
     else:
-        found = following.group(run, people, cells, protected)
+        found = sequential_publication.group(run, people, cells, protected)
         found.routing.save(folder / ROUTING)
         grouping = found.grouping
         grouping.save(folder)

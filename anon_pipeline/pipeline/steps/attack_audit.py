@@ -15,6 +15,7 @@ from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.policy import protected_columns, tree_of
 from anon_pipeline.anonymize.repair import Repair
 from anon_pipeline.anonymize.storage import load_cells
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.attack.table_audit import Earlier
 from anon_pipeline.audit.people import audit, bounds
 from anon_pipeline.audit.regrouping import regrouped
@@ -23,16 +24,15 @@ from anon_pipeline.home import write_file
 from anon_pipeline.keys import Key
 from anon_pipeline.pipeline.checks.audit import AUDIT
 from anon_pipeline.pipeline.metadata import Markdown, MetadataItem, picture
-from anon_pipeline.pipeline.progress import told
+from anon_pipeline.pipeline.progress import log_progress
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
 from anon_pipeline.plain_json import finite
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.release import ledger, manifest
 from anon_pipeline.release.publish import CLASSES, CONTROL, DATA
-from anon_pipeline.report.attacks import picture as chart_of_attacks
+from anon_pipeline.report.attack_pictures import picture as chart_of_attacks
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import IntArray
 
 #: Former releases that the attacker has, too.
 EARLIER = 3
@@ -60,7 +60,7 @@ def attack(
             held_out,
             run.measuring_seed,
             workers,
-            told(f"{spec.dataset}: attack_audit", "models"),
+            log_progress(f"{spec.dataset}: attack_audit", "models"),
         )
         if replayed is not None:
             content["replayed"] = [one.to_json() for one in replayed()]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from anon_pipeline.pipeline.following import GONE, cohorts_of
+from anon_pipeline.pipeline.sequential_publication import GONE, cohorts_of
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
 from anon_pipeline.release.publish import DATA
@@ -24,7 +24,7 @@ def follow(run: Run, folder: Path, people: Stage) -> StepResult:
         "former": [one.version for one in window.members],
         "unknown": list(window.unknown),
         "newcomers": int((cohorts.history == 0).sum()),
-        "gone": int(cohorts.gone.sum()),
+        "gone": int(cohorts.departed.sum()),
     }
     engine.add_column(
         people.folder / DATA,
@@ -33,7 +33,7 @@ def follow(run: Run, folder: Path, people: Stage) -> StepResult:
         lambda identifiers: cohorts.of(release_history.hashed(identifiers, key)),
         folder / DATA,
     )
-    np.save(folder / GONE, cohorts.gone)
+    np.save(folder / GONE, cohorts.departed)
     log.info(
         "%s: beside %s former releases %s people are new, and %s have gone",
         spec.dataset,

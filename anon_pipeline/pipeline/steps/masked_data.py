@@ -23,11 +23,10 @@ def mask_people(run: Run, folder: Path, raw_data: Stage) -> StepResult:
     spec, engine = run.spec, run.engine
     source = SourceFacts.from_json(raw_data.facts)
     plan, secrets = planned(spec, source.types())
-    plan, key = plan.of_people, None
+    plan = plan.of_people
     if not plan.is_row_wise:
         require_memory(source.rows, len(source.columns), usable_memory(run.memory_limit))
-        key = run.key
-    reports, maps = mask(spec, engine, plan, secrets, source, raw_data.folder / DATA, folder / DATA, key)
+    reports, maps = mask(run, plan, secrets, source, raw_data.folder / DATA, folder / DATA)
     after = {name: kind for name, kind in plan.types_after.items() if name in kept_columns(spec, plan)}
     stored = engine.describe(folder / DATA, spec, after)
     if stored.rows < spec.k:

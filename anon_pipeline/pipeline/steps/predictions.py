@@ -11,7 +11,7 @@ import numpy as np
 from anon_pipeline.anonymize.storage import save_cells
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.learning.cells import Sample, guided_cells
-from anon_pipeline.pipeline.progress import told
+from anon_pipeline.pipeline.progress import log_progress
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
 from anon_pipeline.pipeline.steps.trained_model import MODEL, SAMPLE
@@ -32,7 +32,7 @@ def predict(run: Run, folder: Path, people: Stage, trained_model: Stage) -> Step
         trained,
         sample,
         trained_model.facts["scale"],
-        told(f"{spec.dataset}: predictions", "people"),
+        log_progress(f"{spec.dataset}: predictions", "people"),
         spec.across_releases is not None,
     )
     save_cells(cells, folder)

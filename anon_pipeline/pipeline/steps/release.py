@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from anon_pipeline.anonymize.storage import load_cells
-from anon_pipeline.pipeline import following
+from anon_pipeline.pipeline import sequential_publication
 from anon_pipeline.pipeline.checks import candidate, source
 from anon_pipeline.pipeline.checks.answers import require_answers
 from anon_pipeline.pipeline.checks.audit import AUDIT
@@ -58,7 +58,7 @@ def release(
     alike = cells if spec.across_releases is None else without_history(cells)[0]
     across = None
     if spec.across_releases is not None:
-        across = following.told(run, people, anonymizer_tree, anonymized_table)
+        across = sequential_publication.manifest_entry(run, people, anonymizer_tree, anonymized_table)
     evidence = Evidence(
         source=raw_data.facts,
         people=people.facts,
@@ -139,7 +139,7 @@ def _remember(run: Run, tree: Stage, candidate: Stage) -> Callable[[str], None] 
         return None
 
     def keep(version: str) -> None:
-        following.require_company(run, candidate)  # under the ledger's lock
+        sequential_publication.require_minimum_size(run, candidate)  # under the ledger's lock
         remember(run.home, run.spec.dataset, version, candidate.folder / MEMBERS, tree.folder / ROUTING)
 
     return keep

@@ -10,7 +10,7 @@ import numpy as np
 
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.learning.cells import folds_of_sample
-from anon_pipeline.learning.guide import name_of, task_of
+from anon_pipeline.learning.models import name_of, task_of
 from anon_pipeline.learning.targets import train_guide
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult

@@ -10,10 +10,10 @@ import pandas as pd
 
 from anon_pipeline.anonymize.policy import anonymize_part
 from anon_pipeline.engine.base import SourceFacts
-from anon_pipeline.learning.guide import task_of
+from anon_pipeline.learning.models import task_of
 from anon_pipeline.learning.utility import measure_utility
 from anon_pipeline.pipeline.pages import utility_metadata
-from anon_pipeline.pipeline.progress import told
+from anon_pipeline.pipeline.progress import log_progress
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult
 from anon_pipeline.pipeline.utility_figures import utility_figures
@@ -39,7 +39,7 @@ def measure(run: Run, _folder: Path, people: Stage) -> StepResult:
         seed,
         functools.partial(anonymize_part, spec, run.key),
         run.load_model,
-        told(f"{spec.dataset}: utility", "models and folds"),
+        log_progress(f"{spec.dataset}: utility", "models and folds"),
         spec.utility.models,
         {one.name: one.storage for one in stored.columns if one.name in spec.quasi_identifiers},
         spec.k,
@@ -69,7 +69,7 @@ def other_targets(run: Run, frame: pd.DataFrame, types: dict[str, ColumnType], s
             seed,
             functools.partial(anonymize_part, spec, run.key),
             run.load_model,
-            told(f"{spec.dataset}: utility for {name}", "models and folds"),
+            log_progress(f"{spec.dataset}: utility for {name}", "models and folds"),
             workers=run.workers(len(frame)),
         ).as_dict()
     return measured

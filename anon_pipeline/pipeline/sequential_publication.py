@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.policy import orders_of
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.expectations import Question
@@ -22,11 +23,11 @@ from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.release import fineness
 from anon_pipeline.release.publish import CLASSES, DATA
 from anon_pipeline.sequential import release_history
-from anon_pipeline.sequential.cohorts import Company
+from anon_pipeline.sequential.cohorts import MinimumCohortSize
 from anon_pipeline.sequential.guarantees import Intersection, intersection
-from anon_pipeline.sequential.republication import Demands, Successor, succeed
+from anon_pipeline.sequential.republication import Demands, SequentialGrouping, group_sequentially
 from anon_pipeline.spec import AcrossReleases, ReleaseSpec
-from anon_pipeline.tables import Cells, IntArray
+from anon_pipeline.tables import Cells
 
 #: The blocking check, and what Dagster shows of it before it was first asked.
 CHECK = "across_releases"
@@ -42,12 +43,12 @@ class Cohorts:
     ----------
     person : keyed hashes, ascending, shape (n,)
     history : the cohort of each, 0 for newcomers, shape (n,)
-    gone : people of each cohort who are not in the table, shape (cohorts,)
+    departed : people of each cohort who are not in the table, shape (cohorts,)
     """
 
     person: IntArray
     history: IntArray
-    gone: IntArray
+    departed: IntArray
 
     def of(self, people: IntArray) -> IntArray:
         """The cohorts of some people of the table, by their keyed hashes."""
@@ -68,26 +69,26 @@ def cohorts_of(identifiers: Iterable[pa.Array], key: bytes, window: release_hist
             raise InputError("person: somebody has no identifier, and cannot be followed from release to release")
         parts.append(release_history.hashed(batch, key))
     person = np.sort(np.concatenate(parts))
-    history, gone = window.histories(person)
+    history, departed = window.histories(person)
     if any(len(one.person) for one in window.members) and not history.any():
         raise InputError(
             f"person: nobody of the last {len(window.members)} releases is in this table, so nobody can be followed; "
             "is it still the same identifier, stored as the same type? If these are other people, it is another dataset"
         )
-    return Cohorts(person, history, gone)
+    return Cohorts(person, history, departed)
 
 
-def group(run: Run, followed: Stage, cells: Cells, people: ClassStatistics) -> Successor:
+def group(run: Run, followed: Stage, cells: Cells, people: ClassStatistics) -> SequentialGrouping:
     """The classes of people who are followed: with the tree of the last release, or with a new one."""
     spec, asked = run.spec, _asked(run.spec)
     former: list[str] = followed.facts["former"]
     routing = release_history.routing(run.home, spec.dataset, former[-1]) if former else None
-    found = succeed(
+    found = group_sequentially(
         cells,
         people,
         np.load(followed.folder / GONE),
         routing,
-        Company(max(spec.k, asked.k), spec.fitted_k, asked.departures == "in_company"),
+        MinimumCohortSize(max(spec.k, asked.k), spec.fitted_k, asked.departures == "in_company"),
         Demands(
             cast(tuple[PrivacyModel, ...], spec.privacy),
             spec.guide.spread,
@@ -146,7 +147,7 @@ def question(run: Run, candidate: Stage) -> Question:
     )
 
 
-def require_company(run: Run, candidate: Stage) -> None:
+def require_minimum_size(run: Run, candidate: Stage) -> None:
     """Measure once more at the last moment: another run may have published since the checks were asked.
 
     Raises
@@ -164,7 +165,7 @@ def require_company(run: Run, candidate: Stage) -> None:
         )
 
 
-def told(run: Run, followed: Stage, tree: Stage, candidate: Stage) -> dict[str, Any]:
+def manifest_entry(run: Run, followed: Stage, tree: Stage, candidate: Stage) -> dict[str, Any]:
     """What the manifest says of a release that follows others."""
     return {
         **_asked(run.spec).model_dump(mode="json"),

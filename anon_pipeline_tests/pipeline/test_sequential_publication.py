@@ -131,10 +131,12 @@ def test_who_cannot_be_followed_is_not_released(three_months: Place, tmp_path: P
 def no_company() -> None:
     """Release everybody where their own values lead, whoever else goes there."""
     from anon_pipeline.sequential import republication
-    from anon_pipeline.sequential.cohorts import Company, place
+    from anon_pipeline.sequential.cohorts import MinimumCohortSize, place
 
-    def alone(tree: Any, codes: Any, history: Any, counts: Any, gone: Any, company: Any) -> Any:
-        return place(tree, codes, np.zeros_like(history), counts, gone, Company(company.k, company.k))
+    def alone(tree: Any, codes: Any, history: Any, counts: Any, departed: Any, minimum_size: Any) -> Any:
+        return place(
+            tree, codes, np.zeros_like(history), counts, departed, MinimumCohortSize(minimum_size.k, minimum_size.k)
+        )
 
     republication.place = alone  # type: ignore[assignment]
 
@@ -163,15 +165,15 @@ def test_the_demand_is_not_dropped_in_silence(three_months: Place, tmp_path: Pat
 
 def no_company_and_a_check_that_lies() -> None:
     no_company()
-    from anon_pipeline.pipeline import following
+    from anon_pipeline.pipeline import sequential_publication
 
-    ask = following.question
+    ask = sequential_publication.question
 
     def lies(*given: Any) -> Any:
         question = ask(*given)
         return replace(question, table=question.table.assign(candidates=10**6))
 
-    following.question = lies
+    sequential_publication.question = lies
 
 
 def test_the_demand_is_measured_once_more_before_a_release_appears(three_months: Place, tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from anon_pipeline.anonymize.tree import Criterion, FloatArray
-from anon_pipeline.tables import Cells, IntArray
+from anon_pipeline.anonymize.criterion import Criterion
+from anon_pipeline.arrays import FloatArray, IntArray
+from anon_pipeline.tables import Cells
 
 #: Numbers and dates of so many different values have a price each; those of more are compared cell by cell.
 PRICED = 256
@@ -40,7 +41,7 @@ class _Span:
     different: FloatArray
 
 
-class Composition:
+class ClusterStatistics:
     """Classes that stand beside each other, and the cells in them.
 
     Attributes
@@ -73,7 +74,7 @@ class Composition:
                 self._values += len(present)
                 scales.append(np.full(len(present), squared_scale.get(column, 0.0)))
                 steps.append(np.full(len(present), 1 / max(1, len(domain.values) - 1) * (column in squared_scale)))
-                for position, told in criterion.told_by(column):
+                for position, told in criterion.outputs_of(column):
                     self._told.append((values, position, np.round(told[present], 6)))
                     self._free.remove(position)
             known = np.zeros(0) if domain.positions is None else domain.positions.astype(np.float64)
@@ -85,7 +86,7 @@ class Composition:
         self._place = np.stack(places) if places else np.zeros((0, len(members)), dtype=np.int64)
         self._scale, self._step = np.concatenate(scales), np.concatenate(steps)
         self._constant = sum(float(self._scale[place[0]]) for place in self._place)
-        self._cover = self._patience = 0.0
+        self._cover = self._decay = 0.0
         self.arrange(group)
 
     def arrange(self, group: IntArray) -> None:
@@ -106,7 +107,7 @@ class Composition:
         self._alike, self._present = np.zeros(classes), np.zeros(classes)
         self._share, self._price, self._one_more, self._one_less = (np.zeros(shape) for _ in range(4))
         self._ends = [np.zeros((4, classes)) for _ in self._spans]
-        self._see(np.arange(classes))
+        self._refresh(np.arange(classes))
 
     def change(self, cell: IntArray, to: IntArray) -> None:
         """Put cells into other classes."""
@@ -120,18 +121,18 @@ class Composition:
             np.add.at(bearers, key, sign)
         changed = np.union1d(self.group[cell], to)
         self.group[cell] = to
-        self._see(changed)
+        self._refresh(changed)
 
-    def show_cover(self, weight: float, patience: float) -> None:
+    def weigh_cover(self, weight: float, decay: float) -> None:
         """From here on, the set cover has a weight beside the squared error.
 
-        A value keeps the share `patience` of its price for each cell of the class that bears it: at 0 this is the set
+        A value keeps the share `decay` of its price for each cell of the class that bears it: at 0 this is the set
         cover, and above it a class can be rid of a value cell by cell.
         """
-        self._cover, self._patience = weight, patience
-        self._see(np.arange(self.classes))
+        self._cover, self._decay = weight, decay
+        self._refresh(np.arange(self.classes))
 
-    def _see(self, changed: IntArray) -> None:
+    def _refresh(self, changed: IntArray) -> None:
         """What follows from the sums for the classes that have changed."""
         size = self.size[changed][:, None]
         self._mean[changed] = self._total[changed] / size
@@ -144,12 +145,12 @@ class Composition:
         self._price[changed] = price
         self._alike[changed] = np.einsum("jv,jv,v->j", share, share, self._scale) + self._constant
         if self._cover:
-            bearers, patience = self._bearers[changed], self._patience
-            powers = patience ** np.arange(bearers.max(initial=0) + 1)
+            bearers, decay = self._bearers[changed], self._decay
+            powers = decay ** np.arange(bearers.max(initial=0) + 1)
             left = powers.take(bearers)  # of the price of a value: 1 where nobody bears it
             self._present[changed] = np.einsum("jv,v->j", 1 - left, self._step)
-            one_more = (1 - patience) * left * self._step
-            self._one_less[changed] = (1 - patience) * powers.take(np.maximum(bearers - 1, 0)) * self._step
+            one_more = (1 - decay) * left * self._step
+            self._one_less[changed] = (1 - decay) * powers.take(np.maximum(bearers - 1, 0)) * self._step
             for span, ends in zip(self._spans, self._ends, strict=True):
                 ends[:, changed] = _ends(span, self.group, changed)
                 if span.priced is not None:
@@ -184,7 +185,7 @@ class Composition:
                 apart += 2 * scale * (place.take(cell) != place.take(other))
         return apart
 
-    def entering(self, cell: IntArray, group: IntArray) -> FloatArray:
+    def insertion_cost(self, cell: IntArray, group: IntArray) -> FloatArray:
         """What it costs where cells enter classes, shape (q,)."""
         wider = np.zeros(len(cell))
         if self._cover:
@@ -210,7 +211,7 @@ class Composition:
         for start in range(0, cells, TOGETHER):  # in parts that stay in the processor's cache
             cell = np.arange(start, min(start + TOGETHER, cells))
             around = near.take(self.group[cell], axis=0)
-            cost = self._entering_near(cell, around, index[:, cell], prices)
+            cost = self._insertion_cost_near(cell, around, index[:, cell], prices)
             for rank in range(most):
                 best = cost.argmin(axis=1)
                 here = np.arange(len(cell)), best
@@ -218,7 +219,9 @@ class Composition:
                 cost[here] = np.inf
         return choice, costs
 
-    def _entering_near(self, cell: IntArray, around: IntArray, index: IntArray, prices: list[FloatArray]) -> FloatArray:
+    def _insertion_cost_near(
+        self, cell: IntArray, around: IntArray, index: IntArray, prices: list[FloatArray]
+    ) -> FloatArray:
         """What it costs where cells enter the classes around them, shape (q, n).
 
         The prices of a cell's values there are rows of `prices`, whose numbers `index` has, of shape (p, q).
@@ -256,7 +259,7 @@ class Composition:
             cost += both
         return cost
 
-    def leaving(self, cell: IntArray) -> FloatArray:
+    def removal_cost(self, cell: IntArray) -> FloatArray:
         """What is saved where cells leave their classes, in which somebody stays, shape (q,)."""
         group, people = self.group[cell], self.people[cell]
         size = self.size[group]

@@ -9,22 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.tables import GUIDANCE_UNIT, Cells
-
-FloatArray = npt.NDArray[np.float64]
 
 #: Numbers and dates are told in so many groups of about as many people, and missing values apart from them.
 GROUPS = 16
 #: Effects are drawn towards none as if so many more people of each kind had the mean guidance.
-DOUBT = 20
+SHRINKAGE = 20
 #: Of guidance with several outputs, effects are told along so many directions.
 DIRECTIONS = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Relevance:
+class FeatureImportance:
     """What the columns tell of the guidance.
 
     Attributes
@@ -38,7 +36,7 @@ class Relevance:
     shares: FloatArray
 
     @classmethod
-    def of(cls, cells: Cells) -> Relevance:
+    def of(cls, cells: Cells) -> FeatureImportance:
         """The main effects are means over people who share a code, in the sense of an analysis of variance."""
         effects, told = [], np.zeros(len(cells.domains))
         for column in range(len(cells.domains)):
@@ -61,7 +59,7 @@ def _main_effect(cells: Cells, column: int) -> tuple[FloatArray, FloatArray]:
     of_kind = np.bincount(kind, weights=people)
     guidance = cells.guidance * GUIDANCE_UNIT
     summed = np.stack([np.bincount(kind[code], weights=one, minlength=len(of_kind)) for one in guidance.T], axis=1)
-    effect = (summed - of_kind[:, None] * guidance.sum(axis=0) / cells.n) / (of_kind + DOUBT)[:, None]
+    effect = (summed - of_kind[:, None] * guidance.sum(axis=0) / cells.n) / (of_kind + SHRINKAGE)[:, None]
     if effect.shape[1] > DIRECTIONS:
         _, _, directions = np.linalg.svd(effect * np.sqrt(of_kind)[:, None], full_matrices=False)
         effect = effect @ directions[:DIRECTIONS].T
