@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help release test fresh explore mutants lint types fast ui spark bench bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-space bench-enforcement bench-dp bench-synthetic lock clean
+.PHONY: help release test fresh explore mutants lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-space bench-enforcement bench-dp bench-synthetic lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -47,6 +47,9 @@ bench: .venv/runtime ## Side by side with peers (each installed into an environm
 	$(BIN)/python -m benchmarks.metrics
 	$(BIN)/python -m benchmarks.enforcement
 	$(BIN)/python -m benchmarks.peers --install
+
+bench-run: .venv/runtime ## The whole job of Adult and of 3,000 people by step, on one thread and on all
+	$(BIN)/python -m benchmarks.run
 
 bench-large: .venv/dev ## 1, 10 and 100 million people, and Spark at 10 million (20 GB of disk, half an hour)
 	$(BIN)/python -m benchmarks.large --rows 1000000 10000000 --memory 1500MB

@@ -3,6 +3,8 @@
 A message never holds a value of a person: it names files, columns, counts and remedies.
 """
 
+from __future__ import annotations
+
 
 class InputError(ValueError):
     """The spec or the data cannot be used: one sentence that names the place and the remedy (exit code 2).
@@ -17,3 +19,7 @@ class Refused(Exception):
     def __init__(self, failed: list[str]) -> None:
         super().__init__("refused: " + "; ".join(failed))
         self.failed = failed
+
+    def __reduce__(self) -> tuple[type[Refused], tuple[list[str]]]:
+        """As pickle needs it, which else would take the sentence for the list."""
+        return type(self), (self.failed,)

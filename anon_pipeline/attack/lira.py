@@ -6,8 +6,9 @@ N. Carlini, S. Chien, M. Nasr, S. Song, A. Terzis, F. Tramer: Membership Inferen
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from anon_pipeline.arrays import BoolArray, FloatArray
 from anon_pipeline.attack import model_answers
 from anon_pipeline.attack.model_answers import Answer, Model, Train
 from anon_pipeline.errors import InputError
+from anon_pipeline.workers import ALONE, Progress, Tally, Workers
 
 #: With fewer trainings on either side a variance per person is too noisy, and one pooled over everybody serves better
 #: (Carlini et al. 2022, who pool it below 64 shadow models).
@@ -92,21 +94,57 @@ def train_shadows(
     InputError
         For columns that are not there, people without a target, or a training or a model that fails.
     """
+    return train_all_shadows({"": train}, people, target, features, halves)[""]
+
+
+def train_all_shadows(
+    trains: Mapping[str, Train],
+    people: pd.DataFrame,
+    target: str,
+    features: Sequence[str],
+    halves: Halves,
+    workers: Workers = ALONE,
+    progress: Progress | None = None,
+) -> dict[str, ShadowScores]:
+    """What `train_shadows` gives for several ways to train, by name.
+
+    Parameters
+    ----------
+    workers : trainings go side by side in them; each of `trains` must then be what pickle takes
+    progress : called with (trainings done, trainings) after each
+    """
     asked, truth = model_answers.split(people, target, features)
+    tally = Tally(progress, after=len(trains) * len(halves.inside))
 
-    def fit(half: BoolArray, seed: int) -> Model:
-        part = people[half].reset_index(drop=True)
-        return model_answers.ask(lambda: train(part, seed), "be trained")
+    def task(train: Train, half: BoolArray, seed: int, answer: Answer | None) -> tuple[Any, ...]:
+        return train, people[half].reset_index(drop=True), seed, asked, truth, answer
 
+    first = [task(train, halves.member, halves.seeds[0], None) for train in trains.values()]
+    attacked = workers.map(_trained_and_asked, first, tally)
+    pairs = list(zip(halves.inside, halves.seeds[1:], strict=True))
+    tasks = [
+        task(train, half, seed, answer)
+        for train, (_, answer, _) in zip(trains.values(), attacked, strict=True)
+        for half, seed in pairs
+    ]
+    said = [confidence for _, _, confidence in workers.map(_trained_and_asked, tasks, tally.next())]
+    return {
+        name: ShadowScores(
+            model, halves, answer, confidence, np.stack(said[place * len(pairs) : (place + 1) * len(pairs)])
+        )
+        for place, (name, (model, answer, confidence)) in enumerate(zip(trains, attacked, strict=True))
+    }
+
+
+def _trained_and_asked(
+    train: Train, part: pd.DataFrame, seed: int, asked: pd.DataFrame, truth: pd.Series, answer: Answer | None
+) -> tuple[Model, Answer, FloatArray]:
+    """A model trained on a part, how its answers are read, and what it says; of a shadow (`answer` given) only that."""
     with model_answers.one_thread():
-        model = fit(halves.member, halves.seeds[0])
-        answer = model_answers.answer_of(model, truth)
-        said = model_answers.confidence(model, asked, truth, answer)
-        shadows = [
-            model_answers.confidence(fit(half, seed), asked, truth, answer)
-            for half, seed in zip(halves.inside, halves.seeds[1:], strict=True)
-        ]
-    return ShadowScores(model, halves, answer, said, np.stack(shadows))
+        model = model_answers.ask(lambda: train(part, seed), "be trained")
+        used = model_answers.answer_of(model, truth) if answer is None else answer
+        said = model_answers.confidence(model, asked, truth, used)
+    return (model if answer is None else None), used, said
 
 
 def scores(shadow_scores: ShadowScores, *, online: bool = True, own_variance: bool | None = None) -> FloatArray:

@@ -20,6 +20,7 @@ from anon_pipeline.attack.membership_inference import MembershipFinding
 from anon_pipeline.attack.model_answers import Model, Train
 from anon_pipeline.attack.rates import Finding, percent
 from anon_pipeline.errors import InputError
+from anon_pipeline.workers import ALONE, Progress, Workers
 
 RAW = "The model trained on the raw table"
 RELEASE = "The model trained on the release"
@@ -107,6 +108,8 @@ def audit_models(
     asked: int = 1000,
     seed: int = 0,
     delta: float = roc.DELTA,
+    workers: Workers = ALONE,
+    progress: Progress | None = None,
 ) -> ModelsAudit:
     """Attack a model trained on raw people and one trained on a release of the same people.
 
@@ -125,6 +128,8 @@ def audit_models(
     sample : people in the game; 2,000 or more let .1 % FPR be judged
     shadows : an even number, at least 4
     asked : most members, and most non-members, that attribute inference and inversion are tried on
+    workers : trainings go side by side in them; both ways to train must then be what pickle takes
+    progress : called with (trainings done, trainings) after each
 
     Raises
     ------
@@ -133,10 +138,8 @@ def audit_models(
     """
     pool = _drawn(people, target, sample, seed)
     halves = lira.draw_halves(len(pool), shadows, seed)
-    shadow_scores = {
-        name: lira.train_shadows(train, pool, target, features, halves)
-        for name, train in ((RAW, train_raw), (RELEASE, train_release))
-    }
+    trains = {RAW: train_raw, RELEASE: train_release}
+    shadow_scores = lira.train_all_shadows(trains, pool, target, features, halves, workers, progress)
     membership = [
         one for name, by in shadow_scores.items() for one in membership_inference.findings(by, name, delta=delta)
     ]

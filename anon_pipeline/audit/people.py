@@ -27,10 +27,11 @@ from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.keys import Key
 from anon_pipeline.learning.cells import folds_of_sample
 from anon_pipeline.learning.guide import TrainedGuide, fit_model
-from anon_pipeline.learning.models import LoadLogged, build_model, name_of, task_of
+from anon_pipeline.learning.models import LoadLogged, Task, build_model, name_of, task_of
 from anon_pipeline.learning.targets import JointGuide, train_guide
 from anon_pipeline.release.manifest import class_sizes
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
+from anon_pipeline.workers import ALONE, Progress, Workers
 
 #: Masking techniques whose result is a token of its own for everyone.
 KEYED = frozenset({"pseudonymize", "encrypt"})
@@ -103,6 +104,7 @@ def make_twin(
     control: npt.NDArray[np.bool_],
     types: dict[str, ColumnType],
     load_logged: LoadLogged | None = None,
+    workers: Workers = ALONE,
 ) -> Twin:
     """The release that the spec makes of everybody but the control people; demands on a population are left out."""
     frame = pd.concat([people.features, people.target], axis=1)
@@ -111,7 +113,7 @@ def make_twin(
     features = {name: types[name] for name in spec.features}
     trained = train_guide(
         members[spec.features], members[spec.target], guide, task_of(types[spec.target]), features, spec.seed,
-        sample.fold, load_logged,
+        sample.fold, load_logged, workers,
     )  # fmt: skip
     tree = tree_of(spec, key, in_folds=True).set_params(form=spec.recode.form)
     protected = protected_columns(spec)
@@ -151,6 +153,8 @@ def audit(
     earlier: Sequence[Earlier] = (),
     held_out: Batch | None = None,
     seed: int = 0,
+    workers: Workers = ALONE,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Attack a twin of the release, and models trained on people and on releases of them.
 
@@ -161,6 +165,8 @@ def audit(
     earlier : former releases, as their readers have them
     held_out : the control people, where they were kept out of the release itself
     seed : of all that is drawn; nobody who has the figures can count them again without it
+    workers : models are trained, and attacks made, side by side in them
+    progress : called with (models trained, models to train) after each
 
     Returns
     -------
@@ -172,7 +178,7 @@ def audit(
         return {**content, "skipped": f"{n} people are too few to attack a release of them and tell a leak from chance"}
     control = np.zeros(n, dtype=bool) if held_out is not None else control_people(people.hash, spec, seed)
     try:
-        twin = make_twin(spec, key, people, control, types, load_logged)
+        twin = make_twin(spec, key, people, control, types, load_logged, workers)
         if held_out is not None:
             twin = replace(twin, control=pd.concat([held_out.features, held_out.target], axis=1))
     except (InputError, Refused) as error:
@@ -185,7 +191,8 @@ def audit(
     }
     if not len(twin.members):
         return {**content, "skipped": "the twin released nobody"}
-    findings = audit_table(
+    with workers.meanwhile(
+        audit_table,
         twin.released,
         twin.origin,
         twin.members,
@@ -195,11 +202,40 @@ def audit(
         earlier,
         spec.audit.targets,
         seed,
-    )
-    content["findings"] = [finding.to_json() for finding in findings]
-    if spec.audit.models:
-        content |= _attack_models(spec, key, twin, types, load_logged, seed)
-    return content
+    ) as findings:
+        models = {}
+        if spec.audit.models:
+            models = _attack_models(spec, key, twin, types, load_logged, seed, workers, progress)
+        content["findings"] = [finding.to_json() for finding in findings()]
+    return content | models
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """How a model is trained on a part of the people, with a seed: on their raw rows, or on a release of them."""
+
+    spec: ReleaseSpec
+    key: Key
+    types: dict[str, ColumnType]
+    load_logged: LoadLogged | None
+    released: bool
+
+    def __call__(self, part: pd.DataFrame, seed: int) -> Any:
+        spec = self.spec
+        features = {name: self.types[name] for name in spec.features}
+        task = task_of(self.types[spec.target])
+        if self.released:
+            # Two folds are enough to guide a grouping of so few; the release itself has `guide.folds`.
+            guide = spec.guide.model_copy(update={"folds": 2})
+            folds = np.arange(len(part)) % 2
+            trained = train_guide(
+                part[spec.features], part[spec.target], guide, task, features, spec.seed, folds, self.load_logged,
+                with_full=False,
+            )  # fmt: skip
+            part = anonymize_part(spec, self.key, part, trained.guidance(part, folds))
+        prototype = build_model(spec.guide.model, task, features, seed, self.load_logged)
+        learnt = part[spec.target].to_numpy(dtype=object if task is Task.CLASSIFICATION else np.float64)
+        return fit_model(name_of(spec.guide.model), prototype, part, learnt, task, tuple(features), None).estimator
 
 
 def knowledge_of(spec: ReleaseSpec, types: dict[str, ColumnType]) -> Knowledge:
@@ -222,43 +258,32 @@ def _attack_models(
     types: dict[str, ColumnType],
     load_logged: LoadLogged | None,
     seed: int,
+    workers: Workers,
+    progress: Progress | None,
 ) -> dict[str, Any]:
     """Membership and attribute inference on models: raw against released people, and the guiding model itself."""
-    features = {name: types[name] for name in spec.features}
-    task = task_of(types[spec.target])
-    kind = object if types[spec.target] is ColumnType.CATEGORICAL else np.float64
-
-    def train_raw(part: pd.DataFrame, seed: int) -> Any:
-        prototype = build_model(spec.guide.model, task, features, seed, load_logged)
-        learnt = part[spec.target].to_numpy(dtype=kind)
-        return fit_model(name_of(spec.guide.model), prototype, part, learnt, task, tuple(features), None).estimator
-
-    def train_release(part: pd.DataFrame, seed: int) -> Any:
-        # Two folds are enough to guide a grouping of so few; the release itself has `guide.folds`.
-        guide = spec.guide.model_copy(update={"folds": 2})
-        folds = np.arange(len(part)) % 2
-        trained = train_guide(part[spec.features], part[spec.target], guide, task, features, seed, folds, load_logged)
-        return train_raw(anonymize_part(spec, key, part, trained.guidance(part, folds)), seed)
-
+    load = None if isinstance(spec.guide.model, str) else load_logged  # else pickle need not take it
     try:
         models = audit_models(
             twin.members,
             spec.target,
-            train_raw,
-            train_release,
+            Trainer(spec, key, types, load, released=False),
+            Trainer(spec, key, types, load, released=True),
             spec.features,
             attributes=[name for name in spec.with_role(Role.SENSITIVE) if name != spec.target],
             sample=spec.audit.people,
             shadows=spec.audit.shadows,
             seed=seed,
+            workers=workers,
+            progress=progress,
         ).to_json()
     except (InputError, Refused) as error:
         models = {"skipped": str(error)}
+    fitted = twin.guide.full
     try:
         guide = audit_fitted(
-            twin.guide.full.estimator, twin.members, twin.control, spec.target, twin.guide.full.features, attributes=[],
-            seed=seed,
-        ).to_json()  # fmt: skip
+            fitted.estimator, twin.members, twin.control, spec.target, fitted.features, attributes=[], seed=seed
+        ).to_json()
     except InputError as error:
         guide = {"skipped": str(error)}
     return {"models": models, "guide": guide}

@@ -25,7 +25,6 @@ def verify(
 ) -> None:
     """Judge a table by reading it afresh: it holds (exit 0) or does not (3)."""
     from anon_pipeline.engine.duckdb import DuckDBEngine
-    from anon_pipeline.privacy.group_table import judge_group_table
     from anon_pipeline.privacy.verdict import verify_by_columns, verify_by_spec
 
     if (spec is None) == (quasi_identifiers is None):
@@ -40,11 +39,12 @@ def verify(
                     "`anon-pipeline releases verify` and `anon-pipeline budget verify`"
                 )
             file = engine.import_table(table, scratch, policy.with_role(Role.SENSITIVE))
-            verdict = (
-                judge_group_table(engine, file, policy)
-                if policy.aggregates
-                else verify_by_spec(engine, file, policy, table.parent / "classes.parquet")
-            )
+            if policy.aggregates:
+                from anon_pipeline.privacy.group_table import judge_group_table
+
+                verdict = judge_group_table(engine, file, policy)
+            else:
+                verdict = verify_by_spec(engine, file, policy, table.parent / "classes.parquet")
         else:
             if k is None:
                 raise InputError("--k is missing: say how many people a class must have at least")

@@ -20,8 +20,8 @@ from anon_pipeline.spec import ReleaseSpec, TradeOff, permission
 def run(
     spec: Annotated[Path, typer.Argument(help="A release.yaml, or the folder it lies in.")],
     engine: Annotated[str, typer.Option(help="duckdb, or spark where that extra is installed.")] = "duckdb",
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of the engine; all cores where absent.")] = None,
-    memory: Annotated[str | None, typer.Option(help="Memory limit of the engine, for example 4GB.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads and processes; all cores where absent.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Memory limit of the engine and the processes, as 4GB.")] = None,
     allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
@@ -31,6 +31,9 @@ def run(
     policy = ReleaseSpec.load(spec)
     home = Home.default().prepare()
     show_progress()
+    from anon_pipeline.pipeline.processes import processes, warm
+
+    warm(processes(policy, threads, memory))
     from anon_pipeline.pipeline.launch import launch
     from anon_pipeline.pipeline.runtime import Runtime
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anon_pipeline.errors import InputError
+from anon_pipeline.workers import bytes_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -123,14 +123,7 @@ def _has_java() -> bool:
 
 
 def _megabytes(limit: str) -> int:
-    share = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", limit)
-    if share is not None:
-        return int(float(share[1]) / 100 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20)
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT])(i?)B?\s*", limit, re.IGNORECASE)
-    if found is None:
-        raise InputError(f"memory: {limit} is no amount of memory; write it as 4GB")
-    unit = (1024 if found[3] else 1000) ** ("KMGT".index(found[2].upper()) + 1)
-    return max(1, int(float(found[1]) * unit / 2**20))
+    return max(1, bytes_of(limit) >> 20)
 
 
 def _silence_python() -> None:

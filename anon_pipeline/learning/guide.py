@@ -18,10 +18,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from anon_pipeline.arrays import FloatArray
+from anon_pipeline.arrays import BoolArray, FloatArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning.models import Estimator, LoadLogged, T, Task, build_model, name_of, quietly
 from anon_pipeline.spec import ColumnType, Guide
+from anon_pipeline.workers import ALONE, Progress, Workers
 
 IntArray = npt.NDArray[np.integer[Any]]
 
@@ -112,22 +113,30 @@ class TrainedGuide:
 
     Attributes
     ----------
-    full
-        Fitted on every training row.
-    by_fold
-        By fold number, the model that did not see that fold; empty for in-sample predictions.
+    models
+        By fold number, the model that did not see that fold; by None, the one fitted on every training row. There are
+        none by fold for in-sample predictions, and none by None where only out-of-fold guidance was wanted.
     on
         Whether labels or probabilities guide; without meaning for a regression.
     """
 
-    full: FittedModel
-    by_fold: dict[int, FittedModel]
+    models: dict[int | None, FittedModel]
     on: str
+
+    @property
+    def full(self) -> FittedModel:
+        """The model fitted on every training row."""
+        return self.models[None]
+
+    @property
+    def by_fold(self) -> dict[int, FittedModel]:
+        """The models that did not see a fold each."""
+        return {number: model for number, model in self.models.items() if number is not None}
 
     @property
     def classes(self) -> npt.NDArray[np.object_] | None:
         """The sorted classes of the target, shape (c,); None for a regression."""
-        return self.full.classes
+        return next(iter(self.models.values())).classes
 
     @property
     def width(self) -> int:
@@ -156,14 +165,14 @@ class TrainedGuide:
         # Without models per fold everybody is asked of the full one.
         fold = np.asarray(fold) if self.by_fold else np.full(len(frame), -1)
         numbers = np.unique(fold).tolist()
-        unknown = set(numbers) - set(self.by_fold) - {-1}
+        unknown = {number for number in numbers if _known_as(number) not in self.models}
         if unknown:
             # The full model has an answer for these rows too, but perhaps one it learnt from them.
             raise ValueError(f"no model was trained without the folds {sorted(unknown)}")
         answers = np.empty((len(frame), self.width))
         for number in numbers:
             rows = np.flatnonzero(fold == number)
-            answers[rows] = self._columns(self.by_fold.get(number, self.full), frame.iloc[rows])
+            answers[rows] = self._columns(self.models[_known_as(number)], frame.iloc[rows])
         return answers
 
     def _columns(self, model: FittedModel, frame: pd.DataFrame) -> FloatArray:
@@ -178,6 +187,11 @@ class TrainedGuide:
                 raise InputError(f"guide.model: {model.name} predicts labels that are not classes of the target")
             return np.asarray(chosen, dtype=np.float64)
         return model.probabilities(frame)[:, -self.width :]
+
+
+def _known_as(fold: int) -> int | None:
+    """The model that answers for a fold; for -1 it is the one fitted on everybody."""
+    return None if fold == -1 else fold
 
 
 def _rounded(guidance: FloatArray) -> FloatArray:
@@ -196,6 +210,8 @@ def train(
     seed: int,
     fold: IntArray,
     load_logged: LoadLogged | None = None,
+    workers: Workers = ALONE,
+    with_full: bool = True,
 ) -> TrainedGuide:
     """Fit M as `guide` says. Rows are tied together by position.
 
@@ -208,31 +224,60 @@ def train(
         Shape (n,): float64 for a regression, else str. Without missing values in the training sample.
     fold
         Shape (n,): a number per row, as `assign_folds` gives it; rows with -1 are not trained on.
+    with_full
+        Whether M is fitted on everybody, too, where guidance is out of fold.
     """
     if not len(frame) == len(target) == len(fold):
         raise ValueError(f"{len(frame)} rows, {len(target)} targets and {len(fold)} folds do not fit together")
     fold = np.asarray(fold)
     sample = fold >= 0
-    check_target(target.iloc[np.flatnonzero(sample)])
-    values = target.to_numpy(dtype=object if task is Task.CLASSIFICATION else np.float64)
-    classes = np.unique(values[sample]) if task is Task.CLASSIFICATION else None
-    parts: dict[int | None, npt.NDArray[np.bool_]] = {None: sample}  # None: the model fitted on everything
+    parts: dict[int | None, BoolArray] = {}
     if guide.predictions == "out_of_fold":
         parts |= {number: sample & (fold != number) for number in np.unique(fold[sample]).tolist()}
+    if with_full or not parts:
+        parts[None] = sample
     if not all(rows.any() for rows in parts.values()):
         raise ValueError("out-of-fold predictions need training rows in at least two folds")
+    fitted = fit_parts(frame, target, guide, task, feature_types, seed, list(parts.values()), load_logged, workers)
+    return TrainedGuide(dict(zip(parts, fitted, strict=True)), guide.on)
+
+
+def fit_parts(
+    frame: pd.DataFrame,
+    target: pd.Series[Any],
+    guide: Guide,
+    task: Task,
+    feature_types: dict[str, ColumnType],
+    seed: int,
+    parts: Sequence[BoolArray],
+    load_logged: LoadLogged | None = None,
+    workers: Workers = ALONE,
+    progress: Progress | None = None,
+) -> list[FittedModel]:
+    """M fitted on each of several parts of the people, masks of shape (n,); equal parts are fitted once.
+
+    Raises
+    ------
+    InputError
+        Where people of a part have no target, or M does not suit it.
+    """
+    anyone = np.flatnonzero(np.logical_or.reduce(parts))
+    check_target(target.iloc[anyone])
+    values = target.to_numpy(dtype=object if task is Task.CLASSIFICATION else np.float64)
+    classes = np.unique(values[anyone]) if task is Task.CLASSIFICATION else None
     prototype = build_model(guide.model, task, feature_types, seed, load_logged)
-    name = name_of(guide.model)
-    features = tuple(feature_types)
-
-    def fitted(rows: npt.NDArray[np.bool_]) -> FittedModel:
-        return fit_model(name, prototype, frame.iloc[np.flatnonzero(rows)], values[rows], task, features, classes)
-
-    models = dict(zip(parts, side_by_side([lambda rows=rows: fitted(rows) for rows in parts.values()]), strict=True))  # type: ignore[misc]
-    full = models.pop(None)
-    if task is Task.CLASSIFICATION and guide.on == "probability" and not full.has_probabilities:
+    name, features = name_of(guide.model), tuple(feature_types)
+    different = {np.packbits(part).tobytes(): part for part in parts}
+    looked_at = frame[list(features)]
+    tasks = [
+        (name, prototype, looked_at.iloc[np.flatnonzero(part)], values[part], task, features, classes)
+        for part in different.values()
+    ]
+    fitted = dict(zip(different, workers.map(fit_model, tasks, progress), strict=True))
+    models = [fitted[np.packbits(part).tobytes()] for part in parts]
+    if task is Task.CLASSIFICATION and guide.on == "probability" and not models[0].has_probabilities:
         raise InputError(f"guide.on: {name} gives no probabilities (predict_proba); use `on: label` with it")
-    return TrainedGuide(full, {number: model for number, model in models.items() if number is not None}, guide.on)
+    return models
 
 
 def fit_model(

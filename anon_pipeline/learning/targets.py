@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from anon_pipeline.arrays import FloatArray
+from anon_pipeline.arrays import BoolArray, FloatArray
 from anon_pipeline.errors import InputError
-from anon_pipeline.learning.guide import FittedModel, IntArray, TrainedGuide, train
+from anon_pipeline.learning.guide import FittedModel, IntArray, TrainedGuide, fit_parts, train
 from anon_pipeline.learning.models import LoadLogged, Task, task_of
 from anon_pipeline.spec import ColumnType, Guide
+from anon_pipeline.workers import ALONE, Progress, Workers
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ def train_guide(
     seed: int,
     fold: IntArray,
     load_logged: LoadLogged | None = None,
+    workers: Workers = ALONE,
+    with_full: bool = True,
 ) -> TrainedGuide | JointGuide:
     """Fit M as `guide.train` does or, where the guide has several targets, a model for each.
 
@@ -73,19 +77,83 @@ def train_guide(
         Where people lack a value in one of the targets, or M does not suit one.
     """
     features = modelled(guide, feature_types)
-    parts = [train(frame, target, guide, task, features, seed, fold, load_logged)]
-    if len(guide.targets) < 2:
-        return parts[0]
-    sample = np.flatnonzero(np.asarray(fold) >= 0)
+    sample = np.asarray(fold) >= 0
+    parts = [
+        train(frame, one, guide, kind, features, seed, fold, load_logged, workers, with_full)
+        for one, kind in _targets(frame, target, guide, task, feature_types, sample)
+    ]
+    return _joint(parts, frame, np.asarray(fold), sample)
+
+
+def train_guides_by_fold(
+    frame: pd.DataFrame,
+    target: pd.Series[Any],
+    guide: Guide,
+    task: Task,
+    feature_types: dict[str, ColumnType],
+    seed: int,
+    outer: IntArray,
+    inner: Sequence[IntArray],
+    load_logged: LoadLogged | None = None,
+    workers: Workers = ALONE,
+    progress: Progress | None = None,
+) -> list[TrainedGuide | JointGuide]:
+    """What `train_guide` gives for the people outside of each fold, all fits side by side, and equal ones once.
+
+    Parameters
+    ----------
+    outer
+        The fold of each person, 0 .. folds - 1, shape (n,).
+    inner
+        Per fold, what holds out whom among the people outside of it, shape (n,); -1 for who is in the fold.
+    progress
+        Called with (fits done, fits) for each target.
+    """
+    features = modelled(guide, feature_types)
+    everybody = np.ones(len(frame), dtype=bool)
+    by_fold: list[list[TrainedGuide]] = [[] for _ in inner]
+    for one, kind in _targets(frame, target, guide, task, feature_types, everybody):
+        parts: dict[tuple[int, int | None], BoolArray] = {}
+        for number, held_out in enumerate(inner):
+            outside = outer != number
+            parts[number, None] = outside
+            if guide.predictions == "out_of_fold":
+                for left in np.unique(held_out[outside]).tolist():
+                    parts[number, left] = outside & (held_out != left)
+        masks = list(parts.values())
+        fitted = fit_parts(frame, one, guide, kind, features, seed, masks, load_logged, workers, progress)
+        models = dict(zip(parts, fitted, strict=True))
+        for number, guides in enumerate(by_fold):
+            guides.append(TrainedGuide({left: model for (of, left), model in models.items() if of == number}, guide.on))
+    return [_joint(guides, frame, inner[number], outer != number) for number, guides in enumerate(by_fold)]
+
+
+def _targets(
+    frame: pd.DataFrame,
+    target: pd.Series[Any],
+    guide: Guide,
+    task: Task,
+    feature_types: dict[str, ColumnType],
+    sample: BoolArray,
+) -> Iterator[tuple[pd.Series[Any], Task]]:
+    """What there is to learn, the spec's own target first."""
+    yield target, task
     for name in guide.targets[1:]:
-        missing = int(frame[name].iloc[sample].isna().sum())
+        missing = int(frame[name][sample].isna().sum())
         if missing:
             raise InputError(
-                f"guide.targets: {missing} of {len(sample)} people have no value in {name}; leave them out of the "
-                "source, or the column out of the targets"
+                f"guide.targets: {missing} of {int(sample.sum())} people have no value in {name}; leave them out of "
+                "the source, or the column out of the targets"
             )
-        parts.append(train(frame, frame[name], guide, task_of(feature_types[name]), features, seed, fold, load_logged))
-    asked, of_fold = frame.iloc[sample].reset_index(drop=True), np.asarray(fold)[sample]
+        yield frame[name], task_of(feature_types[name])
+
+
+def _joint(
+    parts: Sequence[TrainedGuide], frame: pd.DataFrame, fold: IntArray, sample: BoolArray
+) -> TrainedGuide | JointGuide:
+    if len(parts) == 1:
+        return parts[0]
+    asked, of_fold = frame[sample].reset_index(drop=True), fold[sample]
     return JointGuide(tuple(parts), tuple(_scale(part.guidance(asked, of_fold)) for part in parts))
 
 

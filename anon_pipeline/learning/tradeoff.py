@@ -6,7 +6,6 @@ Only aggregates leave this module. How the list is shown is `release.trade_off`.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -21,16 +20,16 @@ from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.keys import Key, seed_under
 from anon_pipeline.learning.cells import folds_of_sample, guided_cells
-from anon_pipeline.learning.guide import side_by_side
 from anon_pipeline.learning.models import LoadLogged, task_of
 from anon_pipeline.learning.targets import train_guide
-from anon_pipeline.learning.utility import Anonymized, Fold, Folds, Utility, compare_fold, prepare, summarize
+from anon_pipeline.learning.utility import Folds, Utility, compare_fold, prepare, summarize
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.privacy.population_table import PEOPLE
 from anon_pipeline.privacy.risk import attribute_inference, prosecutor
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 from anon_pipeline.tables import Cells, scale_of
+from anon_pipeline.workers import ALONE, Progress, Workers
 
 #: Values by dotted path, as `ReleaseSpec.replaced` takes them.
 Settings = dict[str, Any]
@@ -100,7 +99,8 @@ def trade_off(
     settings: Sequence[Settings],
     with_utility: bool = True,
     load_logged: LoadLogged | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
+    workers: Workers = ALONE,
 ) -> list[TradeOffPoint]:
     """Measure each setting on the same people, the same guidance and the same folds.
 
@@ -117,28 +117,23 @@ def trade_off(
         For a setting that the spec cannot have.
     """
     specs = [spec.replaced(setting) for setting in settings]
-    counted = _count(engine, table, spec, types, key, load_logged)
-    prepared = _prepare(engine, table, spec, types, key, load_logged) if with_utility else None
+    counted = _count(engine, table, spec, types, key, load_logged, workers)
+    prepared = _prepare(engine, table, spec, types, key, load_logged, workers) if with_utility else None
     population_table = functools.cache(functools.partial(engine.population_table, spec, types))
     populations = [None if one.population is None else population_table(one.population) for one in specs]
 
-    def fit(number: int) -> Measured | str:
-        try:
-            return _measure(specs[number], key, counted, populations[number])
-        except (Refused, InputError) as refusal:
-            return _sentence(refusal)
-
-    def score(folds: Folds, fold: Fold, number: int) -> Anonymized | str:
-        try:
-            return compare_fold(folds, fold, functools.partial(anonymize_part, specs[number], key))
-        except (Refused, InputError) as refusal:
-            return _sentence(refusal)
-
-    # One job is one tree, and all are in one queue: the small k take much longer than the large ones.
-    jobs: list[Callable[[], Any]] = [functools.partial(fit, number) for number in range(len(specs))]
+    # A task is one tree, and all are in one queue: the small k take much longer than the large ones.
+    tasks: list[tuple[Any, ...]] = [
+        (_measure, one, key, counted, population) for one, population in zip(specs, populations, strict=True)
+    ]
     if prepared is not None:
-        jobs += [functools.partial(score, prepared, fold, n) for fold in prepared.folds for n in range(len(specs))]
-    done = side_by_side(_counted_down(jobs, progress))
+        alone = replace(prepared, folds=())
+        tasks += [
+            (compare_fold, alone, fold, functools.partial(anonymize_part, one, key))
+            for fold in prepared.folds
+            for one in specs
+        ]
+    done = workers.map(_or_refusal, tasks, progress)
     fitted, scored = done[: len(specs)], done[len(specs) :]
     points = []
     for number, setting in enumerate(settings):
@@ -165,13 +160,16 @@ def _count(
     types: dict[str, ColumnType],
     key: Key,
     load_logged: LoadLogged | None,
+    workers: Workers = ALONE,
 ) -> Counted:
     """The cells as the pipeline counts them, M trained as the pipeline trains it."""
     features = {name: types[name] for name in spec.features}
     people = engine.sample(table, spec, types, spec.guide.sample)
     sample, guide = folds_of_sample(people.hash, spec.guide, key)
     task = task_of(types[spec.target])
-    trained = train_guide(people.features, people.target, guide, task, features, spec.seed, sample.fold, load_logged)
+    trained = train_guide(
+        people.features, people.target, guide, task, features, spec.seed, sample.fold, load_logged, workers
+    )
     scale = scale_of(trained.guidance(people.features, sample.fold))
     cells = guided_cells(engine, table, spec, types, trained, sample, scale)
     sensitive = engine.sensitive_of_cells(table, cells.domains, cells, spec.with_role(Role.SENSITIVE))
@@ -185,14 +183,16 @@ def _prepare(
     types: dict[str, ColumnType],
     key: Key,
     load_logged: LoadLogged | None,
+    workers: Workers,
 ) -> Folds:
     """The cross-validation as the pipeline does it, with the raw models fitted."""
     people = engine.sample(table, spec, types, spec.utility.sample)
     frame = pd.concat([people.features, people.target], axis=1)
     features = {name: types[name] for name in spec.features}
     task = task_of(types[spec.target])
+    seed = seed_under(key, spec.dataset)
     return prepare(
-        frame, spec.target, features, task, spec.guide, spec.utility.folds, seed_under(key, spec.dataset), load_logged
+        frame, spec.target, features, task, spec.guide, spec.utility.folds, seed, load_logged, workers=workers
     )
 
 
@@ -225,23 +225,13 @@ def _measure(spec: ReleaseSpec, key: Key, counted: Counted, population_table: pd
     )
 
 
+def _or_refusal(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function gives, or the sentence with which it refuses."""
+    try:
+        return function(*arguments)
+    except (Refused, InputError) as refusal:
+        return _sentence(refusal)
+
+
 def _sentence(refusal: Refused | InputError) -> str:
     return "; ".join(refusal.failed) if isinstance(refusal, Refused) else str(refusal)
-
-
-def _counted_down(
-    jobs: Sequence[Callable[[], Any]], progress: Callable[[int, int], None] | None
-) -> list[Callable[[], Any]]:
-    """The jobs, each telling when it is done; they may run in several threads."""
-    done, lock = 0, threading.Lock()
-
-    def with_progress(job: Callable[[], Any]) -> Any:
-        nonlocal done
-        result = job()
-        with lock:
-            done += 1
-            if progress is not None:
-                progress(done, len(jobs))
-        return result
-
-    return [functools.partial(with_progress, job) for job in jobs]

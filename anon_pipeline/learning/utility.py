@@ -19,12 +19,13 @@ import pandas as pd
 
 from anon_pipeline.arrays import FloatArray
 from anon_pipeline.learning.calibration import Calibration, calibration
-from anon_pipeline.learning.guide import FittedModel, assign_folds, fit_model
+from anon_pipeline.learning.guide import FittedModel, TrainedGuide, assign_folds, fit_model
 from anon_pipeline.learning.models import LoadLogged, ModelChoice, Task, build_model, name_of
 from anon_pipeline.learning.scores import Answers, Comparison, compared
 from anon_pipeline.learning.subgroups import Subgroup, subgroups
-from anon_pipeline.learning.targets import modelled, train_guide
+from anon_pipeline.learning.targets import JointGuide, modelled, train_guides_by_fold
 from anon_pipeline.spec import BuiltInModel, ColumnType, Guide
+from anon_pipeline.workers import ALONE, Progress, Tally, Workers
 
 #: Takes the raw training part (all released columns, the target among them) and its guidance, shape (n, g); gives the
 #: anonymized training part with the same columns and, where people were suppressed, fewer rows.
@@ -124,10 +125,11 @@ def measure_utility(
     seed: int,
     anonymize: Anonymize,
     load_logged: LoadLogged | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     further_models: Sequence[BuiltInModel] = (),
     columns: Mapping[str, str] | None = None,
     smallest: int = 1,
+    workers: Workers = ALONE,
 ) -> Utility:
     """Cross-validate the models on the raw and on the anonymized table, and look at the guide's answers closely.
 
@@ -139,11 +141,16 @@ def measure_utility(
         By whose larger values the people are told apart in `subgroups`, each with its type in the source.
     smallest
         No figure is of fewer people than these.
+    workers
+        Fits and folds go side by side in them; `anonymize` must then be what pickle takes.
+    progress
+        Called with (tasks done, tasks) after each: models of M without a fold or two, then folds anonymized.
     """
+    fits = Tally(progress, after=folds)
     prepared = prepare(
-        frame, target_name, feature_types, task, guide, folds, seed, load_logged, progress, further_models
+        frame, target_name, feature_types, task, guide, folds, seed, load_logged, fits, further_models, workers
     )
-    anonymized = [compare_fold(prepared, fold, anonymize) for fold in prepared.folds]
+    anonymized = compare_folds(prepared, anonymize, workers, fits.next())
     measured = summarize(prepared, anonymized)
     if not all(one.rows for one in anonymized):
         return measured
@@ -166,8 +173,9 @@ def prepare(
     folds: int,
     seed: int,
     load_logged: LoadLogged | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     further_models: Sequence[BuiltInModel] = (),
+    workers: Workers = ALONE,
 ) -> Folds:
     """Fit M, and the further models, in every fold and ask them about the raw test part.
 
@@ -179,12 +187,16 @@ def prepare(
         The columns a model may look at, and the types of the guide's other targets; the target is left out where it is
         among them.
     folds
-        Of this cross-validation; out-of-fold guidance has `guide.folds` inner ones.
+        Of this cross-validation. Where out-of-fold guidance has as many, its folds are the ones that are left: what M
+        says of a person of fold j for the sake of fold i is then what it says of one of fold i for the sake of fold j,
+        from one fit without both. Else each training part is split anew, into `guide.folds`.
     progress
-        Called with (folds done, folds) after each fold.
+        Called with (fits done, fits) after each.
     """
     feature_types = {name: type_ for name, type_ in feature_types.items() if name != target_name}
-    if load_logged is not None:
+    if isinstance(guide.model, str):
+        load_logged = None  # nothing will be loaded, and pickle need not take the loader
+    elif load_logged is not None:
         load_logged = functools.cache(load_logged)  # a model store is asked once, not in every fold
     outer = assign_folds(frame[target_name], task, folds, seed)
     values = frame[target_name].to_numpy(dtype=_dtype(task))
@@ -192,28 +204,66 @@ def prepare(
     models: dict[str, ModelChoice] = {name_of(guide.model): guide.model, **{name: name for name in further_models}}
     looked_at = modelled(guide, feature_types)
     prepared = Folds((), len(frame), target_name, task, looked_at, classes, guide, models, seed, load_logged)
-    done: list[Fold] = []
-    for number in range(folds):
-        part = frame.iloc[np.flatnonzero(outer != number)].reset_index(drop=True)
-        test = frame.iloc[np.flatnonzero(outer == number)].reset_index(drop=True)
-        truth = values[outer == number]
-        inner = np.zeros(len(part), dtype=np.int64)
-        if guide.predictions == "out_of_fold":
-            inner = assign_folds(part[target_name], task, guide.folds, seed)
-        trained = train_guide(part, part[target_name], guide, task, feature_types, seed, inner, load_logged)
-        # The guide's full model is the raw model: the same kind, the same seed, the same rows.
-        own, *further = models
-        before = {own: _ask(replace(trained.full, classes=classes), test, truth)}
-        before |= {name: _ask(_fitted(prepared, name, part), test, truth) for name in further}
-        done.append(Fold(part, test, truth, trained.guidance(part, inner), before))
-        if progress is not None:
-            progress(number + 1, folds)
-    return replace(prepared, folds=tuple(done))
+    target = frame[target_name]
+    inner = [_inner_folds(target, outer, number, guide, task, folds, seed) for number in range(folds)]
+    guides = train_guides_by_fold(
+        frame, target, guide, task, feature_types, seed, outer, inner, load_logged, workers, progress
+    )
+    tasks = []
+    for number, trained in enumerate(guides):
+        training, tested = np.flatnonzero(outer != number), np.flatnonzero(outer == number)
+        part, test = (frame.iloc[rows].reset_index(drop=True) for rows in (training, tested))
+        tasks.append((prepared, part, test, values[tested], trained, inner[number][training]))
+    return replace(prepared, folds=tuple(workers.map(_fold, tasks)))
+
+
+def _inner_folds(
+    target: pd.Series[Any],
+    outer: npt.NDArray[np.int64],
+    number: int,
+    guide: Guide,
+    task: Task,
+    folds: int,
+    seed: int,
+) -> npt.NDArray[np.int64]:
+    """What holds out whom among the people outside of a fold, for out-of-fold guidance; -1 within it, shape (n,)."""
+    training = outer != number
+    inner = np.full(len(outer), -1)
+    if guide.predictions == "out_of_fold":
+        shared = guide.folds == folds and folds > 2
+        inner[training] = outer[training] if shared else assign_folds(target[training], task, guide.folds, seed)
+    else:
+        inner[training] = 0
+    return inner
+
+
+def _fold(
+    prepared: Folds,
+    part: pd.DataFrame,
+    test: pd.DataFrame,
+    truth: npt.NDArray[Any],
+    trained: TrainedGuide | JointGuide,
+    inner: npt.NDArray[np.int64],
+) -> Fold:
+    """One fold, with the answers of each raw model about the people in it."""
+    # The guide's full model is the raw model: the same kind, the same seed, the same rows.
+    own, *further = prepared.models
+    before = {own: _ask(replace(trained.full, classes=prepared.classes), test, truth)}
+    before |= {name: _ask(_fitted(prepared, name, part), test, truth) for name in further}
+    return Fold(part, test, truth, trained.guidance(part, inner), before)
 
 
 def compare(prepared: Folds, anonymize: Anonymize) -> Utility:
     """Train fresh models of the same kinds on each anonymized training part, and score them on the same raw rows."""
-    return summarize(prepared, [compare_fold(prepared, fold, anonymize) for fold in prepared.folds])
+    return summarize(prepared, compare_folds(prepared, anonymize))
+
+
+def compare_folds(
+    prepared: Folds, anonymize: Anonymize, workers: Workers = ALONE, progress: Progress | None = None
+) -> list[Anonymized]:
+    """What `compare_fold` gives for every fold, in their order."""
+    alone = replace(prepared, folds=())  # a task gets its own fold only
+    return workers.map(compare_fold, [(alone, fold, anonymize) for fold in prepared.folds], progress)
 
 
 def compare_fold(prepared: Folds, fold: Fold, anonymize: Anonymize) -> Anonymized:

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from scipy.special import ndtri
 
 from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.engine.content import Lanes, row_hashes
@@ -115,6 +114,8 @@ class Draws:
     def normal(self) -> FloatArray:
         """Standard normal numbers, shape (n,)."""
         size, sign = self._signed()
+        from scipy.special import ndtri  # a quarter of a second, for commands that only read a spec
+
         drawn: FloatArray = -sign * ndtri(size / 2)
         return drawn
 

@@ -6,7 +6,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
-from scipy.special import lambertw
 from typing_extensions import override
 
 from anon_pipeline.arrays import FloatArray
@@ -102,6 +101,8 @@ def laplace_radius(uniform: FloatArray, epsilon: float) -> FloatArray:
 def planar_radius(uniform: FloatArray, epsilon: float) -> FloatArray:
     """Radii of Laplace noise in the plane, shape (n,), by the lower branch of Lambert's function."""
     with np.errstate(over="ignore"):  # beyond all distances on Earth
+        from scipy.special import lambertw  # a quarter of a second, for commands that only read a spec
+
         radius: FloatArray = -(lambertw((uniform - 1) / np.e, k=-1).real + 1) / epsilon
     return radius
 

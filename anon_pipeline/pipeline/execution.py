@@ -37,7 +37,7 @@ def answer(graph: Graph, checks: CheckDef, run: Run) -> list[Answer]:
         Where something that they need is absent, stale or altered.
     """
     sources, needs = needs_of(graph, checks, run)
-    answers = ask(checks.ask(run, **needs))
+    answers = ask(checks.ask(run, **needs), run.processes)
     keep_answers(Stages(run.home, run.spec), checks.name, sources, answers)
     return answers
 

@@ -2,11 +2,14 @@
 
 import logging
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from anon_pipeline.workers import ALONE, Workers
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,23 @@ class Answer:
     sentence: str
 
 
-def ask(questions: list[Question]) -> list[Answer]:
+def ask(questions: list[Question], workers: Workers = ALONE) -> list[Answer]:
     """Put the questions to Great Expectations.
 
     An expectation that raises, or an answer that is no plain yes, counts as failed.
+
+    Parameters
+    ----------
+    workers : one of them answers where they have been started and this process has not imported Great Expectations,
+        which takes seconds; by then they have
     """
+    if "great_expectations" in sys.modules or not workers.started:
+        return _asked(questions)
+    with workers.meanwhile(_asked, questions) as answers:
+        return answers()
+
+
+def _asked(questions: list[Question]) -> list[Answer]:
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
 

@@ -10,15 +10,18 @@ EVERY = 10.0
 
 
 def log_progress(step: str, unit: str) -> Callable[[int, int], None]:
-    """A function to call with (done, total) as often as one likes."""
-    started = said = time.monotonic()
+    """A function to call with (done, total) as often as one likes; time is counted from its first call."""
+    started: float | None = None
+    said, before = 0.0, 0
 
     def tell(done: int, total: int) -> None:
-        nonlocal said
+        nonlocal started, said, before
         now = time.monotonic()
-        if 0 < done < total and now - said >= EVERY:
+        if started is None:
+            started, said, before = now, now, done
+        elif before < done < total and now - said >= EVERY:
             said = now
-            left = (now - started) * (total - done) / done
+            left = (now - started) * (total - done) / (done - before)
             log.info("%s: %s of %s %s, about %s left", step, f"{done:,}", f"{total:,}", unit, _duration(left))
 
     return tell

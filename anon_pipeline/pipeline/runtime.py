@@ -50,7 +50,7 @@ class Runtime(dg.ConfigurableResource):
 
     def run(self, spec: ReleaseSpec, ids: Mapping[str, str] | None = None) -> Run:
         """What the steps of a dataset work with; `ids` are those of the run in Dagster and in MLflow."""
-        return Run(spec, self.place(), self.engine(spec), self.limit(spec), ids or {})
+        return Run(spec, self.place(), self.engine(spec), self.limit(spec), self.threads, ids or {})
 
     def tracking(self) -> Tracking:
         return Tracking(self.place())

@@ -12,13 +12,18 @@ from anon_pipeline.home import Home
 from anon_pipeline.keys import Key, measuring_seed, private_key
 from anon_pipeline.pipeline.expectations import Question
 from anon_pipeline.pipeline.metadata import MetadataItem
+from anon_pipeline.pipeline.processes import processes
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.workers import ALONE, Workers
 
 #: In the needs of a step: the last step before it that makes a table of people (as the source has them, masked, ...).
 PEOPLE = "people"
 #: The step that publishes.
 RELEASE = "release"
+
+#: Fewer people than this are worked on in one process.
+WORTH_PROCESSES = 2_000
 
 log = logging.getLogger("anon_pipeline")
 
@@ -33,6 +38,7 @@ class Run:
     home : where files lie
     engine : for tables of people
     memory_limit : of what may be used, as `4GB`; None where nobody set one
+    threads : that may be used; None where nobody set a number
     ids : of this run in Dagster and in MLflow, by the name of the program
     """
 
@@ -40,6 +46,7 @@ class Run:
     home: Home
     engine: Engine
     memory_limit: str | None = None
+    threads: int | None = None
     ids: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -51,6 +58,20 @@ class Run:
     def measuring_seed(self) -> int:
         """The seed of what is drawn to measure a release, and not to make it."""
         return measuring_seed(self.spec, self.home)
+
+    @property
+    def processes(self) -> Workers:
+        """The processes that may work beside this one, within the threads and the memory that may be used."""
+        return processes(self.spec, self.threads, self.memory_limit)
+
+    def workers(self, people: int) -> Workers:
+        """Who trains models and groups people side by side.
+
+        For few people the processes would cost more than they bring. Models from elsewhere stay in this process: they
+        need not be what pickle takes.
+        """
+        few = people < WORTH_PROCESSES or not isinstance(self.spec.guide.model, str)
+        return ALONE if few else self.processes
 
     def load_model(self, uri: str) -> Any:
         """A model that was logged in this home's MLflow store."""

@@ -4,8 +4,10 @@ import logging
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +29,6 @@ class Tracking:
     def uri(self) -> str:
         return f"sqlite:///{self._folder / 'mlflow.db'}"
 
-    def _client(self) -> Any:
-        from mlflow import MlflowClient
-
-        for noisy in ("alembic", "mlflow.store.db.utils"):
-            logging.getLogger(noisy).setLevel(logging.WARNING)
-        with self._home.lock("mlflow"):  # two processes must not create the schema at once
-            client = MlflowClient(tracking_uri=self.uri)
-            client.search_experiments(max_results=1)
-        return client
-
     @contextmanager
     def step(self, dataset: str, dagster_run: str, step: str) -> Iterator[dict[str, Any]]:
         """A child run around a step; what the block puts into the yielded mapping is logged.
@@ -45,7 +37,7 @@ class Tracking:
         `<its technical name>.name`. The parent is running while a step is, and ended between steps,
         so that a run left RUNNING belongs to a killed process; the next step of the dataset marks it KILLED.
         """
-        client = self._client()
+        client = _client(self.uri, self._home)
         experiment = self._experiment(client, dataset)
         self._close_abandoned(client, experiment, dagster_run)
         parent = self._parent(client, experiment, dataset, dagster_run)
@@ -58,16 +50,7 @@ class Tracking:
             yield metrics
             status = "FINISHED"
         finally:
-            for said, value in metrics.items():
-                name = technical(said)
-                if name != said:
-                    client.set_tag(child, f"{name}.name", said)
-                if isinstance(value, bool | int | float):
-                    client.log_metric(child, name, float(value))
-                    client.log_metric(parent, name, float(value))
-                elif value is not None and name != "mlflow_run":
-                    client.set_tag(child, name, str(value))
-                    client.set_tag(parent, name, str(value))
+            _log(client, child, parent, metrics)
             if "version" in metrics:  # known only at the end, and wanted on every step that led to it
                 for run in client.search_runs([experiment], f"tags.{DAGSTER_RUN} = '{dagster_run}'"):
                     client.set_tag(run.info.run_id, "version", metrics["version"])
@@ -129,3 +112,34 @@ class Tracking:
         mlflow.set_tracking_uri(self.uri)
         mlflow.set_registry_uri(self.uri)  # else the environment may name another one
         return mlflow.sklearn.load_model(uri)
+
+
+@cache
+def _client(uri: str, home: Home) -> Any:
+    """The client of a store, made once a process: it looks at the schema, and at every migration, each time."""
+    from mlflow import MlflowClient
+
+    for noisy in ("alembic", "mlflow.store.db.utils"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    with home.lock("mlflow"):  # two processes must not create the schema at once
+        client = MlflowClient(tracking_uri=uri)
+        client.search_experiments(max_results=1)
+    return client
+
+
+def _log(client: Any, child: str, parent: str, metrics: dict[str, Any]) -> None:
+    """Write what a step noted to its run and to that of the release, in one transaction each."""
+    from mlflow.entities import Metric, RunTag
+
+    now = int(time.time() * 1000)
+    numbers, tags, names = [], [], []
+    for said, value in metrics.items():
+        name = technical(said)
+        if name != said:
+            names.append(RunTag(f"{name}.name", said))
+        if isinstance(value, bool | int | float):
+            numbers.append(Metric(name, float(value), now, 0))
+        elif value is not None and name != "mlflow_run":
+            tags.append(RunTag(name, str(value)))
+    client.log_batch(child, numbers, tags=[*names, *tags])
+    client.log_batch(parent, numbers, tags=tags)

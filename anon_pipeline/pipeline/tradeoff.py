@@ -36,4 +36,7 @@ def measured(
     def progress(done: int, trees: int) -> None:
         log.info("%s: price list, tree %s of %s", run.spec.dataset, done, trees)
 
-    return trade_off(run.engine, table, run.spec, types, run.key, settings, with_utility, run.load_model, progress)
+    workers = run.workers(run.engine.rows(table))
+    return trade_off(
+        run.engine, table, run.spec, types, run.key, settings, with_utility, run.load_model, progress, workers
+    )

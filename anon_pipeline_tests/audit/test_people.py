@@ -12,6 +12,7 @@ from anon_pipeline.audit import people as audits
 from anon_pipeline.audit.people import Bound, audit, bounds, control_people, make_twin
 from anon_pipeline.engine.base import Batch
 from anon_pipeline.spec import ColumnType, ReleaseSpec
+from anon_pipeline.workers import Workers
 from anon_pipeline_tests.end_to_end import harness
 from anon_pipeline_tests.people import KEY
 
@@ -46,6 +47,15 @@ def content(people: Batch) -> dict[str, Any]:
 def rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     """The rows as a multiset."""
     return sorted(frame[SPEC.released].astype(str).itertuples(index=False, name=None))
+
+
+def test_what_is_found_does_not_depend_on_how_many_processes_attack(people: Batch) -> None:
+    attacked = spec(models=True, people=200, shadows=4)
+    told: list[tuple[int, int]] = []
+    with Workers(2) as workers:
+        found = audit(attacked, KEY, people, TYPES, workers=workers, progress=lambda *count: told.append(count))
+    assert found == audit(attacked, KEY, people, TYPES)
+    assert told == [(count + 1, 10) for count in range(10)]  # two attacked models and four shadows of each
 
 
 # Control people

@@ -11,13 +11,27 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from anon_pipeline.home import Home
+from anon_pipeline.release.manifest import code_hash
 from anon_pipeline.spec import ReleaseSpec
 
 ADULT = Path(__file__).parents[2] / "data" / "adult"
 
 
+def made_before() -> dict[str, Any] | None:
+    """The release that `make release` made, where this code made it of this spec; to make it again takes a minute."""
+    for manifest in sorted((Home.default().releases / "adult").glob("[!.]*/manifest.json")):
+        content = json.loads(manifest.read_text())
+        if content["software"]["code"] == code_hash() and content["spec_hash"] == ReleaseSpec.load(ADULT).policy_hash:
+            return {"manifest": content, "folder": str(manifest.parent)}
+    return None
+
+
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    before = made_before()
+    if before is not None:
+        return before
     home = tmp_path_factory.mktemp("home")
     ended = subprocess.run(
         [Path(sys.executable).with_name("anon-pipeline"), "run", ADULT, "--json"],

@@ -13,6 +13,7 @@ import pytest
 from anon_pipeline.anonymize.policy import anonymize_part, mean_loss, tree_of
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.keys import seed_under
+from anon_pipeline.learning import guide as guide_module
 from anon_pipeline.learning import targets as targets_module
 from anon_pipeline.learning import tradeoff as frontier_module
 from anon_pipeline.learning.tradeoff import TradeOffPoint, trade_off
@@ -102,11 +103,16 @@ def test_accuracy_is_measured_with_each_settings_own_tree(engine: DuckDBEngine, 
 def test_the_model_is_trained_once_however_many_settings(
     engine: DuckDBEngine, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trained = []
-    train = targets_module.train
-    monkeypatch.setattr(targets_module, "train", lambda *given: trained.append(len(given[0])) or train(*given))
+    fitted: list[int] = []
+    fit = guide_module.fit_parts
+    for module in (guide_module, targets_module):
+        monkeypatch.setattr(
+            module, "fit_parts", lambda *given: fitted.extend(int(part.sum()) for part in given[6]) or fit(*given)
+        )
     points(engine, spec, [{K: k} for k in (5, 10, 20, 40)])
-    assert trained == [600, 300, 300]
+    # For the release everybody, and without each of two folds; the same for each of two folds of the cross-validation.
+    assert len(fitted) == 3 + 2 * 3
+    assert sorted(fitted)[-1] == 600
 
 
 def test_a_demand_that_cannot_be_met_is_a_line_and_no_crash(engine: DuckDBEngine, spec: ReleaseSpec) -> None:

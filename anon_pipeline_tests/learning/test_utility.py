@@ -14,10 +14,12 @@ from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
 
 from anon_pipeline.arrays import FloatArray
 from anon_pipeline.learning import guide as guide_module
+from anon_pipeline.learning import targets as targets_module
 from anon_pipeline.learning.models import Task
 from anon_pipeline.learning.scores import classification_scores, difference, estimate, regression_scores
 from anon_pipeline.learning.utility import Utility, compare, measure_utility, prepare
 from anon_pipeline.spec import ColumnType, Guide
+from anon_pipeline.workers import Workers
 from anon_pipeline_tests.learning.models import HERE, TYPES, people
 
 CHEAP = Guide(model="decision_tree", folds=2)
@@ -166,7 +168,8 @@ def test_a_result_is_deterministic_and_json() -> None:
     done: list[tuple[int, int]] = []
     frame = table(Task.CLASSIFICATION, classes=3)
     first = measure(frame, Task.CLASSIFICATION, progress=lambda *count: done.append(count))
-    assert done == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    tasks = 4 + 4 * (1 + CHEAP.folds)  # folds, and fits for each of them: M, and M without each inner fold
+    assert done == [(count + 1, tasks) for count in range(tasks)]
     assert first == measure(frame.set_axis(frame.index[::-1] // 3), Task.CLASSIFICATION)
     content = json.loads(json.dumps(first.as_dict(), allow_nan=False))
     assert (content["model"], content["task"], content["folds"]) == ("decision_tree", "classification", 4)
@@ -188,6 +191,48 @@ def test_raw_models_are_fitted_once_and_compared_with_any_number_of_anonymizatio
         alone = measure(frame, Task.CLASSIFICATION, anonymize)
         assert compare(prepared, anonymize) == replace(alone, calibration=None)
     assert all((fold.guidance >= 0).all() for fold in prepared.folds)
+
+
+def test_folds_that_share_a_fit_get_what_each_would_have_fitted(monkeypatch: Any) -> None:
+    """Without folds i and j there is one model: it guides the people of j for the sake of i, and those of i for j."""
+    frame = table(Task.CLASSIFICATION)
+    fitted = []
+    fit = targets_module.fit_parts
+    monkeypatch.setattr(targets_module, "fit_parts", lambda *given: fitted.extend(given[6]) or fit(*given))
+    guide = Guide(model="decision_tree", folds=4)
+    prepared = prepare(frame, "target", TYPES, Task.CLASSIFICATION, guide, 4, 0)
+    assert len(fitted) == 4 + 4 * 3
+    assert len({part.tobytes() for part in fitted}) == 4 + 4 * 3 // 2
+    outer = guide_module.assign_folds(frame["target"], Task.CLASSIFICATION, 4, 0)
+    for number, fold in enumerate(prepared.folds):
+        assert len(fold.part) == (outer != number).sum()
+        own = outer[outer != number]
+        names = {left: place for place, left in enumerate(np.unique(own).tolist())}
+        alone = guide_module.train(
+            fold.part, fold.part["target"], guide, Task.CLASSIFICATION, TYPES, 0, np.array([names[one] for one in own])
+        )
+        assert (alone.guidance(fold.part, np.array([names[one] for one in own])) == fold.guidance).all()
+
+
+def test_nobody_guides_who_was_tested_on() -> None:
+    """Whoever is in the test fold changes nothing of what the training part is guided by."""
+    frame = table(Task.CLASSIFICATION)
+    guide = Guide(model="decision_tree", folds=4)
+    before = prepare(frame, "target", TYPES, Task.CLASSIFICATION, guide, 4, 0)
+    tested = guide_module.assign_folds(frame["target"], Task.CLASSIFICATION, 4, 0) == 0
+    changed = frame.assign(age=frame["age"].where(~tested, 99.0))
+    after = prepare(changed, "target", TYPES, Task.CLASSIFICATION, guide, 4, 0)
+    assert (before.folds[0].guidance == after.folds[0].guidance).all()
+    assert (before.folds[1].guidance != after.folds[1].guidance).any()
+
+
+def test_the_figures_do_not_depend_on_how_many_processes_measure() -> None:
+    frame = table(Task.CLASSIFICATION, classes=3)
+    settings: dict[str, Any] = {"further_models": ["random_forest"], "columns": {"job": "VARCHAR"}}
+    with Workers(2) as workers:
+        assert measure(frame, Task.CLASSIFICATION, destroy, workers=workers, **settings) == measure(
+            frame, Task.CLASSIFICATION, destroy, **settings
+        )
 
 
 def test_a_model_store_is_asked_once() -> None:

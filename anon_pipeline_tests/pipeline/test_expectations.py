@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from anon_pipeline.pipeline import expectations
 from anon_pipeline.pipeline.expectations import Answer, Question, ask
+from anon_pipeline.workers import Workers
 
 SIZES = pd.DataFrame({"class_size": [10, 12, 31]})
 SMALLEST = Question(
@@ -92,3 +94,13 @@ def test_the_measured_value_is_a_plain_number() -> None:
         said = answer(table=pd.DataFrame({"class_size": column}))
         assert type(said.measured) in (int, float)
         assert said.passed
+
+
+def test_a_process_beside_the_run_answers_as_the_run_would() -> None:
+    asked = [
+        SMALLEST,
+        replace(SMALLEST, table=pd.DataFrame({"class_size": [9, 12]})),
+        replace(SMALLEST, expectation="ExpectNothingOfTheKind"),
+    ]
+    with Workers(2) as workers, workers.meanwhile(expectations._asked, asked) as answers:
+        assert answers() == ask(asked)

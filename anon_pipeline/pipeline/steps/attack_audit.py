@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,18 @@ import pandas as pd
 
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.policy import protected_columns, tree_of
+from anon_pipeline.anonymize.repair import Repair
 from anon_pipeline.anonymize.storage import load_cells
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.attack.table_audit import Earlier
 from anon_pipeline.audit.people import audit, bounds
 from anon_pipeline.audit.regrouping import regrouped
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.home import write_file
+from anon_pipeline.keys import Key
 from anon_pipeline.pipeline.checks.audit import AUDIT
 from anon_pipeline.pipeline.metadata import Markdown, MetadataItem, picture
+from anon_pipeline.pipeline.progress import log_progress
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
 from anon_pipeline.plain_json import finite
@@ -43,13 +48,25 @@ def attack(
     held_out = None
     if spec.audit.control == "held_out":
         held_out = engine.sample(people.folder / CONTROL, spec, types, spec.audit.sample)
-    content = audit(spec, run.key, known, types, run.load_model, _earlier(run, types), held_out, run.measuring_seed)
+    workers, regrouping = run.workers(len(known.hash)), _regrouping(run, people, predictions, anonymizer_tree)
+    with workers.meanwhile(regrouped, *regrouping) if regrouping else nullcontext() as replayed:
+        content = audit(
+            spec,
+            run.key,
+            known,
+            types,
+            run.load_model,
+            _earlier(run, types),
+            held_out,
+            run.measuring_seed,
+            workers,
+            log_progress(f"{spec.dataset}: attack_audit", "models"),
+        )
+        if replayed is not None:
+            content["replayed"] = [one.to_json() for one in replayed()]
     if held_out is not None:
         sizes = np.sort(pd.read_parquet(anonymized_table.folder / CLASSES)["class_size"].to_numpy(np.int64))
         content["is_the_release"] = content.get("class_sizes") == manifest.class_sizes(sizes)
-    replayed = _replayed(run, people, predictions, anonymizer_tree)
-    if replayed is not None:
-        content["replayed"] = replayed
     content["bounds"] = [{**dataclasses.asdict(one), "holds": one.holds} for one in bounds(spec, content)]
     write_file(folder / AUDIT, json.dumps(finite(content)))
     if "skipped" in content:
@@ -65,20 +82,22 @@ STEP = StepDef(
 )
 
 
-def _replayed(run: Run, people: Stage, predictions: Stage, anonymizer_tree: Stage) -> list[dict[str, Any]] | None:
-    """What grouping the people of the release again tells of them; None where no demand looks at sensitive values.
+def _regrouping(
+    run: Run, people: Stage, predictions: Stage, anonymizer_tree: Stage
+) -> tuple[Repair, IntArray, Key] | tuple[()]:
+    """The grouping of the release to do again; nothing where no demand looks at sensitive values.
 
     Where people are followed, or a demand is about a population, a class depends on the whole table: not measured.
     """
     spec = run.spec
     protected = protected_columns(spec)
     if not protected or spec.across_releases is not None or spec.population is not None:
-        return None
+        return ()
     cells = load_cells(predictions.folder)
     counted = statistics_of(run.engine.sensitive_of_cells(people.folder / DATA, cells.domains, cells, protected))
     repair = tree_of(spec, run.key).repair_of(cells, counted)
     released = Grouping.load(anonymizer_tree.folder, cells).class_of_cell
-    return [one.to_json() for one in regrouped(repair, released, run.key)]
+    return repair, released, run.key
 
 
 def _earlier(run: Run, types: dict[str, ColumnType]) -> list[Earlier]:

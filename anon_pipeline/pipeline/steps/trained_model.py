@@ -35,6 +35,7 @@ def train(run: Run, folder: Path, people: Stage) -> StepResult:
         spec.seed,
         sample.fold,
         run.load_model,
+        run.workers(len(known.target)),
     )
     guidance = trained.guidance(known.features, sample.fold)
     (folder / MODEL).write_bytes(pickle.dumps(trained))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +37,13 @@ def measure(run: Run, _folder: Path, people: Stage) -> StepResult:
         spec.guide,
         spec.utility.folds,
         seed,
-        lambda part, guidance: anonymize_part(spec, run.key, part, guidance),
+        functools.partial(anonymize_part, spec, run.key),
         run.load_model,
-        log_progress(f"{spec.dataset}: utility", "folds"),
+        log_progress(f"{spec.dataset}: utility", "models and folds"),
         spec.utility.models,
         {one.name: one.storage for one in stored.columns if one.name in spec.quasi_identifiers},
         spec.k,
+        run.workers(len(frame)),
     )
     facts = measured.as_dict()
     if len(spec.guide.targets) > 1:
@@ -65,8 +67,9 @@ def other_targets(run: Run, frame: pd.DataFrame, types: dict[str, ColumnType], s
             spec.guide.model_copy(update={"targets": (name, *others)}),
             spec.utility.folds,
             seed,
-            lambda part, guidance: anonymize_part(spec, run.key, part, guidance),
+            functools.partial(anonymize_part, spec, run.key),
             run.load_model,
-            log_progress(f"{spec.dataset}: utility for {name}", "folds"),
+            log_progress(f"{spec.dataset}: utility for {name}", "models and folds"),
+            workers=run.workers(len(frame)),
         ).as_dict()
     return measured

@@ -1,0 +1,232 @@
+"""Work side by side in processes: who does it, how many of them, and how they end. What is done is the caller's.
+
+A task is a call of a function that pickle can name, with everything it needs, its seed too, among the arguments.
+Results come in the order of the tasks, and each task runs on one thread, so nothing depends on how many processes
+there are. Tasks and results go through pipes between processes of one user; nothing is written to disk.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from multiprocessing.connection import Connection
+from threading import Thread
+from typing import Any, TypeVar
+
+from anon_pipeline.errors import InputError
+
+T = TypeVar("T")
+#: Called with (tasks done, tasks) after each task.
+Progress = Callable[[int, int], None]
+
+#: What the fork server imports before it forks, so that the imports are paid once, however many processes there are.
+PRELOAD = ["pandas", "sklearn.compose", "sklearn.ensemble", "sklearn.model_selection", "sklearn.pipeline"]
+#: Bytes that a process at work is taken to need: its imports, a few hundred thousand people and a model of them.
+MEMORY_OF_ONE = 600_000_000
+
+
+class Workers:
+    """Processes that work on tasks, started when they are first needed and kept until `close`.
+
+    Parameters
+    ----------
+    count : how many tasks run at a time; with 1 they run in the calling process, one after the other
+    imports : further modules that tasks need, unless the caller has imported them when the processes start
+    """
+
+    def __init__(self, count: int = 1, imports: Sequence[str] = ()) -> None:
+        self.count = max(1, count)
+        self._imports = imports
+        self._executor: ProcessPoolExecutor | None = None
+        self._held: Connection | None = None
+
+    @property
+    def started(self) -> bool:
+        """Whether there are processes, or will be in a moment."""
+        return self._executor is not None
+
+    def warm(self) -> None:
+        """Have a process do the imports now, while the caller does something else."""
+        if self.count > 1:
+            self._pool().submit(os.getpid)
+
+    def map(
+        self, function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], progress: Progress | None = None
+    ) -> list[T]:
+        """`function(*task)` for each task, in their order.
+
+        Raises
+        ------
+        InputError
+            Where a process was ended from outside.
+        Exception
+            What the first failing task raises, in the order of the tasks; no further task is begun.
+        """
+        if self.count == 1 or len(tasks) < 2:
+            results = []
+            for done, task in enumerate(tasks, 1):
+                results.append(_one_thread(function, task))
+                if progress is not None:
+                    progress(done, len(tasks))
+            return results
+        with self._ended_on_error():
+            futures = [self._pool().submit(_one_thread, function, task) for task in tasks]
+            for done, future in enumerate(as_completed(futures), 1):
+                if future.exception() is not None:
+                    break
+                if progress is not None:
+                    progress(done, len(tasks))
+            failed = next((one for one in futures if one.done() and one.exception() is not None), None)
+            return [failed.result()] if failed is not None else [one.result() for one in futures]
+
+    @contextmanager
+    def meanwhile(self, function: Callable[..., T], *task: Any) -> Iterator[Callable[[], T]]:
+        """Have one task done while the block runs; what is yielded gives its result, or raises what it raised."""
+        if self.count == 1:
+            yield lambda: _one_thread(function, task)
+            return
+        with self._ended_on_error():
+            future: Future[T] = self._pool().submit(_one_thread, function, task)
+            yield future.result
+
+    def close(self) -> None:
+        """End the processes, whatever they are doing."""
+        executor, held, self._executor, self._held = self._executor, self._held, None, None
+        if held is not None:
+            held.close()
+        if executor is not None:
+            executor.shutdown(wait=True, cancel_futures=True)
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _pool(self) -> ProcessPoolExecutor:
+        if self._executor is None:
+            context = multiprocessing.get_context("forkserver")
+            further = [one for one in self._imports if one not in sys.modules]
+            context.set_forkserver_preload([*PRELOAD, *further])
+            with_parent, self._held = context.Pipe(duplex=False)
+            self._executor = ProcessPoolExecutor(self.count, context, _begin, (with_parent,))
+        return self._executor
+
+    @contextmanager
+    def _ended_on_error(self) -> Iterator[None]:
+        """Whatever goes wrong here, nobody works on in vain."""
+        with ExitStack() as stack:
+            stack.callback(self.close)
+            try:
+                yield
+            except BrokenProcessPool:
+                ended = True
+            else:
+                ended = False
+                stack.pop_all()
+        if ended:
+            raise InputError(
+                f"one of {self.count} processes at work was ended from outside, most likely for lack of memory; "
+                "allow fewer with --threads, or more memory"
+            )
+
+
+class Tally:
+    """Progress over several calls of `Workers.map`, as one count.
+
+    Parameters
+    ----------
+    progress : called with (tasks done, tasks)
+    after : tasks that are known to come after the first call
+    """
+
+    def __init__(self, progress: Progress | None, after: int) -> None:
+        self._progress, self._before, self._after = progress, 0, after
+        self._tasks = 0
+
+    def __call__(self, done: int, tasks: int) -> None:
+        self._tasks = tasks
+        if self._progress is not None:
+            self._progress(self._before + done, self._before + tasks + self._after)
+
+    def next(self, after: int = 0) -> Tally:
+        """The same count, for the call that follows."""
+        following = Tally(self._progress, after)
+        following._before = self._before + self._tasks
+        return following
+
+
+#: Everything in the calling process.
+ALONE = Workers(1)
+
+
+def how_many(threads: int | None = None, memory: str | None = None) -> int:
+    """How many processes may work side by side.
+
+    Parameters
+    ----------
+    threads : that may run; all cores of this process where None
+    memory : that they may take together, as `bytes_of` reads it; what the machine has free where None
+    """
+    from joblib import cpu_count  # type: ignore[import-untyped]
+
+    allowed = _free_memory() if memory is None else bytes_of(memory)
+    return max(1, min(threads or cpu_count(), allowed // MEMORY_OF_ONE))
+
+
+def bytes_of(memory: str) -> int:
+    """An amount of memory as a spec writes it: 4GB, 512MiB, or 50% of the machine's."""
+    share = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", memory)
+    if share is not None:
+        return int(float(share[1]) / 100 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT])(i?)B?\s*", memory, re.IGNORECASE)
+    if found is None:
+        raise InputError(f"memory: {memory} is no amount of memory; write it as 4GB")
+    return int(float(found[1]) * (1024 if found[3] else 1000) ** ("KMGT".index(found[2].upper()) + 1))
+
+
+@cache
+def _free_memory() -> int:
+    """Bytes that could be had without swapping at first, as Linux estimates them; elsewhere what the machine has."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _begin(with_parent: Connection) -> None:
+    """What a process does before its first task."""
+    import logging
+    import signal
+
+    os.environ["LOKY_MAX_CPU_COUNT"] = "1"  # what joblib counts as cores
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the caller, who then ends all
+    warnings.simplefilter("ignore")  # a library's warning may quote a person; the calling process tells what matters
+    logging.disable()
+
+    def watch() -> None:
+        try:
+            with_parent.poll(None)  # nothing is ever sent: it ends when the caller closes the pipe, or dies
+        finally:
+            os._exit(1)
+
+    Thread(target=watch, daemon=True).start()
+
+
+def _one_thread(function: Callable[..., T], task: tuple[Any, ...]) -> T:
+    """Sums of floating-point numbers depend on how threads share the work, and the cores are taken by processes."""
+    import sklearn.ensemble  # noqa: F401  # what is not loaded yet cannot be limited
+    from joblib import parallel_config  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    with threadpool_limits(limits=1), parallel_config(backend="sequential"):
+        return function(*task)
