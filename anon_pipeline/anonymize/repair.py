@@ -48,8 +48,11 @@ class Repair:
         held: enforce.BoolArray = np.logical_and.reduce([demand.holds(statistics) for demand in self.demands])
         return held
 
-    def repaired(self, key: Key, people: ClassStatistics | None = None) -> IntArray:
-        """The class of each cell, -1 where its people are left out, shape (C,); other `people` where they are given."""
+    def repaired(self, key: Key, people: ClassStatistics | None = None, chance: Chance | None = None) -> IntArray:
+        """The class of each cell, -1 where its people are left out, shape (C,).
+
+        Other `people`, and another `chance` than the key's own, where they are given.
+        """
         return enforce.enforce(
             self.cells,
             self.features,
@@ -57,7 +60,7 @@ class Repair:
             self.outputs,
             people or self.people,
             self.holds,
-            Chance.of(key, self.cells) if self.people.sensitive else Chance.none(self.cells),
+            chance or (Chance.of(key, self.cells) if self.people.sensitive else Chance.none(self.cells)),
             self.suppressible,
             self.recount,
         )

@@ -57,6 +57,10 @@ from anon_pipeline.spec import ColumnType, ImportedModel, ReleaseSpec, Role
 from anon_pipeline.spec.permission import require_code
 from anon_pipeline.tables import Cells, scale_of
 
+IN_SAMPLE = (
+    "in_sample guides under no key, so who knows all quasi-identifiers can train the model again for every value of "
+    "the target and see which gives the release; use it for comparisons, and out_of_fold for what is published"
+)
 ASSETS = (
     "raw_data",
     "trained_model",
@@ -137,6 +141,8 @@ def build_assets(spec: ReleaseSpec) -> list[dg.AssetsDefinition]:
             types = SourceFacts.from_json(raw.facts).types()
             people = runtime.engine(spec).sample(raw.folder / DATA, spec, types, spec.guide.sample)
             sample, guide = folds_of_sample(people.hash, spec.guide, runtime.key(spec))
+            if spec.guide.predictions == "in_sample":
+                log.warning("%s: guide.predictions: %s", spec.dataset, IN_SAMPLE)
             trained = train_guide(
                 people.features,
                 people.target,

@@ -120,7 +120,9 @@ def _replayed(spec: ReleaseSpec, runtime: Runtime, raw: Stage) -> list[dict[str,
     cells_stage = runtime.stages(spec).load("predictions", {"raw_data": raw})
     tree_stage = runtime.stages(spec).load("anonymizer_tree", {"predictions": cells_stage})
     cells = load_cells(cells_stage.folder)
-    people = statistics_of(runtime.engine(spec).sensitive_of_cells(raw.folder / DATA, cells.domains, cells, protected))
+    people = statistics_of(
+        runtime.engine(spec).sensitive_of_cells(raw.folder / DATA, cells.domains, cells, protected), spec.answers
+    )
     repair = tree_of(spec, runtime.key(spec)).repair_of(cells, people)
     released = Grouping.load(tree_stage.folder, cells).class_of_cell
     return [one.to_json() for one in regrouped(repair, released, runtime.key(spec))]
@@ -159,7 +161,9 @@ def _figures(content: dict[str, Any]) -> dict[str, Any]:
     for whom in ("models", "guide"):
         for one in content.get(whom, {}).get("membership", []):
             figures[_plain(f"membership_auc_{one['model']}_{one['attack']}")] = one["auc"]
-    return figures | {f"replayed_certain__{one['column']}": one["certain"] for one in content.get("replayed", [])}
+    for one in content.get("replayed", []):
+        figures |= {f"replayed_{name}__{one['column']}": one[name] for name in ("certain", "likely", "undecided")}
+    return figures
 
 
 def _metric(attack: str) -> str:

@@ -368,14 +368,24 @@ def _told_of_replays(content: Mapping[str, Any]) -> list[Told]:
     replayed = content.get("replayed") or []
     if not replayed:
         return []
-    sentences = [
-        f"{one['column']}: of {count(one['people'])} members of classes with several values, the value of "
-        f"{percent(one['certain'])} is told, since every other gives the class ten times more seldom; of "
-        f"{percent(one['undecided'])} the tries did not tell."
-        for one in replayed
-    ]
-    summary = "The values of a class are handed out otherwise and its people are grouped again, under other keys."
+    sentences = [_of_replay(one) for one in replayed]
+    summary = (
+        "The values of two members of a class are exchanged and its people are grouped again, under other keys. What "
+        "this finds is there; it is no proof that nothing else is. It does not see what training the model again would "
+        "tell, nor what several people's values tell together."
+    )
     return [Told(*REPLAYED, summary=summary, sentences=sentences, numbers=[], rest=[])]
+
+
+def _of_replay(one: Mapping[str, Any]) -> str:
+    told = f"{one['column']}: of {count(one['people'])} people in classes with several values, "
+    if "likely" not in one:  # as it was measured at first
+        told += f"the value of {percent(one['certain'])} is told, since every other gives the class ten times more"
+        told += " seldom"
+    else:
+        told += f"the value of {percent(one['certain'])} is told for certain, since every other gives the class a "
+        told += f"hundred times more seldom, and that of {percent(one['likely'])} is likely, ten times"
+    return f"{told}; of {percent(one['undecided'])} the tries did not tell."
 
 
 def _told_of_models(content: Mapping[str, Any]) -> list[Told]:
