@@ -3,7 +3,7 @@
 R. C.-W. Wong, A. W.-C. Fu, K. Wang, J. Pei (VLDB 2007). Some people are drawn. Each exchanges their value with
 a member of their class who has another, so that the histogram of the class stays; what stands around the class is
 grouped again under other keys, and how likely the class comes out is held against how likely it does with the true
-values. Another value is told to be wrong where it gives the class many times more seldom. Classes that no demand has
+values. Another value is ruled out where it gives the class many times more seldom. Classes that no demand has
 touched tell nothing: they follow from the quasi-identifiers, whoever bears which value.
 
 Most classes come out seldom under another key, so chance leans towards what leads to them, and each run is weighed by
@@ -16,7 +16,6 @@ nor what could reach the class from further away than its nearest classes. So it
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -32,16 +31,21 @@ from anon_pipeline.tables import IntArray
 
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
+#: A person's cell and value, and the cell and value of whom they exchange it with.
+Exchange = tuple[int, int, int, int]
 
-#: A value is told for certain where every other gives the class so many times more seldom, and likely where so many.
-CERTAIN, LIKELY = 100.0, 10.0
-#: So many people are drawn per sensitive column. For the truth and for each other value their class is grouped again so
-#: often, until it was found so often; and so many cells are grouped in all, so that an audit of large classes ends.
-PEOPLE, TRIES, FOUND, WORK = 60, 240, 12, 1_200_000
+#: A value counts as ruled out that gives the class so many times more seldom than the true one.
+SELDOM = 100.0
+#: So many people are drawn per sensitive column, and their class is grouped again so often for the truth, and for each
+#: other value; so many cells are grouped in all, so that an audit of large classes ends.
+PEOPLE, TRIES, WORK = 40, 150, 1_500_000
+#: So often the class must be found to say how likely it is.
+FOUND = 3
 #: So many of the nearest classes stand around the one that is attacked; the others cannot reach it.
 AROUND = 12
-#: Of what leads to the class, half the draws are taken from this share of the most favourable ones.
-FAVOURED = 0.03
+#: Of what leads to the class, a run takes this share of the draws from the most favourable ones, of which there are so
+#: many. Every third run does not lean, so that no run weighs more than three.
+LEANING, FAVOURED = (0.0, 0.2, 0.5), 0.03
 #: Unions of at most so many classes are looked out for.
 UNITED = 4
 
@@ -54,29 +58,24 @@ class Regrouped:
     ----------
     column : the sensitive column
     people : people who were drawn, from classes with more than one value
-    certain : the share of them of whom every other value gives the class a hundred times more seldom
-    likely : of whom every other value gives it ten times more seldom, the certain ones among them
-    undecided : of whom so many tries did not tell whether they are likely
+    certain : the share of them of whom every other value was ruled out; too few tries make it larger, not smaller
+    undecided : of whom even the true value hardly ever gave the class
     """
 
     column: str
     people: int
     certain: float
-    likely: float
     undecided: float
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the manifest."""
-        shares = {name: round(getattr(self, name), 4) for name in ("certain", "likely", "undecided")}
-        return {"column": self.column, "people": self.people, **shares}
-
-
-@dataclass(frozen=True)
-class Odds:
-    """How much more seldom the likeliest other value gives the class: from at least to at most so many times."""
-
-    low: float
-    high: float
+        return {
+            "column": self.column,
+            "people": self.people,
+            "certain": round(self.certain, 4),
+            "undecided": round(self.undecided, 4),
+            "seldom": SELDOM,
+        }
 
 
 def regrouped(repair: Repair, class_of_cell: IntArray, key: Key) -> list[Regrouped]:
@@ -102,20 +101,14 @@ def _of_column(repair: Repair, class_of_cell: IntArray, key: Key, column: str) -
     random = np.random.default_rng(list(key.derived("replayed", column, 16)))
     borne = counts[kept[diverse[class_of_cell[kept]]]].tocoo()
     if not borne.nnz:
-        return Regrouped(column, 0, 0.0, 0.0, 0.0)
+        return Regrouped(column, 0, 0.0, 0.0)
     cells = kept[diverse[class_of_cell[kept]]][borne.row]
     drawn = random.choice(len(cells), PEOPLE, p=borne.data / borne.data.sum())
-    odds = []
+    found = []
     for cell, value in zip(cells[drawn].tolist(), borne.col[drawn].tolist(), strict=True):
         attacked = _Attacked(repair, class_of_cell == class_of_cell[cell], key, column)
-        odds.append(attacked.odds(cell, value, random))
-    return Regrouped(
-        column,
-        len(odds),
-        float(np.mean([one.low >= CERTAIN for one in odds])),
-        float(np.mean([one.low >= LIKELY for one in odds])),
-        float(np.mean([one.low < LIKELY <= one.high for one in odds])),
-    )
+        found.append(attacked.told(cell, value, random))
+    return Regrouped(column, len(found), found.count(True) / len(found), found.count(None) / len(found))
 
 
 class _Attacked:
@@ -135,53 +128,43 @@ class _Attacked:
         self._parts = np.unique(before[self._here])
         self._untouched = len(self._parts) == 1 and int((before == self._parts[0]).sum()) == len(self._here)
         self._counts = sparse.lil_array(self._repair.people.sensitive[column].counts)
-        self._tries = max(FOUND, min(TRIES, WORK // (PEOPLE * int(around.sum()))))
+        self._tries = max(1, min(TRIES, WORK // (PEOPLE * int(around.sum()))))
 
-    def odds(self, cell: int, value: int, random: np.random.Generator) -> Odds:
-        """How much likelier the class is with a person's true value than with the likeliest other one."""
+    def told(self, cell: int, value: int, random: np.random.Generator) -> bool | None:
+        """Whether every other value is ruled out for somebody with this one; None where the tries do not tell."""
         if self._untouched:
-            return Odds(1.0, 1.0)
+            return False
         own = int(self._place[cell])
-        others = [
-            (there, int(other))
-            for there in self._here.tolist()
-            for other in np.flatnonzero(self._counts[[there]].toarray()[0])
-            if other != value
-        ]
-        truth = self._likelihood([None], random)
-        if not truth.found:
-            return Odds(0.0, math.inf)
-        found = []
-        for other in sorted({one for _, one in others}):
-            exchanges = [(own, value, there, one) for there, one in others if one == other]
-            found.append(self._likelihood(exchanges, random))
-        # Where it was never found, it is no likelier than what three finds of the heaviest kind would say.
-        most = max(max(one.share, 3 * max(truth.heaviest, one.heaviest) / one.tries) for one in found)
-        least = max(one.share for one in found)
-        seen = max(one.found for one in found) >= 3
-        low = truth.share / (least if seen else most)
-        return Odds(low, low if seen else (truth.share / least if least else math.inf))
+        exchanges: dict[int, list[Exchange]] = {}
+        for there in self._here.tolist():
+            for other in np.flatnonzero(self._counts[[there]].toarray()[0]).tolist():
+                if other != value:
+                    exchanges.setdefault(other, []).append((own, value, there, other))
+        truth = [self._weight(None, random) for _ in range(self._tries)]
+        if np.count_nonzero(truth) < FOUND:
+            return None
+        enough = sum(truth) / SELDOM  # what as many tries of another value must weigh
+        return not any(self._reaches(enough, possible, random) for possible in exchanges.values())
 
-    def _likelihood(
-        self, exchanges: list[tuple[int, int, int, int] | None], random: np.random.Generator
-    ) -> _Likelihood:
-        """How likely the class is where two people have changed their values, drawn anew for each try."""
-        weights = []
-        tries = 0
-        while tries < self._tries and len(weights) < FOUND:
-            tries += 1
-            exchange = exchanges[random.integers(len(exchanges))]
-            counts = self._counts.copy()
-            if exchange is not None:
-                own, value, there, other = exchange
-                counts[own, value] -= 1
-                counts[own, other] += 1
-                counts[there, other] -= 1
-                counts[there, value] += 1
-            weight = self._comes_out(sparse.csr_array(counts), Key(random.bytes(32)))
-            if weight:
-                weights.append(weight)
-        return _Likelihood(len(weights), tries, sum(weights) / tries, max(weights, default=0.0))
+    def _reaches(self, enough: float, exchanges: list[Exchange], random: np.random.Generator) -> bool:
+        """Whether another value gives the class often enough."""
+        summed = 0.0
+        for _ in range(self._tries):
+            summed += self._weight(exchanges[random.integers(len(exchanges))], random)
+            if summed >= enough:
+                return True
+        return False
+
+    def _weight(self, exchange: Exchange | None, random: np.random.Generator) -> float:
+        """The weight of one run after an exchange of values; 0 where the class does not come out."""
+        counts = self._counts.copy()
+        if exchange is not None:
+            own, value, there, other = exchange
+            counts[own, value] -= 1
+            counts[own, other] += 1
+            counts[there, other] -= 1
+            counts[there, value] += 1
+        return self._comes_out(sparse.csr_array(counts), Key(random.bytes(32)))
 
     def _comes_out(self, counts: sparse.csr_array, key: Key) -> float:
         """The weight of a run in which the class comes out; 0 where it does not."""
@@ -195,31 +178,26 @@ class _Attacked:
         return chance.weight if together else 0.0
 
 
-@dataclass(frozen=True)
-class _Likelihood:
-    """How often a class was found in so many tries, how likely that makes it, and the heaviest find."""
-
-    found: int
-    tries: int
-    share: float
-    heaviest: float
-
-
 class Leaning(Chance):
-    """Chance that leans towards one class, and how much likelier what it drew is without that.
+    """Chance that leans towards one class, more in some runs than in others.
 
-    Attributes
-    ----------
-    weight : the likelihood of all that was drawn so far, over that under which it was drawn
+    The key decides how much a run leans. Its weight is held against all ways to lean at once (the balance heuristic of
+    E. Veach and L. J. Guibas, SIGGRAPH 1995), and so bounded.
     """
 
     def __init__(self, key: Key, members: IntArray, wanted: dict[str, tuple[set[bytes], bool]]) -> None:
         """`wanted` says by the first word of a decision about which groups it leans, and whether to large numbers."""
         super().__init__(key, members)
-        self._coins = Key(key.derived("leaning", "coins"))
+        drawn = key.derived("leaning", "coins")
+        self._coins, self._leaning = Key(drawn), LEANING[int.from_bytes(drawn[:8], "big") % len(LEANING)]
         self._wanted = wanted
         self._weighed: set[tuple[str, bytes]] = set()
-        self.weight = 1.0
+        self._likelihoods = np.ones(len(LEANING))
+
+    @property
+    def weight(self) -> float:
+        """The likelihood of all that was drawn so far without leaning, over that with it."""
+        return float(1 / self._likelihoods.mean())
 
     @classmethod
     def towards(cls, key: Key, repair: Repair, here: IntArray) -> Leaning:
@@ -247,15 +225,16 @@ class Leaning(Chance):
         places = [place for place, one in enumerate(people) if one.tobytes() in names]
         if not places:
             return drawn
-        coins = self._coins.pseudorandom("coin", decision, people[places].view(np.uint64))[:, 0] % np.uint64(2)
-        for place, coin in zip(places, coins.tolist(), strict=True):
+        coins = self._coins.pseudorandom("coin", decision, people[places].view(np.uint64))[:, 0]
+        for place, coin in zip(places, (coins >> np.uint64(11)).tolist(), strict=True):
             favourable = 1 - drawn[place] if large else drawn[place]
-            favourable = favourable * FAVOURED if coin else favourable
+            favourable = favourable * FAVOURED if coin < self._leaning * 2.0**53 else favourable
             drawn[place] = 1 - favourable if large else favourable
             name = (decision, people[place].tobytes())
             if name not in self._weighed:
                 self._weighed.add(name)
-                self.weight /= 0.5 + (0.5 / FAVOURED if favourable < FAVOURED else 0.0)
+                leaning = np.array(LEANING)
+                self._likelihoods *= 1 - leaning + (leaning / FAVOURED if favourable < FAVOURED else 0.0)
         return drawn
 
 

@@ -162,7 +162,7 @@ def _figures(content: dict[str, Any]) -> dict[str, Any]:
         for one in content.get(whom, {}).get("membership", []):
             figures[_plain(f"membership_auc_{one['model']}_{one['attack']}")] = one["auc"]
     for one in content.get("replayed", []):
-        figures |= {f"replayed_{name}__{one['column']}": one[name] for name in ("certain", "likely", "undecided")}
+        figures |= {f"replayed_{name}__{one['column']}": one[name] for name in ("certain", "undecided")}
     return figures
 
 

@@ -289,12 +289,23 @@ def _told(findings: Sequence[Mapping[str, Any]]) -> list[Told]:
                 title=title,
                 question=question,
                 summary=_summary(of_group),
-                sentences=[_sentence(one) for one in telling],
+                sentences=[*(_sentence(one) for one in telling), *_meaning(telling)],
                 numbers=[sentence for one in of_group for sentence in _numbers(one)],
                 rest=[_sentence(one) for one in of_group if one not in telling],
             )
         )
     return told
+
+
+def _meaning(findings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What a leak by conditions on all columns means, since k bounds none of it."""
+    if not any(one["name"] == "singling out, all columns" and one["verdict"] == LEAK for one in findings):
+        return []
+    return [
+        "Such a condition is a class together with values that are kept as they are: who is the only one of their "
+        "class with such a value is singled out, however large k is. It does not tell who they are; fewer kept "
+        "columns, or coarser ones, lower it."
+    ]
 
 
 def _telling(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -378,14 +389,12 @@ def _told_of_replays(content: Mapping[str, Any]) -> list[Told]:
 
 
 def _of_replay(one: Mapping[str, Any]) -> str:
-    told = f"{one['column']}: of {count(one['people'])} people in classes with several values, "
-    if "likely" not in one:  # as it was measured at first
-        told += f"the value of {percent(one['certain'])} is told, since every other gives the class ten times more"
-        told += " seldom"
-    else:
-        told += f"the value of {percent(one['certain'])} is told for certain, since every other gives the class a "
-        told += f"hundred times more seldom, and that of {percent(one['likely'])} is likely, ten times"
-    return f"{told}; of {percent(one['undecided'])} the tries did not tell."
+    return (
+        f"{one['column']}: of {count(one['people'])} people in classes with several values, the value of "
+        f"{percent(one['certain'])} is told, since every other was found to give the class "
+        f"{count(one.get('seldom', 10))} times more seldom, or never; of {percent(one['undecided'])} the tries did not "
+        "tell."
+    )
 
 
 def _told_of_models(content: Mapping[str, Any]) -> list[Told]:

@@ -27,38 +27,36 @@ def repair_of(n: int, share: float) -> Repair:
 
 
 def test_the_key_hides_most_of_what_the_grouping_would_tell() -> None:
-    repair = repair_of(600, 0.2)
+    repair = repair_of(400, 0.2)
     (found,) = regrouped(repair, repair.repaired(KEY), KEY)
-    assert found.column == "ill"
-    assert found.people == PEOPLE
-    assert found.certain <= 0.02
-    assert found.certain <= found.likely <= 0.2
-    assert found.undecided <= 0.4
+    assert (found.column, found.people) == ("ill", PEOPLE)
+    assert found.certain <= 0.15  # by odds of ten to one
+    assert found.undecided <= 0.2
 
 
 def test_a_grouping_that_tells_why_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    repair = repair_of(600, 0.2)
+    repair = repair_of(400, 0.2)
     for name in ("DECOYS", "WHOLE", "DECOYS_WHOLE", "PARTNER", "SPLIT"):
         monkeypatch.setattr(enforce, name, 0.0)
     (found,) = regrouped(repair, repair.repaired(KEY), KEY)
-    assert found.certain > 0.1
+    assert found.certain > 0.15
 
 
 def test_classes_that_no_demand_has_touched_tell_nothing() -> None:
     repair = repair_of(600, 0.5)
     (found,) = regrouped(repair, repair.class_of_cell, KEY)
-    assert found == Regrouped("ill", PEOPLE, 0.0, 0.0, 0.0)
+    assert found == Regrouped("ill", PEOPLE, 0.0, 0.0)
 
 
 def test_one_value_in_every_class_leaves_nobody_to_attack() -> None:
     repair = repair_of(100, 0.0)
     (found,) = regrouped(repair, np.zeros(len(repair.cells.counts), dtype=np.int64), KEY)
-    assert found == Regrouped("ill", 0, 0.0, 0.0, 0.0)
+    assert found == Regrouped("ill", 0, 0.0, 0.0)
 
 
 def test_runs_that_lean_are_weighed_so_that_nothing_is_likelier_than_it_is() -> None:
     """The weights of all runs have mean 1, and a class comes out as often as by chance alone."""
-    repair = repair_of(120, 0.2)
+    repair = repair_of(60, 0.2)
     published = repair.repaired(KEY)
     made_of = [len(np.unique(repair.class_of_cell[published == one])) for one in range(int(published.max()) + 1)]
     here = np.flatnonzero(published == int(np.argmax(np.array(made_of) == 2)))
@@ -67,7 +65,7 @@ def test_runs_that_lean_are_weighed_so_that_nothing_is_likelier_than_it_is() -> 
         return bool(np.array_equal(np.flatnonzero(group == group[here[0]]), here))
 
     plain, leaning, weights = 0, 0.0, 0.0
-    for number in range(TRIES := 1500):
+    for number in range(TRIES := 500):
         key = Key(number.to_bytes(32, "big"))
         plain += comes_out(repair.repaired(key))
         chance = Leaning.towards(key, repair, here)
@@ -80,18 +78,9 @@ def test_runs_that_lean_are_weighed_so_that_nothing_is_likelier_than_it_is() -> 
 
 def test_the_report_tells_the_shares() -> None:
     words = in_words({"findings": [], "people": 9, "members": 6, "control": 3, "control_kind": "twin",
-                      "replayed": [Regrouped("ill", 60, 0.0125, 0.1, 0.05).to_json()]})  # fmt: skip
+                      "replayed": [Regrouped("ill", 60, 0.0125, 0.05).to_json()]})  # fmt: skip
     assert words is not None
     (told,) = [one for one in words.told if one.title == "Grouped again"]
     assert "ill: of 60 people" in told.sentences[0]
     assert "1.2" in told.sentences[0] or "1.3" in told.sentences[0]
     assert "no proof" in told.summary
-
-
-def test_the_report_tells_the_shares_of_older_releases() -> None:
-    older = {"column": "ill", "people": 120, "certain": 0.0125, "undecided": 0.05}
-    words = in_words({"findings": [], "people": 9, "members": 6, "control": 3, "control_kind": "twin",
-                      "replayed": [older]})  # fmt: skip
-    assert words is not None
-    (told,) = [one for one in words.told if one.title == "Grouped again"]
-    assert "ten times more seldom; of 5 % the tries" in told.sentences[0]
