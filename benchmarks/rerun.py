@@ -44,7 +44,8 @@ class Rerun:
         types = {name: _type(frame[name]) for name in spec.features}
         features, learned = frame[spec.features], frame[spec.target]
         trained = train(features, learned, guide, Task.CLASSIFICATION, types, spec.seed, sample.fold)
-        sensitive = frame[protected_columns(spec)]
+        protected = protected_columns(spec)
+        sensitive = frame[protected] if protected else None
         try:
             return tree_of(spec, key).fit(
                 frame[spec.quasi_identifiers], trained.guidance(features, sample.fold), sensitive
