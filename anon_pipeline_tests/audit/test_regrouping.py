@@ -4,15 +4,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from anon_pipeline.anonymize import encoding, enforce
+from anon_pipeline.anonymize import encoding
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.chance import Chance
 from anon_pipeline.anonymize.repair import Repair
-from anon_pipeline.audit.regrouping import PEOPLE, Leaning, Regrouped, regrouped
+from anon_pipeline.audit import regrouping
+from anon_pipeline.audit.regrouping import Leaning, Regrouped, regrouped
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.l_diversity import LDiversity
+from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.report.attacks import in_words
 from anon_pipeline.tables import IntArray
 from anon_pipeline_tests.people import KEY
+
+PEOPLE = 12
 
 
 def repair_of(n: int, share: float) -> Repair:
@@ -26,20 +31,32 @@ def repair_of(n: int, share: float) -> Repair:
     return AnonymizerTree(k=4, demands=demands).repair_of(cells, encoding.count_sensitive(cells, cell, ill))
 
 
+@pytest.fixture(autouse=True)
+def _fewer_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enough to tell a grouping that hides from one that does not, in a few seconds."""
+    monkeypatch.setattr(regrouping, "PEOPLE", PEOPLE)
+
+
 def test_the_key_hides_most_of_what_the_grouping_would_tell() -> None:
     repair = repair_of(400, 0.2)
     (found,) = regrouped(repair, repair.repaired(KEY), KEY)
     assert (found.column, found.people) == ("ill", PEOPLE)
-    assert found.certain <= 0.15  # by odds of ten to one
+    assert found.certain <= 0.25  # one of five classes fails before it is repaired, so that many are touched
     assert found.undecided <= 0.2
 
 
-def test_a_grouping_that_tells_why_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    repair = repair_of(400, 0.2)
-    for name in ("DECOYS", "WHOLE", "DECOYS_WHOLE", "PARTNER", "SPLIT"):
-        monkeypatch.setattr(enforce, name, 0.0)
-    (found,) = regrouped(repair, repair.repaired(KEY), KEY)
-    assert found.certain > 0.15
+def test_a_grouping_that_one_assignment_alone_gives_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    repair, repaired = repair_of(400, 0.2), Repair.repaired
+
+    def told(self: Repair, key: Key, people: ClassStatistics | None = None, chance: Chance | None = None) -> IntArray:
+        asked = (people or self.people).sensitive["ill"].counts
+        same = (asked != self.people.sensitive["ill"].counts).nnz == 0
+        return repaired(self, key, people, chance) if same else np.zeros(len(self.cells.counts), dtype=np.int64)
+
+    published = repair.repaired(KEY)
+    monkeypatch.setattr(Repair, "repaired", told)
+    (found,) = regrouped(repair, published, KEY)
+    assert found.certain > 0.3  # most of those whose classes were merged
 
 
 def test_classes_that_no_demand_has_touched_tell_nothing() -> None:
@@ -65,14 +82,14 @@ def test_runs_that_lean_are_weighed_so_that_nothing_is_likelier_than_it_is() -> 
         return bool(np.array_equal(np.flatnonzero(group == group[here[0]]), here))
 
     plain, leaning, weights = 0, 0.0, 0.0
-    for number in range(TRIES := 500):
+    for number in range(TRIES := 300):
         key = Key(number.to_bytes(32, "big"))
         plain += comes_out(repair.repaired(key))
         chance = Leaning.towards(key, repair, here)
         leaning += comes_out(repair.repaired(key, chance=chance)) * chance.weight
         weights += chance.weight
-    assert plain > 20
-    assert weights / TRIES == pytest.approx(1, abs=0.15)
+    assert plain > 10
+    assert weights / TRIES == pytest.approx(1, abs=0.25)
     assert leaning / plain == pytest.approx(1, abs=0.35)
 
 
