@@ -24,8 +24,10 @@ from anon_pipeline.attack.table_audit import audit_table
 from anon_pipeline.audit.people import audit, control_people, knowledge_of
 from anon_pipeline.engine.base import Batch
 from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.home import Home
 from anon_pipeline.keys import Key
 from anon_pipeline.pipeline.masking import mask, planned
+from anon_pipeline.pipeline.step import Run
 from anon_pipeline.spec import ColumnType, Guide, ReleaseSpec
 
 SPEC = ReleaseSpec.load(Path(__file__).parents[1] / "data/adult")
@@ -59,9 +61,10 @@ def main() -> None:
 def masked_people(folder: Path) -> tuple[Batch, dict[str, ColumnType]]:
     """The people of Adult after the masking steps of its spec, which go row by row, and the types of their columns."""
     engine, stored, masked = DuckDBEngine(folder / "spill"), folder / "source.parquet", folder / "masked.parquet"
+    run = Run(SPEC, Home(folder / "home"), engine)
     source = engine.store_source(SPEC, stored)
     plan, secrets = planned(SPEC, source.types())
-    mask(SPEC, engine, plan.of_people, secrets, source, stored, masked)
+    mask(run, plan.of_people, secrets, source, stored, masked)
     types = {name: plan.types_after[name] for name in SPEC.released}
     return engine.sample(masked, SPEC, types, SPEC.audit.sample), types
 

@@ -22,6 +22,7 @@ import pandas as pd
 from anon_pipeline.anonymize import encoding
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.repair import Repair
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.attack.replay import Replay, replay
 from anon_pipeline.errors import Refused
 from anon_pipeline.keys import Key
@@ -31,7 +32,6 @@ from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, histogram
 from anon_pipeline.privacy.t_closeness import TCloseness
 from anon_pipeline.spec import ReleaseSpec
-from anon_pipeline.tables import IntArray
 from benchmarks.rerun import Rerun
 
 K = 3

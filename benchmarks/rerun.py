@@ -15,7 +15,8 @@ from anon_pipeline.engine.content import row_hashes, sample_hash
 from anon_pipeline.errors import Refused
 from anon_pipeline.keys import Key
 from anon_pipeline.learning.cells import folds_of_sample
-from anon_pipeline.learning.guide import Task, train
+from anon_pipeline.learning.guide import train
+from anon_pipeline.learning.models import Task
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 
 

@@ -21,16 +21,13 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from anon_pipeline.anonymize.chance import Chance, pairs_of
 from anon_pipeline.anonymize.repair import Repair
+from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
 from anon_pipeline.keys import Key
-from anon_pipeline.tables import IntArray
 
-BoolArray = npt.NDArray[np.bool_]
-FloatArray = npt.NDArray[np.float64]
 #: A person's cell and value, and the cell and value of whom they exchange it with.
 Exchange = tuple[int, int, int, int]
 
@@ -40,9 +37,9 @@ SELDOM = 100.0
 #: other value; so many cells are grouped in all, so that an audit of large classes ends.
 PEOPLE, TRIES, WORK = 40, 150, 1_500_000
 #: So often the class must be found to say how likely it is.
-FOUND = 3
+TRUTH_HITS = 3
 #: So many of the nearest classes stand around the one that is attacked; the others cannot reach it.
-AROUND = 12
+NEIGHBOURS = 12
 #: Of what leads to the class, a run takes this share of the draws from the most favourable ones, of which there are so
 #: many. Every third run does not lean, so that no run weighs more than three.
 LEANING, FAVOURED = (0.0, 0.2, 0.5), 0.03
@@ -107,7 +104,7 @@ def _of_column(repair: Repair, class_of_cell: IntArray, key: Key, column: str) -
     found = []
     for cell, value in zip(cells[drawn].tolist(), borne.col[drawn].tolist(), strict=True):
         attacked = _Attacked(repair, class_of_cell == class_of_cell[cell], key, column)
-        found.append(attacked.told(cell, value, random))
+        found.append(attacked.certain(cell, value, random))
     return Regrouped(column, len(found), found.count(True) / len(found), found.count(None) / len(found))
 
 
@@ -130,7 +127,7 @@ class _Attacked:
         self._counts = sparse.lil_array(self._repair.people.sensitive[column].counts)
         self._tries = max(1, min(TRIES, WORK // (PEOPLE * int(around.sum()))))
 
-    def told(self, cell: int, value: int, random: np.random.Generator) -> bool | None:
+    def certain(self, cell: int, value: int, random: np.random.Generator) -> bool | None:
         """Whether every other value is ruled out for somebody with this one; None where the tries do not tell."""
         if self._untouched:
             return False
@@ -141,7 +138,7 @@ class _Attacked:
                 if other != value:
                     exchanges.setdefault(other, []).append((own, value, there, other))
         truth = [self._weight(None, random) for _ in range(self._tries)]
-        if np.count_nonzero(truth) < FOUND:
+        if np.count_nonzero(truth) < TRUTH_HITS:
             return None
         enough = sum(truth) / SELDOM  # what as many tries of another value must weigh
         return not any(self._reaches(enough, possible, random) for possible in exchanges.values())
@@ -253,5 +250,5 @@ def _around(repair: Repair, attacked: BoolArray) -> BoolArray:
     )
     mean = summed / people[:, None]
     apart = np.min([((mean - mean[one]) ** 2).sum(axis=1) for one in own.tolist()], axis=0)
-    near = np.argsort(apart, kind="stable")[: AROUND + len(own)]
+    near = np.argsort(apart, kind="stable")[: NEIGHBOURS + len(own)]
     return np.isin(repair.class_of_cell, np.union1d(near, own))
