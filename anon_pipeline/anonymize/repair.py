@@ -50,8 +50,11 @@ class Repair:
         held: BoolArray = np.logical_and.reduce([demand.holds(statistics) for demand in self.demands])
         return held
 
-    def repaired(self, key: Key, people: ClassStatistics | None = None) -> IntArray:
-        """The class of each cell, -1 where its people are left out, shape (C,); other `people` where they are given."""
+    def repaired(self, key: Key, people: ClassStatistics | None = None, chance: Chance | None = None) -> IntArray:
+        """The class of each cell, -1 where its people are left out, shape (C,).
+
+        Other `people`, and another `chance` than the key's own, where they are given.
+        """
         return enforce.enforce(
             self.cells,
             self.features,
@@ -59,7 +62,7 @@ class Repair:
             self.outputs,
             people or self.people,
             self.holds,
-            Chance.of(key, self.cells) if self.people.sensitive else Chance.none(self.cells),
+            chance or (Chance.of(key, self.cells) if self.people.sensitive else Chance.none(self.cells)),
             self.suppressible,
             self.recount,
             max((one.k for one in self.demands if isinstance(one, KAnonymity)), default=1),

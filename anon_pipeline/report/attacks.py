@@ -200,12 +200,23 @@ def _groups(findings: Sequence[Mapping[str, Any]]) -> list[AttackGroup]:
                 title=title,
                 question=question,
                 summary=_summary(of_group),
-                sentences=[_sentence(one) for one in telling],
+                sentences=[*(_sentence(one) for one in telling), *_meaning(telling)],
                 numbers=[sentence for one in of_group for sentence in _numbers(one)],
                 rest=[_sentence(one) for one in of_group if one not in telling],
             )
         )
     return groups
+
+
+def _meaning(findings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What a leak by conditions on all columns means, since k bounds none of it."""
+    if not any(one["name"] == "singling out, all columns" and one["verdict"] == LEAK for one in findings):
+        return []
+    return [
+        "Such a condition is a class together with values that are kept as they are: who is the only one of their "
+        "class with such a value is singled out, however large k is. It does not tell who they are; fewer kept "
+        "columns, or coarser ones, lower it."
+    ]
 
 
 def _telling(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -279,14 +290,22 @@ def _group_of_replays(content: Mapping[str, Any]) -> list[AttackGroup]:
     replayed = content.get("replayed") or []
     if not replayed:
         return []
-    sentences = [
-        f"{one['column']}: of {count(one['people'])} members of classes with several values, the value of "
-        f"{percent(one['certain'])} is told, since every other gives the class ten times more seldom; of "
-        f"{percent(one['undecided'])} the tries did not tell."
-        for one in replayed
-    ]
-    summary = "The values of a class are handed out otherwise and its people are grouped again, under other keys."
+    sentences = [_of_replay(one) for one in replayed]
+    summary = (
+        "The values of two members of a class are exchanged and its people are grouped again, under other keys. What "
+        "this finds is there; it is no proof that nothing else is. It does not see what training the model again would "
+        "tell, nor what several people's values tell together."
+    )
     return [AttackGroup(*REPLAYED, summary=summary, sentences=sentences, numbers=[], rest=[])]
+
+
+def _of_replay(one: Mapping[str, Any]) -> str:
+    return (
+        f"{one['column']}: of {count(one['people'])} people in classes with several values, the value of "
+        f"{percent(one['certain'])} is told, since every other was found to give the class "
+        f"{count(one.get('seldom', 10))} times more seldom, or never; of {percent(one['undecided'])} the tries did not "
+        "tell."
+    )
 
 
 def _groups_of_models(content: Mapping[str, Any]) -> list[AttackGroup]:

@@ -259,3 +259,15 @@ def test_a_row_of_figures_per_attack_in_the_order_of_the_findings() -> None:
     assert (
         audit_report.table([attack("linkage, 2 quasi-identifiers", "linkability", 80, None, 0.5)])[0].leak == "\u2013"
     )
+
+
+def test_what_singling_out_by_all_columns_means_is_told_where_it_leaks() -> None:
+    def sentences(hits: int) -> str:
+        leaking = content()
+        leaking["findings"].append(attack("singling out, all columns", "singling_out", hits, 100, 0.1))
+        words = audit_report.in_words(leaking)
+        assert words is not None
+        return " ".join(sentence for one in words.groups for sentence in one.sentences)
+
+    assert "however large k is" in sentences(700)
+    assert "however large k is" not in sentences(100)

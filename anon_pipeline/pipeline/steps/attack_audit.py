@@ -94,7 +94,9 @@ def _regrouping(
     if not protected or spec.across_releases is not None or spec.population is not None:
         return ()
     cells = load_cells(predictions.folder)
-    counted = statistics_of(run.engine.sensitive_of_cells(people.folder / DATA, cells.domains, cells, protected))
+    counted = statistics_of(
+        run.engine.sensitive_of_cells(people.folder / DATA, cells.domains, cells, protected), spec.answers
+    )
     repair = tree_of(spec, run.key).repair_of(cells, counted)
     released = Grouping.load(anonymizer_tree.folder, cells).class_of_cell
     return repair, released, run.key
@@ -121,7 +123,9 @@ def _figures(content: dict[str, Any]) -> dict[str, Any]:
     for whom in ("models", "guide"):
         for one in content.get(whom, {}).get("membership", []):
             figures[_plain(f"membership_auc_{one['model']}_{one['attack']}")] = one["auc"]
-    return figures | {f"replayed_certain__{one['column']}": one["certain"] for one in content.get("replayed", [])}
+    for one in content.get("replayed", []):
+        figures |= {f"replayed_{name}__{one['column']}": one[name] for name in ("certain", "undecided")}
+    return figures
 
 
 def _metric(attack: str) -> str:

@@ -13,11 +13,15 @@ from anon_pipeline.learning.cells import folds_of_sample
 from anon_pipeline.learning.models import name_of, task_of
 from anon_pipeline.learning.targets import train_guide
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult
+from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.tables import scale_of
 
 MODEL, SAMPLE = "model.pickle", "sample.npz"
+IN_SAMPLE = (
+    "in_sample guides under no key, so who knows all quasi-identifiers can train the model again for every value of "
+    "the target and see which gives the release; use it for comparisons, and out_of_fold for what is published"
+)
 
 
 def train(run: Run, folder: Path, people: Stage) -> StepResult:
@@ -26,6 +30,8 @@ def train(run: Run, folder: Path, people: Stage) -> StepResult:
     types = SourceFacts.from_json(people.facts).types()
     known = run.engine.sample(people.folder / DATA, spec, types, spec.guide.sample)
     sample, guide = folds_of_sample(known.hash, spec.guide, run.key)
+    if spec.guide.predictions == "in_sample":
+        log.warning("%s: guide.predictions: %s", spec.dataset, IN_SAMPLE)
     trained = train_guide(
         known.features,
         known.target,
