@@ -1,7 +1,9 @@
-"""The two ways a release can end without being published, and nothing else.
+"""The two ways a release can end without being published, and what their messages may say of a file.
 
 A message never holds a value of a person: it names files, columns, counts and remedies.
 """
+
+from collections.abc import Iterable
 
 
 class InputError(Exception):
@@ -14,3 +16,14 @@ class Refused(Exception):
     def __init__(self, failed: list[str]) -> None:
         super().__init__("refused: " + "; ".join(failed))
         self.failed = failed
+
+
+def known_names(found: Iterable[object], asked: Iterable[str]) -> str:
+    """The names of a table's columns for a message, or how many there are where none of those asked for is among them.
+
+    The first line of a file without a header is a person, whose values no message repeats.
+    """
+    names = [str(name) for name in found]
+    if set(names).isdisjoint(asked):
+        return f"its first line names none of the columns asked for, but {len(names)} others; is it a header?"
+    return f"it has {', '.join(names)}"

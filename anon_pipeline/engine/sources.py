@@ -63,10 +63,7 @@ def opened_at(connection: duckdb.DuckDBPyConnection, source: Source, path: Path,
         elif kind == "csv":
             with exactly(path) as (place,):
                 text = f"read_csv({place}, {_csv_options(source)}, {packing(path)}"
-                head = connection.execute(f"FROM {text}, header=false) LIMIT 1").fetchall()
-                if not head:
-                    raise InputError(f"{label}: is empty; it has not even a header line")
-                check_names(label, [str(name) for name in head[0] if name is not None])
+                check_header(connection, text, label)
                 yield OpenSource(f"{text}, header=true)", label)
         else:
             files = sorted(path.rglob("*.parquet")) if kind == "folder" else [path]
@@ -107,7 +104,29 @@ def _csv_options(source: Source) -> str:
     return ", ".join(options)
 
 
+def check_header(connection: duckdb.DuckDBPyConnection, text: str, label: str) -> None:
+    """Refuse a CSV whose header has a name twice; DuckDB would rename one of them.
+
+    Lines that several threads read come in any order, and the first may be anybody's, so one thread reads it. A message
+    says where the names stand and not what they are: a file without a header begins with a person.
+    """
+    head = connection.execute(f"FROM {text}, header=false, parallel=false) LIMIT 1").fetchall()
+    if not head:
+        raise InputError(f"{label}: is empty; it has not even a header line")
+    places: dict[str, list[str]] = {}
+    for number, name in enumerate(head[0], start=1):
+        if name is not None:
+            places.setdefault(str(name).casefold(), []).append(str(number))
+    twice = next((numbers for numbers in places.values() if len(numbers) > 1), None)
+    if twice:
+        raise InputError(
+            f"{label}: the columns {' and '.join(twice)} of its first line have one name (capitals do not tell columns "
+            "apart); rename or drop all but one, or add a header if that line is a person's"
+        )
+
+
 def check_names(label: str, names: list[str]) -> None:
+    """Refuse a name that stands twice in a schema or a query, where no name is a person's value."""
     plain = [name.casefold() for name in names]
     twice = sorted({name for name in names if plain.count(name.casefold()) > 1})
     if twice:
@@ -164,10 +183,7 @@ def import_table(
         destination = scratch / "imported.parquet"
         with exactly(path) as (place,):
             text = f"read_csv({place}, {EVERY_LINE}, {packing(path)}"
-            head = connection.execute(f"FROM {text}, header=false) LIMIT 1").fetchall()
-            if not head:
-                raise InputError(f"{path}: is empty; it has not even a header line")
-            check_names(path.name, [str(name) for name in head[0] if name is not None])
+            check_header(connection, text, path.name)
             source = OpenSource(f"{text}, header=true)", path.name)
             select = []
             for name, *_ in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall():

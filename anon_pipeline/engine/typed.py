@@ -95,10 +95,11 @@ def typed_columns(reader: Reader, source: OpenSource, spec: ReleaseSpec) -> list
     """
     storage = reader.storage(source.relation)
     unnamed = [name for name in storage if name not in spec.columns]
-    if len(unnamed) == len(storage):  # then these are no names, but perhaps the first person's values
+    # Where most of the spec's columns are missing these are no names, but perhaps the first person's values.
+    if unnamed and 2 * (len(storage) - len(unnamed)) < sum(not column.made for column in spec.columns.values()):
         raise InputError(
-            f"columns: {source.label} has none of the spec's columns; its first line must name them, "
-            "and every line have as many fields"
+            f"columns: {source.label} has {'none' if len(unnamed) == len(storage) else 'few'} of the spec's columns; its "
+            "first line must name them, and every line have as many fields"
         )
     if unnamed:
         raise InputError(
