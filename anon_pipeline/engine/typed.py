@@ -97,9 +97,10 @@ def typed_columns(reader: Reader, source: OpenSource, spec: ReleaseSpec) -> list
     unnamed = [name for name in storage if name not in spec.columns]
     # Where most of the spec's columns are missing these are no names, but perhaps the first person's values.
     if unnamed and 2 * (len(storage) - len(unnamed)) < sum(not column.made for column in spec.columns.values()):
+        share = "none" if len(unnamed) == len(storage) else "few"
         raise InputError(
-            f"columns: {source.label} has {'none' if len(unnamed) == len(storage) else 'few'} of the spec's columns; its "
-            "first line must name them, and every line have as many fields"
+            f"columns: {source.label} has {share} of the spec's columns; its first line must name them, "
+            "and every line have as many fields"
         )
     if unnamed:
         raise InputError(

@@ -43,6 +43,8 @@ from anon_pipeline.spec.written import UNDECIDED, PlainLoader, put, sentences, u
 
 #: Columns that the engines put beside those of a source.
 RESERVED = re.compile(r"#(people|class|history|position|key\d*|coded:.*)", re.IGNORECASE | re.DOTALL)
+#: What the policy, which is published, says of how a source is written.
+SAID_OF_SOURCE = {"missing", "delimiter", "encoding", "decimal", "thousands"}
 
 
 def _beside(column: Column) -> tuple[str, ...]:
@@ -123,7 +125,7 @@ class ReleaseSpec(Strict):
                 raise ValueError(f"{name}: is a name that is used for counting; rename the column in the source")
             other = known.setdefault(name.casefold(), name)
             if other != name:
-                raise ValueError(f"{other} and {name} differ by capitals only; rename one of them in the source")
+                raise ValueError(f"{other} and {name} differ by capitals only; call one otherwise (source.rename)")
         grouped = {name: column for name, column in columns.items() if column.role is Role.QUASI_IDENTIFIER}
         taken = {"class_size", *(f"{name}_{what}" for name, one in grouped.items() for what in _beside(one))}
         for name in grouped:
@@ -403,8 +405,8 @@ class ReleaseSpec(Strict):
     def policy(self) -> dict[str, Any]:
         """The spec as plain data, as it is published.
 
-        Without what cannot change a release, such as schedule, engine and source path, and without the query to a
-        source, which may quote values that are not released.
+        Without what cannot change a release, such as schedule, engine and source path, and without what picks the rows
+        of a source (a query, a condition), which may quote values that are not released.
         """
         content = self.model_dump(
             mode="json",
@@ -415,19 +417,22 @@ class ReleaseSpec(Strict):
                 "engine": True,
                 "frontier": True,
                 "privacy": True,
-                "source": {"path", "query"},
+                "source": set(Source.model_fields) - SAID_OF_SOURCE,
             },
         )
         for column in content["columns"].values():
             column.pop("unit")  # only the report speaks of it
-            for name in ("levels", "hierarchy"):
-                if column[name] is None:
+            for name in ("levels", "hierarchy", "format", "missing"):
+                if not column[name]:
                     del column[name]
             if not column["missing_is_a_value"]:
                 del column["missing_is_a_value"]
         for name, one in self.columns.items():
             if isinstance(one.hierarchy, HierarchyFile):
                 content["columns"][name]["hierarchy"]["sha256"] = self._hash_of(name, one.hierarchy)
+        for name in ("decimal", "thousands"):
+            if content["source"][name] is None:
+                del content["source"][name]
         if not self.guide.targets:
             del content["guide"]["targets"]
         for name in ("person", "across_releases", "across_releases_ended"):
@@ -451,5 +456,6 @@ class ReleaseSpec(Strict):
 
     @property
     def input_hash(self) -> str:
-        """SHA-256 of all that a stored result depends on: the policy, and the query. It stays in the private zone."""
-        return hashlib.sha256(json.dumps([self.policy(), self.source.query], sort_keys=True).encode()).hexdigest()
+        """SHA-256 of all that a stored result depends on: the policy, and how the source is read. It stays private."""
+        read = self.source.model_dump(mode="json", exclude={"path"})
+        return hashlib.sha256(json.dumps([self.policy(), read], sort_keys=True).encode()).hexdigest()

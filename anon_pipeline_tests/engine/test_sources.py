@@ -133,7 +133,14 @@ def test_latin_1_is_read_where_stated_and_refused_where_not(engine: DuckDBEngine
     write(tmp_path, "people.csv", f"city,t\nKöln,ill\n{SECRET}ß,well\n", "latin-1")
     message = refused(engine, tmp_path, {"city": QI})
     assert message == ("people.csv: cannot be read: line 2 is not in the file's encoding; state it as source.encoding")
-    assert "none of utf-8" in refused(engine, tmp_path, {"city": QI}, source={"encoding": "cp1252"})
+    assert "kwerty is no encoding" in refused(engine, tmp_path, {"city": QI}, source={"encoding": "kwerty"})
+    message = refused(engine, tmp_path, {"city": QI}, source={"encoding": "ascii"})
+    assert "line 2 is not in the file's encoding" in message
+    assert "line 2 is not in the encoding shift_jis" in refused(
+        engine, tmp_path, {"city": QI}, source={"encoding": "shift_jis"}
+    )
+    _, table = stored(engine, tmp_path, {"city": QI}, source={"encoding": "cp1252"})
+    assert alike(table["city"].to_pylist(), ["Köln", f"{SECRET}ß"])
     _, table = stored(engine, tmp_path, {"city": QI}, source={"encoding": "latin-1"})
     assert alike(table["city"].to_pylist(), ["Köln", f"{SECRET}ß"])
 
@@ -373,7 +380,7 @@ def test_lines_that_look_like_comments_are_people_too(engine: DuckDBEngine, tmp_
         ("people.csv.gz", None, {}, "people.csv.gz: cannot be read"),
         ("people.xlsx", b"PK", {}, "people.xlsx: is no CSV, Parquet, DuckDB or SQLite file"),
         ("people.csv", b"x,t\n1,a\n", {"query": "SELECT 1"}, "source.query: only a DuckDB or SQLite database"),
-        ("people.db", "sqlite", {}, "source.query: people.db is a database"),
+        ("people.csv", "x,t\n1,a\n".encode("utf-16"), {}, "people.csv: cannot be read"),
         ("people.db", "sqlite", {"query": f"SELECT '{SECRET}' FROM nowhere"}, "names a table or column that does not"),
         ("people.db", "sqlite", {"query": "DELETE FROM people"}, "source.query: asks for more than rows"),
         ("people.db", "sqlite", {"query": "SELECT age AS x, t AS x, t FROM people"}, "the columns x stand twice"),
