@@ -187,7 +187,8 @@ def init(
     copy: Annotated[bool, typer.Option("--copy", help="Copy the table into the folder of the dataset.")] = False,
     query: Annotated[str | None, typer.Option(help="The rows of a DuckDB or SQLite file.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")] = None,
-    encoding: Annotated[str, typer.Option(help="Of a CSV: utf-8, utf-16 or latin-1.")] = "utf-8",
+    encoding: Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")] = None,
+    names: Annotated[str | None, typer.Option(help="Of the columns of a CSV without a header: a,b,c.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write data/NAME/release.yaml, proposed from a table; it runs when a person has decided its open lines."""
@@ -196,7 +197,11 @@ def init(
 
     if delimiter is not None and not 1 <= len(delimiter) <= 4:
         raise InputError("--delimiter: is one to four letters")
-    source = Source(path=str(table), query=query, delimiter=delimiter, encoding=encoding)
+    stated = {"query": query, "delimiter": delimiter, "encoding": encoding}
+    unnamed = {} if names is None else {"header": 0, "names": _names(names)}
+    source = Source.model_validate(
+        {"path": str(table), **{key: one for key, one in stated.items() if one is not None}, **unnamed}
+    )
     with scratch_folder() as scratch:
         made = start_dataset(DuckDBEngine(scratch), name, table, data_folder(), copy, source)
     if as_json:

@@ -49,7 +49,7 @@ def opened_at(
     """Open a source that lies at `path`, for which there may be no spec yet; `columns` say how values are written."""
     label = source.path
     try:
-        kind = "folder" if path.is_dir() else _kind_of_file(path)
+        kind = "folder" if path.is_dir() else kind_of(path)
         if source.query is not None and kind not in DATABASES:
             raise InputError("source.query: only a DuckDB or SQLite database takes a query; remove it")
         with _relation(connection, kind, source, path, scratch) as (rows, files):
@@ -90,7 +90,7 @@ def _relation(
             stored.unlink(missing_ok=True)
 
 
-def _kind_of_file(path: Path) -> str:
+def kind_of(path: Path) -> str:
     with path.open("rb") as file:
         head = file.read(16)
     if head.startswith(b"SQLite format 3"):
@@ -102,6 +102,17 @@ def _kind_of_file(path: Path) -> str:
     if path.name.lower().endswith(TEXT_FILES):
         return "csv"
     raise InputError(f"source.path: {path.name}: is no CSV, Parquet, DuckDB or SQLite file; convert it to one of them")
+
+
+def empty_rows(connection: duckdb.DuckDBPyConnection, source: Source, path: Path, scratch: Path) -> int:
+    """How many rows of a text file are empty throughout; none of any other source."""
+    if path.is_dir() or kind_of(path) != "csv":
+        return 0
+    counted = []
+    for whole in (True, False):
+        with text_relation(connection, source, path, source.path, scratch, whole) as rows:
+            counted += connection.execute(f"SELECT count(*) FROM {rows}").fetchone() or (0,)
+    return int(counted[0] - counted[1])
 
 
 def harmless(error: BaseException) -> str:
@@ -143,10 +154,10 @@ def import_table(
     if not path.exists():
         raise InputError(f"{path}: there is no such file")
     try:
-        if path.is_file() and _kind_of_file(path) == "parquet":
+        if path.is_file() and kind_of(path) == "parquet":
             check_names(path.name, pq.read_schema(path).names)
             return path
-        if not path.is_file() or _kind_of_file(path) != "csv":
+        if not path.is_file() or kind_of(path) != "csv":
             raise InputError(f"{path}: is no CSV or Parquet file")
         destination = scratch / "imported.parquet"
         with text_relation(connection, Source(path=path.name), path, path.name, scratch, whole=True) as rows:
