@@ -108,7 +108,7 @@ def empty_rows(connection: duckdb.DuckDBPyConnection, source: Source, path: Path
     """How many rows of a text file are empty throughout; none of any other source."""
     if path.is_dir() or kind_of(path) != "csv":
         return 0
-    counted = []
+    counted: list[int] = []
     for whole in (True, False):
         with text_relation(connection, source, path, source.path, scratch, whole) as rows:
             counted += connection.execute(f"SELECT count(*) FROM {rows}").fetchone() or (0,)

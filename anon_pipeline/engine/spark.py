@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 
 from anon_pipeline.engine import sources, typed
 from anon_pipeline.engine.duckdb import BATCH_ROWS, DuckDBEngine
+from anon_pipeline.engine.parquet_files import check_names
 from anon_pipeline.engine.relational import Session, SqlEngine
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.typed import OpenSource
@@ -469,7 +470,7 @@ def _columns_of_all(files: Sequence[Path], label: str, kept: set[str]) -> dict[s
                     "another; write it as one type, or use --engine duckdb"
                 )
             columns[name] = column
-    sources.check_names(label, list(columns))
+    check_names(label, list(columns))
     return columns
 
 

@@ -136,7 +136,7 @@ def _parsed_condition(connection: duckdb.DuckDBPyConnection, condition: str) -> 
     """
     example = "write one, for example age >= 18 AND consent = 'yes'"
     parsed = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [f"SELECT 1 WHERE ({condition}\n)"]).fetchone()
-    tree = json.loads(parsed[0]) if parsed else {"error": True}
+    tree: dict[str, Any] = json.loads(parsed[0]) if parsed else {"error": True}
     if tree["error"] or len(tree["statements"]) != 1:
         raise InputError(f"source.where: is no condition; {example}")
     node = tree["statements"][0]["node"]

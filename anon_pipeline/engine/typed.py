@@ -238,7 +238,8 @@ def _check_people(reader: Reader, source: OpenSource, spec: ReleaseSpec, typed: 
         return
     if known < rows:
         raise InputError(
-            f"target: {spec.target} is missing in {rows - known} rows; remove those rows or choose another target"
+            f"target: {spec.target} is missing in {rows - known} rows; leave these rows out (source.where: "
+            f"{spec.target} IS NOT NULL) or choose another target"
         )
     if distinct < 2:
         raise InputError(f"target: {spec.target} has one value only, so there is nothing to learn; choose another")

@@ -78,8 +78,8 @@ def file_format(table: Path, source: Source) -> FileFormat:
         skip, header = _header(rows, table)
         found |= ({"skip": skip} if skip else {}) | ({"header": header} if header != 1 else {})
     said = source.model_copy(update=found)
-    if "where" not in stated and (condition := _total(rows, last, said)) is not None:
-        column, word, condition = condition
+    if "where" not in stated and (total := _total(rows, last, said)) is not None:
+        column, word, condition = total
         asked["where"] = (
             f"in the last line column {column} says {word}, which is nobody; write {condition!r} to leave it out, or "
             "take this key out if it is a person"

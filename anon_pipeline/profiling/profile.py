@@ -237,10 +237,12 @@ def _leave_one_identifier(proposals: dict[str, Proposal]) -> None:
 
 def _leave_out_codes(proposals: dict[str, Proposal], determined: list[tuple[str, str]], target: str | None) -> None:
     """Of columns that determine each other keep one, a text where there is one; of the others say what they tell."""
+    left_out: set[str] = set()
     for one, other in determined:
-        if (other, one) in determined:
+        if (other, one) in determined and not {one, other} & left_out:
             kept, code = sorted((one, other), key=lambda name: (name != target, *_worth(proposals[name])))
             if proposals[code].role is not Role.EXCLUDE and code != target:
+                left_out.add(code)  # and must not in turn leave out what it is a code of
                 why = f"a code of {kept}; kept as it is it would tell what the grouping of {kept} hides"
                 proposals[code] = replace(proposals[code], role=Role.EXCLUDE, why=why, question=None)
     for name, proposal in proposals.items():

@@ -33,7 +33,7 @@ def questions(found: Profile) -> list[Question]:
     of_source = [Question(f"source.{key}", question) for key, question in found.asked.items()]
     asked = []
     for one in found.columns:
-        whole = ({"role": one.question} if one.question is not None else {}) | one.asked
+        whole = ({"role": one.question} if one.question is not None else {}) | dict(one.asked)
         asked += [Question(f"columns.{one.name}.{key}", question) for key, question in whole.items()]
     return [target, *of_source, *asked]
 

@@ -94,8 +94,8 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
         survey = engine.survey(source, table, columns)
     if survey.empty:
         notes.append(f"{survey.empty:,} rows are empty throughout and count as nobody")
-    for name, question in _doubtful_numbers(survey).items():
-        asked_of.setdefault(name, {}).update(question)
+    for name, doubts in _doubtful_numbers(survey).items():
+        asked_of.setdefault(name, {}).update(doubts)
     return survey, Reading(source, asked, formats, asked_of, tuple(notes))
 
 

@@ -136,7 +136,7 @@ def _texts(values: Sequence[Any]) -> list[Any]:
 class Column(Strict):
     """One column of the source, or one that a masking step makes."""
 
-    role: Role
+    role: Role  # what the column is to a person
     type: ColumnType | None = None  # taken from the source where absent
     grid: float | None = Field(default=None, gt=0, le=1e15)  # the step of shown numbers; from the data where absent
     levels: tuple[str, ...] | None = Field(default=None, min_length=2)  # categories that have an order, lowest first
@@ -222,7 +222,7 @@ class Column(Strict):
 class Source(Strict):
     """Where the table lies, and how it is written where that cannot be seen from the file itself."""
 
-    path: str  # CSV, Excel, Parquet, Arrow, JSON lines, Stata, SPSS, SAS, DuckDB, SQLite, or a folder of Parquet files
+    path: str  # relative to the spec: a CSV, Parquet, DuckDB or SQLite file, or a folder of Parquet files
     query: str | None = None  # the rows of a DuckDB or SQLite file; its only table where absent
     missing: tuple[str, ...] = ()  # texts that stand for "not known", beside the empty field
     delimiter: str | None = Field(default=None, min_length=1, max_length=4)  # CSV; detected where absent
@@ -234,7 +234,6 @@ class Source(Strict):
     names: tuple[str, ...] | None = Field(default=None, min_length=1)  # of the columns, in the order of the file
     rename: dict[str, str] = {}  # columns by the name in the file: names that differ by capitals only are told apart
     where: str | None = Field(default=None, min_length=1)  # only the rows of which this condition in SQL is true
-    sheet: str | None = Field(default=None, min_length=1)  # of an Excel file; its only sheet where absent
     union_by_name: bool = False  # whether the files of a folder may lack columns of one another, and differ in types
     partitions: bool = False  # whether folders called `year=2024` are columns
 

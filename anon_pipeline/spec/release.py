@@ -47,6 +47,21 @@ RESERVED = re.compile(r"#(people|class|history|position|key\d*|coded:.*)", re.IG
 SAID_OF_SOURCE = {"missing", "delimiter", "encoding", "decimal", "thousands"}
 
 
+def _decoded(path: Path) -> str:
+    """
+    Raises
+    ------
+    InputError
+        With the number of the line that is no UTF-8.
+    """
+    content = path.read_bytes()
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise InputError(f"{path}: line {line} is not in UTF-8; save the file as UTF-8 in your editor") from None
+
+
 def _beside(column: Column) -> tuple[str, ...]:
     """What the table of classes tells of a quasi-identifier beside its representative."""
     ordered = () if column.type is ColumnType.CATEGORICAL else ("low", "high", "missing")
@@ -60,30 +75,30 @@ class ReleaseSpec(Strict):
     Build it with `ReleaseSpec.load(path)`; a spec made in code is validated the same way.
     """
 
-    dataset: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
-    description: str = ""
-    owner: str | None = None
-    source: Source
-    target: str
-    columns: dict[str, Column]
-    privacy: tuple[SerializeAsAny[Demand], ...]
+    dataset: str = Field(pattern=r"^[a-z][a-z0-9_]*$")  # its name: small letters, digits and _
+    description: str = ""  # for the report
+    owner: str | None = None  # who answers for it; shown in the UI and the manifest
+    source: Source  # where the table lies
+    target: str  # the column that will be predicted from the release
+    columns: dict[str, Column]  # every column of the source by its name
+    privacy: tuple[SerializeAsAny[Demand], ...]  # what every class must hold; k_anonymity once
     steps: MaskingSteps = ()  # masking of several columns together, after the columns' own
     draws: KeyPlace | None = None  # the dataset's private key; kept in the private zone where absent
-    suppression: Suppression = Suppression()
-    guide: Guide = Guide()
-    grouping: Grouping = Grouping()
-    recode: Recode = Recode()
+    suppression: Suppression = Suppression()  # whether people may be left out
+    guide: Guide = Guide()  # the model that guides the grouping
+    grouping: Grouping = Grouping()  # how people are counted, and how far classes are worked on
+    recode: Recode = Recode()  # what a class shows in place of its members' values
     person: str | None = None  # the identifier that people are followed by from release to release
-    across_releases: AcrossReleases | None = None
+    across_releases: AcrossReleases | None = None  # what is asked of several releases together
     across_releases_ended: str | None = Field(default=None, min_length=1, max_length=500)  # why it is asked no more
-    utility: Utility = Utility()
-    audit: Audit = Audit()
+    utility: Utility = Utility()  # how accuracy before and after is measured
+    audit: Audit = Audit()  # how the release is attacked before it leaves
     sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # the table's share of its population
-    frontier: Frontier | None = None
-    schedule: str | None = None
-    retention: Retention | None = None
-    engine: EngineSettings = EngineSettings()
-    seed: int = Field(default=0, ge=0, lt=2**32)
+    frontier: Frontier | None = None  # what `anon-pipeline sweep` varies
+    schedule: str | None = None  # when the UI runs it: a cron line, in UTC
+    retention: Retention | None = None  # how long the private zone keeps what it holds
+    engine: EngineSettings = EngineSettings()  # what the engine may use of the machine
+    seed: int = Field(default=0, ge=0, lt=2**32)  # of the models that guide and measure
 
     _folder: Path = Path(".")
 
@@ -255,7 +270,7 @@ class ReleaseSpec(Strict):
         if path.is_dir():
             path = path / "release.yaml"
         try:
-            text = path.read_text(encoding="utf-8")
+            text = _decoded(path)
             content = yaml.load(text, Loader=PlainLoader)  # noqa: S506 (a SafeLoader)
             undecided = undecided_lines(text)
         except FileNotFoundError:
