@@ -61,6 +61,10 @@ def opened_at(
         raise InputError(f"{label}: cannot be read: {harmless(error)}") from None
     except PermissionError:
         raise InputError(f"{label}: cannot be read: permission denied") from None
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise InputError(f"{label}: cannot be read: it is not packed as its name says") from None
 
 
 @contextmanager
@@ -108,11 +112,11 @@ def empty_rows(connection: duckdb.DuckDBPyConnection, source: Source, path: Path
     """How many rows of a text file are empty throughout; none of any other source."""
     if path.is_dir() or kind_of(path) != "csv":
         return 0
-    counted: list[int] = []
-    for whole in (True, False):
-        with text_relation(connection, source, path, source.path, scratch, whole) as rows:
-            counted += connection.execute(f"SELECT count(*) FROM {rows}").fetchone() or (0,)
-    return int(counted[0] - counted[1])
+    with text_relation(connection, source, path, source.path, scratch, whole=True) as rows:
+        names = [row[0] for row in connection.execute(f"DESCRIBE FROM {rows}").fetchall()]
+        empty = " AND ".join(f"{quoted(name)} IS NULL" for name in names)
+        (counted,) = connection.execute(f"SELECT count(*) FROM {rows} WHERE {empty}").fetchone() or (0,)
+    return int(counted)
 
 
 def harmless(error: BaseException) -> str:

@@ -26,6 +26,7 @@ from anon_pipeline.spec import Source
 
 #: Bytes that are read at a time; the first block and the last are looked at.
 BLOCK = 1 << 20
+ASCII = bytes(range(0x80))
 #: Rows at the beginning that say what the rest looks like.
 FIRST_ROWS = 300
 DELIMITERS = (",", ";", "\t", "|")
@@ -107,7 +108,8 @@ def _encoding(table: Path) -> tuple[str, str | None]:
                     utf_8.decode(block, final=not block)
                 except UnicodeDecodeError:
                     utf_8 = None
-            beyond |= {byte for byte in set(block) if byte >= 0x80}
+            if utf_8 is None:
+                beyond |= set(block.translate(None, ASCII))
             if not block:
                 break
             block = read.read(BLOCK)
@@ -205,8 +207,10 @@ def _total(rows: Sequence[Sequence[str]], last: bytes, said: Source) -> tuple[st
     head = [[one or None for one in row] for row in rows[said.skip : said.skip + said.header]]
     if not ended or not head or len({len(row) for row in head}) > 1 or len(ended[-1]) != len(head[0]):
         return None
-    for name, value in zip(joined_header(head), ended[-1], strict=True):
-        if value.strip().strip(":").casefold() in TOTALS:
+    body = [row for row in rows[said.skip + said.header :] if len(row) == len(ended[-1]) and row != ended[-1]]
+    for place, (name, value) in enumerate(zip(joined_header(head), ended[-1], strict=True)):
+        others = {row[place] for row in body}
+        if value.strip().strip(":").casefold() in TOTALS and value not in others:  # else it is one category of several
             return name, value.strip(), f"{quoted(name)} IS DISTINCT FROM {literal(value)}"
     return None
 

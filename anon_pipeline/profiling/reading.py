@@ -49,11 +49,14 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
     InputError
         For a table that cannot be read, has no rows, or begins with a person in the place of a header.
     """
-    is_text = table.is_file() and kind_of(table) == "csv"
     asked: dict[str, str] = {}
-    if is_text:
-        found = file_format(table, source)
-        source, asked = found.source, dict(found.asked)
+    try:
+        is_text = table.is_file() and kind_of(table) == "csv"
+        if is_text:
+            found = file_format(table, source)
+            source, asked = found.source, dict(found.asked)
+    except OSError:
+        is_text = False  # the engine cannot read it either, and says why
     survey = engine.survey(source, table)
     texts = {name: _texts(survey.sample.column(name)) for name in _unread(survey)}
     numbers = numbers_of(_without_others(texts))

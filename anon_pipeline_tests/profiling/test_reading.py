@@ -238,3 +238,19 @@ def test_what_is_far_from_all_others_may_stand_for_not_known() -> None:
     assert sentinel_of([1, 2, 3, 4, 9]) is None
     assert sentinel_of([18, 98, 97, 96, 99]) is None
     assert sentinel_of([-5, -3, -1, 4, 9]) is None
+
+
+def test_total_is_a_category_where_others_bear_it_too(engine: DuckDBEngine, tmp_path: Path) -> None:
+    rows = people(plain_pay, day("%Y-%m-%d"))
+    rows[3][0] = rows[-1][0] = "Total"
+    _, asked = proposed(engine, tmp_path, write(tmp_path, [HEADER, *rows]))
+    assert "source.where" not in asked
+
+
+@pytest.mark.parametrize("content", [b"", b"\x1f\x8b no gzip", b"\x00\x01\x02"])
+def test_a_file_that_is_not_what_its_name_says_is_told_in_a_sentence(
+    engine: DuckDBEngine, tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / "people.csv.gz").write_bytes(content)
+    with pytest.raises(InputError, match="people"):
+        start_dataset(engine, "people", tmp_path / "people.csv.gz", tmp_path / "data")
