@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help reference release test lint types fast ui spark bench bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-space lock clean
+.PHONY: help reference release test fresh explore mutants lint types fast ui spark bench bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-space bench-enforcement lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -19,6 +19,21 @@ fast: .venv/dev ## The tests that take no end-to-end run
 
 reference: .venv/dev ## docs/spec.md, made anew from the models
 	$(BIN)/python -m anon_pipeline.spec.reference > docs/spec.md
+
+# Date and process, so that no two runs draw alike; SEED=... draws as a former run did.
+SEED ?= $(shell date +%Y%m%d%H%M%S)
+PROPERTIES = HYPOTHESIS_PROFILE=fresh $(BIN)/python -m pytest -m hypothesis -n auto --maxprocesses 4 --dist loadfile --hypothesis-seed=$(SEED)
+
+fresh: .venv/dev ## The property tests, with examples drawn anew under a seed that is printed
+	@echo "SEED=$(SEED)"
+	$(PROPERTIES)
+
+explore: .venv/dev ## The property tests with a hundred times their examples (hours; EXAMPLES=N: N times)
+	@echo "SEED=$(SEED)"
+	ANON_PIPELINE_EXAMPLES=$(or $(EXAMPLES),100) $(PROPERTIES)
+
+mutants: .venv/dev ## Plant small mistakes and see whether the tests of the room notice (MINUTES per room)
+	$(BIN)/python -m benchmarks.mutants --minutes $(or $(MINUTES),20)
 
 lint: .venv/dev ## Formatting, style and the layers of the house
 	$(BIN)/ruff format --check .
@@ -61,6 +76,9 @@ bench-nine: .venv/runtime ## Adult with nine quasi-identifiers, beside the figur
 
 bench-minimality: .venv/runtime ## What running the anonymizer again tells of the people of small tables
 	$(BIN)/python -m benchmarks.minimality
+
+bench-enforcement: .venv/runtime ## What refinement and a demand cost beside the tree, up to a million people
+	$(BIN)/python -m benchmarks.demand
 
 bench-space: .venv/runtime ## How often the published classes say of a person what the private tree says
 	$(BIN)/python -m benchmarks.release_space

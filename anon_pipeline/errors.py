@@ -6,8 +6,11 @@ A message never holds a value of a person: it names files, columns, counts and r
 from collections.abc import Iterable
 
 
-class InputError(Exception):
-    """The spec or the data cannot be used: one sentence that names the place and the remedy (exit code 2)."""
+class InputError(ValueError):
+    """The spec or the data cannot be used: one sentence that names the place and the remedy (exit code 2).
+
+    A `ValueError`, as scikit-learn expects one where a parameter or a table is wrong.
+    """
 
 
 class Refused(Exception):

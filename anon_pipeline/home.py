@@ -48,6 +48,18 @@ class Home:
     def ledger(self) -> Path:
         return self.releases / "ledger.jsonl"
 
+    def existing(self) -> Home:
+        """This home, for who only reads in it.
+
+        Raises
+        ------
+        InputError
+            Where nothing was ever released in it: a wrong path is not taken for an empty ledger.
+        """
+        if not self.releases.is_dir():
+            raise InputError(f"{self.root}: is no home with releases; run a spec first, or set {VARIABLE}")
+        return self
+
     def prepare(self) -> Home:
         """Create the folders.
 
@@ -167,6 +179,17 @@ def write_file(final: Path, content: str | bytes, public: bool = False) -> None:
         _sync(final.parent)
     finally:
         Path(temporary).unlink(missing_ok=True)
+
+
+def relink(link: Path, target: str) -> None:
+    """Let a symbolic link lead to `target`, relative to its folder; readers see the former target or this one."""
+    temporary = Path(tempfile.mkdtemp(prefix=f".{link.name}.", dir=link.parent))
+    try:
+        (temporary / link.name).symlink_to(target)
+        os.replace(temporary / link.name, link)
+        _sync(link.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def sha256_of(file: Path) -> str:

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.spec import ColumnType
-
-IntArray = npt.NDArray[np.int64]
 
 #: A column of our own: the cohort of each person, who were in the same class of every former release.
 HISTORY = "#history"
@@ -99,7 +98,7 @@ class Domain:
         """Where the values stand on a line, shape (m,); None for categories without an order."""
         return self.values if self.ordered else self.levels
 
-    def shown(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    def readable(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """Values of this column as people read them: dates as dates, everything else as it is."""
         if self.type is not ColumnType.DATE:
             return values

@@ -25,7 +25,7 @@ def require_browser() -> str:
 
 def require_spark() -> None:
     """Without PySpark or Java the test is skipped."""
-    from anon_pipeline.engine.spark import INSTALL
+    from anon_pipeline.engine.spark_process import INSTALL
 
     if not all(importlib.util.find_spec(name) for name in ("pyspark", "sqlglot")) or not shutil.which("java"):
         pytest.skip(INSTALL)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from anon_pipeline.errors import InputError
-from anon_pipeline.spec import Frontier, ReleaseSpec
+from anon_pipeline.spec import ReleaseSpec, TradeOff
 
 TEXT = """\
 dataset: people
@@ -148,7 +148,7 @@ def test_a_price_list_that_cannot_be_measured_is_told_when_the_spec_is_read(
 
 
 def test_values_as_one_types_them() -> None:
-    varied = Frontier.parse("2,5, 5", ["privacy.t_closeness.t=0.2,.4", "privacy.l_diversity.0.kind=entropy"])
+    varied = TradeOff.parse("2,5, 5", ["privacy.t_closeness.t=0.2,.4", "privacy.l_diversity.0.kind=entropy"])
     assert [list(setting.values()) for setting in varied.settings()] == [
         [2, 0.2, "entropy"],
         [2, 0.4, "entropy"],
@@ -171,4 +171,4 @@ def test_values_as_one_types_them() -> None:
 )
 def test_what_was_mistyped_is_told(k: str | None, assignments: list[str], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
-        Frontier.parse(k, assignments)
+        TradeOff.parse(k, assignments)

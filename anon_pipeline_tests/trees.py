@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from anon_pipeline.anonymize.tree import SplitFeature, SplitTree
+from anon_pipeline.anonymize.axes import SplitFeature
+from anon_pipeline.anonymize.tree import SplitTree
 
 
 def tree_over(classes: int) -> SplitTree:

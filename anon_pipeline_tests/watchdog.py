@@ -125,14 +125,14 @@ class Watchdog:
             self._test = None
 
     def _watch(self) -> None:
-        watched, rest, before, failed = None, Rest(self._root, self._most), 0.0, False
+        shadow_scores, rest, before, failed = None, Rest(self._root, self._most), 0.0, False
         while True:
             time.sleep(self._every)
             test = self._test
             if test is None:
                 continue
-            if test is not watched:
-                watched, rest, before, failed = test, Rest(self._root, self._most), cpu_seconds(self._root), False
+            if test is not shadow_scores:
+                shadow_scores, rest, before, failed = test, Rest(self._root, self._most), cpu_seconds(self._root), False
             reason = self._verdict(rest, before)
             if reason and test is self._test:
                 self._end(reason, by_force=failed)

@@ -18,12 +18,13 @@ from sklearn.model_selection import cross_val_predict
 
 from anon_pipeline.anonymize import classes, encoding, enforce, refinement, tree
 from anon_pipeline.anonymize.chance import Chance
+from anon_pipeline.anonymize.criterion import criterion_outputs
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.spec import ReleaseSpec
-from anon_pipeline.tables import IntArray
 
 SPEC = ReleaseSpec.load(Path(__file__).parents[1] / "data/adult")
 DEMANDS = [KAnonymity(k=10), LDiversity(column="income", l=2, kind="distinct")]
@@ -44,7 +45,7 @@ def main() -> None:
     cells, cell = encoding.count_cells(tuple(domain for domain, _ in learned), codes, guidance)
     counted = encoding.count_sensitive(cells, cell, people[["income"]])
     fitted = tree.fit_tree(cells, 10, 1.0, "both", 0)
-    outputs = tree.criterion(cells, 1.0, 0)
+    outputs = criterion_outputs(cells, 1.0, 0)
 
     print(f"{'':34} {'classes':>8} {'suppressed':>10} {'information lost':>17} {'cpu s':>6}")
 
@@ -61,7 +62,9 @@ def main() -> None:
     chance, none = Chance.of(Key(bytes(32)), cells), Chance.none(cells)
 
     def enforced(limit: float, before: IntArray, chance: Chance) -> IntArray:
-        return enforce.enforce(cells, fitted.features, before, outputs, counted, holds, chance, int(limit * cells.n))
+        return enforce.enforce(
+            cells, fitted.features, before, outputs, counted, holds, chance, int(limit * cells.n), least=10
+        )
 
     def merged() -> IntArray:
         return enforce.enforce(

@@ -27,7 +27,7 @@ import pandas as pd
 import yaml
 
 from anon_pipeline.anonymize.policy import tree_of
-from anon_pipeline.anonymize.recode import shown_table
+from anon_pipeline.anonymize.recode import recoded_table
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.sql import literal
 from anon_pipeline.learning.cells import NOBODY, guided_cells
@@ -134,7 +134,7 @@ def release(
         tree = tree_of(spec, None).fit_cells(cells)
     with watch.step("write"):
         class_of_cell = tree.partition_.apply(cells.codes)
-        shown = shown_table(tree.summaries_, spec.recode.form)
+        shown = recoded_table(tree.summaries_, spec.recode.form)
         engine.write_release(
             folder / "stored.parquet",
             cells.domains,

@@ -21,7 +21,9 @@ import yaml
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.sql import literal
+from anon_pipeline.home import Home
 from anon_pipeline.pipeline.masking import mask, planned
+from anon_pipeline.pipeline.step import Run
 from anon_pipeline.spec import ReleaseSpec
 from benchmarks.large import CATEGORIES, Stopwatch, generate, in_child
 
@@ -90,7 +92,7 @@ def measure(table: Path, folder: Path, memory: str) -> tuple[Stopwatch, int]:
     connection.close()
     plan, secrets = planned(spec, source.types())
     with watch.step("mask"):
-        mask(spec, engine, plan, secrets, source, stored, masked)
+        mask(Run(spec, Home(folder / "home"), engine), plan, secrets, source, stored, masked)
     with watch.step("describe"):
         facts = engine.describe(masked, spec, plan.types_after)
     if facts.rows != source.rows:

@@ -17,6 +17,7 @@ import pandas as pd
 from anon_pipeline.anonymize import encoding
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.repair import Repair
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.attack.replay import Replay, replay
 from anon_pipeline.errors import Refused
 from anon_pipeline.keys import Key
@@ -25,7 +26,6 @@ from anon_pipeline.privacy.beta_likeness import BetaLikeness
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, histogram
 from anon_pipeline.privacy.t_closeness import TCloseness
-from anon_pipeline.tables import IntArray
 
 K = 3
 DEMANDS: dict[str, PrivacyModel] = {

@@ -21,14 +21,15 @@ from sklearn.metrics import roc_auc_score
 
 from anon_pipeline.anonymize import encoding
 from anon_pipeline.anonymize.policy import mean_loss
-from anon_pipeline.anonymize.recode import shown_table
+from anon_pipeline.anonymize.recode import recoded_table
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.k_anonymity import KAnonymity
-from anon_pipeline.sequential.cohorts import Company
+from anon_pipeline.sequential.cohorts import MinimumCohortSize
 from anon_pipeline.sequential.guarantees import ABSENT, histories, intersection
-from anon_pipeline.sequential.republication import Demands, Routing, Successor, succeed
+from anon_pipeline.sequential.republication import Demands, Routing, SequentialGrouping, group_sequentially
 from anon_pipeline.spec import ReleaseSpec
-from anon_pipeline.tables import HISTORY, IntArray
+from anon_pipeline.tables import HISTORY
 
 KEY = Key(bytes(32))
 
@@ -48,22 +49,29 @@ class Strategy:
     classes: list[IntArray] = field(default_factory=list)
     routing: Routing | None = None
 
-    def release(self, people: pd.DataFrame, guidance: np.ndarray, present: IntArray, window: int) -> Successor:
+    def release(self, people: pd.DataFrame, guidance: np.ndarray, present: IntArray, window: int) -> SequentialGrouping:
         """Release the people `present` (positions among all there will ever be)."""
         everybody = len(self.classes[0]) if self.classes else len(guidance)
         former = self.classes[-(window - 1) :] if self.follows else []
         history = histories(former, everybody)
         is_there = np.zeros(everybody, dtype=bool)
         is_there[present] = True
-        gone = np.bincount(history[~is_there], minlength=int(history.max()) + 1)
+        departed = np.bincount(history[~is_there], minlength=int(history.max()) + 1)
         columns = people[SPEC.quasi_identifiers].assign(**{HISTORY: history[present]})
         learned = [encoding.learn_domain(name, columns[name]) for name in columns]
         codes = np.stack([code for _, code in learned], axis=1)
         cells, cell = encoding.count_cells(tuple(one for one, _ in learned), codes, guidance[present, None])
-        company = Company(K, int(np.ceil(K * (1 + self.reserve))), self.departures)
+        minimum_size = MinimumCohortSize(K, int(np.ceil(K * (1 + self.reserve))), self.departures)
         demands = Demands([KAnonymity(k=K)], SPEC.guide.spread, SPEC.guide.orders, {}, 0)
-        found = succeed(
-            cells, encoding.count_sensitive(cells, cell, None), gone, self.routing, company, demands, self.refit, KEY
+        found = group_sequentially(
+            cells,
+            encoding.count_sensitive(cells, cell, None),
+            departed,
+            self.routing,
+            minimum_size,
+            demands,
+            self.refit,
+            KEY,
         )
         self.routing = found.routing
         new = np.full(everybody, ABSENT, dtype=np.int64)
@@ -153,10 +161,10 @@ def guidance_of(pool: pd.DataFrame, present: IntArray, coded: Codes) -> np.ndarr
     return said
 
 
-def released_people(people: pd.DataFrame, found: Successor, class_of_person: IntArray) -> pd.DataFrame:
+def released_people(people: pd.DataFrame, found: SequentialGrouping, class_of_person: IntArray) -> pd.DataFrame:
     """The release: everybody as their class shows itself."""
     kept = class_of_person != ABSENT
-    shown = shown_table(found.grouping.summaries, "value").to_pandas().iloc[class_of_person[kept]]
+    shown = recoded_table(found.grouping.summaries, "value").to_pandas().iloc[class_of_person[kept]]
     released = people[kept].copy()
     for name in SPEC.quasi_identifiers:
         released[name] = shown[name].to_numpy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -14,11 +15,29 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
 
 from anon_pipeline.anonymize import classes, encoding, enforce, recode, refinement, storage, tree
+from anon_pipeline.anonymize.axes import Orders
+from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.description import described
+from anon_pipeline.anonymize.frames import check_present, of_frames, same_feature_names
 from anon_pipeline.anonymize.hierarchy import Hierarchy
+from anon_pipeline.anonymize.parameters import (
+    TEXT,
+    ByColumn,
+    Constraint,
+    Number,
+    OneOf,
+    Optional,
+    Several,
+    Whole,
+    With,
+    check_columns,
+    check_parameters,
+)
 from anon_pipeline.anonymize.repair import Repair
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import write_file
 from anon_pipeline.keys import Key
@@ -26,47 +45,88 @@ from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.population_table import PEOPLE, people_in_own_box
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.tables import Cells, Domain, IntArray, scale_of
+from anon_pipeline.tables import Cells, Domain, scale_of
 
 #: A category of more values is free text or a code, and is grouped by a hierarchy or not at all.
 MOST_TEXTS = 100_000
 #: Tables of more distinct tuples keep the classes of the tree, since the time to tighten them grows with the cells.
-REFINED = 50_000
+REFINED = 2_000_000
+log = logging.getLogger("anon_pipeline")
+
+#: What each parameter may be; names of columns are compared with the table when it is known.
+CONSTRAINTS: Mapping[str, Constraint] = {
+    "k": Whole(2),
+    "spread": Number(),
+    "orders": OneOf(("guidance", "both", "each")),
+    "refine": Whole(0),
+    "grids": Optional(ByColumn(Number(excluded=True))),
+    "levels": Optional(ByColumn(Several(TEXT, "a list of different texts", unique=True))),
+    "hierarchies": Optional(ByColumn(With(Hierarchy, "a hierarchy"))),
+    "demands": Several(With(PrivacyModel, "a privacy model"), "a list of privacy models"),
+    "key": Optional(With(Key, "a Key")),
+    "answers": Several(TEXT, "a list of names of sensitive columns"),
+    "suppression": Number(below=1),
+    "form": OneOf(("value", "range")),
+    "random_state": Whole(0, 2**32 - 1),
+}
 
 
 class AnonymizerTree(TransformerMixin, BaseEstimator):
     """Group people who look alike on their quasi-identifiers and to a model, at least k to a group.
 
+    It is a transformer of scikit-learn's for frames: arrays have no names of columns, by which a person's values are
+    told apart, so they are refused. All parameters are checked when a method that fits is called.
+
     Parameters
     ----------
-    k : smallest number of people in an equivalence class, at least 2
-    spread : weight of the quasi-identifiers' own spread beside the guidance; 0 with one-hot labels as guidance is the
-        algorithm of Goldsteen et al. (arXiv 2007.13086)
-    orders : split features per category: "guidance", "both" (by guidance and by frequency), or "each" (by every column
-        of the guidance too, where several models guide)
-    refine : a table of at most so many distinct tuples has its columns weighed by what they tell (relevance.py), and
-        its classes made tighter after the tree (refinement.py); 0 leaves every tree as it is. Not done at `spread` 0,
-        which has nothing that would be tightened, nor with a strict hierarchy or demands on a population, which are
-        about what a tree gives
-    grids : published numbers are multiples of this step, per column; from the data where absent
-    levels : the order of a column's categories, lowest first, per column that has one
-    hierarchies : per column that has one, the hierarchy whose words classes show (`Listed`, `Prefixes` or `Calendar`
-        of anonymize/hierarchy.py), and that the tree keeps to where it is strict
-    demands : privacy models beyond k-anonymity that every class must meet, such as LDiversity(column="income", l=2)
-    key : the secret under which chance is drawn where there are demands (see enforce.py); with the same key the same
-        classes are found again. Absent, every fit makes one that is kept nowhere
-    answers : the sensitive columns in which a missing value is an answer of its own; elsewhere it stands for what is
-        worst for the people (see `anon_pipeline.privacy.missing`)
-    suppression : share of the people who may be left out where that costs less than merging classes
-    form : "value" (a representative of the column's own type) or "range" (texts such as "[25, 37]")
-    random_state : seed of the tree's tie-breaks
+    k : int, default 10
+        Smallest number of people in an equivalence class, at least 2.
+    spread : float, default 1.0
+        Weight of the quasi-identifiers beside the guidance, 0 or more; 0 with one-hot labels as guidance is the
+        algorithm of Goldsteen et al. (arXiv 2007.13086).
+    orders : {"guidance", "both", "each"}, default "both"
+        Category orders that the tree may split: by guidance, also by frequency, or also by every column of the
+        guidance, where several models guide.
+    refine : int, default 2,000,000
+        A table of at most so many distinct tuples has its classes improved by local search after the tree
+        (refinement.py), and a table of any size its columns weighed by their feature importance
+        (feature_importance.py); 0 leaves every tree as it is. Not done at `spread` 0, which has nothing that could be
+        improved, nor with a strict hierarchy or demands on a population, which are about what a tree gives.
+    grids : mapping of str to float, default None
+        Published numbers are multiples of this step, above 0 and finite, in the unit of the column (dates:
+        microseconds, or days for an engine's dates); from the data for columns that are absent.
+    levels : mapping of str to sequence of str, default None
+        The order of a column's categories, lowest first.
+    hierarchies : mapping of str to Hierarchy, default None
+        Columns whose classes show the words of a hierarchy (`Listed`, `Prefixes` or `Calendar` of
+        anonymize/hierarchy.py), which the tree keeps to where it is strict.
+    demands : sequence of PrivacyModel, default ()
+        Privacy models beyond k-anonymity that every class must meet, such as LDiversity(column="income", l=2).
+    key : Key, default None
+        The secret under which chance is drawn where there are demands (see enforce.py); the same key gives the same
+        classes. With None every fit makes a key that is kept nowhere.
+    answers : collection of str, default ()
+        The sensitive columns in which a missing value is an answer of its own; elsewhere it stands for what is worst
+        for the people (see `anon_pipeline.privacy.missing`).
+    suppression : float, default 0.0
+        Share of the people, from 0 to below 1, who may be left out where that costs less than merging classes.
+    form : {"value", "range"}, default "value"
+        What a class shows: a representative of the column's own type, or texts such as "[25, 37]".
+    random_state : int, default 0
+        Seed of the tree's tie-breaks, 0 to 2**32 - 1.
 
     Attributes
     ----------
-    sizes_ : people per equivalence class, shape (J,)
-    classes_ : DataFrame with one row per equivalence class: class_size and what each quasi-identifier shows
-    information_loss_ : share of each quasi-identifier's variance lost within classes
-    feature_names_in_ : the quasi-identifiers
+    sizes_ : ndarray of int64, shape (J,)
+        People per equivalence class.
+    classes_ : DataFrame of J rows
+        Per equivalence class class_size and what each quasi-identifier shows (`classes.class_table`).
+    information_loss_ : dict of str to float
+        Share of each quasi-identifier's variance lost within classes, 0 to 1.
+    feature_names_in_ : ndarray of str, shape (p,)
+        The quasi-identifiers.
+    n_features_in_ : int
+        Their number, p.
 
     Examples
     --------
@@ -93,7 +153,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         k: int = 10,
         *,
         spread: float = 1.0,
-        orders: tree.Orders = "both",
+        orders: Orders = "both",
         refine: int = REFINED,
         grids: Mapping[str, float] | None = None,
         levels: Mapping[str, Sequence[str]] | None = None,
@@ -151,31 +211,35 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         encoding.check_frame(X)
         if len(X) < self.k:
             raise InputError(f"the table has {len(X)} rows, fewer than k = {self.k}")
-        guidance = _guidance(y, len(X))
-        learned = [encoding.learn_domain(str(name), X[name]) for name in X.columns]
-        codes = np.stack([code for _, code in learned], axis=1)
-        cells, cell = encoding.count_cells(tuple(domain for domain, _ in learned), codes, guidance)
         if sensitive is not None:
             encoding.check_frame(sensitive)
             if len(sensitive) != len(X):
                 raise InputError(f"the sensitive columns have {len(sensitive)} rows, the table {len(X)}")
+        counted = [] if sensitive is None else list(sensitive.columns)
+        check_columns("answers", self.answers, counted, "sensitive column")
+        guidance = _guidance(y, len(X))
+        learned = [encoding.learn_domain(str(name), X[name]) for name in X.columns]
+        codes = np.stack([code for _, code in learned], axis=1)
+        cells, cell = encoding.count_cells(tuple(domain for domain, _ in learned), codes, guidance)
         return self._fit_cells(cells, encoding.count_sensitive(cells, cell, sensitive, self.answers), None)[cell]
 
     def fit_cells(
-        self, cells: Cells, people: ClassStatistics | None = None, census: pd.DataFrame | None = None
+        self, cells: Cells, people: ClassStatistics | None = None, population_table: pd.DataFrame | None = None
     ) -> Self:
         """Learn the classes from cells that an engine has counted; the same classes as from the rows behind them.
 
         Parameters
         ----------
         people : the sensitive columns counted per cell; needed where there are demands on them
-        census : the distinct tuples of the population (privacy/census.py); needed where there are demands on it
+        population_table : the distinct tuples of the population (privacy/population_table.py); needed for demands on it
         """
         self._check_parameters()
-        self._fit_cells(cells, people, census)
+        self._fit_cells(cells, people, population_table)
         return self
 
-    def _fit_cells(self, cells: Cells, people: ClassStatistics | None, census: pd.DataFrame | None) -> IntArray:
+    def _fit_cells(
+        self, cells: Cells, people: ClassStatistics | None, population_table: pd.DataFrame | None
+    ) -> IntArray:
         """Learn the classes; the class of each cell, shape (C,)."""
         cells = self._described(cells)
         if cells.n < self.k:
@@ -194,7 +258,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
                     f"{told}, more than the {MOST_TEXTS} that can be grouped as they are; say what they have in common "
                     f"by columns.{domain.name}.hierarchy, such as {{prefix: [3, 2]}} or {{file: ...}}, or exclude it"
                 )
-        fitted, leaf, repair = self._before_demands(cells, people, census)
+        fitted, leaf, repair = self._before_demands(cells, people, population_table)
         class_of_cell = repair.class_of_cell
         if self.demands:
             class_of_cell = repair.repaired(self.key or Key(secrets.token_bytes(32)))
@@ -202,38 +266,50 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         self._settle(cells, classes.Partition.of(fitted, cells, leaf, class_of_cell), class_of_cell)
         return class_of_cell
 
-    def repair_of(self, cells: Cells, people: ClassStatistics, census: pd.DataFrame | None = None) -> Repair:
+    def repair_of(self, cells: Cells, people: ClassStatistics, population_table: pd.DataFrame | None = None) -> Repair:
         """What stands before the demands are looked at, and the demands: found by the quasi-identifiers alone."""
         self._check_parameters()
-        return self._before_demands(self._described(cells), people, census)[2]
+        return self._before_demands(self._described(cells), people, population_table)[2]
 
     def _described(self, cells: Cells) -> Cells:
+        self._check_columns(cells.domains)
         return replace(cells, domains=described(cells.domains, self.levels or {}, self.hierarchies or {}))
 
     def _before_demands(
-        self, cells: Cells, people: ClassStatistics | None, census: pd.DataFrame | None
+        self, cells: Cells, people: ClassStatistics | None, population_table: pd.DataFrame | None
     ) -> tuple[tree.SplitTree, IntArray, Repair]:
         """The tree, the leaf of each cell, and the classes with what is asked of them."""
         strict = any(domain.nodes is not None and domain.nodes.strict for domain in cells.domains)
-        refined = self.spread > 0 and census is None and not strict and len(cells.counts) <= self.refine
-        fitted = tree.fit_tree(cells, self.k, self.spread, self.orders, self.random_state, weighed=refined)
+        weighed = self.spread > 0 and population_table is None and not strict and self.refine > 0
+        refined = weighed and len(cells.counts) <= self.refine
+        if weighed and not refined:
+            log.info(
+                "%s distinct tuples are more than refine = %s: classes stay as the tree has them",
+                f"{len(cells.counts):,}",
+                f"{self.refine:,}",
+            )
+        fitted = tree.fit_tree(cells, self.k, self.spread, self.orders, self.random_state, weighed=weighed)
         leaf = fitted.apply(cells.codes)
         repair = Repair(
             cells,
             fitted.features,
             refinement.refine(cells, leaf, self.k, self.spread) if refined else leaf,
-            tree.criterion(cells, self.spread, self.random_state, weighed=refined) if self.demands else np.empty(0),
+            criterion_outputs(cells, self.spread, self.random_state, weighed=weighed) if self.demands else np.empty(0),
             people or ClassStatistics(sizes=cells.counts),
             [KAnonymity(k=self.k), *self.demands],
             int(self.suppression * cells.n),
-            None if census is None else self._population_counter(cells, fitted, census),
+            None if population_table is None else self._population_counter(cells, fitted, population_table),
         )
         return fitted, leaf, repair
 
-    def _population_counter(self, cells: Cells, fitted: tree.SplitTree, census: pd.DataFrame) -> enforce.Recount:
+    def _population_counter(
+        self, cells: Cells, fitted: tree.SplitTree, population_table: pd.DataFrame
+    ) -> enforce.Recount:
         """Counts the people of the population inside each class's box, with the first of the class's cells."""
         names = [domain.name for domain in cells.domains]
-        codes = np.stack([encoding.apply_domain(domain, census[domain.name]) for domain in cells.domains], axis=1)
+        codes = np.stack(
+            [encoding.apply_domain(domain, population_table[domain.name]) for domain in cells.domains], axis=1
+        )
         leaf_of_tuple, leaf = fitted.apply(codes), fitted.apply(cells.codes)
 
         def recount(people: ClassStatistics, class_of_cell: IntArray, number: int) -> ClassStatistics:
@@ -241,11 +317,11 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
             table = classes.class_table(classes.sizes(cells, class_of_cell, number), summaries)
             class_of_leaf = np.full(fitted.leaves, -1)
             class_of_leaf[leaf] = class_of_cell
-            inside = people_in_own_box(table, names, census, class_of_leaf[leaf_of_tuple])
+            inside = people_in_own_box(table, names, population_table, class_of_leaf[leaf_of_tuple])
             population = np.zeros(len(leaf), dtype=np.int64)
             present, first = np.unique(class_of_cell, return_index=True)
             population[first[present >= 0]] = inside
-            outside = int(census[PEOPLE].sum() - population.sum())
+            outside = int(population_table[PEOPLE].sum() - population.sum())
             return replace(people, population=population, population_unmatched=outside)
 
         return recount
@@ -275,17 +351,36 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         return classes.class_table(self.sizes_, self.summaries_)
 
     def _check_parameters(self) -> None:
-        if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 2:
-            raise InputError("k must be a whole number of at least 2")
-        if not (isinstance(self.spread, int | float) and np.isfinite(self.spread) and self.spread >= 0):
-            raise InputError("spread must be a number of at least 0")
-        if isinstance(self.refine, bool) or not isinstance(self.refine, int | np.integer) or self.refine < 0:
-            raise InputError("refine must be a whole number of cells, 0 or more")
-        if not (isinstance(self.suppression, int | float) and 0 <= self.suppression < 1):
-            raise InputError("suppression must be a share of the people, from 0 to below 1")
-        for name, allowed in (("orders", ("guidance", "both", "each")), ("form", ("value", "range"))):
-            if getattr(self, name) not in allowed:
-                raise InputError(f"{name} must be {' or '.join(allowed)}")
+        check_parameters(self.get_params(deep=False), CONSTRAINTS)
+
+    def _check_columns(self, domains: Sequence[Domain]) -> None:
+        """Refuse steps for columns that do not exist, or that have none; `described` looks at the other mappings."""
+        names = [domain.name for domain in domains]
+        check_columns("grids", self.grids or {}, names, "quasi-identifier")
+        ordered = [domain.name for domain in domains if domain.ordered]
+        check_columns("grids", self.grids or {}, ordered, "column of numbers or dates")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "partition_")
+
+    def __sklearn_tags__(self) -> Tags:
+        return of_frames(super().__sklearn_tags__())
+
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> npt.NDArray[np.object_]:
+        """The columns of what `transform` gives, which are those of `fit`: the quasi-identifiers, shape (p,).
+
+        Parameters
+        ----------
+        input_features : sequence of str, default None
+            As scikit-learn has it: where given, the columns of `fit`.
+
+        Raises
+        ------
+        InputError
+            For other columns than those of `fit`.
+        """
+        self._check_fitted()
+        return same_feature_names(self.feature_names_in_, input_features)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "partition_"):
@@ -295,9 +390,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         """The class of each row, its position in `classes_`, shape (n,); -1 for one that is suppressed."""
         self._check_fitted()
         encoding.check_frame(X)
-        absent = [domain.name for domain in self.domains_ if domain.name not in X.columns]
-        if absent:
-            raise InputError(f"the table lacks the columns {', '.join(absent)}")
+        check_present(X, [domain.name for domain in self.domains_])
         codes = np.stack([encoding.apply_domain(domain, X[domain.name]) for domain in self.domains_], axis=1)
         return self.partition_.apply(codes)
 

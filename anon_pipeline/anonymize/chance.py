@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.keys import Key
-from anon_pipeline.tables import Cells, Domain, IntArray
-
-FloatArray = npt.NDArray[np.float64]
+from anon_pipeline.tables import Cells, Domain
 
 #: Factors are rounded to so many decimals, since the last bits of a logarithm differ between processors.
 DECIMALS = 9
@@ -75,6 +74,6 @@ def pairs_of(people: IntArray, pairs: IntArray) -> IntArray:
 
 def _names(domain: Domain) -> npt.NDArray[np.uint64]:
     """Two numbers for every value of a column, a missing value first, shape (m + 1, 2)."""
-    values = domain.shown(domain.values) if domain.ordered else domain.values
+    values = domain.readable(domain.values) if domain.ordered else domain.values
     names = [hashlib.blake2b(str(value).encode(), digest_size=16).digest() for value in (None, *values.tolist())]
     return np.frombuffer(b"".join(names), dtype="<u8").reshape(-1, 2).astype(np.uint64)

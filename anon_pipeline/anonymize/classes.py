@@ -14,8 +14,9 @@ from scipy import sparse
 from anon_pipeline.anonymize.labels import UNTOLD
 from anon_pipeline.anonymize.recode import CategorySummary, OrderedSummary, Summary
 from anon_pipeline.anonymize.tree import SplitTree, hash_of_codes
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.privacy.statistics import histogram
-from anon_pipeline.tables import Cells, IntArray
+from anon_pipeline.tables import Cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +141,9 @@ def class_table(people: IntArray, summaries: list[Summary]) -> pd.DataFrame:
         if isinstance(summary, OrderedSummary):
             unknown = summary.known < 2
             domain = summary.domain
-            columns[name] = _nullable(domain.shown(summary.representative), summary.withheld)
-            columns[f"{name}_low"] = _nullable(domain.shown(summary.low), unknown | summary.open_low)
-            columns[f"{name}_high"] = _nullable(domain.shown(summary.high), unknown | summary.open_high)
+            columns[name] = _nullable(domain.readable(summary.representative), summary.withheld)
+            columns[f"{name}_low"] = _nullable(domain.readable(summary.low), unknown | summary.open_low)
+            columns[f"{name}_high"] = _nullable(domain.readable(summary.high), unknown | summary.open_high)
             untold = (summary.missing > 0) & ~summary.missing_told
             columns[f"{name}_missing"] = pd.arrays.BooleanArray(summary.missing_told, untold)
         else:

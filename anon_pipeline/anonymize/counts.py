@@ -9,20 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from anon_pipeline.tables import Cells, IntArray
-
-if TYPE_CHECKING:
-    from anon_pipeline.anonymize.tree import Criterion, SplitFeature
-
-FloatArray = npt.NDArray[np.float64]
-
-#: A number or date of more values than this is split at the quantiles of as many bins.
-BINS = 1_000
+from anon_pipeline.anonymize.axes import SplitFeature
+from anon_pipeline.anonymize.criterion import BINS, Criterion
+from anon_pipeline.arrays import FloatArray, IntArray
+from anon_pipeline.tables import Cells
 
 #: A split that lowers the variance of the outputs by less is none: it comes from rounding.
 NOTHING = 1e-12

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.packing import Packing
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, histogram
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import Cells, Domain, IntArray, fixed_point
+from anon_pipeline.tables import Cells, Domain, fixed_point
 
 #: Numbers beyond this are no measurements of people, and would overflow on the way.
 LARGEST = 1e18

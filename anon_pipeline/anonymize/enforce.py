@@ -1,8 +1,8 @@
 """From classes of k people to classes that meet every demand: merge what fails, split again what became too large.
 
 All in class space. A class that fails is merged with a near class, Ward's cost in the space of the tree's criterion
-deciding, and one that repairs it before one that does not; then merged classes are split again, at a threshold of one
-split feature, where both halves meet every demand. Suppressing a class is taken instead where it costs less.
+deciding, and one that repairs it before one that does not; then merged classes are split again (cuts.py) where both
+halves meet every demand. Suppressing a class is taken instead where it costs less.
 
 Who repeats this for every value that somebody may have must not learn from the outcome which one it was (the minimality
 attack: Wong, Fu, Wang and Pei, VLDB 2007). So nothing follows for certain from a class that failed. Some classes that
@@ -22,23 +22,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from anon_pipeline.anonymize.axes import SplitFeature
 from anon_pipeline.anonymize.chance import Chance, pairs_of
 from anon_pipeline.anonymize.classes import members
-from anon_pipeline.anonymize.tree import FloatArray, SplitFeature, feature_matrix
+from anon_pipeline.anonymize.cuts import Cutter, rounded
+from anon_pipeline.anonymize.neighbours import nearest
+from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.tables import Cells, IntArray
+from anon_pipeline.tables import Cells
 
-BoolArray = npt.NDArray[np.bool_]
 Holds = Callable[[ClassStatistics], BoolArray]
 #: Takes the statistics of the cells, the class of each cell (-1: suppressed) and the number of classes.
 Recount = Callable[[ClassStatistics, IntArray, int], ClassStatistics]
 
 #: How many of the nearest classes a class may be merged with. More would repair more classes at once, at the price of
-#: merging people who are far apart: on Adult with two incomes to a class 5 lose less than 8, 24 or 60.
-NEIGHBOURS = 5
+#: merging people who are far apart: on Adult with two incomes to a class 3 lose less than 5 or 8.
+NEIGHBOURS = 3
 #: A partner that does not repair a failing class counts as so many times as dear.
 NO_REPAIR = 3.0
 #: In so many rounds this share of the classes that hold is merged as if they failed.
@@ -46,12 +47,8 @@ ROUNDS, DECOYS = 2, 0.03
 #: Share of the merged classes that are not split again, though they could be; and of those merged without need, since a
 #: class that had to be merged can seldom be split.
 WHOLE, DECOYS_WHOLE = 0.03, 0.5
-#: Scales of the chance in what a partner costs and in what a split gains (see `Chance.factor`).
-PARTNER, SPLIT = 0.05, 1.0
-#: The cells of either half.
-Halves = tuple[IntArray, IntArray]
-#: How many of the best thresholds of a merged class are tried, in this many goes.
-THRESHOLDS, GOES = 12, 4
+#: Scale of the chance in what a partner costs (see `Chance.factor`).
+PARTNER = 0.05
 
 
 @dataclass(eq=False)
@@ -60,23 +57,20 @@ class Work:
 
     Attributes
     ----------
-    features : the axes along which merged classes may be split again
     outputs : the criterion per cell, shape (C, o)
-    codes, ranks : quasi-identifiers and split features per cell, shapes (C, p) and (C, F)
     people : what the demands look at, per cell
     group : class of each cell, -1 where its people are suppressed, shape (C,)
     suppressible : how many more people may be suppressed
     chance : what the key leaves open, for the people of the cells
+    cutter : where merged classes may be split
     """
 
-    features: tuple[SplitFeature, ...]
     outputs: FloatArray
-    codes: npt.NDArray[np.int32]
-    ranks: npt.NDArray[np.float32]
     people: ClassStatistics
     group: IntArray
     suppressible: int
     chance: Chance
+    cutter: Cutter
 
     @property
     def classes(self) -> int:
@@ -97,13 +91,14 @@ def enforce(
     chance: Chance,
     suppressible: int = 0,
     recount: Recount | None = None,
+    least: int = 1,
 ) -> IntArray:
     """The class of each cell, -1 where its people are left out; all classes hold if the table as one class does.
 
     Parameters
     ----------
-    features : the axes of the tree, along which merged classes may be split again
-    class_of_cell : the classes to begin with, 0 ... J - 1, shape (C,)
+    features : the axes of the tree, along which merged classes are split again where a hierarchy is strict
+    class_of_cell : the classes to begin with, 0 ... J - 1, numbered so that neighbours have near numbers, shape (C,)
     outputs : the tree's criterion per cell, shape (C, o)
     people : statistics of the cells, each as if it were a class
     holds : every demand at once, judged per class
@@ -111,16 +106,15 @@ def enforce(
     suppressible : how many people may be left out where that costs less than merging them
     recount : counts anew, for the classes of a round, what does not simply add up when classes merge (people of a
         population); then nothing is split, since such counts cannot be taken apart
+    least : no class is split into one with fewer people, since it could not hold
     """
     work = Work(
-        features=features,
         outputs=outputs,
-        codes=cells.codes,
-        ranks=feature_matrix(features, cells.codes),
         people=people,
         group=class_of_cell,
         suppressible=suppressible,
         chance=chance,
+        cutter=Cutter(features, cells.codes, rounded(outputs), chance, holds, least),
     )
     merged = np.zeros(work.classes, dtype=bool)
     fewest, rounds = work.classes + 1, 0
@@ -141,7 +135,7 @@ def enforce(
         if splitting:
             needed = np.zeros(work.classes, dtype=bool)
             needed[new[failing & (new >= 0)]] = True
-            merged = _split(work, merged, np.where(needed, WHOLE, DECOYS_WHOLE), holds)
+            merged = _split(work, merged, np.where(needed, WHOLE, DECOYS_WHOLE))
             if not suppressible:  # the table stays what it is, so what could not be split never can
                 merged[:] = False
         rounds += 1
@@ -162,7 +156,7 @@ def _merge(work: Work, asking: BoolArray, merged: BoolArray, holds: Holds) -> tu
     target = np.arange(len(weight))
     used = np.zeros(len(weight), dtype=bool)
     if asking.any():
-        pairs, cost = _nearest(mean, weight, np.flatnonzero(asking), min(NEIGHBOURS, len(weight) - 1))
+        pairs, cost = nearest(mean, weight, np.flatnonzero(asking), min(NEIGHBOURS, len(weight) - 1))
         repairs = holds(statistics.pool(_unions(pairs, len(weight))))
         price = cost * work.chance.factor("partner", pairs_of(numbers, pairs), PARTNER)
         price = np.where(repairs, price, price * NO_REPAIR)
@@ -211,32 +205,6 @@ def _suppress(work: Work, asking: BoolArray, cheapest: FloatArray, mean: FloatAr
     return chosen
 
 
-def _nearest(mean: FloatArray, weight: FloatArray, asking: IntArray, width: int) -> tuple[IntArray, FloatArray]:
-    """The `width` cheapest partners of each asking class by Ward's cost, as pairs of shape (a * width, 2).
-
-    Candidates come from a matrix product, whose last bits depend on threads; which of them are the cheapest is decided
-    by costs that do not, a tie by the lower number.
-    """
-    pairs, costs = [], []
-    square = np.einsum("jo,jo->j", mean, mean)
-    for start in range(0, len(asking), 128):  # small enough for a cache
-        some = asking[start : start + 128]
-        rough = square[some, None] + square - 2 * (mean[some] @ mean.T)
-        rough *= weight[some, None] * weight / (weight[some, None] + weight)
-        rough[np.arange(len(some)), some] = np.inf
-        doubt = 1e-11 * weight[some] * (square[some] + square.max())
-        row, near = np.nonzero(rough <= (np.partition(rough, width - 1, axis=1)[:, width - 1] + doubt)[:, None])
-        own = some[row]
-        distance = square[own] + square[near] - 2 * np.einsum("po,po->p", mean[own], mean[near])
-        cost = np.maximum(distance, 0) * (weight[own] * weight[near] / (weight[own] + weight[near]))
-        order = np.lexsort((cost, row))
-        first = np.searchsorted(row, np.arange(len(some)))
-        order = order[np.arange(len(order)) - first[row] < width]
-        pairs.append(np.stack([own[order], near[order]], axis=1))
-        costs.append(cost[order])
-    return np.concatenate(pairs), np.concatenate(costs)
-
-
 def _unions(pairs: IntArray, classes: int) -> sparse.csr_array:
     """A 0-1 matrix whose rows each add up two classes."""
     row = np.repeat(np.arange(len(pairs)), 2)
@@ -245,74 +213,36 @@ def _unions(pairs: IntArray, classes: int) -> sparse.csr_array:
     )
 
 
-def _split(work: Work, candidates: BoolArray, whole: FloatArray, holds: Holds) -> BoolArray:
+def _split(work: Work, candidates: BoolArray, whole: FloatArray) -> BoolArray:
     """Split merged classes where both halves hold, again and again; returns which classes are still of that kind.
 
     `whole` is the share of classes like each one that are left as they are, shape (J,).
     """
-    open_ = set(np.flatnonzero(candidates).tolist())
-    merged = set(open_)
-    while open_:
-        numbers = work.chance.joined(work.members())
-        left = work.chance.uniform("left whole", numbers) < np.r_[whole, np.full(work.classes - len(whole), WHOLE)]
-        proposals = _proposals(work, [one for one in sorted(open_) if not left[one]])
-        open_ = set()
-        for go in range(GOES):
-            tried = {one: thresholds[go * THRESHOLDS : (go + 1) * THRESHOLDS] for one, thresholds in proposals.items()}
-            tried = {one: thresholds for one, thresholds in tried.items() if thresholds}
-            if not tried:
-                break
-            halves = [half for thresholds in tried.values() for both in thresholds for half in both]
-            good: BoolArray = np.all(holds(work.people.pool(_halves(halves, len(work.group)))).reshape(-1, 2), axis=1)
-            position = 0
-            for one, thresholds in tried.items():
-                fit = np.flatnonzero(good[position : position + len(thresholds)])
-                position += len(thresholds)
-                if len(fit):
-                    new = work.classes
-                    work.group[thresholds[fit[0]][1]] = new
-                    del proposals[one]
-                    open_ |= {one, new}
-                    merged.add(new)
-    still = np.zeros(work.classes, dtype=bool)
-    still[sorted(merged)] = True
-    return still
-
-
-def _halves(halves: list[IntArray], cells: int) -> sparse.csr_array:
-    pointer = np.cumsum([0, *(len(half) for half in halves)])
-    index = np.concatenate(halves)
-    return sparse.csr_array((np.ones(len(index), dtype=np.int64), index, pointer), shape=(len(halves), cells))
-
-
-def _proposals(work: Work, groups: list[int]) -> dict[int, list[Halves]]:
-    """Thresholds of each class, those first that reduce the squared error most, by and large: chance has its say."""
-    order = np.argsort(work.group, kind="stable")
-    sorted_groups = work.group[order]
-    proposals = {}
-    for one in groups:
-        start, end = np.searchsorted(sorted_groups, [one, one + 1])
-        cells = order[start:end]
-        gains, cuts, people_left = [np.empty(0)], [], [np.empty((0, 2), dtype=np.int64)]
-        weight = work.people.sizes[cells].astype(float)
-        outputs = work.outputs[cells] * weight[:, None]
-        total, people = outputs.sum(axis=0), weight.sum()
-        base = float(total @ total) / people
-        for feature, axis in enumerate(work.features):
-            if not axis.splits(work.codes[cells, axis.column]):
-                continue
-            ranks = work.ranks[cells, feature]
-            by_rank = np.argsort(ranks, kind="stable")
-            cut = np.flatnonzero(np.diff(ranks[by_rank]) > 0)
-            if not len(cut):
-                continue
-            left = np.cumsum(outputs[by_rank], axis=0)[cut]
-            left_people = np.cumsum(weight[by_rank])[cut]
-            right, right_people = total - left, people - left_people
-            gains.append((left**2).sum(axis=1) / left_people + (right**2).sum(axis=1) / right_people - base)
-            cuts += [(position, by_rank) for position in cut.tolist()]
-            people_left.append(np.cumsum(work.chance.members[cells[by_rank]], axis=0)[cut])
-        gain = np.concatenate(gains) * work.chance.factor("split", np.concatenate(people_left), SPLIT)
-        best = [cuts[place] for place in np.argsort(-gain, kind="stable")[: THRESHOLDS * GOES].tolist()]
-        proposals[one] = [(cells[by_rank[: cut + 1]], cells[by_rank[cut + 1 :]]) for cut, by_rank in best]
-    return proposals
+    merged, stem = candidates, np.arange(work.classes)
+    while candidates.any():
+        cells = np.flatnonzero(candidates[work.group] & (work.group >= 0))
+        cells = cells[np.argsort(work.group[cells], kind="stable")]
+        starts = np.flatnonzero(np.r_[True, np.diff(work.group[cells]) != 0])
+        numbers = np.add.reduceat(work.chance.members[cells], starts)
+        left = work.chance.uniform("left whole", numbers) < whole[work.group[cells[starts]]]
+        cells = cells[~np.repeat(left, np.diff(np.r_[starts, len(cells)]))]
+        if not len(cells):
+            break
+        starts = np.flatnonzero(np.r_[True, np.diff(work.group[cells]) != 0])
+        known = len(whole)
+        split = []
+        for half in work.cutter.halves(work.people, cells, starts):
+            split.append(int(work.group[half[0]]))
+            work.group[half] = known + len(split) - 1
+        added = len(split)
+        stem = np.r_[stem, stem[split]]
+        whole = np.r_[whole, np.full(added, WHOLE)]
+        merged = np.r_[merged, np.ones(added, dtype=bool)]
+        candidates = np.zeros(known + added, dtype=bool)
+        candidates[split] = candidates[known:] = True
+    # Numbers stay near where people are near: what comes from one class stands side by side.
+    order = np.argsort(stem, kind="stable")
+    place = np.empty(len(order) + 1, dtype=np.int64)
+    place[order], place[-1] = np.arange(len(order)), -1  # the last is the place of class -1
+    work.group = place[work.group]
+    return merged[order]

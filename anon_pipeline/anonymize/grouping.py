@@ -13,8 +13,9 @@ import pandas as pd
 from anon_pipeline.anonymize import classes, storage
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.recode import Summary
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.home import write_file
-from anon_pipeline.tables import Cells, IntArray
+from anon_pipeline.tables import Cells
 
 TREE, CLASSES, SUMMARIES = "tree.json", "classes.npz", "summaries.json"
 
@@ -26,14 +27,14 @@ class Grouping:
     Attributes
     ----------
     class_of_cell : class of each cell, -1 for people who are left out, shape (C,)
-    waiting : people who are left out until they have company
+    withheld_people : people who are left out until they have company
     sizes : people per class, shape (J,)
     summaries : what each class shows, per quasi-identifier
     information_loss : share of each quasi-identifier's variance lost
     """
 
     class_of_cell: IntArray
-    waiting: int
+    withheld_people: int
     sizes: IntArray
     summaries: list[Summary]
     information_loss: dict[str, float]
@@ -68,7 +69,9 @@ class Grouping:
 
     def save(self, folder: Path) -> None:
         """Write it into a folder of the private zone; it holds the values of the table's columns."""
-        np.savez(folder / CLASSES, class_of_cell=self.class_of_cell, waiting=self.waiting, sizes=self.sizes)
+        np.savez(
+            folder / CLASSES, class_of_cell=self.class_of_cell, withheld_people=self.withheld_people, sizes=self.sizes
+        )
         content = {
             "information_loss": self.information_loss,
             "summaries": storage.summaries_to_json(self.summaries),
@@ -84,7 +87,7 @@ class Grouping:
         with np.load(folder / CLASSES, allow_pickle=False) as arrays:
             return cls(
                 class_of_cell=arrays["class_of_cell"],
-                waiting=int(arrays["waiting"]),
+                withheld_people=int(arrays["withheld_people"]),
                 sizes=arrays["sizes"],
                 summaries=storage.summaries_from_json(content["summaries"]),
                 information_loss=content["information_loss"],

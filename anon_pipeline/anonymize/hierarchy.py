@@ -9,7 +9,7 @@ import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from anon_pipeline.tables import Domain, Nodes
 EVERYTHING = "*"
 
 
+@runtime_checkable
 class Hierarchy(Protocol):
     """Tells the nodes above each value of a column; `strict` ones the tree may not cut through."""
 
@@ -152,7 +153,7 @@ class Calendar:
             )
         days_are_values = domain.storage == "DATE"
         paths = []
-        for moment in domain.shown(domain.values):
+        for moment in domain.readable(domain.values):
             month, year = str(moment.astype("datetime64[M]")), str(moment.astype("datetime64[Y]"))
             quarter = f"{year} Q{(int(month[-2:]) + 2) // 3}"
             day = [] if days_are_values else [str(moment.astype("datetime64[D]"))]

@@ -10,8 +10,9 @@ from scipy import sparse
 
 from anon_pipeline.anonymize.hierarchy import EVERYTHING
 from anon_pipeline.anonymize.naming import named_ends
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import Domain, IntArray, Nodes
+from anon_pipeline.tables import Domain, Nodes
 
 #: The level of a class of which no label is told.
 UNTOLD = -1
@@ -84,7 +85,7 @@ def _name(domain: Domain, nodes: Nodes, level: int, node: int) -> str:
 
 def _written(domain: Domain, place: int) -> str:
     """A value of the column as a text."""
-    value = domain.shown(domain.values[place : place + 1])[0]
+    value = domain.readable(domain.values[place : place + 1])[0]
     if domain.type is ColumnType.DATE and value == value.astype("datetime64[D]"):
         value = value.astype("datetime64[D]")  # a day, where there is no time of day
     return str(value)

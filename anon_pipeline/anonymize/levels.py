@@ -10,8 +10,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from anon_pipeline.anonymize.naming import named_ends
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.errors import InputError
-from anon_pipeline.tables import Domain, IntArray
+from anon_pipeline.tables import Domain
 
 
 def in_order(domain: Domain, levels: Sequence[str]) -> Domain:

@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anon_pipeline.tables import IntArray
-
-BoolArray = npt.NDArray[np.bool_]
+from anon_pipeline.arrays import BoolArray, IntArray
 
 #: No grid point beyond this is named: twice as much is the largest number that is reckoned with here.
 LARGEST = 2**61

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.axes import Orders
 from anon_pipeline.anonymize.description import hierarchies_of, levels_of
 from anon_pipeline.anonymize.hierarchy import Calendar
-from anon_pipeline.anonymize.tree import Orders
 from anon_pipeline.errors import InputError
 from anon_pipeline.keys import Key
-from anon_pipeline.privacy.base import PrivacyModel
+from anon_pipeline.privacy.base import privacy_models
 from anon_pipeline.privacy.population import PopulationModel
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.spec import ReleaseSpec, Role
@@ -29,7 +27,7 @@ def tree_of(spec: ReleaseSpec, key: Key | None, in_folds: bool = False) -> Anony
     hierarchies = hierarchies_of(spec)
     if in_folds:
         hierarchies = {name: one for name, one in hierarchies.items() if not isinstance(one, Calendar)}
-    demands = [demand for demand in spec.privacy if demand.name != "k_anonymity"]
+    demands = [demand for demand in privacy_models(spec.privacy) if demand.name != "k_anonymity"]
     if in_folds:
         demands = [demand for demand in demands if not isinstance(demand, PopulationModel)]
     return AnonymizerTree(
@@ -38,12 +36,12 @@ def tree_of(spec: ReleaseSpec, key: Key | None, in_folds: bool = False) -> Anony
         orders=orders_of(spec),
         # Cohorts go down a tree, so that what is measured for such a dataset is of trees as they are.
         refine=0 if spec.across_releases else spec.grouping.refine,
-        grids={name: column.grid for name, column in spec.columns.items() if column.grid is not None},
+        grids={name: grid for name in spec.quasi_identifiers if (grid := spec.columns[name].grid) is not None},
         levels=levels_of(spec),
         hierarchies=hierarchies,
-        demands=cast(list[PrivacyModel], demands),
+        demands=demands,
         key=key,
-        answers=spec.answers,
+        answers=[name for name in protected_columns(spec) if name in spec.answers],
         suppression=spec.suppression.limit,
         form="value" if in_folds else spec.recode.form,
         random_state=spec.seed,
@@ -57,7 +55,7 @@ def orders_of(spec: ReleaseSpec) -> Orders:
 
 def protected_columns(spec: ReleaseSpec) -> list[str]:
     """The sensitive columns that some demand names."""
-    named = {getattr(demand, "column", None) for demand in spec.privacy}
+    named = {demand.sensitive_column for demand in spec.privacy}
     return [name for name in spec.with_role(Role.SENSITIVE) if name in named]
 
 
@@ -70,7 +68,7 @@ def anonymize_part(spec: ReleaseSpec, key: Key, part: pd.DataFrame, guidance: np
     return released.assign(**tree.transform(released[spec.quasi_identifiers]))
 
 
-def refuse_the_impossible(spec: ReleaseSpec, everybody: ClassStatistics) -> None:
+def check_feasible(spec: ReleaseSpec, everybody: ClassStatistics) -> None:
     """Tell a demand that no grouping of these people can meet; `everybody` is all of them in one class.
 
     Raises
@@ -78,8 +76,8 @@ def refuse_the_impossible(spec: ReleaseSpec, everybody: ClassStatistics) -> None
     InputError
         For the first such demand.
     """
-    for demand in spec.privacy:
-        sentence = cast(PrivacyModel, demand).impossible(everybody)
+    for demand in privacy_models(spec.privacy):
+        sentence = demand.impossible(everybody)
         if sentence is not None:
             raise InputError(f"privacy.{demand.name}: {sentence}; lower the demand")
 

@@ -24,11 +24,12 @@ from scipy import sparse
 
 from anon_pipeline.anonymize.labels import Labels, lowest_labels
 from anon_pipeline.anonymize.levels import median_levels, named_spans
-from anon_pipeline.anonymize.naming import BoolArray, Values, named_codes, scale
+from anon_pipeline.anonymize.naming import Values, named_codes, scale
+from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.statistics import histogram
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import Cells, Domain, IntArray
+from anon_pipeline.tables import Cells, Domain
 
 #: Stands for a category that is not told. A text column of the release shows it; other types show a missing value.
 SUPPRESSED = "*"
@@ -87,7 +88,7 @@ class OrderedSummary:
         if self.labels is not None:
             return list(self.labels.texts)
         texts = []
-        ends = self.domain.shown(self.low), self.domain.shown(self.high), self.open_low, self.open_high
+        ends = self.domain.readable(self.low), self.domain.readable(self.high), self.open_low, self.open_high
         for low, high, open_low, open_high, known in zip(*ends, self.known, strict=True):
             if not known:
                 texts.append("")
@@ -354,15 +355,16 @@ def _column(members: sparse.csr_array, code: int) -> IntArray:
     return np.asarray(members[:, [code]].sum(axis=1)).ravel().astype(np.int64)
 
 
-def or_missing(texts: Sequence[str], missing: IntArray, told: BoolArray) -> list[str]:
+def or_missing(texts: Sequence[str], missing: IntArray, named: BoolArray) -> list[str]:
     """ "[25, 37] or missing" where it is told that members have no value, "[25, 37] or *" where it is not."""
     rests = [
-        ("" if not people else "missing" if said else SUPPRESSED) for people, said in zip(missing, told, strict=True)
+        ("" if not people else "missing" if is_named else SUPPRESSED)
+        for people, is_named in zip(missing, named, strict=True)
     ]
     return [" or ".join(filter(None, pair)) for pair in zip(texts, rests, strict=True)]
 
 
-def shown_table(summaries: list[Summary], form: str) -> pa.Table:
+def recoded_table(summaries: list[Summary], form: str) -> pa.Table:
     """What each class shows, one row per class: coded values (text, numbers, days), or ranges as texts."""
     columns = {}
     for summary in summaries:

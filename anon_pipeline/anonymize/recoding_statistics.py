@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from anon_pipeline.anonymize.recode import MICROSECONDS, SUPPRESSED, WITHHELD, CategorySummary, OrderedSummary, Summary
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import Domain, IntArray
+from anon_pipeline.tables import Domain
 
 
-def shown_columns(
+def column_statistics(
     summaries: Sequence[Summary], sizes: IntArray, units: Mapping[str, str | None]
 ) -> dict[str, dict[str, Any]]:
     """For each quasi-identifier plain figures, for the manifest.

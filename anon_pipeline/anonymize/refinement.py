@@ -20,24 +20,42 @@ in one order, and matrix products over whole numbers, so that the number of thre
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from anon_pipeline.anonymize.composition import PRICED, Composition
-from anon_pipeline.anonymize.tree import Criterion, FloatArray, fit_tree
-from anon_pipeline.tables import Cells, IntArray
-
-BoolArray = npt.NDArray[np.bool_]
+from anon_pipeline.anonymize.cluster_statistics import PRICED, ClusterStatistics
+from anon_pipeline.anonymize.criterion import Criterion
+from anon_pipeline.anonymize.tree import fit_tree
+from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
+from anon_pipeline.tables import Cells
 
 #: Classes that are looked at together: at most so many, and so many numbers of classes times priced values.
 CLASSES, NUMBERS = 500, 1_000_000
-#: How many of the nearest classes cells are held against, and how many of those each cell may move to.
-NEAR, CHOICES = 48, 3
-#: How often classes are founded, each time by others; the founder's people come from so many classes beside its own.
-COMPANIONS = (4, 4, 8, 16, 16, 16)
+#: How many of the classes near its own each cell may move to.
+CHOICES = 3
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is tried.
+
+    Attributes
+    ----------
+    near : how many of the nearest classes cells are held against
+    companions : how often classes are founded, each time by others; the founder's people come from so many classes
+        beside its own
+    """
+
+    near: int
+    companions: tuple[int, ...]
+
+
+#: A table of more cells than `LARGE` is worked on for about three times as long as its tree takes to grow, for nearly
+#: as much gain.
+LARGE = 50_000
+THOROUGH, QUICK = Effort(48, (4, 4, 8, 16, 16, 16)), Effort(24, (4, 8))
 #: Rounds of moves in a row.
 ROUNDS = 12
 #: Up to this k cells change places, too: in small classes hardly anybody can be spared.
@@ -49,12 +67,12 @@ FAR = 0.25
 #: A change must save this much of one person's variance.
 LEAST = 1e-4
 #: A leaf of so many people tells what the quasi-identifiers say of the guidance.
-TELLING = 50
+MINIMUM_LEAF_SIZE = 50
 #: Weight of a column's set cover beside the share of its variance that is lost.
 COVER = 2.5
 #: How much of its price a value keeps for each cell of the class that bears it already: first much, so that a class is
 #: rid of a value cell by cell, then nothing, which is the set cover.
-PATIENCE = (0.8, 0.5, 0.0)
+COVER_DECAYS = (0.8, 0.5, 0.0)
 
 
 def refine(cells: Cells, class_of_cell: IntArray, k: int, spread: float) -> IntArray:
@@ -66,20 +84,21 @@ def refine(cells: Cells, class_of_cell: IntArray, k: int, spread: float) -> IntA
         right)
     """
     criterion = Criterion(replace(cells, guidance=_expected(cells, k)), spread, 0, at_once=False, weighed=True)
+    effort = THOROUGH if len(cells.counts) <= LARGE else QUICK
     refined = class_of_cell.copy()
     count = 0
     with threadpool_limits(1):  # several threads would mostly wait for each other over so little
         for members, group in _parts(cells, class_of_cell):
-            part = Part(cells, criterion, members, group, k, COVER * spread)
+            part = LocalSearch(cells, criterion, members, group, k, COVER * spread, effort)
             part.improve()
-            refined[members] = part.made.group + count
-            count += part.made.classes
+            refined[members] = part.clusters.group + count
+            count += part.clusters.classes
     return refined
 
 
 def _expected(cells: Cells, k: int) -> IntArray:
     """The guidance that the quasi-identifiers alone would tell: each cell's share of its leaf's sum, shape (C, g)."""
-    leaf = fit_tree(cells, max(k, TELLING), 0.0, "guidance", 0).apply(cells.codes)
+    leaf = fit_tree(cells, max(k, MINIMUM_LEAF_SIZE), 0.0, "guidance", 0).apply(cells.codes)
     share = cells.counts / np.bincount(leaf, weights=cells.counts)[leaf]
     summed = np.stack([np.bincount(leaf, weights=one) for one in cells.guidance.T.astype(np.float64)], axis=1)
     return np.round(summed[leaf] * share[:, None]).astype(np.int64)
@@ -105,12 +124,12 @@ def _parts(cells: Cells, class_of_cell: IntArray) -> Iterator[tuple[IntArray, In
         yield members, class_of_cell[members] - first
 
 
-class Part:
+class LocalSearch:
     """Classes that stand beside each other, and how their cells change them.
 
     Attributes
     ----------
-    made : the classes as they are
+    clusters : the classes as they are
     """
 
     def __init__(
@@ -121,97 +140,99 @@ class Part:
         group: IntArray,
         k: int,
         cover: float,
+        effort: Effort = THOROUGH,
     ) -> None:
         self.k = k
-        self.made = Composition(cells, criterion, members, group)
+        self._effort = effort
+        self.clusters = ClusterStatistics(cells, criterion, members, group)
         self._cover = cover
 
     def improve(self) -> None:
         """Move cells and found classes until neither saves anything, or for so many rounds."""
-        self._near = self.made.near(NEAR)
-        self._settle_down()
-        for rank in range(len(COMPANIONS)):
-            if self._found(rank):
-                self._near = self.made.near(NEAR)
-                self._settle_down()
-        self._near = self.made.near(NEAR)
-        for patience in PATIENCE:
-            self.made.show_cover(self._cover, patience)
-            self._look_around()
+        self._near = self.clusters.near(self._effort.near)
+        self._relocate()
+        for rank in range(len(self._effort.companions)):
+            if self._seed_clusters(rank):
+                self._near = self.clusters.near(self._effort.near)
+                self._relocate()
+        self._near = self.clusters.near(self._effort.near)
+        for decay in COVER_DECAYS:
+            self.clusters.weigh_cover(self._cover, decay)
+            self._rank_candidates()
             self._move()
 
-    def _settle_down(self) -> None:
-        self._look_around()
+    def _relocate(self) -> None:
+        self._rank_candidates()
         self._move()
         if self.k <= SWAPPED:
             self._swap()
-            self._look_around()
+            self._rank_candidates()
             self._move()
 
-    def _look_around(self) -> None:
+    def _rank_candidates(self) -> None:
         """To which of the classes near its own each cell may move, and at what cost."""
-        self._choice, self._costs = self.made.choices(self._near, CHOICES)
+        self._choice, self._costs = self.clusters.choices(self._near, CHOICES)
 
     def _move(self) -> None:
         """Rounds of moves: several per class at once, and one per class where they hinder each other."""
-        made = self.made
+        clusters = self.clusters
         at_once = AT_ONCE
-        before = made.objective()
-        active = np.ones(len(made.group), dtype=bool)
+        before = clusters.objective()
+        active = np.ones(len(clusters.group), dtype=bool)
         asked = active.copy()
         stale = np.zeros(self._choice.shape, dtype=bool)
-        if made.classes == 1:
+        if clusters.classes == 1:
             return
         for _ in range(ROUNDS):
-            cell = np.flatnonzero(active & (made.size[made.group] - made.people >= self.k))
+            cell = np.flatnonzero(active & (clusters.size[clusters.group] - clusters.people >= self.k))
             rank, position = np.nonzero(stale[:, cell])
             again = cell[position]
-            self._costs[rank, again] = made.entering(again, self._choice[rank, again])
+            self._costs[rank, again] = clusters.insertion_cost(again, self._choice[rank, again])
             stale[rank, again] = False
             choice = self._choice[:, cell]
-            cost = np.where(choice == made.group[cell], np.inf, self._costs[:, cell])
+            cost = np.where(choice == clusters.group[cell], np.inf, self._costs[:, cell])
             best = cost.argmin(axis=0)
             least = cost[best, np.arange(len(cell))]
-            saved = made.leaving(cell) - least
+            saved = clusters.removal_cost(cell) - least
             asked[cell] = saved > -FAR * least
             order = np.flatnonzero(saved > LEAST)
             if not len(order):
                 return
             order = order[np.argsort(-saved[order], kind="stable")]
             cell, best = cell[order], best[order]
-            source, to = made.group[cell], self._choice[best, cell]
-            chosen = self._compatible(source, to, made.people[cell], at_once)
+            source, to = clusters.group[cell], self._choice[best, cell]
+            chosen = self._compatible(source, to, clusters.people[cell], at_once)
             cell, best, source, to = cell[chosen], best[chosen], source[chosen], to[chosen]
-            made.change(cell, to)
-            after = made.objective()
+            clusters.change(cell, to)
+            after = clusters.objective()
             if after >= before and at_once:
-                made.change(cell, source)
+                clusters.change(cell, source)
                 at_once = 0.0
                 continue
             before = after
-            touched = np.zeros(made.classes, dtype=bool)
+            touched = np.zeros(clusters.classes, dtype=bool)
             touched[source] = touched[to] = True
             other = touched[self._choice]
             stale |= other
-            active = (touched[made.group] | other.any(axis=0)) & asked
+            active = (touched[clusters.group] | other.any(axis=0)) & asked
 
     def _swap(self) -> None:
         """Rounds of exchanges of two cells of as many people, at most one exchange per class in a round."""
-        made = self.made
-        touched = np.ones(made.classes, dtype=bool)
+        clusters = self.clusters
+        touched = np.ones(clusters.classes, dtype=bool)
         for _ in range(ROUNDS):
             cell, other, saved = self._pairs(touched)
             best = np.argsort(-saved, kind="stable")
             best = best[saved[best] > LEAST]
             cell, other = cell[best], other[best]
-            source, to = made.group[cell], made.group[other]
-            chosen = self._compatible(source, to, made.people[cell], 0.0)
+            source, to = clusters.group[cell], clusters.group[other]
+            chosen = self._compatible(source, to, clusters.people[cell], 0.0)
             cell, other, source, to = cell[chosen], other[chosen], source[chosen], to[chosen]
             if not len(cell):
                 return
             both, former = np.r_[cell, other], np.r_[source, to]
-            made.change(both, np.r_[to, source])
-            touched = np.zeros(made.classes, dtype=bool)
+            clusters.change(both, np.r_[to, source])
+            touched = np.zeros(clusters.classes, dtype=bool)
             touched[former] = True
 
     def _pairs(self, touched: BoolArray) -> tuple[IntArray, IntArray, FloatArray]:
@@ -219,21 +240,21 @@ class Part:
 
         Only pairs of which a class is `touched`.
         """
-        made = self.made
-        by_class = np.argsort(made.group, kind="stable")
-        starts = np.searchsorted(made.group[by_class], np.arange(made.classes + 1))
-        own = made.distance(np.arange(len(made.group)), made.group)
-        rank, cell = np.nonzero((self._choice != made.group) & (touched[made.group] | touched[self._choice]))
+        clusters = self.clusters
+        by_class = np.argsort(clusters.group, kind="stable")
+        starts = np.searchsorted(clusters.group[by_class], np.arange(clusters.classes + 1))
+        own = clusters.distance(np.arange(len(clusters.group)), clusters.group)
+        rank, cell = np.nonzero((self._choice != clusters.group) & (touched[clusters.group] | touched[self._choice]))
         to = self._choice[rank, cell]
-        nearer = own[cell] - made.distance(cell, to)
+        nearer = own[cell] - clusters.distance(cell, to)
         count = starts[to + 1] - starts[to]
         first = np.repeat(starts[to] - (np.cumsum(count) - count), count)
         other, cell, nearer = by_class[first + np.arange(len(first))], np.repeat(cell, count), np.repeat(nearer, count)
-        alike = made.people[cell] == made.people[other]
+        alike = clusters.people[cell] == clusters.people[other]
         other, cell, nearer = other[alike], cell[alike], nearer[alike]
-        people, source, to = made.people[cell], made.group[cell], made.group[other]
-        nearer += own[other] - made.distance(other, source)
-        nearer += people * (1 / made.size[source] + 1 / made.size[to]) * made.apart(cell, other)
+        people, source, to = clusters.people[cell], clusters.group[cell], clusters.group[other]
+        nearer += own[other] - clusters.distance(other, source)
+        nearer += people * (1 / clusters.size[source] + 1 / clusters.size[to]) * clusters.apart(cell, other)
         return cell, other, people * nearer
 
     def _compatible(self, source: IntArray, to: IntArray, people: FloatArray, at_once: float) -> IntArray:
@@ -242,74 +263,76 @@ class Part:
         The first of a class, and further ones while at most the share `at_once` of the class leaves or comes. A class
         keeps k people.
         """
-        made = self.made
+        clusters = self.clusters
         rank = np.arange(len(source))
         leaves, comes = _before(source, people), _before(to, people)
-        few = (leaves + people <= at_once * made.size[source]) & (comes + people <= at_once * made.size[to])
-        first = np.full(made.classes, len(source))
+        few = (leaves + people <= at_once * clusters.size[source]) & (comes + people <= at_once * clusters.size[to])
+        first = np.full(clusters.classes, len(source))
         np.minimum.at(first, source, rank)
         np.minimum.at(first, to, rank)
         alone = (first[source] == rank) & (first[to] == rank)
-        return np.flatnonzero(alone | (few & (leaves + people <= made.size[source] - self.k)))
+        return np.flatnonzero(alone | (few & (leaves + people <= clusters.size[source] - self.k)))
 
-    def _found(self, rank: int) -> bool:
+    def _seed_clusters(self, rank: int) -> bool:
         """Found classes, each by one who stands far from the centre of a class and the nearest who can be spared.
 
         By the one who stands furthest where `rank` is 0, by the next where it is 1, and so on.
         """
-        made = self.made
-        spare = made.size - self.k
-        if made.classes == 1 or np.maximum(spare, 0).sum() < self.k:
+        clusters = self.clusters
+        spare = clusters.size - self.k
+        if clusters.classes == 1 or np.maximum(spare, 0).sum() < self.k:
             return False
-        own = made.distance(np.arange(len(made.group)), made.group)
-        by_class = np.lexsort((-own, made.group))
-        starts = np.searchsorted(made.group[by_class], np.arange(made.classes + 1))
-        founder = by_class[np.minimum(starts[:-1] + rank, starts[1:] - 1)]
+        own = clusters.distance(np.arange(len(clusters.group)), clusters.group)
+        by_class = np.lexsort((-own, clusters.group))
+        starts = np.searchsorted(clusters.group[by_class], np.arange(clusters.classes + 1))
+        seed = by_class[np.minimum(starts[:-1] + rank, starts[1:] - 1)]
         # The people of each founder's class and of those near it: class of the founder, cell.
-        near = self._near[:, : COMPANIONS[rank]]
-        around = np.c_[np.arange(made.classes), near].ravel()
+        near = self._near[:, : self._effort.companions[rank]]
+        around = np.c_[np.arange(clusters.classes), near].ravel()
         count = (starts[1:] - starts[:-1])[around]
         first = np.repeat(starts[around] - (np.cumsum(count) - count), count)
         cell = by_class[first + np.arange(len(first))]
         block = np.repeat(np.arange(len(around)), count)
-        may = np.flatnonzero(made.people[cell] <= spare[made.group[cell]])
+        may = np.flatnonzero(clusters.people[cell] <= spare[clusters.group[cell]])
         block, cell = block[may], cell[may]
         # From each class its nearest ones, as many as it can spare, and of these the k nearest.
-        block, cell, apart = _by_distance(block, cell, made.apart(cell, founder[block // (near.shape[1] + 1)]))
-        people = made.people[cell]
-        stays = _so_far(block, people) <= spare[made.group[cell]]
+        block, cell, apart = _by_distance(block, cell, clusters.apart(cell, seed[block // (near.shape[1] + 1)]))
+        people = clusters.people[cell]
+        stays = _so_far(block, people) <= spare[clusters.group[cell]]
         of, cell, _ = _by_distance(block[stays] // (near.shape[1] + 1), cell[stays], apart[stays])
-        people = made.people[cell]
+        people = clusters.people[cell]
         so_far = _so_far(of, people) - people
-        reached = np.bincount(of, weights=people, minlength=made.classes) >= self.k
+        reached = np.bincount(of, weights=people, minlength=clusters.classes) >= self.k
         needed = (so_far < self.k) & reached[of]
         of, cell = of[needed], cell[needed]
         if not len(of):
             return False
-        gain = np.bincount(of, weights=made.leaving(cell), minlength=made.classes) - made.error(of, cell)
-        taken = np.zeros(made.classes, dtype=bool)
-        former, before, classes = made.group, made.objective(), made.classes
+        gain = np.bincount(of, weights=clusters.removal_cost(cell), minlength=clusters.classes) - clusters.error(
+            of, cell
+        )
+        taken = np.zeros(clusters.classes, dtype=bool)
+        former, before, classes = clusters.group, clusters.objective(), clusters.classes
         bounds = np.searchsorted(of, np.arange(classes + 1))
-        companies = []
+        seeded = []
         for one in np.argsort(-gain, kind="stable").tolist():
-            company = cell[bounds[one] : bounds[one + 1]]
-            if gain[one] <= LEAST or not len(company):
+            members_of_seed = cell[bounds[one] : bounds[one + 1]]
+            if gain[one] <= LEAST or not len(members_of_seed):
                 break
-            if not taken[former[company]].any():  # so that each founding can be taken back by itself
-                taken[former[company]] = True
-                companies.append(company)
-        made.arrange(_with(former, classes, companies))
-        if made.classes > classes and made.objective() < before:
+            if not taken[former[members_of_seed]].any():  # so that each founding can be taken back by itself
+                taken[former[members_of_seed]] = True
+                seeded.append(members_of_seed)
+        clusters.arrange(_with(former, classes, seeded))
+        if clusters.classes > classes and clusters.objective() < before:
             return True
-        made.arrange(former)
+        clusters.arrange(former)
         return False
 
 
-def _with(group: IntArray, classes: int, companies: list[IntArray]) -> IntArray:
+def _with(group: IntArray, classes: int, seeded: list[IntArray]) -> IntArray:
     """The class of each cell where every company is a class of its own after those there are."""
     group = group.copy()
-    for number, company in enumerate(companies, start=classes):
-        group[company] = number
+    for number, members_of_seed in enumerate(seeded, start=classes):
+        group[members_of_seed] = number
     return group
 
 

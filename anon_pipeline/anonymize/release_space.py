@@ -9,21 +9,25 @@ of several the larger and narrower one (classes can overlap). Numbers are compar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
 
 from anon_pipeline.anonymize import encoding
+from anon_pipeline.anonymize.frames import check_present, of_frames, same_feature_names
+from anon_pipeline.anonymize.parameters import With, check_parameters
 from anon_pipeline.anonymize.recode import SUPPRESSED
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ColumnType
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 #: Taken off a class's log-likelihood for each column in which it does not hold the row: no narrowness makes up for it.
 OUTSIDE = 1000.0
@@ -39,14 +43,14 @@ class Interval:
 
     Attributes
     ----------
-    shown : the classes' values, as the class table has them
+    representative : the classes' values, as the class table has them
     low, high : what encloses the members, infinite where an end is open, both NaN where nothing is told
     missing : whether members have no value: 0, 1, or NaN where that is not told
     """
 
     name: str
     kind: ColumnType
-    shown: pd.Series
+    representative: pd.Series
     low: FloatArray
     high: FloatArray
     missing: FloatArray
@@ -63,7 +67,7 @@ class Interval:
 
     def restored(self, chosen: IntArray, like: pd.Series) -> Any:  # noqa: ARG002 (of a type that is known)
         """What the class of each row shows, without pandas' extension types, as `data.parquet` reads."""
-        values = self.shown.iloc[chosen]
+        values = self.representative.iloc[chosen]
         if self.kind is ColumnType.NUMERIC:
             whole = pd.api.types.is_integer_dtype(values.dtype) and not values.isna().any()
             values = values.astype("int64" if whole else "float64")
@@ -89,23 +93,23 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class Categories:
-    """What the J classes show of a category: `shown`, and the told ones, None for missing and "*" for the untold."""
+    """What the J classes show of a category: `representative`, and all `named` values, "*" for others."""
 
     name: str
-    shown: pd.Series
-    told: list[list[str | None]]
+    representative: pd.Series
+    named: list[list[str | None]]
 
     def distinct(self, column: pd.Series) -> tuple[npt.NDArray[np.object_], IntArray]:
         """The different values of some rows as texts, None for missing, and which of them each row has."""
         place, values = encoding.distinct_texts(column)
         if pd.api.types.is_bool_dtype(column.dtype):  # an engine writes true and false without capitals
-            known = {str(value) for value in self.shown}
+            known = {str(value) for value in self.representative}
             values = np.array([text if text in known else text.lower() for text in values], dtype=object)
         return np.array([*values, None], dtype=object), np.where(place < 0, len(values), place)
 
     def restored(self, chosen: IntArray, like: pd.Series) -> Any:
         """What the class of each row shows, as numbers or as true and false where `like` has these."""
-        values = self.shown.iloc[chosen]
+        values = self.representative.iloc[chosen]
         if pd.api.types.is_bool_dtype(like.dtype):
             truth = values.str.lower().map({"true": True, "false": False})
             return truth.to_numpy(object if truth.isna().any() else bool)
@@ -116,43 +120,81 @@ class Categories:
     def likelihood(self, values: npt.NDArray[np.object_]) -> FloatArray:
         """How likely each value is in each class, as a logarithm, shape (m, J)."""
         place = {value: number for number, value in enumerate(values)}
-        sizes = np.array([len(set_) for set_ in self.told])
-        untold = np.array([SUPPRESSED in set_ for set_ in self.told])
+        sizes = np.array([len(set_) for set_ in self.named])
+        untold = np.array([SUPPRESSED in set_ for set_ in self.named])
         found = np.tile(np.where(untold, -UNTOLD, -OUTSIDE), (len(values), 1))
-        for group, set_ in enumerate(self.told):
+        for group, set_ in enumerate(self.named):
             found[[place[value] for value in set_ if value in place], group] = 0.0
         likely: FloatArray = found - np.log(sizes)
         return likely
 
 
-class ReleaseSpace:
-    """The classes of a published release, as far as it tells them.
+class ReleaseSpace(TransformerMixin, BaseEstimator):
+    """The classes of a published release, as far as it tells them: a transformer of scikit-learn's for frames.
+
+    All that it knows is in `classes`, so it needs no `fit`, which only looks at the parameter and at the columns of a
+    frame. Other columns than those of the release stay as they are.
+
+    Parameters
+    ----------
+    classes : DataFrame of J rows
+        The class table of a release, `classes.parquet`, one row per equivalence class.
 
     Attributes
     ----------
-    classes : the class table, one row per class, the largest first
-    columns : what the classes show of each quasi-identifier
+    columns : list of Interval and Categories
+        What the classes show of each quasi-identifier, the largest class first.
+    feature_names_in_ : ndarray of str, shape (p,)
+        The columns of the frame that `fit` saw; absent before.
+    n_features_in_ : int
+        Their number, p; absent before `fit`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> classes = pd.DataFrame({"class_size": [5, 4], "city": ["Ulm", "Bonn"], "city_values": [["Ulm"], ["Bonn"]]})
+    >>> ReleaseSpace(classes).apply(pd.DataFrame({"city": ["Bonn", "Ulm"]}))
+    array([1, 0])
     """
 
     def __init__(self, classes: pd.DataFrame) -> None:
-        self.classes = classes.sort_values("class_size", ascending=False, kind="stable")
-        self.columns = _columns(self.classes)
+        self.classes = classes
 
     @classmethod
-    def load(cls, folder: str | Path) -> ReleaseSpace:
+    def load(cls, folder: str | Path) -> Self:
         """Read the class table of a release folder.
 
         Raises
         ------
         InputError
-            For a folder without one.
+            For a folder without one, or with one that cannot be read as such.
         """
         file = Path(folder) / "classes.parquet"
         if not file.is_file():
             raise InputError(f"{file}: there is no such file; name the folder of a release")
-        return cls(pd.read_parquet(file))
+        space = cls(pd.read_parquet(file))
+        space._read()
+        return space
 
-    def apply(self, frame: pd.DataFrame) -> IntArray:
+    def fit(self, X: pd.DataFrame, y: object = None) -> Self:  # noqa: ARG002 (scikit-learn passes it)
+        """Look at the parameter and at the columns of a frame; nothing is learned.
+
+        Parameters
+        ----------
+        X : frame of shape (n, p), with all quasi-identifiers of the release
+        y : ignored
+
+        Raises
+        ------
+        InputError
+            For `classes` that are no class table, or a frame that lacks a quasi-identifier.
+        """
+        self._check_frame(X)
+        self.feature_names_in_ = np.array(X.columns, dtype=object)
+        self.n_features_in_ = len(X.columns)
+        return self
+
+    def apply(self, X: pd.DataFrame) -> IntArray:
         """The class of each raw row, its index in `classes`, shape (n,).
 
         The time grows with the different rows times the classes; memory does not.
@@ -162,30 +204,99 @@ class ReleaseSpace:
         InputError
             For a frame that lacks a quasi-identifier, or has one of another kind.
         """
-        return self.classes.index.to_numpy(np.int64)[self._places(frame)]
+        places = self._places(X)
+        return self._read().classes.index.to_numpy(np.int64)[places]
+
+    def transform(self, X: pd.DataFrame) -> pd.DataFrame:
+        """The rows with their quasi-identifiers as their class shows them; other columns stay, in their order.
+
+        Returns
+        -------
+        frame of shape (n, p), with the index and the columns of `X`
+        """
+        chosen = self._places(X)
+        return X.assign(**{column.name: column.restored(chosen, X[column.name]) for column in self.columns})
+
+    @property
+    def columns(self) -> list[Interval | Categories]:
+        """What the classes show of each quasi-identifier."""
+        return self._read().columns
+
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> npt.NDArray[np.object_]:
+        """The columns of what `transform` gives, which are those of its frame, shape (p,).
+
+        Parameters
+        ----------
+        input_features : sequence of str, default None
+            As scikit-learn has it: where given, the columns of `fit`.
+
+        Raises
+        ------
+        InputError
+            For other columns than those of `fit`.
+        """
+        if not hasattr(self, "feature_names_in_"):
+            raise NotFittedError("this ReleaseSpace has seen no frame yet; call fit first")
+        return same_feature_names(self.feature_names_in_, input_features)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return of_frames(tags)
+
+    def _read(self) -> _ClassTable:
+        """`classes` as they are compared with rows; read again where the parameter was set anew."""
+        known: _ClassTable | None = self.__dict__.get("_table")
+        if known is None or known.given is not self.classes:
+            check_parameters({"classes": self.classes}, {"classes": With(pd.DataFrame, "a pandas DataFrame")})
+            if not len(self.classes) or "class_size" not in self.classes.columns:
+                raise InputError("classes must be the class table of a release, with the column class_size")
+            ordered = self.classes.sort_values("class_size", ascending=False, kind="stable")
+            known = self._table = _ClassTable(self.classes, ordered, _columns(ordered))
+        return known
+
+    def _check_frame(self, frame: pd.DataFrame) -> None:
+        """Refuse what is no frame, could be misread, or lacks a quasi-identifier."""
+        if not isinstance(frame, pd.DataFrame):
+            encoding.check_frame(frame)
+        check_present(frame, [column.name for column in self.columns])
+        encoding.check_frame(frame[[column.name for column in self.columns]])
 
     def _places(self, frame: pd.DataFrame) -> IntArray:
-        absent = [column.name for column in self.columns if column.name not in frame.columns]
-        if absent:
-            raise InputError(f"the table lacks the columns {', '.join(absent)}")
-        encoding.check_frame(frame[[column.name for column in self.columns]])
-        values, codes = zip(*(column.distinct(frame[column.name]) for column in self.columns), strict=True)
+        """The place of each row's class among those of `_read`, shape (n,)."""
+        self._check_frame(frame)
+        table = self._read()
+        values, codes = zip(*(column.distinct(frame[column.name]) for column in table.columns), strict=True)
         different, row = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
-        tables = [column.likelihood(known) for column, known in zip(self.columns, values, strict=True)]
-        size = np.log(self.classes["class_size"].to_numpy(np.float64))
+        likelihoods = [column.likelihood(known) for column, known in zip(table.columns, values, strict=True)]
+        size = np.log(table.classes["class_size"].to_numpy(np.float64))
         chosen = np.empty(len(different), dtype=np.int64)
         for start in range(0, len(different), max(1, AT_ONCE // len(size))):
             some = different[start : start + max(1, AT_ONCE // len(size))]
             likelihood = np.tile(size, (len(some), 1))
-            for place, table in enumerate(tables):
-                likelihood += table[some[:, place]]
+            for place, of_column in enumerate(likelihoods):
+                likelihood += of_column[some[:, place]]
             chosen[start : start + len(some)] = likelihood.argmax(axis=1)
         return chosen[row.ravel()]
 
-    def transform(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows with their quasi-identifiers as their class shows them; other columns stay, in their order."""
-        chosen = self._places(frame)
-        return frame.assign(**{one.name: one.restored(chosen, frame[one.name]) for one in self.columns})
+
+@dataclass(frozen=True, eq=False)
+class _ClassTable:
+    """A class table that has been read.
+
+    Attributes
+    ----------
+    given : the parameter it was read from
+    classes : its J rows, the largest class first
+    columns : what they show of each quasi-identifier
+    """
+
+    given: pd.DataFrame
+    classes: pd.DataFrame
+    columns: list[Interval | Categories]
 
 
 def _columns(classes: pd.DataFrame) -> list[Interval | Categories]:
@@ -196,8 +307,8 @@ def _columns(classes: pd.DataFrame) -> list[Interval | Categories]:
     while place < len(names):
         name, following = names[place], names[place + 1 : place + 4]
         if following[:1] == [f"{name}_values"]:
-            told = [list(set_) for set_ in classes[f"{name}_values"]]
-            found.append(Categories(name, classes[name], told))
+            named = [list(set_) for set_ in classes[f"{name}_values"]]
+            found.append(Categories(name, classes[name], named))
             place += 2
         elif following == [f"{name}_low", f"{name}_high", f"{name}_missing"]:
             low, high = (_numbers(classes[f"{name}_{end}"]) for end in ("low", "high"))

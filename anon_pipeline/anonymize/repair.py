@@ -8,14 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from anon_pipeline.anonymize import classes, enforce
+from anon_pipeline.anonymize.axes import SplitFeature
 from anon_pipeline.anonymize.chance import Chance
-from anon_pipeline.anonymize.tree import FloatArray, SplitFeature
+from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
 from anon_pipeline.errors import Refused
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.judge import judge
+from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.tables import Cells, IntArray
+from anon_pipeline.tables import Cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +27,7 @@ class Repair:
     Attributes
     ----------
     cells : the distinct tuples of quasi-identifiers
-    features : the axes along which merged classes may be split again
+    features : the axes of the tree (see `enforce`)
     class_of_cell : the classes before any demand is looked at, shape (C,)
     outputs : the tree's criterion per cell, shape (C, o)
     people : the sensitive columns counted per cell
@@ -43,9 +45,9 @@ class Repair:
     suppressible: int = 0
     recount: enforce.Recount | None = None
 
-    def holds(self, statistics: ClassStatistics) -> enforce.BoolArray:
+    def holds(self, statistics: ClassStatistics) -> BoolArray:
         """Which classes meet every demand, shape (J,)."""
-        held: enforce.BoolArray = np.logical_and.reduce([demand.holds(statistics) for demand in self.demands])
+        held: BoolArray = np.logical_and.reduce([demand.holds(statistics) for demand in self.demands])
         return held
 
     def repaired(self, key: Key, people: ClassStatistics | None = None) -> IntArray:
@@ -60,6 +62,7 @@ class Repair:
             Chance.of(key, self.cells) if self.people.sensitive else Chance.none(self.cells),
             self.suppressible,
             self.recount,
+            max((one.k for one in self.demands if isinstance(one, KAnonymity)), default=1),
         )
 
     def refuse_what_fails(self, class_of_cell: IntArray) -> None:
@@ -83,7 +86,7 @@ class Repair:
                 ]
             )
 
-    def around(self, chosen: enforce.BoolArray) -> Repair:
+    def around(self, chosen: BoolArray) -> Repair:
         """The same for some of the cells alone, a mask of shape (C,) that holds whole classes."""
         kept = np.flatnonzero(chosen)
         _, group = np.unique(self.class_of_cell[kept], return_inverse=True)

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from anon_pipeline.anonymize.axes import SplitFeature
 from anon_pipeline.anonymize.classes import Partition
 from anon_pipeline.anonymize.labels import Labels
 from anon_pipeline.anonymize.recode import CategorySummary, OrderedSummary, Summary
-from anon_pipeline.anonymize.tree import SplitFeature, SplitTree
+from anon_pipeline.anonymize.tree import SplitTree
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Cells, Domain, Nodes

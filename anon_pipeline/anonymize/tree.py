@@ -7,32 +7,17 @@ rows, with the quasi-identifiers' own spread as further outputs beside the guida
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from anon_pipeline.anonymize.counts import BINS, Counter, Table
-from anon_pipeline.anonymize.relevance import Relevance
-from anon_pipeline.tables import GUIDANCE_UNIT, Cells, Domain, IntArray, Nodes
-
-FloatArray = npt.NDArray[np.float64]
-#: What categories are ordered by: guidance; frequency too; and every output of the guidance by itself too.
-Orders = Literal["guidance", "both", "each"]
-
-#: Above this many numbers in the criterion's one-hot block it is replaced by `PROJECTIONS` random projections.
-ONE_HOT_LIMIT = 40_000_000
-PROJECTIONS = 24
-
-#: Where columns are weighed: the part of their weight that goes by what they tell, and the weight of the guidance.
-TILT, GUIDED = 0.16, 0.06
-
-#: Where outputs are only made for a part of the cells at a time, they stay one-hot while as many numbers as this hold
-#: the people by code of any column and by category.
-PAIRS_LIMIT = 1_000_000
+from anon_pipeline.anonymize.axes import Orders, SplitFeature, feature_matrix, split_features
+from anon_pipeline.anonymize.counts import Counter, Table
+from anon_pipeline.anonymize.criterion import Criterion
+from anon_pipeline.arrays import FloatArray, IntArray
+from anon_pipeline.tables import Cells
 
 #: A table of at most this many cells, or outputs of all cells, is left to scikit-learn; in a larger one each group of
 #: at most this many cells is.
@@ -45,27 +30,6 @@ SAMPLE = 50_000
 
 #: Tuples that walk down the tree together.
 CACHED = 2**15
-
-
-@dataclass(frozen=True, eq=False)
-class SplitFeature:
-    """One axis the tree may split: a column's codes, put into some order.
-
-    Attributes
-    ----------
-    column : position of the quasi-identifier
-    rank : place of each code in this order, int32 of shape (m + 1,); codes that are never parted have one rank
-    within : the node of each code, where a group of people may be split along this axis only if one node holds all of
-        it (a strict hierarchy), shape (m + 1,)
-    """
-
-    column: int
-    rank: npt.NDArray[np.int32]
-    within: IntArray | None = None
-
-    def splits(self, codes: IntArray) -> bool:
-        """Whether a group in which these codes occur may be split along this axis."""
-        return self.within is None or not len(codes) or bool((self.within[codes] == self.within[codes[0]]).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,240 +80,6 @@ class SplitTree:
             goes_left = ranks[row * len(self.features) + axis] <= self.threshold[node]
             node = children[2 * node + goes_left]
         return ended
-
-
-def feature_matrix(features: tuple[SplitFeature, ...], codes: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
-    """Ranks of each tuple along each axis, shape (n, F); float32 because that is what scikit-learn's trees compare."""
-    matrix = np.empty((len(codes), len(features)), dtype=np.float32)
-    for position, axis in enumerate(features):
-        matrix[:, position] = axis.rank[codes[:, axis.column]]
-    return matrix
-
-
-def split_features(cells: Cells, orders: Orders) -> tuple[SplitFeature, ...]:
-    """The axes: ordered columns by value (missing below all), categories by mean guidance, and by frequency.
-
-    Ordering categories by the mean of one output makes the best binary split of the categories a threshold
-    (W. D. Fisher 1958; Breiman et al. 1984, section 4.2.2). For several outputs the order is taken along the first
-    principal component of the categories' mean guidance and, where `orders` is "each", by every output too, so that
-    each of several targets has an order of its own. Ties go by value. Categories with levels have the axis of
-    these levels alone, and a column with a strict hierarchy the axes of `_strict_axes`.
-    """
-    features: list[SplitFeature] = []
-    for column, domain in enumerate(cells.domains):
-        if domain.nodes is not None and domain.nodes.strict:
-            features += _strict_axes(cells, column, domain.nodes, orders)
-            continue
-        if domain.levels is not None:
-            features.append(SplitFeature(column, np.r_[0, domain.levels + 1].astype(np.int32)))
-            continue
-        if domain.ordered:
-            features.append(SplitFeature(column, np.arange(len(domain), dtype=np.int32)))
-            continue
-        code = cells.codes[:, column]
-        people = np.bincount(code, weights=cells.counts, minlength=len(domain)).astype(np.float64)
-        features += [SplitFeature(column, _ranked(score)) for score in _scores(cells, code, people, orders)]
-    return tuple(features)
-
-
-def _scores(cells: Cells, code: npt.NDArray[np.integer[Any]], people: FloatArray, orders: Orders) -> list[FloatArray]:
-    """What categories, or nodes of them, are ordered by, each of shape (m + 1,); `code` is the one of each cell."""
-    scores = [_guidance_score(cells.guidance, code, people)]
-    if orders == "each" and cells.guidance.shape[1] > 1:
-        scores += [_guidance_score(output[:, None], code, people) for output in cells.guidance.T]
-    return scores if orders == "guidance" else [*scores, people]
-
-
-def _strict_axes(cells: Cells, column: int, nodes: Nodes, orders: Orders) -> Iterator[SplitFeature]:
-    """For each level of a hierarchy an axis along which groups within one node of the next level are split.
-
-    Each part of such a group then has every node of the level as a whole or not at all. Nodes that lie directly below
-    one node stand beside each other: numbers and dates by their smallest value, categories by mean guidance, and by
-    frequency, and as `_scores` says. Missing values are a node of their own on every level but the last.
-    """
-    domain = cells.domains[column]
-    code = cells.codes[:, column]
-    # The node of each code by level, from the value itself up; 0 is the one of missing values.
-    levels = [np.arange(len(domain)), *np.r_[np.zeros((1, nodes.height), np.int64), nodes.node + 1].T]
-    by_level = []
-    for node in levels[:-1]:
-        people = np.bincount(node[code], weights=cells.counts, minlength=int(node.max()) + 1).astype(np.float64)
-        if domain.ordered:
-            smallest = np.full(len(people), len(domain), dtype=np.float64)
-            np.minimum.at(smallest, node, np.arange(len(domain), dtype=np.float64))
-            by_level.append([smallest])
-        else:
-            by_level.append(_scores(cells, node[code], people, orders))
-    for scores in zip(*by_level, strict=True):
-        keys = [key for node, score in zip(levels, scores, strict=False) for key in (node, score[node])]
-        order = np.lexsort(keys)  # by the highest level first, so that a node's values stand beside each other
-        for level, node in enumerate(levels[:-1]):
-            above = levels[level + 1] if level + 1 < nodes.height else None
-            if level and above is not None and len(np.unique(above)) == len(np.unique(node)):
-                continue  # each node is all that there is in the next
-            rank = np.empty(len(domain), dtype=np.int32)
-            rank[order] = np.cumsum(np.r_[False, np.diff(node[order]) != 0])
-            yield SplitFeature(column, rank, above)
-
-
-def _guidance_score(guidance: IntArray, code: npt.NDArray[np.integer[Any]], people: FloatArray) -> FloatArray:
-    """Mean guidance of each category along its first principal component, shape (m + 1,)."""
-    width = guidance.shape[1]
-    # Integer sums in float64: exact below 2^53, deterministic beyond, since cells come in one order.
-    summed = np.stack(
-        [np.bincount(code, weights=guidance[:, g].astype(float), minlength=len(people)) for g in range(width)], 1
-    )
-    mean = summed / np.maximum(people, 1)[:, None]
-    if width == 1:
-        return mean[:, 0]
-    centred = (mean - np.average(mean, axis=0, weights=people)) * np.sqrt(people)[:, None]
-    _, _, components = np.linalg.svd(centred, full_matrices=False)
-    direction = components[0] * np.sign(components[0][np.argmax(np.abs(components[0]))])
-    # Rounded, so that two categories of equal guidance tie on every machine and the value decides.
-    score: FloatArray = np.round(mean @ direction / (np.abs(mean).max() or 1.0), 9)
-    return score
-
-
-def _ranked(score: FloatArray) -> npt.NDArray[np.int32]:
-    rank = np.empty(len(score), dtype=np.int32)
-    rank[np.argsort(score, kind="stable")] = np.arange(len(score), dtype=np.int32)
-    return rank
-
-
-class Criterion:
-    """The outputs whose squared error the tree reduces, computed for any part of the cells.
-
-    The guidance, of total variance 1 (unscaled where `spread` is 0, so that one-hot labels keep exact sums and squared
-    error is the Gini impurity), then sqrt(spread) times each quasi-identifier, each of total variance 1: a number as
-    its z-score (with an indicator where it can be missing), a category as its one-hot vector, or, where that would be
-    large, all categories together as `PROJECTIONS` random projections. `at_once` says whether the outputs of all cells
-    will be asked for together.
-
-    With `weighed`, the columns weigh more the more they tell of the guidance, what each tells is an output too, and
-    the guidance, of which these say much already, has the weight `GUIDED`.
-    """
-
-    def __init__(self, cells: Cells, spread: float, seed: int, at_once: bool = True, weighed: bool = False) -> None:
-        self._cells = cells
-        self._centre = np.zeros(cells.guidance.shape[1])
-        self._scale = 1.0
-        self._ordered: list[tuple[int, FloatArray]] = []
-        #: Column, the codes that occur, and scale of each category; and of those that are shown one-hot.
-        self.categories: list[tuple[int, npt.NDArray[np.intp], float]] = []
-        self.one_hot: list[tuple[int, npt.NDArray[np.intp], float]] = []
-        self._projected: list[tuple[int, FloatArray]] = []
-        if spread == 0:
-            return
-        weight = cells.counts / cells.n
-        guidance = cells.mean_guidance()
-        self._centre = np.einsum("c,co->o", weight, guidance)
-        self._scale = _per_deviation(np.einsum("c,co->", weight, (guidance - self._centre) ** 2))
-        uniform, relevance = spread, Relevance.of(cells) if weighed else None
-        for column, domain in enumerate(cells.domains):
-            if relevance is not None:
-                spread = uniform * (1 + TILT * (len(cells.domains) * float(relevance.shares[column]) - 1))
-                effect = np.sqrt(uniform) * self._scale * relevance.effects[column]
-                self._ordered.append((column, effect))
-            share: FloatArray = np.bincount(cells.codes[:, column], weights=weight, minlength=len(domain)).astype(float)
-            if domain.positions is not None:
-                self._ordered.append((column, np.sqrt(spread) * _ordered_outputs(domain, share)))
-            elif (gini := 1.0 - float((share * share).sum())) > 1e-12:
-                self.categories.append((column, np.flatnonzero(share), float(np.sqrt(spread / gini))))
-        if relevance is not None:
-            self._scale *= np.sqrt(GUIDED)
-        width = sum(len(present) for _, present, _ in self.categories)
-        pairs = width * sum(min(len(domain), BINS) if domain.ordered else len(domain) for domain in cells.domains)
-        if width * len(cells.counts) <= ONE_HOT_LIMIT or (pairs <= PAIRS_LIMIT and not at_once):
-            self.one_hot = self.categories
-        else:
-            generator = np.random.default_rng(seed)
-            for column, _, scale in self.categories:
-                signs = generator.choice((-1.0, 1.0), size=(len(cells.domains[column]), PROJECTIONS))
-                self._projected.append((column, signs * scale / np.sqrt(PROJECTIONS)))
-
-    def scores(self, part: slice | IntArray = slice(None)) -> FloatArray:
-        """Guidance and ordered columns of some cells, shape (c, o'')."""
-        codes, counts = self._cells.codes[part], self._cells.counts[part]
-        guidance = self._cells.guidance[part] * GUIDANCE_UNIT / counts[:, None]
-        return np.hstack([(guidance - self._centre) * self._scale, *(one[codes[:, at]] for at, one in self._ordered)])
-
-    def told_by(self, column: int) -> Iterator[tuple[int, FloatArray]]:
-        """The positions in `scores` that a column alone decides, and what each of its codes has there, (m + 1,)."""
-        position = len(self._centre)
-        for at, outputs in self._ordered:
-            for output in outputs.T:
-                if at == column:
-                    yield position, output
-                position += 1
-
-    def numeric(self, part: slice | IntArray = slice(None)) -> FloatArray:
-        """The outputs of some cells that are not one-hot, shape (c, o')."""
-        codes = self._cells.codes[part]
-        blocks = [self.scores(part)]
-        if self._projected:
-            # D. Achlioptas, "Database-friendly random projections" (2003): distances survive nearly unchanged.
-            projected = np.zeros((len(codes), PROJECTIONS))
-            for column, signs in self._projected:
-                projected += signs[codes[:, column]]
-            blocks.append(projected)
-        return np.hstack(blocks)
-
-    def of(self, part: slice | IntArray = slice(None), constant: bool = True) -> FloatArray:
-        """The outputs of some cells, shape (c, o).
-
-        Without `constant` the one-hot outputs that are equal in all of them are left out: they tell no split from
-        another.
-        """
-        codes = self._cells.codes[part]
-        blocks = [self.numeric(part)]
-        for column, present, scale in self.one_hot:
-            code = codes[:, column]
-            here = present if constant else np.flatnonzero(np.bincount(code))
-            if constant or len(here) > 1:
-                blocks.append((code[:, None] == here) * scale)
-        return np.hstack(blocks)
-
-    @property
-    def width(self) -> int:
-        """Number of outputs, o."""
-        return int(self.numeric(slice(0, 1)).shape[1]) + sum(len(present) for _, present, _ in self.one_hot)
-
-
-def criterion(cells: Cells, spread: float, seed: int, weighed: bool = False) -> FloatArray:
-    """The outputs of all cells, shape (C, o); see `Criterion`."""
-    return Criterion(cells, spread, seed, weighed=weighed).of()
-
-
-def _per_deviation(variance: float) -> float:
-    return float(1 / np.sqrt(variance)) if variance > 1e-12 else 0.0
-
-
-def _ordered_outputs(domain: Domain, share: FloatArray) -> FloatArray:
-    """What each code of an ordered column adds to the outputs: its z-score, and an indicator where one is missing.
-
-    Both together have total variance 1. Shape (m + 1, 1 or 2).
-    """
-    code = np.flatnonzero(share).astype(np.int32)
-    raw = standardized(domain, code, share[code])
-    centred = raw - np.einsum("c,co->o", share[code], raw)
-    outputs = np.zeros((len(domain), raw.shape[1]))
-    outputs[code] = centred * _per_deviation(np.einsum("c,co->", share[code], centred**2))
-    return outputs
-
-
-def standardized(domain: Domain, code: npt.NDArray[np.int32], weight: FloatArray) -> FloatArray:
-    """Values of an ordered column, missing ones at the mean and told apart by an indicator, shape (C, 1 or 2)."""
-    known = code > 0
-    value = np.zeros(len(code))
-    value[known] = domain.positions.astype(np.float64)[code[known] - 1]  # type: ignore[union-attr]
-    if not known.any():
-        return value[:, None]
-    centre = float(np.average(value[known], weights=weight[known]))
-    value[known] -= centre
-    deviation = np.sqrt(float(np.average(value[known] ** 2, weights=weight[known])))
-    if deviation > 0:
-        value /= deviation
-    return value[:, None] if known.all() else np.c_[value, ~known]
 
 
 def fit_tree(cells: Cells, k: int, spread: float, orders: Orders, seed: int, weighed: bool = False) -> SplitTree:

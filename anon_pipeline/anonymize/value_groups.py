@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import Domain, IntArray
+from anon_pipeline.tables import Domain
 
 #: So many groups at most, beside those of rare and of missing values.
 MOST = 8
@@ -95,9 +96,9 @@ def _calendar(domain: Domain) -> tuple[Callable[[npt.NDArray[np.generic]], npt.N
     """How values become what is cut at round ones: numbers stay, dates are years, months or days since 1970."""
     if domain.type is not ColumnType.DATE:
         return lambda values: values, ""
-    first, last = domain.shown(domain.values[[0, -1]]).astype("datetime64[D]").astype(np.int64)
+    first, last = domain.readable(domain.values[[0, -1]]).astype("datetime64[D]").astype(np.int64)
     unit = "Y" if last - first >= 3 * 365 else "M" if last - first >= 90 else "D"
-    return lambda values: domain.shown(values).astype(f"datetime64[{unit}]").astype(np.int64), unit
+    return lambda values: domain.readable(values).astype(f"datetime64[{unit}]").astype(np.int64), unit
 
 
 def _edges(values: npt.NDArray[np.generic], counts: IntArray, whole: bool) -> npt.NDArray[np.generic]:

@@ -16,7 +16,8 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
-from anon_pipeline.attack.released import UNIT, UNLIKE, FloatArray, IntArray, OrderedBoxes, Released, combined
+from anon_pipeline.arrays import FloatArray, IntArray
+from anon_pipeline.attack.released import UNIT, UNLIKE, OrderedBoxes, Released, combined
 
 #: Costs held at once, in cells: 32 MB.
 BLOCK = 8_000_000
@@ -47,9 +48,9 @@ class Candidates:
         """Released rows among which a person cannot be told, shape (n,)."""
         return np.asarray(self.best @ self.sizes, dtype=np.int64)
 
-    def hits(self, found: sparse.csr_array) -> FloatArray:
+    def hits(self, units: sparse.csr_array) -> FloatArray:
         """Of rows by person and unit, those that lie in a person's best units, shape (n,)."""
-        return np.asarray(self.best.multiply(found).sum(axis=1), dtype=np.float64).ravel()
+        return np.asarray(self.best.multiply(units).sum(axis=1), dtype=np.float64).ravel()
 
 
 def find_candidates(

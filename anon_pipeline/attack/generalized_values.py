@@ -56,6 +56,23 @@ def read_interval(text: str) -> Interval | None:
         return None if shown is None else Interval(shown.low, shown.high, True)
     if (point := read_point(text)) is not None:
         return Interval(point, point)
+    if text.startswith("{") and text.endswith("}"):
+        return _hull([read_interval(part) for part in text[1:-1].split(",")])
+    return _read_range(text)
+
+
+def _hull(parts: list[Interval | None]) -> Interval | None:
+    """What several intervals allow together; None where one of them cannot be read."""
+    known = [part for part in parts if part is not None]
+    if not known or len(known) < len(parts):
+        return None
+    return Interval(
+        min(part.low for part in known), max(part.high for part in known), any(part.missing for part in known)
+    )
+
+
+def _read_range(text: str) -> Interval | None:
+    """A range in one of the ways in which tools write them: [1, 5), >= 5, 65+, 123**, 20-29."""
     if match := _BRACKETS.fullmatch(text):
         low = -math.inf if match[2] is None else _end(match[2])
         high = math.inf if match[3] is None else _end(match[3])
@@ -81,13 +98,6 @@ def read_interval(text: str) -> Interval | None:
         return Interval(int(match[1]) * unit, float(np.nextafter((int(match[1]) + 1) * unit, -math.inf)))
     if match := _DASH.fullmatch(text):
         return Interval(_end(match[1]), _end(match[2]))
-    if text.startswith("{") and text.endswith("}"):
-        parts = [read_interval(part) for part in text[1:-1].split(",")]
-        told = [part for part in parts if part is not None]
-        if told and len(told) == len(parts):
-            return Interval(
-                min(part.low for part in told), max(part.high for part in told), any(part.missing for part in told)
-            )
     return None
 
 

@@ -17,9 +17,10 @@ from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.attack.candidates import Candidates, find_candidates
 from anon_pipeline.attack.rates import Finding, Known, Rate, finding, known, measured, quantiles
-from anon_pipeline.attack.released import CategoryBoxes, Domain, FloatArray, IntArray
+from anon_pipeline.attack.released import CategoryBoxes, Domain
 from anon_pipeline.attack.targets import Attacked, People, counts
 
 #: A number is guessed right if it falls into the right one of so many equally frequent intervals.
@@ -104,17 +105,21 @@ def inference(attacked: Attacked, targets: int) -> list[Finding]:
 
 
 def within_groups(
-    attacked: Attacked, one: Outcome, members: Candidates, control: Candidates | None, *, name: str = "inference"
+    attacked: Attacked, sensitive: Outcome, members: Candidates, control: Candidates | None, *, name: str = "inference"
 ) -> Finding:
     """The most frequent label among a person's candidate records; on a tie the one more frequent in the release."""
-    table = counts(members.unit[attacked.release.group], one.released, (len(members.sizes), one.labels))
-    right, certain = _mode_guess(table, members, one.members)
+    table = counts(members.unit[attacked.release.group], sensitive.released, (len(members.sizes), sensitive.labels))
+    right, certain = _mode_guess(table, members, sensitive.members)
     of_control = None
-    if control is not None and one.control is not None:
-        of_control = measured(_mode_guess(table, control, one.control)[0])
-    unknown = int(one.label[0])  # a missing value is no other value, and so tells nobody apart
-    open_ = unknown >= 0 and one.domain.name not in attacked.knowledge.answers
-    known = np.flatnonzero(np.arange(one.labels) != unknown) if open_ and one.labels > 1 else np.arange(one.labels)
+    if control is not None and sensitive.control is not None:
+        of_control = measured(_mode_guess(table, control, sensitive.control)[0])
+    unknown = int(sensitive.label[0])  # a missing value is no other value, and so tells nobody apart
+    open_ = unknown >= 0 and sensitive.domain.name not in attacked.knowledge.answers
+    known = (
+        np.flatnonzero(np.arange(sensitive.labels) != unknown)
+        if open_ and sensitive.labels > 1
+        else np.arange(sensitive.labels)
+    )
     largest = np.asarray(table[:, known].max(axis=1).todense()).ravel()
     told = np.asarray(table[:, known].sum(axis=1)).ravel()
     alike = largest == told
@@ -123,29 +128,29 @@ def within_groups(
         "homogeneous_groups": int(alike.sum()),
         "guess_certain": float(certain.mean()),
         "right_where_certain": float(right[certain].mean()) if certain.any() else None,
-        "labels": one.labels,
+        "labels": sensitive.labels,
     }
     return finding(
-        f"{name}: {one.domain.name}",
+        f"{name}: {sensitive.domain.name}",
         "inference",
         Known(tuple(attacked.knowledge.quasi_identifiers)),
-        f"guesses {one.domain.name} right{_how_close(one)} from the group a person fits best",
+        f"guesses {sensitive.domain.name} right{_how_close(sensitive)} from the group a person fits best",
         measured(right),
         of_control,
-        _most_frequent(one, len(right)),
+        _most_frequent(sensitive, len(right)),
         details,
     )
 
 
-def across_groups(attacked: Attacked, one: Outcome, members: People, control: People | None) -> Finding:
+def across_groups(attacked: Attacked, sensitive: Outcome, members: People, control: People | None) -> Finding:
     """A gradient-boosted model learns the column from what the released rows show, and is asked about raw people.
 
     All rows of a group show the same, so groups are learned, weighted by their rows.
     """
     release = attacked.release
-    table = counts(release.group, one.released, (len(release.sizes), min(one.labels, LEARNED))).tocoo()
+    table = counts(release.group, sensitive.released, (len(release.sizes), min(sensitive.labels, LEARNED))).tocoo()
     group, label = table.coords[0], table.coords[1]
-    features = _features(attacked, release.shown)[group]
+    features = _features(attacked, release.representative)[group]
     telling = np.array([len(np.unique(told[~np.isnan(told)])) > 1 for told in features.T])
     if len(np.unique(label)) < 2 or not telling.any():
 
@@ -168,22 +173,22 @@ def across_groups(attacked: Attacked, one: Outcome, members: People, control: Pe
             return np.asarray(model.predict(raw), dtype=np.int64)
 
     with threadpool_limits(1):
-        attack = measured(guess(members) == one.members)
-        of_control = None if control is None else measured(guess(control) == one.control)
+        attack = measured(guess(members) == sensitive.members)
+        of_control = None if control is None else measured(guess(control) == sensitive.control)
     return finding(
-        f"inference across groups: {one.domain.name}",
+        f"inference across groups: {sensitive.domain.name}",
         "inference",
         Known(tuple(attacked.knowledge.quasi_identifiers)),
-        f"guesses {one.domain.name} right{_how_close(one)} with a model trained on the release",
+        f"guesses {sensitive.domain.name} right{_how_close(sensitive)} with a model trained on the release",
         attack,
         of_control,
-        _most_frequent(one, len(members)),
+        _most_frequent(sensitive, len(members)),
     )
 
 
 def skewness(
     attacked: Attacked,
-    one: Outcome,
+    sensitive: Outcome,
     members: Candidates,
     control: Candidates | None,
     people: People,
@@ -193,22 +198,22 @@ def skewness(
 
     As many people are named as have one, those first in whose candidate groups it is most frequent.
     """
-    rare = rare_codes(one.domain, attacked.kept_codes[:, one.column])
-    of_rows = rare[attacked.kept_codes[:, one.column]]
+    rare = rare_codes(sensitive.domain, attacked.kept_codes[:, sensitive.column])
+    of_rows = rare[attacked.kept_codes[:, sensitive.column]]
     unit = members.unit[attacked.release.group]
     within = np.bincount(unit, weights=of_rows, minlength=len(members.sizes))
     scores = [np.asarray(each.best @ within) / each.records() for each in (members, control) if each is not None]
     truths = [
-        rare[each.kept[: len(score), one.column]]
+        rare[each.kept[: len(score), sensitive.column]]
         for each, score in zip([one_of for one_of in (people, others) if one_of is not None], scores, strict=True)
     ]
     attack, of_control, blind = named_rare(scores, truths, float(of_rows.mean()))
     gain = within / members.sizes - of_rows.mean()
     return finding(
-        f"skewness: {one.domain.name}",
+        f"skewness: {sensitive.domain.name}",
         "inference",
         Known(tuple(attacked.knowledge.quasi_identifiers)),
-        f"who names those most likely to have a rare {one.domain.name} finds one who has",
+        f"who names those most likely to have a rare {sensitive.domain.name} finds one who has",
         attack,
         of_control,
         blind,
@@ -257,7 +262,7 @@ def rare_codes(domain: Domain, released: IntArray) -> npt.NDArray[np.bool_]:
 
 def similarity(
     attacked: Attacked,
-    one: Outcome,
+    sensitive: Outcome,
     members: Candidates,
     control: Candidates | None,
     people: People,
@@ -267,13 +272,13 @@ def similarity(
 
     Success is to say so and to be right; blind, to say it of a random person.
     """
-    code = attacked.kept_codes[:, one.column]
+    code = attacked.kept_codes[:, sensitive.column]
     unit = members.unit[attacked.release.group]
     least = np.full(len(members.sizes), np.iinfo(np.int64).max)
     most = np.full(len(members.sizes), -1)
     np.minimum.at(least, unit, code)
     np.maximum.at(most, unit, code)
-    reached = np.r_[0.0, np.cumsum(np.bincount(code, minlength=len(one.domain)) / len(code))]
+    reached = np.r_[0.0, np.cumsum(np.bincount(code, minlength=len(sensitive.domain)) / len(code))]
 
     def claims(candidates: Candidates, raw: IntArray) -> tuple[FloatArray, FloatArray]:
         starts = candidates.best.indptr[:-1]
@@ -281,17 +286,17 @@ def similarity(
         high = np.maximum.reduceat(most[candidates.best.indices], starts)
         share = reached[high + 1] - reached[low]
         narrow = share <= NARROW
-        value = raw[: len(candidates), one.column]
+        value = raw[: len(candidates), sensitive.column]
         return (narrow & (value >= low) & (value <= high)).astype(np.float64), np.where(narrow, share, 0.0)
 
     right, blind = claims(members, people.kept)
     of_control = None if control is None or others is None else measured(claims(control, others.kept)[0])
     width = reached[most + 1] - reached[least]
     return finding(
-        f"similarity: {one.domain.name}",
+        f"similarity: {sensitive.domain.name}",
         "inference",
         Known(tuple(attacked.knowledge.quasi_identifiers)),
-        f"learns that {one.domain.name} is within a range that at most {NARROW:.0%} of all people share",
+        f"learns that {sensitive.domain.name} is within a range that at most {NARROW:.0%} of all people share",
         measured(right),
         of_control,
         known(float(blind.mean()), len(right)),

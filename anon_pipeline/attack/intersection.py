@@ -15,10 +15,11 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.attack import linkage
 from anon_pipeline.attack.candidates import Candidates, find_candidates
 from anon_pipeline.attack.rates import Finding, Known, Rate, finding, measured, quantiles
-from anon_pipeline.attack.released import FloatArray, IntArray, combined, read_release
+from anon_pipeline.attack.released import combined, read_release
 from anon_pipeline.attack.targets import Attacked, People, counts
 
 
@@ -113,9 +114,9 @@ class _Table:
         self.possible: sparse.csr_array = (found.best @ kinds).tocsr()
         self.contradicted = np.zeros(len(found), dtype=bool)
 
-    def narrow(self, shared: list[int], then_kept: list[IntArray], group: IntArray, found: Candidates) -> None:
+    def narrow(self, shared: list[int], then_kept: list[IntArray], group: IntArray, finding: Candidates) -> None:
         """Keep what an earlier release allows: in it a candidate has the same values in the `shared` columns."""
-        number = min(len(found), self.possible.shape[0])
+        number = min(len(finding), self.possible.shape[0])
         self.possible, self.people = self.possible[:number], self.people.first(number)
         self.contradicted = self.contradicted[:number]
         if not shared:
@@ -124,7 +125,7 @@ class _Table:
         value = combined(stacked)[0]
         here, there = value[: len(self.kept)], value[len(self.kept) :]
         values = int(value.max()) + 1
-        seen = found.best[:number] @ counts(found.unit[group], there, (len(found.sizes), values))
+        seen = finding.best[:number] @ counts(finding.unit[group], there, (len(finding.sizes), values))
         mark = counts(here, np.arange(len(here)), (values, len(here)))
         allowed = (seen.sign() @ mark).tocsr()
         narrowed = self.possible.multiply(allowed.sign()).tocsr()

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.attack.candidates import Candidates, find_candidates
 from anon_pipeline.attack.rates import Finding, Known, Rate, clopper_pearson, finding, known, measured, quantiles
-from anon_pipeline.attack.released import FloatArray, IntArray, combined
+from anon_pipeline.attack.released import combined
 from anon_pipeline.attack.targets import Attacked, People, counts, with_wrong_cells
 
 #: Shares of cells that an attacker has wrong.

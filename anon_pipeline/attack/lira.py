@@ -10,15 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from anon_pipeline.arrays import BoolArray, FloatArray
 from anon_pipeline.attack import model_answers
 from anon_pipeline.attack.model_answers import Answer, Model, Train
-from anon_pipeline.attack.roc import FloatArray
 from anon_pipeline.errors import InputError
-
-BoolArray = npt.NDArray[np.bool_]
 
 #: With fewer trainings on either side a variance per person is too noisy, and one pooled over everybody serves better
 #: (Carlini et al. 2022, who pool it below 64 shadow models).
@@ -43,7 +40,7 @@ class Halves:
 
 
 @dataclass(frozen=True, eq=False)
-class Watched:
+class ShadowScores:
     """An attacked model and what it and its shadow models say of everybody.
 
     Attributes
@@ -85,7 +82,9 @@ def draw_halves(n: int, shadows: int, seed: int) -> Halves:
     return Halves(member, inside, seeds)
 
 
-def watch(train: Train, people: pd.DataFrame, target: str, features: Sequence[str], halves: Halves) -> Watched:
+def train_shadows(
+    train: Train, people: pd.DataFrame, target: str, features: Sequence[str], halves: Halves
+) -> ShadowScores:
     """Train the attacked model and its shadows, and ask all of them about everybody.
 
     Raises
@@ -107,10 +106,10 @@ def watch(train: Train, people: pd.DataFrame, target: str, features: Sequence[st
             model_answers.confidence(fit(half, seed), asked, truth, answer)
             for half, seed in zip(halves.inside, halves.seeds[1:], strict=True)
         ]
-    return Watched(model, halves, answer, said, np.stack(shadows))
+    return ShadowScores(model, halves, answer, said, np.stack(shadows))
 
 
-def scores(watched: Watched, *, online: bool = True, own_variance: bool | None = None) -> FloatArray:
+def scores(shadow_scores: ShadowScores, *, online: bool = True, own_variance: bool | None = None) -> FloatArray:
     """How much likelier the attacked model's answer is with each person in its training data than without, shape (n,).
 
     Log-likelihood ratio of two normal distributions fitted to the shadow models with and without the person. Offline,
@@ -127,16 +126,16 @@ def scores(watched: Watched, *, online: bool = True, own_variance: bool | None =
     own_variance : whether each person has a variance of their own; by default where there are
         `ENOUGH_FOR_OWN_VARIANCE` shadow models on either side
     """
-    inside = watched.halves.inside
+    inside = shadow_scores.halves.inside
     if own_variance is None:
         own_variance = min(inside.sum(axis=0).min(), (~inside).sum(axis=0).min()) >= ENOUGH_FOR_OWN_VARIANCE
-    if watched.answer is Answer.LABEL:
-        return _bernoulli_ratio(watched.target, watched.shadows, inside, online)
-    target, shadows = watched.target, watched.shadows
-    if watched.answer is Answer.PROBABILITY:
+    if shadow_scores.answer is Answer.LABEL:
+        return _bernoulli_ratio(shadow_scores.target, shadow_scores.shadows, inside, online)
+    target, shadows = shadow_scores.target, shadow_scores.shadows
+    if shadow_scores.answer is Answer.PROBABILITY:
         least = _resolution(shadows)
         target, shadows = model_answers.log_odds(target, least), model_answers.log_odds(shadows, least)
-    if watched.answer is Answer.NUMBER:
+    if shadow_scores.answer is Answer.NUMBER:
         target, shadows = -np.abs(target), -np.abs(shadows)
     # Nobody's answer is known more exactly than this, however alike the few shadow models are.
     least_deviation = max(1e-3 * float(shadows.std()), 1e-12)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.attack import roc
 from anon_pipeline.attack.candidates import find_candidates, misfit
 from anon_pipeline.attack.rates import Finding, Known, finding, known, measured
-from anon_pipeline.attack.released import FloatArray, combined
+from anon_pipeline.attack.released import combined
 from anon_pipeline.attack.targets import Attacked, People
 
 #: People of the register at most.

@@ -12,18 +12,19 @@ is in `roc`; the before and after of a release is in `models_audit`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from anon_pipeline.arrays import BoolArray, FloatArray
 from anon_pipeline.attack import lira, model_answers, roc
-from anon_pipeline.attack.lira import BoolArray, Watched
-from anon_pipeline.attack.model_answers import Answer, Model, Train
+from anon_pipeline.attack.lira import ShadowScores
+from anon_pipeline.attack.model_answers import Answer, Model
 from anon_pipeline.attack.rates import percent
-from anon_pipeline.attack.roc import FloatArray, OperatingPoint
+from anon_pipeline.attack.roc import OperatingPoint
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class MembershipFinding:
     auc, auc_low, auc_high : chance to tell a member from a non-member, with its 95 % interval; .5 is guessing
     at_1_percent, at_0_1_percent : share of the members found at 1 % and .1 % false accusations; None where there are
         too few non-members (100 and 1,000) for that rate to mean something
-    epsilon : an attacker's measured lower bound (`roc.epsilon_witnessed`), None where nothing is witnessed
+    epsilon : an attacker's measured lower bound (`roc.epsilon_lower_bound`), None where nothing is witnessed
     """
 
     model: str
@@ -95,15 +96,6 @@ ATTACKS = {
 # ---------------------------------------------------------------------------------------------------- whole attacks
 
 
-def trained_by(build: Callable[[int], Any], target: str, features: Sequence[str]) -> Train:
-    """The training function of an estimator fitted on the raw part itself, `build` giving one unfitted by its seed."""
-
-    def train(part: pd.DataFrame, seed: int) -> Model:
-        return build(seed).fit(part[list(features)], part[target])
-
-    return train
-
-
 def attack_by_loss(
     model: Model,
     members: pd.DataFrame,
@@ -136,43 +128,17 @@ def attack_by_loss(
     return finding(loss_scores(said, answer), member, name, "loss_threshold", answer, delta=delta)
 
 
-def attack_by_shadows(
-    train: Train,
-    people: pd.DataFrame,
-    target: str,
-    features: Sequence[str],
-    *,
-    shadows: int = 16,
-    seed: int = 0,
-    name: str = "the model",
-    delta: float = roc.DELTA,
-) -> list[MembershipFinding]:
-    """LiRA, its offline variant, and the loss threshold, on a model trained on a random half of the people.
-
-    Costs `shadows` + 1 calls of `train`, each on half of the people.
-
-    Parameters
-    ----------
-    train : called as `train(part, seed)` with some rows of `people`; where the model is trained on a release, it
-        anonymizes its part first
-    people : some thousand rows, in an order of their own (the same rows in another order are other halves)
-    shadows : an even number, at least 4
-    """
-    watched = lira.watch(train, people, target, features, lira.draw_halves(len(people), shadows, seed))
-    return findings(watched, name, delta=delta)
-
-
-def findings(watched: Watched, name: str, *, delta: float = roc.DELTA) -> list[MembershipFinding]:
+def findings(shadow_scores: ShadowScores, name: str, *, delta: float = roc.DELTA) -> list[MembershipFinding]:
     """All attacks on a watched model: "lira", "lira_offline", "loss_threshold"."""
-    member, answer = watched.halves.member, watched.answer
+    member, answer = shadow_scores.halves.member, shadow_scores.answer
     return [
-        finding(scored, member, name, attack, answer, shadows=_shadows_used(attack, watched), delta=delta)
-        for attack, scored in scores(watched).items()
+        finding(scored, member, name, attack, answer, shadows=_shadows_used(attack, shadow_scores), delta=delta)
+        for attack, scored in scores(shadow_scores).items()
     ]
 
 
-def _shadows_used(attack: str, watched: Watched) -> int:
-    return 0 if attack == "loss_threshold" else len(watched.shadows)
+def _shadows_used(attack: str, shadow_scores: ShadowScores) -> int:
+    return 0 if attack == "loss_threshold" else len(shadow_scores.shadows)
 
 
 def finding(
@@ -208,15 +174,15 @@ def finding(
 # ---------------------------------------------------------------------------------------------------- scores
 
 
-def scores(watched: Watched) -> dict[str, FloatArray]:
+def scores(shadow_scores: ShadowScores) -> dict[str, FloatArray]:
     """By attack, how much each person looks like a member to it, shape (n,)."""
     return {
-        "lira": lira.scores(watched),
-        "lira_offline": lira.scores(watched, online=False),
-        "loss_threshold": loss_scores(watched.target, watched.answer),
+        "lira": lira.scores(shadow_scores),
+        "lira_offline": lira.scores(shadow_scores, online=False),
+        "loss_threshold": loss_scores(shadow_scores.target, shadow_scores.answer),
     }
 
 
-def loss_scores(said: FloatArray, answer: Answer) -> FloatArray:
+def loss_scores(confidences: FloatArray, answer: Answer) -> FloatArray:
     """Minus the loss of each person, on any monotone scale: who is fitted well is taken for a member."""
-    return -np.abs(said) if answer is Answer.NUMBER else said
+    return -np.abs(confidences) if answer is Answer.NUMBER else confidences

@@ -14,10 +14,11 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.attack.candidates import Candidates, find_candidates
 from anon_pipeline.attack.inference import named_rare, rare_codes
 from anon_pipeline.attack.rates import Finding, Known, finding
-from anon_pipeline.attack.released import FloatArray, Released
+from anon_pipeline.attack.released import Released
 from anon_pipeline.attack.targets import Attacked
 
 #: Fewer groups than this teach nothing.
@@ -32,7 +33,7 @@ def minimality(attacked: Attacked, targets: int) -> list[Finding]:
     members = attacked.members.first(targets)
     control = None if attacked.control is None else attacked.control.first(targets)
     people = [one for one in (members, control) if one is not None]
-    found = [find_candidates(release, one.codes) for one in people]
+    found = [find_candidates(release, person.codes) for person in people]
     shapes = _shapes(release)
     findings = []
     for column, domain in enumerate(attacked.kept):
@@ -64,7 +65,7 @@ def minimality(attacked: Attacked, targets: int) -> list[Finding]:
 def _shapes(release: Released) -> FloatArray:
     """Size, widths, and the number of columns with an untold value, of each group, shape (J, p + 2)."""
     widths = [boxes.widths()[release.box[:, column]] for column, boxes in enumerate(release.boxes)]
-    untold = np.isnan(release.shown).sum(axis=1)
+    untold = np.isnan(release.representative).sum(axis=1)
     return np.column_stack([release.sizes, untold, *widths]).astype(np.float64)
 
 

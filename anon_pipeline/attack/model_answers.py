@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from anon_pipeline.attack.roc import FloatArray
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.errors import InputError, Refused
 
 #: A fitted estimator: `predict`, and what else it has of `classes_`, `predict_proba` and `decision_function`.

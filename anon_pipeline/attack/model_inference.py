@@ -15,13 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from anon_pipeline.arrays import BoolArray, FloatArray
 from anon_pipeline.attack import model_answers, rates, roc
 from anon_pipeline.attack.model_answers import Answer, Model
 from anon_pipeline.attack.rates import Finding, Known, percent
-from anon_pipeline.attack.roc import FloatArray
 from anon_pipeline.errors import InputError
 
-BoolArray = npt.NDArray[np.bool_]
 CodeArray = npt.NDArray[np.int64]
 #: How well the truths fit the rows of a frame: features (r, f) and truths (r,) in, log-likelihoods (r,) out.
 LogFit = Callable[[pd.DataFrame, pd.Series], FloatArray]

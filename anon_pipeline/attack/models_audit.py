@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from anon_pipeline.arrays import BoolArray
 from anon_pipeline.attack import lira, membership_inference, model_inference, roc
-from anon_pipeline.attack.lira import Watched
+from anon_pipeline.attack.lira import ShadowScores
 from anon_pipeline.attack.membership_inference import MembershipFinding
 from anon_pipeline.attack.model_answers import Model, Train
 from anon_pipeline.attack.rates import Finding, percent
@@ -132,16 +133,18 @@ def audit_models(
     """
     pool = _drawn(people, target, sample, seed)
     halves = lira.draw_halves(len(pool), shadows, seed)
-    watched = {
-        name: lira.watch(train, pool, target, features, halves)
+    shadow_scores = {
+        name: lira.train_shadows(train, pool, target, features, halves)
         for name, train in ((RAW, train_raw), (RELEASE, train_release))
     }
-    membership = [one for name, by in watched.items() for one in membership_inference.findings(by, name, delta=delta)]
+    membership = [
+        one for name, by in shadow_scores.items() for one in membership_inference.findings(by, name, delta=delta)
+    ]
     groups = [np.flatnonzero(one) for one in (halves.member, ~halves.member)]
-    rows = np.sort(np.concatenate([one[_some(len(one), asked, seed)] for one in groups]))
+    rows = np.sort(np.concatenate([group[_some(len(group), asked, seed)] for group in groups]))
     inference = [
         one
-        for name, by in watched.items()
+        for name, by in shadow_scores.items()
         for one in _inference(by.model, pool.iloc[rows], halves.member[rows], target, features, attributes, name)
     ]
     return ModelsAudit(
@@ -149,7 +152,7 @@ def audit_models(
         non_members=int((~halves.member).sum()),
         membership=tuple(membership),
         inference=tuple(inference),
-        bought=tuple(_bought(watched[RAW], watched[RELEASE])),
+        bought=tuple(_bought(shadow_scores[RAW], shadow_scores[RELEASE])),
     )
 
 
@@ -191,7 +194,7 @@ def audit_fitted(
 def _inference(
     model: Model,
     people: pd.DataFrame,
-    member: model_inference.BoolArray,
+    member: BoolArray,
     target: str,
     features: Sequence[str],
     attributes: Sequence[str] | None,
@@ -203,7 +206,7 @@ def _inference(
     return [*found, model_inference.model_inversion(model, people, member, target, features, name=name)]
 
 
-def _bought(raw: Watched, release: Watched) -> list[Bought]:
+def _bought(raw: ShadowScores, release: ShadowScores) -> list[Bought]:
     """The change of AUC of each attack, of which both models were asked about the same people."""
     result = []
     before, after = membership_inference.scores(raw), membership_inference.scores(release)

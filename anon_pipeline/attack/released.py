@@ -14,12 +14,11 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.attack import generalized_values
 from anon_pipeline.attack.generalized_values import numbers, texts
 from anon_pipeline.errors import InputError
 
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 CostArray = npt.NDArray[np.int32]
 
 #: Costs are logarithms of likelihood ratios in thousandths, so that sums are exact and ties are ties.
@@ -110,7 +109,7 @@ class OrderedBoxes:
     ----------
     domain : the column as people bear it
     low, high, missing : the numbers of each box, and whether it may hold a missing value, shape (B,)
-    shown : the number that stands for each box, NaN for none, shape (B,)
+    representative : the number that stands for each box, NaN for none, shape (B,)
     nearest : whether the column shows single values that others may be near to, instead of intervals
     """
 
@@ -118,7 +117,7 @@ class OrderedBoxes:
     low: FloatArray
     high: FloatArray
     missing: npt.NDArray[np.bool_]
-    shown: FloatArray
+    representative: FloatArray
     nearest: bool
 
     def fits(self, codes: IntArray) -> npt.NDArray[np.bool_]:
@@ -138,14 +137,14 @@ class OrderedBoxes:
                 apart = np.nan_to_num(np.abs(self._values(codes) - self.low) / spread, nan=1.0)
             apart = np.where((codes == 0)[:, None] & self.missing, 0, np.minimum(apart, 1))
             return np.ceil(UNLIKE * UNIT * apart).astype(np.int32)  # only what is equal costs nothing
-        below, above = self._mass(self.low, self.shown), self._mass(self.shown, self.high)
+        below, above = self._mass(self.low, self.representative), self._mass(self.representative, self.high)
         absent = np.where(self.missing, self.domain.shares[0], 0.0)
         whole = self._mass(self.low, self.high) + absent
-        told = ~np.isnan(self.shown) & (below > 0) & (above > 0)
-        left, right = np.where(told, 2 * below, whole), np.where(told, 2 * above, whole)
+        named = ~np.isnan(self.representative) & (below > 0) & (above > 0)
+        left, right = np.where(named, 2 * below, whole), np.where(named, 2 * above, whole)
         value = self._values(codes)
-        middle = np.where(told, np.minimum(left, right), whole)
-        mass = np.where(value < self.shown, left, np.where(value > self.shown, right, middle))
+        middle = np.where(named, np.minimum(left, right), whole)
+        mass = np.where(value < self.representative, left, np.where(value > self.representative, right, middle))
         mass = np.where((codes == 0)[:, None], whole, mass)
         return _costs(self.fits(codes) / np.maximum(mass, 1e-12), wrong)
 
@@ -177,23 +176,23 @@ class CategoryBoxes:
     Attributes
     ----------
     domain : the column as people bear it
-    told : boxes by code, sparse, shape (B, m)
+    named : boxes by code, sparse, shape (B, m)
     others : boxes that may hold what they do not tell, shape (B,)
-    shown : the code that stands for each box, -1 for none, shape (B,)
+    representative : the code that stands for each box, -1 for none, shape (B,)
     rest : the share of a box's people who are among its untold values
     nearest : whether the column shows single values that stand for others too, instead of sets
     """
 
     domain: Domain
-    told: sparse.csc_array
+    named: sparse.csc_array
     others: npt.NDArray[np.bool_]
-    shown: IntArray
+    representative: IntArray
     rest: float
     nearest: bool
 
     def fits(self, codes: IntArray) -> npt.NDArray[np.bool_]:
         """Whether people of these codes may be in each box, shape (len(codes), B)."""
-        return np.asarray(self.told[:, codes].toarray().T | self.others)
+        return np.asarray(self.named[:, codes].toarray().T | self.others)
 
     def costs(self, codes: IntArray, wrong: float) -> CostArray:
         """How much less likely these codes are in each box than in the likeliest, shape (len(codes), B).
@@ -201,17 +200,19 @@ class CategoryBoxes:
         Among the categories told people are taken to be distributed as in the whole table, but half of them bear the
         one shown, which is the most common; few are among those not told.
         """
-        inside = self.told[:, codes].toarray().T
+        inside = self.named[:, codes].toarray().T
         if self.nearest:
             cost = np.where(inside, 0.0, np.where(self.others, UNLIKE / 2, UNLIKE))
             return (UNIT * cost).astype(np.int32)
         shares = self.domain.shares
-        number = np.asarray(self.told.sum(axis=1)).ravel()
-        mass = np.asarray(self.told @ shares).ravel()
+        number = np.asarray(self.named.sum(axis=1)).ravel()
+        mass = np.asarray(self.named @ shares).ravel()
         # One that stands for several is borne by half; one that stands for itself by all.
-        half = np.where((self.shown >= 0) & (number > 1), 0.5, 0.0)
+        half = np.where((self.representative >= 0) & (number > 1), 0.5, 0.0)
         ratio = (1 - half) * inside / np.maximum(mass, 1e-12)
-        ratio += np.where(codes[:, None] == self.shown, half / np.maximum(shares[self.shown], 1e-12), 0.0)
+        ratio += np.where(
+            codes[:, None] == self.representative, half / np.maximum(shares[self.representative], 1e-12), 0.0
+        )
         rest = np.where(number == 0, 1.0, self.rest)
         ratio = np.where(
             self.others, np.where(inside, (1 - rest) * ratio, rest / np.maximum(1 - mass, 1e-3)), ratio * inside
@@ -220,7 +221,7 @@ class CategoryBoxes:
 
     def points(self) -> IntArray | None:
         """The code that each box shows, -1 for one that nobody bears; None where boxes are more than values."""
-        rows = self.told.tocsr()
+        rows = self.named.tocsr()
         number = np.diff(rows.indptr)
         if self.others.any() or (number > 1).any():
             return None
@@ -230,7 +231,7 @@ class CategoryBoxes:
 
     def widths(self) -> FloatArray:
         """The share of the people whom each box would hold by this column alone, shape (B,)."""
-        return np.where(self.others, 1.0, np.asarray(self.told @ self.domain.shares).ravel())
+        return np.where(self.others, 1.0, np.asarray(self.named @ self.domain.shares).ravel())
 
 
 def _costs(ratio: FloatArray, wrong: float) -> CostArray:
@@ -258,7 +259,7 @@ class Released:
     box : the box of each group, shape (J, p)
     group : the group of each released row, shape (N,)
     sizes : released rows per group, shape (J,)
-    shown : one plain value per group and quasi-identifier: code or number, NaN for none, shape (J, p)
+    representative : one plain value per group and quasi-identifier: code or number, NaN for none, shape (J, p)
     """
 
     knowledge: Knowledge
@@ -267,7 +268,7 @@ class Released:
     box: IntArray
     group: IntArray
     sizes: IntArray
-    shown: FloatArray
+    representative: FloatArray
 
     @property
     def rows(self) -> int:
@@ -297,23 +298,23 @@ def read_release(
     )
     labels, texts = [], []
     for domain in domains:
-        label, told = _labels(released[domain.name], domain.ordered)
+        label, named = _labels(released[domain.name], domain.ordered)
         labels.append(label)
-        texts.append(told)
+        texts.append(named)
     group, first = combined(labels)
-    told_by = [[told[label] for label in one[first]] for one, told in zip(labels, texts, strict=True)]
-    group_of_class = _group_of_class(classes, released, domains, told_by)
-    boxes, box, shown = [], [], []
+    named_by = [[named[label] for label in one[first]] for one, named in zip(labels, texts, strict=True)]
+    group_of_class = _group_of_class(classes, released, domains, named_by)
+    boxes, box, representative = [], [], []
     rest = 1 / float(np.median(np.bincount(group)))
-    for domain, told in zip(domains, told_by, strict=True):
+    for domain, named in zip(domains, named_by, strict=True):
         of_column: Boxes
         if domain.ordered:
-            of_column, of_group, plain = _ordered_column(domain, told, classes, group_of_class)
+            of_column, of_group, plain = _ordered_column(domain, named, classes, group_of_class)
         else:
-            of_column, of_group, plain = _category_column(domain, told, classes, group_of_class, rest)
+            of_column, of_group, plain = _category_column(domain, named, classes, group_of_class, rest)
         boxes.append(of_column)
         box.append(of_group)
-        shown.append(plain)
+        representative.append(plain)
     if any(not one.nearest for one in boxes):  # then a lone category is a set of one
         boxes = [replace(one, nearest=False) if isinstance(one, CategoryBoxes) else one for one in boxes]
     return Released(
@@ -323,7 +324,7 @@ def read_release(
         box=np.stack(box, axis=1),
         group=group,
         sizes=np.bincount(group),
-        shown=np.stack(shown, axis=1),
+        representative=np.stack(representative, axis=1),
     )
 
 
@@ -361,7 +362,7 @@ def _labels(column: pd.Series, ordered: bool) -> tuple[IntArray, list[Cell]]:
 
 
 def _group_of_class(
-    classes: pd.DataFrame | None, released: pd.DataFrame, domains: Sequence[Domain], told: list[list[Cell]]
+    classes: pd.DataFrame | None, released: pd.DataFrame, domains: Sequence[Domain], named: list[list[Cell]]
 ) -> IntArray:
     """The group that shows what a row of `classes` shows, -1 where there is none, shape (C,).
 
@@ -372,28 +373,30 @@ def _group_of_class(
     if any(domain.name not in classes.columns for domain in domains):
         return np.full(len(classes), -1)
     keys = []
-    for domain, shown in zip(domains, told, strict=True):
+    for domain, representative in zip(domains, named, strict=True):
         column = classes[domain.name]
         if released[domain.name].dtype == np.float32:  # the table of classes has more digits
             column = column.astype("Float32")
         label, values = _labels(column, domain.ordered)
-        if generalized_values.ANYTHING not in shown:  # what is withheld is a missing value in columns that hold no text
+        if (
+            generalized_values.ANYTHING not in representative
+        ):  # what is withheld is a missing value in columns that hold no text
             values = [None if value == generalized_values.ANYTHING else value for value in values]
         keys.append([values[one] for one in label])
-    group = {key: place for place, key in enumerate(zip(*told, strict=True))}
+    group = {key: place for place, key in enumerate(zip(*named, strict=True))}
     found = [group.get(key, -1) for key in zip(*keys, strict=True)]
     return np.array(found, dtype=np.int64)
 
 
 def _ordered_column(
-    domain: Domain, told: list[Cell], classes: pd.DataFrame | None, group: IntArray
+    domain: Domain, named: list[Cell], classes: pd.DataFrame | None, group: IntArray
 ) -> tuple[OrderedBoxes, IntArray, FloatArray]:
     """The distinct boxes of a column, each group's box, and a plain value per group."""
-    read = [_interval(cell) for cell in told]
+    read = [_interval(cell) for cell in named]
     low, high = np.array([one.low for one in read]), np.array([one.high for one in read])
     missing = np.array([one.missing for one in read])
-    value = np.array([cell if isinstance(cell, float) else math.nan for cell in told])
-    plain = not any(isinstance(cell, str) for cell in told)
+    value = np.array([cell if isinstance(cell, float) else math.nan for cell in named])
+    plain = not any(isinstance(cell, str) for cell in named)
     if classes is not None and f"{domain.name}_low" in classes.columns and (group >= 0).any():
         plain, published, of = False, group >= 0, group[group >= 0]
         least, most = (numbers(classes[f"{domain.name}_{end}"])[published] for end in ("low", "high"))
@@ -405,16 +408,16 @@ def _ordered_column(
         lacking = f"{domain.name}_missing"
         full = numbers(classes[lacking])[published] == 0 if lacking in classes.columns else ~told_range
         np.logical_or.at(missing, of, ~full)
-    shown = value if plain else np.where(np.isnan(value), _middle(low, high), value)
+    representative = value if plain else np.where(np.isnan(value), _middle(low, high), value)
     box, first = combined([_ranks(low), _ranks(high), missing.astype(np.int64), _ranks(value)])
-    return OrderedBoxes(domain, low[first], high[first], missing[first], value[first], plain), box, shown
+    return OrderedBoxes(domain, low[first], high[first], missing[first], value[first], plain), box, representative
 
 
 def _middle(low: FloatArray, high: FloatArray) -> FloatArray:
     """The middle of an interval, its one end where the other is open, NaN where both are."""
     low, high = np.where(np.isfinite(low), low, high), np.where(np.isfinite(high), high, low)
-    told = np.isfinite(low)
-    return np.where(told, (np.where(told, low, 0) + np.where(told, high, 0)) / 2, math.nan)
+    named = np.isfinite(low)
+    return np.where(named, (np.where(named, low, 0) + np.where(named, high, 0)) / 2, math.nan)
 
 
 def _interval(cell: Cell) -> generalized_values.Interval:
@@ -431,7 +434,7 @@ def _ranks(values: FloatArray) -> IntArray:
 
 
 def _category_column(
-    domain: Domain, told: list[Cell], classes: pd.DataFrame | None, group: IntArray, rest: float
+    domain: Domain, named: list[Cell], classes: pd.DataFrame | None, group: IntArray, rest: float
 ) -> tuple[CategoryBoxes, IntArray, FloatArray]:
     """The distinct boxes of a column, each group's box, and a plain value per group."""
     code_of: Mapping[str | None, int] = {None: 0, **{value: code for code, value in enumerate(domain.values, 1)}}
@@ -442,16 +445,18 @@ def _category_column(
             published[place] = published.get(place, frozenset()) | _listed(values)
     read: dict[str | None, frozenset[str | None]] = {None: frozenset([None])}
     number: dict[tuple[tuple[int, ...], bool, int], int] = {}
-    box, plain = np.empty(len(told), dtype=np.int64), np.full(len(told), math.nan)
-    for place, cell in enumerate(told):
+    box, plain = np.empty(len(named), dtype=np.int64), np.full(len(named), math.nan)
+    for place, cell in enumerate(named):
         text = None if cell is None else str(cell)
         if text not in read:
             read[text] = generalized_values.read_set(str(text), vocabulary)
         members = published.get(place, read[text])
-        codes = tuple(sorted(code_of[one] for one in members if one in code_of and one != generalized_values.ANYTHING))
-        shown = code_of.get(text, -1)
-        plain[place] = shown if shown >= 0 else codes[0] if codes else math.nan
-        key = (codes, generalized_values.ANYTHING in members, shown if shown in codes else -1)
+        codes = tuple(
+            sorted(code_of[member] for member in members if member in code_of and member != generalized_values.ANYTHING)
+        )
+        representative = code_of.get(text, -1)
+        plain[place] = representative if representative >= 0 else codes[0] if codes else math.nan
+        key = (codes, generalized_values.ANYTHING in members, representative if representative in codes else -1)
         box[place] = number.setdefault(key, len(number))
     pairs = [(one, code) for one, (codes, _, _) in enumerate(number) for code in codes]
     rows, columns = (np.array(pairs, dtype=np.int64).reshape(-1, 2)).T
@@ -466,4 +471,6 @@ def _listed(values: object) -> frozenset[str | None]:
     """The published list of a class's categories; without one it may hold anything."""
     if not isinstance(values, list | tuple | np.ndarray):
         return frozenset([generalized_values.ANYTHING])
-    return frozenset(None if one is None or one != one else generalized_values.category(one) for one in values)
+    return frozenset(
+        None if value is None or value != value else generalized_values.category(value) for value in values
+    )

@@ -15,15 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from anon_pipeline.arrays import BoolArray, IntArray
+
 #: Groups people who have these values, under the key of this number; the group of each, -1 for who is left out.
 Regroup = Callable[[IntArray, int], IntArray]
 
 #: That a value is not found tells that it is ruled out where it would be found otherwise but for such a chance.
-DOUBT = 0.01
+FALSE_EXCLUSION_RATE = 0.01
 #: So often the truth is looked for, to know how likely it is.
-FOUND = 5
+TRUTH_HITS = 5
 #: What the histogram says of a person weighs as much as so many assignments that were found to give the release.
 HISTOGRAM = 4.0
 
@@ -75,7 +75,7 @@ def replay(
     histogram = histogram[number]  # of each person's class, shape (n, m)
     possible = histogram > 0
     truth_found, truth_tries = 0, 0
-    while truth_tries < tries and truth_found < FOUND:
+    while truth_tries < tries and truth_found < TRUTH_HITS:
         truth_found += same_groups(regroup(values, truth_tries), group)
         truth_tries += 1
     explained = np.zeros((n, m), dtype=bool)
@@ -96,7 +96,7 @@ def replay(
             if attempt < tries // 4:
                 found[np.arange(n), assigned] += 1
     rate = truth_found / max(1, truth_tries)
-    enough = tried * rate >= -seldom * math.log(DOUBT)
+    enough = tried * rate >= -seldom * math.log(FALSE_EXCLUSION_RATE)
     others = possible.copy()
     others[np.arange(n), values] = False
     uncertain = others.any(axis=1)

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.attack.rates import Rate, clopper_pearson
 from anon_pipeline.errors import InputError
-
-FloatArray = npt.NDArray[np.float64]
 
 #: Two-sided 95 % quantile of the normal distribution.
 Z = 1.959963984540054
@@ -36,7 +35,7 @@ class OperatingPoint:
     allowed : number of non-members that may be called members, floor of rate times non-members
     true_positive_rate : share of the members found, with its 95 % Clopper-Pearson interval
     false_positive_rate_high : upper 95 % Clopper-Pearson limit of the rate at `allowed`
-    epsilon : see `epsilon_witnessed`; None where nothing is witnessed
+    epsilon : see `epsilon_lower_bound`; None where nothing is witnessed
     """
 
     false_positive_rate: float
@@ -81,12 +80,12 @@ def operating_point(
     # The threshold is an order statistic of the non-members, so the rate beyond it is distributed as
     # Beta(allowed + 1, n - allowed), or below where there are ties: of that, this limit is the exact quantile.
     most = clopper_pearson(allowed, len(non_members)).high
-    epsilon = epsilon_witnessed(found, len(members), allowed, len(non_members), delta=delta, judged=judged)
+    epsilon = epsilon_lower_bound(found, len(members), allowed, len(non_members), delta=delta, judged=judged)
     return OperatingPoint(rate, allowed, clopper_pearson(found, len(members)), most, epsilon)
 
 
-def epsilon_witnessed(
-    found: int, members: int, allowed: int, non_members: int, *, delta: float = DELTA, judged: int = len(JUDGED_AT)
+def epsilon_lower_bound(
+    detected: int, members: int, allowed: int, non_members: int, *, delta: float = DELTA, judged: int = len(JUDGED_AT)
 ) -> float | None:
     """ln((TPR_low - delta) / FPR_high), where positive: an attacker's measured lower bound, no guarantee of anything.
 
@@ -96,7 +95,7 @@ def epsilon_witnessed(
     points of which the best one is reported. The targets of one training are treated as independent.
     """
     confidence = 1 - 0.05 / judged
-    least = clopper_pearson(found, members, confidence).low
+    least = clopper_pearson(detected, members, confidence).low
     most = clopper_pearson(allowed, non_members, confidence).high
     if least - delta <= most:
         return None
@@ -154,7 +153,7 @@ def check_scores(scores: FloatArray, member: npt.NDArray[np.bool_]) -> tuple[Flo
 
 def best_epsilon(points: Sequence[OperatingPoint | None]) -> float | None:
     """The largest epsilon among operating points that were judged together."""
-    return max((one.epsilon for one in points if one is not None and one.epsilon is not None), default=None)
+    return max((point.epsilon for point in points if point is not None and point.epsilon is not None), default=None)
 
 
 def _placements(members: FloatArray, non_members: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, stats
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.attack.rates import Finding, Known, Rate, clopper_pearson, finding, known, measured, quantiles
-from anon_pipeline.attack.released import FloatArray, IntArray, combined
+from anon_pipeline.attack.released import combined
 from anon_pipeline.attack.targets import Attacked, People
 
 #: Conditions of each kind that are tried at most.
@@ -114,7 +115,7 @@ def matches(conditions: list[Condition], people: People) -> IntArray:
     return np.array(found, dtype=np.int64)
 
 
-def by_luck(found: IntArray, control: int, people: int) -> Rate:
+def by_luck(counts: IntArray, control: int, people: int) -> Rate:
     """How often such conditions single out one of `people`, from how many of fewer control people meet each.
 
     A condition that people meet with probability w is met by a number of control people that is Poisson distributed
@@ -123,15 +124,15 @@ def by_luck(found: IntArray, control: int, people: int) -> Rate:
     ... control people meet, within the sampling errors of these shares; its ends are linear programs. The estimate
     takes w to be gamma distributed, with the mean and variance that fit.
     """
-    if not len(found):
+    if not len(counts):
         return known(0.0)
     scale, bins = control / people, MOST_MET + 2
-    met = np.bincount(np.minimum(found, bins - 1), minlength=bins)
+    met = np.bincount(np.minimum(counts, bins - 1), minlength=bins)
     # Means among all people from far below one to what no condition of the last bin could have.
     means = np.r_[0.0, 1.0, np.geomspace(1e-3, max(50.0, 4 * bins / scale), GRID)]  # 1 is luckiest
     likely = stats.poisson.pmf(np.arange(bins - 1)[:, None], means * scale)
     likely = np.vstack([likely, 1 - likely.sum(axis=0)])
-    shares = [clopper_pearson(int(one), len(found), 1 - 0.05 / bins) for one in met]
+    shares = [clopper_pearson(int(one), len(counts), 1 - 0.05 / bins) for one in met]
     limits = np.r_[[one.high for one in shares], [-one.low for one in shares]]
     one_person = means * np.exp(-means)
     ends = []
@@ -142,8 +143,8 @@ def by_luck(found: IntArray, control: int, people: int) -> Rate:
         # Counts that no mixture of Poisson distributions explains leave everything possible.
         ends.append(float(sign * solved.fun) if solved.success else (0.0 if sign == 1 else math.exp(-1)))
     low, high = max(round(ends[0], 9), 0.0), min(round(ends[1], 9), 1.0)
-    rate = min(max(_gamma_estimate(found[found <= MOST_MET], len(found), scale), low), high)
-    return Rate(rate * len(found), len(found), rate, low, high)
+    rate = min(max(_gamma_estimate(counts[counts <= MOST_MET], len(counts), scale), low), high)
+    return Rate(rate * len(counts), len(counts), rate, low, high)
 
 
 def _gamma_estimate(found: IntArray, conditions: int, scale: float) -> float:

@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from anon_pipeline.attack.released import Domain, IntArray, Knowledge, Released, combined, encode, read_release
+from anon_pipeline.arrays import IntArray
+from anon_pipeline.attack.released import Domain, Knowledge, Released, combined, encode, read_release
 from anon_pipeline.errors import InputError
 
 

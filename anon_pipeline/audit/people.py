@@ -18,6 +18,7 @@ import pandas as pd
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.policy import anonymize_part, protected_columns, tree_of
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.attack.models_audit import RELEASE, audit_fitted, audit_models
 from anon_pipeline.attack.rates import TOO_WEAK
 from anon_pipeline.attack.table_audit import Earlier, Knowledge, audit_table
@@ -25,11 +26,11 @@ from anon_pipeline.engine.base import Batch
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.keys import Key
 from anon_pipeline.learning.cells import folds_of_sample
-from anon_pipeline.learning.guide import LoadLogged, TrainedGuide, build_model, fit_model, name_of, task_of
+from anon_pipeline.learning.guide import TrainedGuide, fit_model
+from anon_pipeline.learning.models import LoadLogged, build_model, name_of, task_of
 from anon_pipeline.learning.targets import JointGuide, train_guide
 from anon_pipeline.release.manifest import class_sizes
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
-from anon_pipeline.tables import IntArray
 
 #: Masking techniques whose result is a token of its own for everyone.
 KEYED = frozenset({"pseudonymize", "encrypt"})
@@ -279,7 +280,7 @@ def bounds(spec: ReleaseSpec, content: dict[str, Any]) -> list[Bound]:
     upper = asked.bounds_on == "upper_end"
     found = []
     for name, criterion, column, limit, what in wanted:
-        leaks = [_leak(one, upper) for one in content["findings"] if _counts(one, criterion, column)]
+        leaks = [_leak(finding, upper) for finding in content["findings"] if _counts(finding, criterion, column)]
         demand = f"what being in the release adds to how often {what} is at most {limit:.2%}"
         found.append(Bound(name, demand, max(leaks, default=None), limit))
     if asked.membership_auc is not None:

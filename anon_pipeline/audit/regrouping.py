@@ -10,24 +10,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from anon_pipeline.anonymize.chance import Chance
 from anon_pipeline.anonymize.repair import Repair
+from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.attack.replay import Replay, replay
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.tables import IntArray
 
 #: A value counts as ruled out that gives the class so many times more seldom than the true one.
 SELDOM = 10.0
-BoolArray = npt.NDArray[np.bool_]
 #: How many classes are attacked per sensitive column; how often each is grouped again for the truth, and for the rest,
 #: and at most so many cells in all, so that an audit of large classes ends, too.
 CLASSES, TRIES, WORK = 6, 800, 100_000
 #: So many of the nearest classes stand around the one that is attacked; the others cannot reach it.
-AROUND = 12
+NEIGHBOURS = 12
 
 
 @dataclass(frozen=True)
@@ -127,5 +125,5 @@ def _around(repair: Repair, attacked: BoolArray) -> BoolArray:
     )
     mean = summed / people[:, None]
     apart = np.min([((mean - mean[one]) ** 2).sum(axis=1) for one in own.tolist()], axis=0)
-    near = np.argsort(apart, kind="stable")[: AROUND + len(own)]
+    near = np.argsort(apart, kind="stable")[: NEIGHBOURS + len(own)]
     return np.isin(repair.class_of_cell, np.union1d(near, own))

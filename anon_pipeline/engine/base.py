@@ -11,9 +11,10 @@ from typing import Any, Protocol
 import pandas as pd
 import pyarrow as pa
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.groups import GroupColumns
 from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Role, Source
-from anon_pipeline.tables import Cells, Domain, IntArray
+from anon_pipeline.tables import Cells, Domain
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ class Engine(Protocol):
         """A column of a stored table, batch by batch, in any order."""
 
     def add_column(
-        self, table: Path, of: str, name: str, made: Callable[[pa.Array], IntArray], destination: Path
+        self, table: Path, of: str, name: str, new_values: Callable[[pa.Array], IntArray], destination: Path
     ) -> None:
         """Write a stored table with one more column of whole numbers, made of another batch by batch."""
 
@@ -223,19 +224,19 @@ class Engine(Protocol):
         domains: tuple[Domain, ...],
         cells: Cells,
         class_of_cell: IntArray,
-        shown: pa.Table,
+        recoded: pa.Table,
         columns: Sequence[str],
         destination: Path,
     ) -> None:
-        """Write `columns` of every person whose cell has a class, the quasi-identifiers taken from `shown`.
+        """Write `columns` of every person whose cell has a class, the quasi-identifiers taken from `recoded`.
 
-        `shown` has one row per class. Rows are sorted by all their values, so that their order tells nothing.
+        `recoded` has one row per class. Rows are sorted by all their values, so that their order tells nothing.
         """
 
     def classes(self, table: Path, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> ClassCounts:
         """Group any table by its quasi-identifiers, as they are written."""
 
-    def groups(self, table: Path, shown: GroupColumns, people: Path | None = None) -> pd.DataFrame:
+    def groups(self, table: Path, recoded: GroupColumns, people: Path | None = None) -> pd.DataFrame:
         """A table of groups, a row per group without its values; beside it what the people themselves come to.
 
         Columns: `times` (rows of the table that show the group), `people` (shown), `counted`, and for the i-th mean
@@ -254,7 +255,7 @@ class Engine(Protocol):
     ) -> ClassCounts:
         """The sensitive columns counted per cell, as if each cell were a class."""
 
-    def census(self, spec: ReleaseSpec, types: Mapping[str, ColumnType], path: str) -> pd.DataFrame:
+    def population_table(self, spec: ReleaseSpec, types: Mapping[str, ColumnType], path: str) -> pd.DataFrame:
         """The distinct quasi-identifier tuples of a population table and how many people bear each.
 
         The table is named relative to the spec and read as its source is. Values are coded as a Domain holds them

@@ -1,4 +1,4 @@
-"""Ordered columns with more values than a table of cells can hold, coarsened into bins of about equally many people."""
+"""The domain of a column from its counted values: each with a code of its own, or in bins where there are too many."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ import pyarrow as pa
 
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Domain
+
+
+def domain_of(name: str, kind: ColumnType, storage: str, counted: pa.Table) -> Domain:
+    """The domain of a column whose values are counted in ascending order, missing first, each with a code."""
+    values, people = counted.column("value"), counted.column("people").to_numpy()
+    missing = int(people[0]) if values.null_count else 0
+    known = values.slice(1 if missing else 0).combine_chunks()
+    array = np.array(known.to_pylist(), dtype=object) if kind is ColumnType.CATEGORICAL else known.to_numpy()
+    return Domain(name, kind, array, np.r_[missing, people[1 if missing else 0 :]], storage)
 
 
 def bins_of(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anon_pipeline.tables import IntArray
+from anon_pipeline.arrays import IntArray
 
 Lanes = npt.NDArray[np.uint64]
 

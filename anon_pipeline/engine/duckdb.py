@@ -14,7 +14,8 @@ import pyarrow as pa
 from anon_pipeline.engine import sources
 from anon_pipeline.engine.base import ColumnSurvey, Survey
 from anon_pipeline.engine.paths import PLAIN, exactly
-from anon_pipeline.engine.relational import Session, SqlEngine
+from anon_pipeline.engine.relational import SqlEngine
+from anon_pipeline.engine.session import Session
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.typed import OpenSource, is_ordered
 from anon_pipeline.errors import InputError

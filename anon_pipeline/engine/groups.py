@@ -26,16 +26,16 @@ class GroupColumns:
     largest: int
 
 
-def shown_groups(shown: GroupColumns, relation: str, numbers: Mapping[str, str]) -> str:
+def written_groups(table: GroupColumns, relation: str, numbers: Mapping[str, str]) -> str:
     """The rows of a table of groups: what is shown of each, and nothing counted.
 
     Parameters
     ----------
     numbers : counts and means as expressions of type DOUBLE
     """
-    select = [f"{quoted(name)} AS key{place}" for place, name in enumerate(shown.columns)]
-    select += [f"{numbers[shown.people]} AS people", "CAST(1 AS BIGINT) AS times", "CAST(NULL AS BIGINT) AS counted"]
-    for place, name in enumerate(shown.means):
+    select = [f"{quoted(name)} AS key{place}" for place, name in enumerate(table.columns)]
+    select += [f"{numbers[table.people]} AS people", "CAST(1 AS BIGINT) AS times", "CAST(NULL AS BIGINT) AS counted"]
+    for place, name in enumerate(table.means):
         select.append(f"{numbers[name]} AS mean{place}")
         select += [f"CAST(NULL AS DOUBLE) AS {measure}{place}" for measure in MEASURES]
     return f"SELECT {', '.join(select)} FROM {relation}"
@@ -45,21 +45,21 @@ def shown_groups(shown: GroupColumns, relation: str, numbers: Mapping[str, str])
 MEASURES = ("known", "sum", "size", "largest")
 
 
-def counted_groups(shown: GroupColumns, relation: str, people: str) -> str:
+def counted_groups(table: GroupColumns, relation: str, people: str) -> str:
     """The same columns for the people themselves: everything counted, and nothing shown.
 
     Parameters
     ----------
     people : how many people a row of `relation` stands for, as an expression
     """
-    keys = [f"key{place}" for place in range(len(shown.columns))]
-    select = [f"{quoted(name)} AS {key}" for key, name in zip(keys, shown.columns, strict=True)]
+    keys = [f"key{place}" for place in range(len(table.columns))]
+    select = [f"{quoted(name)} AS {key}" for key, name in zip(keys, table.columns, strict=True)]
     select.append(f"{people} AS people")
-    values = [f"CAST({quoted(column)} AS DOUBLE)" for column in shown.means.values()]
+    values = [f"CAST({quoted(column)} AS DOUBLE)" for column in table.means.values()]
     for place, value in enumerate(values):
         # How many people of the group have a larger value; a row may stand for several people.
         window = (
-            f"PARTITION BY {', '.join(quoted(name) for name in shown.columns)} ORDER BY abs({value}) DESC NULLS LAST"
+            f"PARTITION BY {', '.join(quoted(name) for name in table.columns)} ORDER BY abs({value}) DESC NULLS LAST"
         )
         rows = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
         select += [f"{value} AS value{place}", f"sum({people}) OVER ({window} {rows}) - {people} AS larger{place}"]
@@ -67,7 +67,7 @@ def counted_groups(shown: GroupColumns, relation: str, people: str) -> str:
     measured = [*keys, "CAST(NULL AS DOUBLE) AS people", "CAST(0 AS BIGINT) AS times"]
     measured.append("CAST(sum(people) AS BIGINT) AS counted")
     for place in range(len(values)):
-        among = f"greatest(least(people, {shown.largest} - larger{place}), 0)"
+        among = f"greatest(least(people, {table.largest} - larger{place}), 0)"
         measured += [
             f"CAST(NULL AS DOUBLE) AS mean{place}",
             f"CAST(coalesce(sum(people) FILTER (WHERE value{place} IS NOT NULL), 0) AS DOUBLE) AS known{place}",
@@ -78,10 +78,10 @@ def counted_groups(shown: GroupColumns, relation: str, people: str) -> str:
     return f"SELECT {', '.join(measured)} FROM {person} GROUP BY {', '.join(keys)}"
 
 
-def side_by_side(shown: GroupColumns, queries: Sequence[str]) -> str:
+def side_by_side(table: GroupColumns, queries: Sequence[str]) -> str:
     """Both together, a row per group, without what people are grouped by; groups without a value are groups too."""
-    keys = ", ".join(f"key{place}" for place in range(len(shown.columns)))
-    measures = [f"{measure}{place}" for place in range(len(shown.means)) for measure in ("mean", *MEASURES)]
+    keys = ", ".join(f"key{place}" for place in range(len(table.columns)))
+    measures = [f"{measure}{place}" for place in range(len(table.means)) for measure in ("mean", *MEASURES)]
     select = [f"max({name}) AS {name}" for name in ("people", "counted", *measures)]
     together = " UNION ALL ".join(queries)
     return f"SELECT CAST(sum(times) AS BIGINT) AS times, {', '.join(select)} FROM ({together}) AS both_ GROUP BY {keys}"

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from anon_pipeline.tables import Domain, IntArray
+from anon_pipeline.arrays import IntArray
+from anon_pipeline.tables import Domain
 
 #: A dense run of whole numbers is packed as its distance from the smallest, without a dictionary.
 DENSE_SPAN = 2**31

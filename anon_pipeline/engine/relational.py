@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from decimal import Decimal
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,57 +21,31 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine import typed
 from anon_pipeline.engine.base import Batch, ClassCounts, ColumnFacts, Repetition, SourceFacts
-from anon_pipeline.engine.binning import bins_of
+from anon_pipeline.engine.batches import _numbers, _texts, as_batch, chosen_rows, of_smallest_hashes
+from anon_pipeline.engine.binning import bins_of, domain_of
 from anon_pipeline.engine.content import ContentHash, kind_of, row_hashes, sample_hash
-from anon_pipeline.engine.groups import GroupColumns, counted_groups, shown_groups, side_by_side
+from anon_pipeline.engine.expressions import (
+    CLASS,
+    CODED,
+    PEOPLE,
+    bin_code,
+    key_column,
+    people_counted,
+    people_with,
+    repeated,
+)
+from anon_pipeline.engine.groups import GroupColumns, counted_groups, side_by_side, written_groups
 from anon_pipeline.engine.packing import Packing, is_dense, radix_of
+from anon_pipeline.engine.restoring import value_expression, with_decimals
+from anon_pipeline.engine.session import Session
 from anon_pipeline.engine.sql import quoted
 from anon_pipeline.engine.typed import OpenSource
 from anon_pipeline.engine.writing import write_repeated
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
-from anon_pipeline.tables import Cells, Domain, IntArray
-
-#: Columns of our own beside those of the source, which may have any name but such a one.
-PEOPLE, CLASS, CODED = "#people", "#class", "#coded:"
-
-
-class Session(Protocol):
-    """One connection to an engine, for one of the pipeline's operations."""
-
-    def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """A small result, as Python values."""
-
-    def arrow(self, query: str) -> pa.Table:
-        """A result of the size of cells or classes."""
-
-    def stream(self, query: str) -> Iterator[pa.RecordBatch]:
-        """A result of any size, batch by batch."""
-
-    def schema(self, query: str) -> pa.Schema:
-        """The columns that `stream` would give."""
-
-    def storage(self, relation: str) -> dict[str, str]:
-        """The columns of a relation and their types, in DuckDB's words."""
-
-    def register(self, name: str, table: pa.Table) -> None:
-        """Make a table of our own known under a name."""
-
-    def keep(self, name: str, query: str) -> None:
-        """Make a result of any size known under a name, so that it is computed once."""
-
-    def parquet(self, table: Path) -> str:
-        """A relation that reads a Parquet file."""
-
-    def write(self, query: str, destination: Path) -> None:
-        """Write a result of any size as one Parquet file."""
-
-    def parsed(self, text: str, target: str) -> str:
-        """A text as a DOUBLE or a TIMESTAMP, missing where it is none; DuckDB's rules say what is one."""
-
-    def coded_text(self, position: int, domain: Domain, value: str) -> tuple[str, str]:
-        """The code of a text in its domain, 0 where it is missing, and the join that this needs."""
+from anon_pipeline.tables import Cells, Domain
 
 
 class SqlEngine(ABC):
@@ -111,7 +84,7 @@ class SqlEngine(ABC):
         with self._session() as session:
             relation = session.parquet(table)
             storage = session.storage(relation)
-            people = _people(storage)
+            people = people_counted(storage)
             counts = ", ".join(
                 f"{people} FILTER (WHERE {quoted(name)} IS NOT NULL), count(DISTINCT {quoted(name)})" for name in types
             )
@@ -122,8 +95,7 @@ class SqlEngine(ABC):
                 for (name, kind), known, distinct in zip(types.items(), numbers[0::2], numbers[1::2], strict=True)
             )
             identifiers = tuple(
-                Repetition(name, *_repeated(session, relation, people, name))
-                for name in spec.with_role(Role.IDENTIFIER)
+                Repetition(name, *repeated(session, relation, people, name)) for name in spec.with_role(Role.IDENTIFIER)
             )
             return SourceFacts(rows, self._hash(session, relation)[1], columns, identifiers)
 
@@ -144,22 +116,22 @@ class SqlEngine(ABC):
         with self._session() as session:
             relation = session.parquet(table)
             storage = session.storage(relation)
-            people = _people(storage)
+            people = people_counted(storage)
             for name, kind in types.items():
                 value = typed.coded(name, kind, storage[name])
                 counted = f"SELECT {value} AS value, CAST({people} AS BIGINT) AS people FROM {relation} GROUP BY 1"
                 ordered = f"SELECT value, people FROM ({counted}) AS counted ORDER BY value NULLS FIRST"
                 if bins and name in bins:
-                    known = int(session.rows(f"SELECT {_known(people, name)} FROM {relation}")[0][0] or 0)
+                    known = int(session.rows(f"SELECT {people_with(people, name)} FROM {relation}")[0][0] or 0)
                     found.append(bins_of(name, kind, storage[name], session.stream(ordered), known, bins[name]))
                 else:
-                    found.append(_domain(name, kind, storage[name], session.arrow(ordered)))
+                    found.append(domain_of(name, kind, storage[name], session.arrow(ordered)))
         return tuple(found)
 
     def count_cells(self, table: Path, domains: tuple[Domain, ...]) -> int:
         with self._session() as session:
             packing = Packing.plan(domains)
-            keys = ", ".join(quoted(_key(part)) for part in range(len(packing.parts)))
+            keys = ", ".join(quoted(key_column(part)) for part in range(len(packing.parts)))
             keyed = self._keyed(session, session.parquet(table), packing)
             return int(session.rows(f"SELECT count(*) FROM (SELECT DISTINCT {keys} FROM {keyed}) AS cell")[0][0])
 
@@ -168,13 +140,13 @@ class SqlEngine(ABC):
         parts: list[Batch] = []
         waiting, largest = 0, None
         for batch in self.batches(table, spec, types, ()):
-            parts.append(batch if largest is None else _chosen(batch, np.flatnonzero(batch.hash <= largest)))
+            parts.append(batch if largest is None else chosen_rows(batch, np.flatnonzero(batch.hash <= largest)))
             waiting += len(parts[-1].hash)
             if waiting > 2 * size + 100_000:
-                parts = [_smallest(parts, size)]
+                parts = [of_smallest_hashes(parts, size)]
                 waiting, largest = len(parts[0].hash), parts[0].hash[-1]
-        best = _smallest(parts, size)
-        alone = _chosen(best, np.repeat(np.arange(len(best.hash)), best.people)[:size])
+        best = of_smallest_hashes(parts, size)
+        alone = chosen_rows(best, np.repeat(np.arange(len(best.hash)), best.people)[:size])
         return Batch(alone.features, alone.target, alone.hash, alone.key, np.ones(len(alone.hash), dtype=np.int64))
 
     def frame(self, table: Path, types: Mapping[str, ColumnType]) -> pd.DataFrame:
@@ -199,7 +171,7 @@ class SqlEngine(ABC):
             storage = session.storage(relation)
             chosen = ""
             if about is not None:
-                people = int(session.rows(f"SELECT {_people(storage)} FROM {relation}")[0][0] or 0)
+                people = int(session.rows(f"SELECT {people_counted(storage)} FROM {relation}")[0][0] or 0)
                 names = ", ".join(quoted(name) for name in storage if name != PEOPLE)
                 chosen = f" WHERE hash({names}) % {max(people // about, 1)} = 0"
             people_found = session.arrow(f"SELECT * FROM {relation}{chosen}")
@@ -232,14 +204,14 @@ class SqlEngine(ABC):
                 yield rows.column(0)
 
     def add_column(
-        self, table: Path, of: str, name: str, made: Callable[[pa.Array], IntArray], destination: Path
+        self, table: Path, of: str, name: str, new_values: Callable[[pa.Array], IntArray], destination: Path
     ) -> None:
         with self._session() as session:
             query = f"SELECT * FROM {session.parquet(table)}"
             schema = session.schema(query).append(pa.field(name, pa.int64()))
             with pq.ParquetWriter(destination, schema) as writer:
                 for rows in session.stream(query):
-                    column = pa.array(made(rows.column(of)), pa.int64())
+                    column = pa.array(new_values(rows.column(of)), pa.int64())
                     writer.write_batch(pa.RecordBatch.from_arrays([*rows.columns, column], schema=schema))
 
     def hold_out(self, table: Path, spec: ReleaseSpec, hashes: IntArray, kept: Path, held_out: Path) -> None:
@@ -271,7 +243,7 @@ class SqlEngine(ABC):
             relation = session.parquet(table)
             storage = session.storage(relation)
             packing = Packing.plan(domains)
-            keys = [_key(part) for part in range(len(packing.parts))]
+            keys = [key_column(part) for part in range(len(packing.parts))]
             select = [quoted(name) for name in spec.released]
             for name in [*spec.features, spec.target]:
                 value = typed.coded(name, types[name], storage[name])
@@ -280,7 +252,7 @@ class SqlEngine(ABC):
             select += [quoted(key) for key in keys]
             select.append(quoted(PEOPLE))
             for rows in session.stream(f"SELECT {', '.join(select)} FROM {self._keyed(session, relation, packing)}"):
-                yield _batch(rows, spec, types, keys, hashed)
+                yield as_batch(rows, spec, types, keys, hashed)
 
     def _keyed(self, session: Session, relation: str, packing: Packing) -> str:
         """A subquery that adds the packed key of each row as #key0, #key1, ... to the relation's columns."""
@@ -290,7 +262,7 @@ class SqlEngine(ABC):
         for position, domain in enumerate(packing.domains):
             value = typed.coded(domain.name, domain.type, storage[domain.name], "source")
             if domain.binned:
-                codes.append(f"CASE WHEN {value} IS NULL THEN 0 ELSE {_bin_code(domain, value)} END")
+                codes.append(f"CASE WHEN {value} IS NULL THEN 0 ELSE {bin_code(domain, value)} END")
             elif not domain.ordered:
                 code, join = session.coded_text(position, domain, value)
                 codes.append(code)
@@ -307,7 +279,7 @@ class SqlEngine(ABC):
             key = "CAST(0 AS BIGINT)"
             for position in part:
                 key = f"({key}) * {radix_of(packing.domains[position])} + {codes[position]}"
-            keys.append(f"{key} AS {quoted(_key(number))}")
+            keys.append(f"{key} AS {quoted(key_column(number))}")
         if PEOPLE not in storage:
             keys.append(f"CAST(1 AS BIGINT) AS {quoted(PEOPLE)}")
         select = ", ".join(["source.*", *keys])
@@ -321,22 +293,24 @@ class SqlEngine(ABC):
         domains: tuple[Domain, ...],
         cells: Cells,
         class_of_cell: IntArray,
-        shown: pa.Table,
+        recoded: pa.Table,
         columns: Sequence[str],
         destination: Path,
     ) -> None:
         packing = Packing.plan(domains)
         kept = class_of_cell >= 0
         key = packing.pack(cells.codes[kept])
-        mapping = {_key(part): key[:, part] for part in range(len(packing.parts))}
+        mapping = {key_column(part): key[:, part] for part in range(len(packing.parts))}
         grouped = [name for name in columns if name not in {domain.name for domain in domains}]
         with self._session() as session:
             relation = session.parquet(table)
             keyed = self._keyed(session, relation, packing)
             session.register("class_of_cell", pa.table({**mapping, CLASS: class_of_cell[kept]}))
-            shown = _with_decimals(shown, domains)
-            session.register("shown", shown.append_column(CLASS, pa.array(np.arange(len(shown)))))
-            restored = {one.name: _restored(session, one, shown) for one in domains if one.name in shown.column_names}
+            recoded = with_decimals(recoded, domains)
+            session.register("shown", recoded.append_column(CLASS, pa.array(np.arange(len(recoded)))))
+            restored = {
+                one.name: value_expression(session, one, recoded) for one in domains if one.name in recoded.column_names
+            }
             on = " AND ".join(f"person.{quoted(part)} = class_of_cell.{quoted(part)}" for part in mapping)
             groups = ", ".join([f"class_of_cell.{quoted(CLASS)}", *(f"person.{quoted(name)}" for name in grouped)])
             alike = (
@@ -358,7 +332,7 @@ class SqlEngine(ABC):
         packing = Packing.plan(domains)
         kept = class_of_cell >= 0
         key = packing.pack(cells.codes[kept])
-        mapping = {_key(part): key[:, part] for part in range(len(packing.parts))}
+        mapping = {key_column(part): key[:, part] for part in range(len(packing.parts))}
         with self._session() as session:
             keyed = self._keyed(session, session.parquet(table), packing)
             session.register("class_of_cell", pa.table({**mapping, CLASS: class_of_cell[kept]}))
@@ -371,7 +345,7 @@ class SqlEngine(ABC):
         with self._session() as session:
             relation = session.parquet(table)
             storage = session.storage(relation)
-            people = f"CAST({_people(storage)} AS BIGINT) AS {quoted(PEOPLE)}"
+            people = f"CAST({people_counted(storage)} AS BIGINT) AS {quoted(PEOPLE)}"
             listed = ", ".join(quoted(one) for one in dict.fromkeys([*quasi_identifiers, *sensitive]))
             # Everything else is counted from the few different rows.
             grouped = f"SELECT {listed}, {people} FROM {relation} GROUP BY {listed}" if listed else None
@@ -402,7 +376,7 @@ class SqlEngine(ABC):
             ordered=frozenset(name for name in sensitive if typed.is_ordered(storage[name])),
         )
 
-    def groups(self, table: Path, shown: GroupColumns, people: Path | None = None) -> pd.DataFrame:
+    def groups(self, table: Path, recoded: GroupColumns, people: Path | None = None) -> pd.DataFrame:
         with self._session() as session:
             relation = session.parquet(table)
             storage = session.storage(relation)
@@ -410,14 +384,14 @@ class SqlEngine(ABC):
                 name: session.parsed(quoted(name), "DOUBLE")
                 if storage[name] == "VARCHAR"
                 else f"CAST({quoted(name)} AS DOUBLE)"
-                for name in (shown.people, *shown.means)
+                for name in (recoded.people, *recoded.means)
             }
-            queries = [shown_groups(shown, relation, numbers)]
+            queries = [written_groups(recoded, relation, numbers)]
             if people is not None:
                 source = session.parquet(people)
                 each = quoted(PEOPLE) if PEOPLE in session.storage(source) else "1"
-                queries.append(counted_groups(shown, source, each))
-            found: pd.DataFrame = session.arrow(side_by_side(shown, queries)).to_pandas()
+                queries.append(counted_groups(recoded, source, each))
+            found: pd.DataFrame = session.arrow(side_by_side(recoded, queries)).to_pandas()
             return found
 
     def sensitive_of_cells(
@@ -425,7 +399,7 @@ class SqlEngine(ABC):
     ) -> ClassCounts:
         packing = Packing.plan(domains)
         key = packing.pack(cells.codes)
-        mapping = {_key(part): key[:, part] for part in range(len(packing.parts))}
+        mapping = {key_column(part): key[:, part] for part in range(len(packing.parts))}
         with self._session() as session:
             relation = session.parquet(table)
             storage = session.storage(relation)
@@ -449,7 +423,7 @@ class SqlEngine(ABC):
         histogram: pd.DataFrame = session.arrow(ordered).to_pandas()
         return histogram
 
-    def census(self, spec: ReleaseSpec, types: Mapping[str, ColumnType], path: str) -> pd.DataFrame:
+    def population_table(self, spec: ReleaseSpec, types: Mapping[str, ColumnType], path: str) -> pd.DataFrame:
         source = spec.source.model_copy(update={"path": path, "query": None})
         population = spec.model_copy(update={"source": source})
         with self._session() as session, self._opened(session, population, self._scratch) as opened:
@@ -474,16 +448,16 @@ class SqlEngine(ABC):
         found = {}
         with self._session() as session:
             one, other = session.parquet(released), session.parquet(stored)
-            people = _people(session.storage(one))
+            people = people_counted(session.storage(one))
             for name in columns:
                 column = quoted(name)
-                shown = (
+                recoded = (
                     f"SELECT {column} AS value, {people} AS people FROM {one} "
                     f"WHERE {column} IS NOT NULL AND CAST({column} AS VARCHAR) <> '*' GROUP BY 1"
                 )
                 known = f"SELECT DISTINCT {column} AS value FROM {other}"
                 query = (
-                    f"SELECT coalesce(sum(shown.people), 0) FROM ({shown}) AS shown "
+                    f"SELECT coalesce(sum(shown.people), 0) FROM ({recoded}) AS shown "
                     f"LEFT JOIN ({known}) AS known ON shown.value = known.value WHERE known.value IS NULL"
                 )
                 found[name] = int(session.rows(query)[0][0])
@@ -493,7 +467,7 @@ class SqlEngine(ABC):
         with self._session() as session:
             relation = session.parquet(table)
             storage = session.storage(relation)
-            people = _people(storage)
+            people = people_counted(storage)
             outside = {}
             for name, (low, high) in bounds.items():
                 kind = ColumnType.DATE if storage[name] in typed.MOMENTS else ColumnType.NUMERIC
@@ -521,138 +495,3 @@ class SqlEngine(ABC):
             content.add(lanes, rows.column(PEOPLE).to_numpy())
         schema = session.schema(query)
         return content.rows, content.hexadecimal((name, kind_of(schema.field(name).type)) for name in names)
-
-
-def _repeated(session: Session, relation: str, people: str, name: str) -> tuple[int, int]:
-    """Rows that share their value of a column with another row, and how many share one value at most."""
-    column = quoted(name)
-    shared = f"SELECT {people} AS n FROM {relation} WHERE {column} IS NOT NULL GROUP BY {column} HAVING {people} > 1"
-    rows, most = session.rows(f"SELECT coalesce(sum(n), 0), coalesce(max(n), 0) FROM ({shared}) AS shared")[0]
-    return int(rows), int(most)
-
-
-def _people(storage: Mapping[str, str]) -> str:
-    """How people are counted in a table: rows, unless a row stands for several."""
-    return f"sum({quoted(PEOPLE)})" if PEOPLE in storage else "count(*)"
-
-
-def _known(people: str, name: str) -> str:
-    return f"{people} FILTER (WHERE {quoted(name)} IS NOT NULL)"
-
-
-def _key(part: int) -> str:
-    return f"#key{part}"
-
-
-def _domain(name: str, kind: ColumnType, storage: str, counted: pa.Table) -> Domain:
-    values, people = counted.column("value"), counted.column("people").to_numpy()
-    missing = int(people[0]) if values.null_count else 0
-    known = values.slice(1 if missing else 0).combine_chunks()
-    array = np.array(known.to_pylist(), dtype=object) if kind is ColumnType.CATEGORICAL else known.to_numpy()
-    return Domain(name, kind, array, np.r_[missing, people[1 if missing else 0 :]], storage)
-
-
-def _bin_code(domain: Domain, value: str) -> str:
-    """The bin of a value by halving, so that 1,000 bins cost ten comparisons."""
-
-    def between(first: int, last: int) -> str:
-        if first == last:
-            return str(first + 1)
-        middle = (first + last) // 2
-        left, right = between(first, middle), between(middle + 1, last)
-        return f"CASE WHEN {value} <= {_number(domain.high[middle].item())} THEN {left} ELSE {right} END"
-
-    return between(0, len(domain.high) - 1) if len(domain.high) else "0"
-
-
-def _number(value: float) -> str:
-    """A number as an SQL literal; without an exponent a fraction would be a decimal, and rounded on its way back."""
-    return f"{value!r}" if isinstance(value, int) or "e" in repr(value) else f"{value!r}e0"
-
-
-def _with_decimals(shown: pa.Table, domains: tuple[Domain, ...]) -> pa.Table:
-    """What classes show with decimals in place of floats, where the source has a type that holds every one of them.
-
-    Decided here, since engines make different decimals of one float.
-    """
-    for domain in domains:
-        position = shown.schema.get_field_index(domain.name)
-        if (
-            position < 0
-            or not domain.storage.startswith("DECIMAL")
-            or not pa.types.is_floating(shown.schema.field(position).type)
-        ):
-            continue
-        precision, scale = map(int, domain.storage.removeprefix("DECIMAL(").removesuffix(")").split(","))
-        values = [None if value is None else Decimal(repr(value)) for value in shown.column(position).to_pylist()]
-        with suppress(pa.ArrowInvalid):  # a rounded number may be too large or too fine
-            shown = shown.set_column(position, domain.name, pa.array(values, pa.decimal128(precision, scale)))
-    return shown
-
-
-def _restored(session: Session, domain: Domain, shown: pa.Table) -> str:
-    """What a class shows, as a value of the source's own type where that holds it; the reverse of `coded`."""
-    column = f"shown.{quoted(domain.name)}"
-    type_ = shown.schema.field(domain.name).type
-    if domain.ordered and (pa.types.is_string(type_) or pa.types.is_decimal(type_)):
-        return column  # a range, or of the source's own type already
-    if domain.type is ColumnType.DATE:
-        return typed.restored_moment(column, domain.storage)
-    cast = f"TRY_CAST({column} AS {domain.storage})"
-    if domain.ordered and domain.storage == "FLOAT":
-        return cast
-    # A rounded number may be too large for its type, or a set of categories no value of it.
-    common = "DOUBLE" if domain.ordered else "VARCHAR"
-    changed = f"CAST({cast} AS {common}) IS DISTINCT FROM CAST({column} AS {common})"
-    return column if session.rows(f"SELECT count(*) FROM shown WHERE {changed}")[0][0] else cast
-
-
-def _batch(
-    rows: pa.RecordBatch, spec: ReleaseSpec, types: dict[str, ColumnType], keys: list[str], hashed: bool
-) -> Batch:
-    frame = {}
-    for name in [*spec.features, spec.target]:
-        coded = rows.column(CODED + name if CODED + name in rows.schema.names else name)
-        frame[name] = _texts(coded) if types[name] is ColumnType.CATEGORICAL else _numbers(coded)
-    features = pd.DataFrame({name: frame[name] for name in spec.features})
-    key = [rows.column(name).to_numpy() for name in keys]
-    names = spec.released if hashed else []
-    return Batch(
-        features=features,
-        target=pd.Series(frame[spec.target], name=spec.target),
-        hash=sample_hash(row_hashes([rows.column(name) for name in names], names)),
-        key=np.stack(key, axis=1) if key else np.empty((rows.num_rows, 0), dtype=np.int64),
-        people=rows.column(PEOPLE).to_numpy(),
-    )
-
-
-def _texts(column: pa.Array) -> Any:
-    coded = column.dictionary_encode()
-    values = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
-    return values[np.asarray(coded.indices.fill_null(len(values) - 1))]
-
-
-def _numbers(column: pa.Array) -> Any:
-    return np.asarray(column.cast(pa.float64(), safe=False).fill_null(np.nan))
-
-
-def _chosen(batch: Batch, rows: IntArray) -> Batch:
-    return Batch(
-        batch.features.iloc[rows],
-        batch.target.iloc[rows],
-        batch.hash[rows],
-        batch.key[rows],
-        batch.people[rows],
-    )
-
-
-def _smallest(parts: list[Batch], size: int) -> Batch:
-    """The people of the `size` smallest hashes, in their order; equal hashes are equal people."""
-    joined = Batch(
-        pd.concat([part.features for part in parts], ignore_index=True),
-        pd.concat([part.target for part in parts], ignore_index=True),
-        *(np.concatenate([getattr(part, name) for part in parts]) for name in ("hash", "key", "people")),
-    )
-    order = np.argsort(joined.hash, kind="stable")
-    reached = np.cumsum(joined.people[order])
-    return _chosen(joined, order[: int(np.searchsorted(reached, size)) + 1])

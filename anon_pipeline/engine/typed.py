@@ -165,15 +165,7 @@ def _typed(
     if kind is ColumnType.CATEGORICAL:
         return TypedColumn(name, kind, value)
     if kind is ColumnType.DATE:
-        if not is_text and storage not in MOMENTS:
-            raise InputError(f"columns.{name}.type: is date, but the source holds {storage}; change the type")
-        if is_text:
-            value = _parsed(reader, source, name, value, "TIMESTAMP", "dates")
-        endless = _count(reader, f"SELECT count(*) FROM {source.relation} WHERE NOT isfinite(({value})::TIMESTAMP)")
-        if endless:
-            raise InputError(f"columns.{name}: {endless} dates are infinite; replace them by dates or missing values")
-        days = _count(reader, f"SELECT count(*) FROM {source.relation} WHERE {value} <> ({value})::DATE")
-        return TypedColumn(name, kind, f"({value})::DATE" if not days else f"({value})::TIMESTAMP")
+        return TypedColumn(name, kind, _moments(reader, source, name, storage, value))
     if storage == "BOOLEAN" or storage in MOMENTS or storage in ("UUID", "TIME"):
         raise InputError(f"columns.{name}.type: is numeric, but the source holds {storage} values; change the type")
     if is_text:
@@ -196,6 +188,20 @@ def _typed(
         value = f"CASE WHEN NOT isnan(({value})::DOUBLE) THEN ({value})::DOUBLE + 0.0 END"
         value = f"({value})::FLOAT" if storage == "FLOAT" else value
     return TypedColumn(name, kind, value)
+
+
+def _moments(reader: Reader, source: OpenSource, name: str, storage: str, value: str) -> str:
+    """The values of a column of dates: days where all of them are, moments elsewhere."""
+    is_text = storage == "VARCHAR" or storage.startswith("ENUM")
+    if not is_text and storage not in MOMENTS:
+        raise InputError(f"columns.{name}.type: is date, but the source holds {storage}; change the type")
+    if is_text:
+        value = _parsed(reader, source, name, value, "TIMESTAMP", "dates")
+    endless = _count(reader, f"SELECT count(*) FROM {source.relation} WHERE NOT isfinite(({value})::TIMESTAMP)")
+    if endless:
+        raise InputError(f"columns.{name}: {endless} dates are infinite; replace them by dates or missing values")
+    days = _count(reader, f"SELECT count(*) FROM {source.relation} WHERE {value} <> ({value})::DATE")
+    return f"({value})::DATE" if not days else f"({value})::TIMESTAMP"
 
 
 def natural_type(storage: str) -> ColumnType:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anon_pipeline.learning.scores import Answers, Comparison, FloatArray, compared
+from anon_pipeline.arrays import FloatArray
+from anon_pipeline.learning.scores import Answers, Comparison, compared
 
 #: Into so many groups of about equally many people the answers are put.
 BINS = 10
@@ -92,13 +93,15 @@ def reliability(predicted: FloatArray, observed: FloatArray, smallest: int = 1) 
     )
 
 
-def error_of(found: Reliability) -> float:
+def error_of(reliability: Reliability) -> float:
     """The expected calibration error: the mean over people of |predicted - observed| of their group.
 
     Naeini, Cooper, Hauskrecht: Obtaining Well Calibrated Probabilities Using Bayesian Binning, AAAI 2015; with groups
     of equally many people in place of equally wide ones. A perfect model has a small error too, from chance alone.
     """
-    people, predicted, observed = (np.array(one) for one in (found.people, found.predicted, found.observed))
+    people, predicted, observed = (
+        np.array(one) for one in (reliability.people, reliability.predicted, reliability.observed)
+    )
     return float((people * np.abs(predicted - observed)).sum() / people.sum())
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from anon_pipeline.anonymize.description import described, hierarchies_of, levels_of
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import InputError
 from anon_pipeline.keys import Key
 from anon_pipeline.learning.guide import TrainedGuide
 from anon_pipeline.learning.targets import JointGuide
 from anon_pipeline.spec import ColumnType, Guide, ReleaseSpec
-from anon_pipeline.tables import HISTORY, Cells, Domain, IntArray, fixed_point
+from anon_pipeline.tables import HISTORY, Cells, Domain, fixed_point
 
 #: Into how many bins too many values are coarsened, the finest that fits.
 BINS = (1024, 256, 64, 16, 4)

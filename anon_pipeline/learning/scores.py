@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from anon_pipeline.arrays import FloatArray
 
 
 @dataclass(frozen=True)

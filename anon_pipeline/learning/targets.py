@@ -8,17 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.errors import InputError
-from anon_pipeline.learning.guide import (
-    FittedModel,
-    FloatArray,
-    IntArray,
-    LoadLogged,
-    Task,
-    TrainedGuide,
-    task_of,
-    train,
-)
+from anon_pipeline.learning.guide import FittedModel, IntArray, TrainedGuide, train
+from anon_pipeline.learning.models import LoadLogged, Task, task_of
 from anon_pipeline.spec import ColumnType, Guide
 
 

@@ -1,6 +1,6 @@
 """The price list: what each setting of a spec would cost and protect, side by side, so that a steward can choose.
 
-Only aggregates leave this module. How the list is shown is `release.price_list`.
+Only aggregates leave this module. How the list is shown is `release.trade_off`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import numpy as np
 import pandas as pd
 
 from anon_pipeline.anonymize.classes import members
-from anon_pipeline.anonymize.policy import anonymize_part, mean_loss, protected_columns, refuse_the_impossible, tree_of
+from anon_pipeline.anonymize.policy import anonymize_part, check_feasible, mean_loss, protected_columns, tree_of
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.keys import Key, seed_under
 from anon_pipeline.learning.cells import folds_of_sample, guided_cells
-from anon_pipeline.learning.guide import LoadLogged, side_by_side, task_of
+from anon_pipeline.learning.guide import side_by_side
+from anon_pipeline.learning.models import LoadLogged, task_of
 from anon_pipeline.learning.targets import train_guide
 from anon_pipeline.learning.utility import Anonymized, Fold, Folds, Utility, compare_fold, prepare, summarize
 from anon_pipeline.privacy.judge import statistics_of
@@ -58,7 +59,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Price:
+class TradeOffPoint:
     """One line of the price list.
 
     Attributes
@@ -90,7 +91,7 @@ class Counted:
     people: ClassStatistics
 
 
-def price_list(
+def trade_off(
     engine: Engine,
     table: Path,
     spec: ReleaseSpec,
@@ -100,14 +101,14 @@ def price_list(
     with_utility: bool = True,
     load_logged: LoadLogged | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> list[Price]:
+) -> list[TradeOffPoint]:
     """Measure each setting on the same people, the same guidance and the same folds.
 
     Parameters
     ----------
     table : the stored source, as `Engine.store_source` writes it
     key : the dataset's private key
-    settings : as `spec.Frontier.settings` gives them; what they vary is the grouping, never the model M
+    settings : as `spec.TradeOff.settings` gives them; what they vary is the grouping, never the model M
     progress : called with (trees fitted, trees to fit) after each tree
 
     Raises
@@ -118,8 +119,8 @@ def price_list(
     specs = [spec.replaced(setting) for setting in settings]
     counted = _count(engine, table, spec, types, key, load_logged)
     prepared = _prepare(engine, table, spec, types, key, load_logged) if with_utility else None
-    census = functools.cache(functools.partial(engine.census, spec, types))
-    populations = [None if one.population is None else census(one.population) for one in specs]
+    population_table = functools.cache(functools.partial(engine.population_table, spec, types))
+    populations = [None if one.population is None else population_table(one.population) for one in specs]
 
     def fit(number: int) -> Measured | str:
         try:
@@ -139,22 +140,22 @@ def price_list(
         jobs += [functools.partial(score, prepared, fold, n) for fold in prepared.folds for n in range(len(specs))]
     done = side_by_side(_counted_down(jobs, progress))
     fitted, scored = done[: len(specs)], done[len(specs) :]
-    prices = []
+    points = []
     for number, setting in enumerate(settings):
-        price = Price(setting, current=specs[number].policy() == spec.policy())
+        point = TradeOffPoint(setting, current=specs[number].policy() == spec.policy())
         if isinstance(fitted[number], str):
-            prices.append(replace(price, refused=fitted[number]))
+            points.append(replace(point, refused=fitted[number]))
             continue
-        price = replace(price, measured=fitted[number])
+        point = replace(point, measured=fitted[number])
         if prepared is not None:
             parts = scored[number :: len(specs)]
             refused = next((one for one in parts if isinstance(one, str)), None)
             if refused is None:
-                price = replace(price, utility=summarize(prepared, parts))
+                point = replace(point, utility=summarize(prepared, parts))
             else:
-                price = replace(price, utility_refused=f"in a training part: {refused}")
-        prices.append(price)
-    return prices
+                point = replace(point, utility_refused=f"in a training part: {refused}")
+        points.append(point)
+    return points
 
 
 def _count(
@@ -195,7 +196,7 @@ def _prepare(
     )
 
 
-def _measure(spec: ReleaseSpec, key: Key, counted: Counted, census: pd.DataFrame | None) -> Measured:
+def _measure(spec: ReleaseSpec, key: Key, counted: Counted, population_table: pd.DataFrame | None) -> Measured:
     """Fit the tree of one setting, demands included.
 
     Raises
@@ -205,11 +206,11 @@ def _measure(spec: ReleaseSpec, key: Key, counted: Counted, census: pd.DataFrame
     """
     cells, people = counted.cells, counted.people
     everybody = people.merge(np.zeros(len(people.sizes), dtype=np.int64), 1)
-    if census is not None:
-        everybody = replace(everybody, population=np.array([census[PEOPLE].sum()]), population_unmatched=0)
-    refuse_the_impossible(spec, everybody)
+    if population_table is not None:
+        everybody = replace(everybody, population=np.array([population_table[PEOPLE].sum()]), population_unmatched=0)
+    check_feasible(spec, everybody)
     protected = {name: people.sensitive[name] for name in protected_columns(spec)}
-    tree = tree_of(spec, key).fit_cells(cells, replace(people, sensitive=protected), census)
+    tree = tree_of(spec, key).fit_cells(cells, replace(people, sensitive=protected), population_table)
     class_of_cell = tree.partition_.apply(cells.codes)
     classes = people.without(class_of_cell < 0).pool(members(class_of_cell, len(tree.sizes_)))
     risk = prosecutor(tree.sizes_)
@@ -234,7 +235,7 @@ def _counted_down(
     """The jobs, each telling when it is done; they may run in several threads."""
     done, lock = 0, threading.Lock()
 
-    def told(job: Callable[[], Any]) -> Any:
+    def with_progress(job: Callable[[], Any]) -> Any:
         nonlocal done
         result = job()
         with lock:
@@ -243,4 +244,4 @@ def _counted_down(
                 progress(done, len(jobs))
         return result
 
-    return [functools.partial(told, job) for job in jobs]
+    return [functools.partial(with_progress, job) for job in jobs]

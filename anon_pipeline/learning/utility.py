@@ -17,18 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.learning.calibration import Calibration, calibration
-from anon_pipeline.learning.guide import (
-    FittedModel,
-    FloatArray,
-    LoadLogged,
-    ModelChoice,
-    Task,
-    assign_folds,
-    build_model,
-    fit_model,
-    name_of,
-)
+from anon_pipeline.learning.guide import FittedModel, assign_folds, fit_model
+from anon_pipeline.learning.models import LoadLogged, ModelChoice, Task, build_model, name_of
 from anon_pipeline.learning.scores import Answers, Comparison, compared
 from anon_pipeline.learning.subgroups import Subgroup, subgroups
 from anon_pipeline.learning.targets import modelled, train_guide

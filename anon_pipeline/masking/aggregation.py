@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal, Self, cast
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +11,11 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 from typing_extensions import override
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.masking.base import ANY, NUMERIC, Applied, Columns, Context, Fact, Guarantee, TableTechnique
 from anon_pipeline.masking.grouping import groups_of
 from anon_pipeline.masking.numbers import to_floats
-from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Strict
-from anon_pipeline.tables import IntArray
 
 #: The column of counts, and what stands before the name of a column whose mean is shown.
 PEOPLE, MEAN = "people", "mean_"
@@ -61,6 +60,10 @@ class Aggregate(TableTechnique):
     @property
     def used(self) -> tuple[str, ...]:
         return (*self.columns, *self.means)
+
+    @property
+    def smallest_group(self) -> int:
+        return self.threshold
 
     @property
     def sources(self) -> dict[str, tuple[str, ...]]:
@@ -126,4 +129,6 @@ class Aggregate(TableTechnique):
 
 def aggregate_of(spec: ReleaseSpec) -> Aggregate:
     """The last step of a spec that releases a table of groups (`spec.aggregates`)."""
-    return cast(Aggregate, spec.steps[-1])
+    last = spec.steps[-1]
+    assert isinstance(last, Aggregate)  # noqa: S101 (asked of such specs only)
+    return last

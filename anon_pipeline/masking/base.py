@@ -14,10 +14,10 @@ from typing import ClassVar, Literal, Self
 import pyarrow as pa
 from pydantic import Field, model_validator
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.keys import KeySource, Secrets
 from anon_pipeline.masking.draws import Draws
-from anon_pipeline.spec import ColumnType, Strict
-from anon_pipeline.tables import IntArray
+from anon_pipeline.spec import ColumnType, MaskingStep
 
 Guarantee = Literal["none", "k", "local DP"]
 Columns = dict[str, pa.Array]
@@ -25,13 +25,13 @@ Fact = float | int | str | bool
 
 ANY: frozenset[ColumnType] = frozenset(ColumnType)
 NUMERIC: frozenset[ColumnType] = frozenset({ColumnType.NUMERIC})
-MISSING_IS_SHOWN = "that a value is missing is shown as it is, and epsilon says nothing of it"
+MISSINGNESS_IS_RELEASED = "that a value is missing is shown as it is, and epsilon says nothing of it"
 DATE: frozenset[ColumnType] = frozenset({ColumnType.DATE})
 CATEGORICAL: frozenset[ColumnType] = frozenset({ColumnType.CATEGORICAL})
 ORDERED: frozenset[ColumnType] = NUMERIC | DATE
 
 
-class Technique(Strict):
+class Technique(MaskingStep):
     """One masking step. The docstring of each technique names its source.
 
     Class attributes
@@ -44,7 +44,6 @@ class Technique(Strict):
     random : whether it draws
     """
 
-    technique: str
     meaning: ClassVar[str]
     guarantee: ClassVar[Guarantee] = "none"
     use_when: ClassVar[str]
@@ -68,8 +67,11 @@ class Technique(Strict):
     @property
     def key_source(self) -> KeySource | None:
         """Where the key lies that it works with, if it needs one."""
-        source: KeySource | None = getattr(self, "key", None)
-        return source
+        return None
+
+    @property
+    def key_file(self) -> str | None:
+        return None if self.key_source is None else self.key_source.file
 
 
 class OneColumnTechnique(Technique, ABC):

@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.base import Applied, Columns, Context
-from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.masking.positions import PositionTechnique
 from anon_pipeline.masking.sphere import RADIUS
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import IntArray
 
 #: Decimals of a degree that name a cell: about a metre.
 DIGITS = 5
@@ -28,6 +27,10 @@ class CellTechnique(PositionTechnique):
     into: str | None = Field(
         default=None, min_length=1, description="a column for the cell's name, which takes the place of the two"
     )
+
+    @property
+    def made_column(self) -> str | None:
+        return self.into
 
     def objection(self, kinds: Mapping[str, ColumnType]) -> str | None:
         if self.into in kinds and self.into not in self.columns:

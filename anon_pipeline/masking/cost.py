@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.stats import wasserstein_distance
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.masking.grouping import codes_of
 from anon_pipeline.masking.numbers import deviation, to_floats, two_digits
-from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.masking.texts import as_texts
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import IntArray, scale_of
+from anon_pipeline.tables import scale_of
 
 SAMPLE = 100_000
 #: People who are looked for, and among whom.
@@ -163,17 +163,17 @@ def _correlation_change(
     return max(changes) if changes else None
 
 
-def association(one: pa.Array, other: pa.Array, kind: ColumnType, other_kind: ColumnType) -> float | None:
+def association(left: pa.Array, right: pa.Array, left_kind: ColumnType, right_kind: ColumnType) -> float | None:
     """Pearson's r, Cramér's V or the correlation ratio, by type; 0 where one is constant, None where unsuitable."""
-    if kind is ColumnType.CATEGORICAL and other_kind is not ColumnType.CATEGORICAL:
-        return association(other, one, other_kind, kind)
-    if kind is ColumnType.CATEGORICAL:
-        return _cramers_v(codes_of(one)[0], codes_of(other)[0])
-    values = to_floats(one)
-    if other_kind is ColumnType.CATEGORICAL:
+    if left_kind is ColumnType.CATEGORICAL and right_kind is not ColumnType.CATEGORICAL:
+        return association(right, left, right_kind, left_kind)
+    if left_kind is ColumnType.CATEGORICAL:
+        return _cramers_v(codes_of(left)[0], codes_of(right)[0])
+    values = to_floats(left)
+    if right_kind is ColumnType.CATEGORICAL:
         known = ~np.isnan(values)
-        return _correlation_ratio(codes_of(other)[0][known], values[known])
-    others = to_floats(other)
+        return _correlation_ratio(codes_of(right)[0][known], values[known])
+    others = to_floats(right)
     known = ~np.isnan(values) & ~np.isnan(others)
     first, second = values[known], others[known]
     if len(first) < 2:

@@ -8,14 +8,13 @@ import numpy as np
 from pydantic import Field, model_validator
 from typing_extensions import override
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.base import Fact
 from anon_pipeline.masking.draws import Draws
 from anon_pipeline.masking.numbers import two_digits
-from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.masking.positions import MovingTechnique
 from anon_pipeline.masking.sphere import arc_of_chord, area_uniform, unit_vectors
-from anon_pipeline.tables import IntArray
 
 #: An eighth of the way around the Earth: no masking moves people further.
 FARTHEST = 5_000_000

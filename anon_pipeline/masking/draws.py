@@ -19,10 +19,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy.special import ndtri
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.engine.content import Lanes, row_hashes
 from anon_pipeline.keys import Key
-from anon_pipeline.masking.order import FloatArray
-from anon_pipeline.tables import IntArray
 
 #: 128 bits for each thing that numbers are drawn for, shape (n, 2).
 Blocks = npt.NDArray[np.uint64]

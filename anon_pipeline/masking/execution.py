@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.sql import quoted
 from anon_pipeline.errors import InputError
 from anon_pipeline.keys import Key, Secrets
@@ -32,7 +33,6 @@ from anon_pipeline.masking.draws import Blocks, Draws, content_of, identities, s
 from anon_pipeline.masking.order import canonical_order, undone
 from anon_pipeline.masking.plan import Plan, Step, plan_steps
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import IntArray
 
 #: What takes the place of a guarantee, or of figures, that the steps on the same columns forbid.
 NOT_ALONE = "an earlier step on these columns looks at more than a person's own value, so no local DP is promised"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from anon_pipeline.tables import IntArray
+from anon_pipeline.arrays import IntArray
 
 #: Keys are packed into one integer while they stay below this.
 LARGEST = 2**62

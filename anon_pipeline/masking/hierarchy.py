@@ -50,6 +50,10 @@ class Hierarchy(TextTechnique):
             raise ValueError("groups: a value stands in two groups; name each once")
         return self
 
+    @property
+    def list_file(self) -> str | None:
+        return self.file
+
     def resolved(self, folder: Path) -> Self:
         if self.file is None:
             return self

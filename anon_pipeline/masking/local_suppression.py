@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.base import Applied, Columns, Context, Fact, Guarantee, TableTechnique
 from anon_pipeline.masking.grouping import codes_of, keys_of
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import IntArray
 
 #: There is one way to suppress per subset of the columns.
 MOST_COLUMNS = 12

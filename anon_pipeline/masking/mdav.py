@@ -9,11 +9,11 @@ import numpy.typing as npt
 from pydantic import Field
 from typing_extensions import override
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.masking.base import ORDERED, Applied, Columns, Context, Guarantee, TableTechnique
 from anon_pipeline.masking.microaggregation import centres
 from anon_pipeline.masking.numbers import from_floats, to_floats
-from anon_pipeline.masking.order import FloatArray
-from anon_pipeline.tables import IntArray, scale_of
+from anon_pipeline.tables import scale_of
 
 #: Up to so many rows MDAV looks at all of them together.
 WHOLE = 30_000

@@ -9,10 +9,10 @@ import pyarrow as pa
 from pydantic import Field
 from typing_extensions import override
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.masking.base import ORDERED, Applied, Columns, ColumnTechnique, Context, Guarantee
 from anon_pipeline.masking.numbers import from_floats, to_floats
-from anon_pipeline.masking.order import FloatArray
-from anon_pipeline.tables import IntArray, scale_of
+from anon_pipeline.tables import scale_of
 
 #: Above so many values the sorted column is cut into blocks, each grouped at the optimum, all at once.
 BLOCK = 20_000

@@ -10,9 +10,10 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 from typing_extensions import override
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.engine.content import ContentHash, row_hashes
 from anon_pipeline.masking.base import (
-    MISSING_IS_SHOWN,
+    MISSINGNESS_IS_RELEASED,
     NUMERIC,
     ORDERED,
     Applied,
@@ -24,7 +25,6 @@ from anon_pipeline.masking.base import (
 )
 from anon_pipeline.masking.draws import Draws, seen
 from anon_pipeline.masking.numbers import deviation, from_floats, to_floats, two_digits
-from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import scale_of
 
@@ -109,7 +109,7 @@ class Noise(ColumnTechnique):
         if self.bounds is None or self.deviation is None or not self.is_locally_private:
             return Applied({name: noisy}, facts=facts)
         facts["epsilon"] = (self.bounds[1] - self.bounds[0]) / (self.deviation / float(np.sqrt(2)))
-        return Applied({name: noisy}, facts=facts, notes=(MISSING_IS_SHOWN,), guarantee="local DP")
+        return Applied({name: noisy}, facts=facts, notes=(MISSINGNESS_IS_RELEASED,), guarantee="local DP")
 
 
 class ProportionalNoise(ColumnTechnique):

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anon_pipeline.masking.order import FloatArray
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.tables import scale_of
 
 MICROSECONDS_PER_DAY = 86_400_000_000

@@ -9,9 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from anon_pipeline.tables import IntArray
-
-FloatArray = npt.NDArray[np.float64]
+from anon_pipeline.arrays import IntArray
 
 
 def canonical_order(rows: npt.NDArray[np.uint64]) -> IntArray:

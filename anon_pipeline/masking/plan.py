@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.keys import Secrets
@@ -74,7 +73,8 @@ class Plan:
             for step in steps:
                 kinds[column] = step.technique.kind_after(kinds[column])
         for step in self.table[:-1]:
-            kinds = cast(TableTechnique, step.technique).columns_after(kinds)
+            assert isinstance(step.technique, TableTechnique)  # noqa: S101 (`plan_steps` puts no other there)
+            kinds = step.technique.columns_after(kinds)
         return replace(self, table=self.table[:-1], types_after=kinds)
 
     def check_keys(self, secrets: Secrets) -> None:

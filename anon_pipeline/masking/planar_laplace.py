@@ -9,10 +9,10 @@ from pydantic import Field, model_validator
 from scipy.special import lambertw
 from typing_extensions import override
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.masking.base import Applied, Columns, Context, Fact, Guarantee
 from anon_pipeline.masking.draws import Draws
 from anon_pipeline.masking.numbers import two_digits
-from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.masking.positions import MovingTechnique
 from anon_pipeline.masking.sphere import RADIUS
 

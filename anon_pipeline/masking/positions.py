@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, model_validator
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.base import NUMERIC, Applied, Columns, Context, Fact, TableTechnique
 from anon_pipeline.masking.draws import Draws
 from anon_pipeline.masking.numbers import from_floats, to_floats, two_digits
-from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.masking.sphere import distances
-from anon_pipeline.tables import IntArray
 
 
 class PositionTechnique(TableTechnique):

@@ -10,10 +10,11 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 from typing_extensions import override
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.base import (
     CATEGORICAL,
-    MISSING_IS_SHOWN,
+    MISSINGNESS_IS_RELEASED,
     Applied,
     Columns,
     ColumnTechnique,
@@ -22,7 +23,6 @@ from anon_pipeline.masking.base import (
     Guarantee,
 )
 from anon_pipeline.masking.grouping import codes_of
-from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.masking.texts import as_texts
 
 #: The matrix has the square of so many entries.
@@ -114,7 +114,7 @@ class Pram(ColumnTechnique):
             "least_retention": float(np.diag(matrix).min()) if len(names) else 1.0,
         }
         if self.is_locally_private:
-            facts, notes = {"epsilon": epsilon_of(matrix), **facts}, [MISSING_IS_SHOWN]
+            facts, notes = {"epsilon": epsilon_of(matrix), **facts}, [MISSINGNESS_IS_RELEASED]
         elif self.is_made_from_the_column:
             notes = ["the matrix was made from the column itself, and so from everybody's values: no local DP"]
         else:

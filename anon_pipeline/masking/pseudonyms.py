@@ -36,6 +36,10 @@ class KeyedTechnique(ColumnTechnique):
     )
     ends: ClassVar[bool] = True
 
+    @property
+    def key_source(self) -> KeySource:
+        return self.key
+
     @override
     def kind_after(self, kind: ColumnType) -> ColumnType:
         return ColumnType.CATEGORICAL

@@ -15,10 +15,10 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 from typing_extensions import override
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.masking.base import ORDERED, Applied, Columns, ColumnTechnique, Context
 from anon_pipeline.masking.expressions import plain
 from anon_pipeline.masking.numbers import from_floats, to_floats
-from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.spec import ColumnType
 
 #: Significant digits of a limit that is shown.

@@ -8,11 +8,10 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, field_validator
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.masking.base import ORDERED, Applied, Columns, ColumnTechnique, Context
 from anon_pipeline.masking.draws import Draws
 from anon_pipeline.masking.numbers import to_floats
-from anon_pipeline.masking.order import FloatArray
-from anon_pipeline.tables import IntArray
 
 
 class RankSwap(ColumnTechnique):

@@ -35,7 +35,7 @@ LARGEST_STEP = 1e15
 #: The ends of BIGINT.
 LEAST, MOST = -(2**63), 2**63 - 1
 #: Bins of numbers beyond this are not written out.
-LARGEST_SHOWN = "1e18"
+LARGEST_ROUNDED = "1e18"
 
 
 class Round(RowTechnique):
@@ -137,7 +137,7 @@ class Bin(RowTechnique):
         value, start = number(value, storage), number_literal(float(self.start))
         step = number_literal(float(width))
         low = f"(CAST(floor(({value} - {start}) / {step}) AS DOUBLE) * {step} + {start})"
-        inside = f"abs({value}) <= {LARGEST_SHOWN}"
+        inside = f"abs({value}) <= {LARGEST_ROUNDED}"
         if self.show == "middle":
             return f"CASE WHEN {inside} THEN {low} + {number_literal(width / 2)} END"
         scale = max(decimals(width), decimals(self.start))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from anon_pipeline.masking.order import FloatArray
+from anon_pipeline.arrays import FloatArray
 
 #: The mean radius of the Earth in metres (IUGG).
 RADIUS = 6_371_008.8

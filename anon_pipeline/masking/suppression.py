@@ -74,7 +74,7 @@ class SuppressCells(RowTechnique):
             return "below and above are rules for numbers; list values, or give a pattern"
         if kind is not ColumnType.CATEGORICAL and self.pattern is not None:
             return "a pattern is a rule for texts; give below, above or values"
-        if kind is ColumnType.NUMERIC and any(isinstance(one, str) for one in self.values):
+        if kind is ColumnType.NUMERIC and any(isinstance(value, str) for value in self.values):
             return "values of a numeric column must be numbers"
         return None
 

@@ -10,13 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import Field, model_validator
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.masking.base import Applied, Columns, Context, TableTechnique
 from anon_pipeline.masking.draws import Draws
 from anon_pipeline.masking.grouping import codes_of
 from anon_pipeline.masking.numbers import to_floats, two_digits
-from anon_pipeline.masking.order import FloatArray
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import IntArray
 
 NO_GUARANTEE = "no formal guarantee: synthetic values are drawn from real ones, and can be a person's own"
 #: A tree of categories tells so many of the most frequent apart; the rest is one category to it.

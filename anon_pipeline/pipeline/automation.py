@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from anon_pipeline.home import sha256_of
+from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.retention import expire
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.spec import ReleaseSpec
@@ -25,11 +26,12 @@ RETENTION_AT = "17 1 * * *"
 def build_job(spec: ReleaseSpec) -> "UnresolvedAssetJobDefinition":
     """The whole graph of a dataset, checks included, in one process (a process a step costs seconds of imports).
 
-    The price list is no part of it: a release neither needs it nor waits for it.
+    A step that no release waits for is no part of it.
     """
     selection: dg.AssetSelection = dg.AssetSelection.groups(spec.dataset)
-    if spec.frontier is not None:
-        selection -= dg.AssetSelection.assets([spec.dataset, "frontier"])
+    for step in graph_of(spec).steps:
+        if not step.in_release:
+            selection -= dg.AssetSelection.assets([spec.dataset, step.name])
     return dg.define_asset_job(
         f"{spec.dataset}_release",
         selection=selection,

@@ -10,13 +10,11 @@ import dagster as dg
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, data_folder
-from anon_pipeline.pipeline.aggregation import build_group_checks
-from anon_pipeline.pipeline.assets import build_assets
 from anon_pipeline.pipeline.automation import build_job, build_retention, build_schedule, build_sensor
-from anon_pipeline.pipeline.checks import build_checks
+from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.runtime import BAD_INPUT, Runtime
 from anon_pipeline.pipeline.technical_names import technical
-from anon_pipeline.pipeline.tradeoff import build_frontier
+from anon_pipeline.pipeline.wrapping import asset_of, checks_of
 from anon_pipeline.spec import ReleaseSpec
 
 log = logging.getLogger("anon_pipeline")
@@ -34,10 +32,10 @@ class _Parts:
 
     @classmethod
     def of(cls, spec: ReleaseSpec) -> "_Parts":
-        job = build_job(spec)
+        job, graph = build_job(spec), graph_of(spec)
         return cls(
-            [*build_assets(spec), *build_frontier(spec)],
-            [*build_checks(spec), *build_group_checks(spec)],
+            [asset_of(graph, step) for step in graph.steps],
+            [checks_of(graph, checks) for checks in graph.checks],
             [job],
             [one for one in (build_schedule(spec, job), build_retention(spec)) if one is not None],
             [build_sensor(spec, job)],

@@ -1,16 +1,24 @@
 """What Dagster's pages say of each asset: what it is, where its figures come from, what to do where it fails."""
 
+import inspect
 from typing import cast
 
+from anon_pipeline.pipeline.graph import Graph
+from anon_pipeline.pipeline.step import StepDef
 from anon_pipeline.privacy.base import PrivacyModel
-from anon_pipeline.spec import ReleaseSpec
 
 _PRIVATE = "**Private**: its files never leave `private/`; what this page shows are counts and shares."
 
 
-def described(name: str, spec: ReleaseSpec) -> str:
-    """The description of an asset of a dataset, as Markdown; its first sentence stands for it in lists."""
-    return "\n\n".join(_PARAGRAPHS[name]).format(
+def described(step: StepDef, graph: Graph) -> str:
+    """The description of an asset of a dataset, as Markdown; its first sentence stands for it in lists.
+
+    A step without paragraphs here is described by its function.
+    """
+    spec = graph.spec
+    if step.name not in _PARAGRAPHS:
+        return inspect.getdoc(step.make) or step.name
+    return "\n\n".join(_PARAGRAPHS[step.name]).format(
         dataset=spec.dataset,
         source=spec.source.path,
         k=spec.k,
@@ -18,6 +26,8 @@ def described(name: str, spec: ReleaseSpec) -> str:
         quasi_identifiers=", ".join(map(_code, spec.quasi_identifiers)),
         demands="\n".join(f"- {demand.demand()}" for demand in cast(tuple[PrivacyModel, ...], spec.privacy)),
         folds=spec.utility.folds,
+        people=graph.people,
+        window=0 if spec.across_releases is None else spec.across_releases.window - 1,
     )
 
 
@@ -33,6 +43,13 @@ _PARAGRAPHS = {
         "nobody twice.",
         "**If it fails**, the sentence names the column and what to change in the file or in `release.yaml`.",
         _PRIVATE,
+    ),
+    "masked_data": (
+        "The people after masking, column by column, as the steps of the spec say. Private: they are not grouped yet.",
+    ),
+    "followed_people": (
+        "The people with their cohort: who was in the same class of each of the last {window} releases, or in none. "
+        "Private.",
     ),
     "trained_model": (
         "The model of {target} that guides the grouping, fitted once on everybody and once without each fold.",
@@ -72,6 +89,15 @@ _PARAGRAPHS = {
         "Cross-validated in {folds} folds: in each the classes are formed anew from the training part, and both models "
         "are scored on the same untouched people. An interval that includes zero means that no loss was seen, not "
         "that there is none.",
+    ),
+    "attack_audit": (
+        "What an adversary makes of it: a twin of the release, made without some control people, is attacked on people "
+        "who are in it and on those who are not; so are models trained on people and on releases.",
+    ),
+    "frontier": (
+        "The price list: what each setting under `frontier:` in the spec would cost and protect. "
+        "{dataset}_release does not make it: materialize it by its own button, after {people}, or with "
+        "`anon-pipeline sweep`.",
     ),
     "release": (
         "The published release: read again from the disk, counted once more, entered into the ledger.",

@@ -10,7 +10,7 @@ from anon_pipeline.home import Home, write_file
 from anon_pipeline.pipeline.automation import DATASET_TAG
 
 #: Seconds that a busy machine may take to import what a code server or a run imports.
-PATIENCE = 1800
+LONGEST_WAIT = 1800
 
 
 def settings(storage: str) -> dict[str, Any]:
@@ -33,11 +33,11 @@ def settings(storage: str) -> dict[str, Any]:
         # A run whose process was killed stays "started" and holds up its dataset's queue until it counts as too long.
         "run_monitoring": {
             "enabled": True,
-            "start_timeout_seconds": PATIENCE,
+            "start_timeout_seconds": LONGEST_WAIT,
             "max_runtime_seconds": 86_400,
             "poll_interval_seconds": 60,
         },
-        "code_servers": {"local_startup_timeout": PATIENCE, "reload_timeout": PATIENCE},
+        "code_servers": {"local_startup_timeout": LONGEST_WAIT, "reload_timeout": LONGEST_WAIT},
         "retention": {
             "schedule": {"purge_after_days": {"skipped": 7, "failure": 90, "success": 90}},
             "sensor": {"purge_after_days": {"skipped": 7, "failure": 90, "success": 90}},

@@ -10,9 +10,10 @@ import dagster as dg
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.automation import DATASET_TAG
 from anon_pipeline.pipeline.build import build_definitions
-from anon_pipeline.pipeline.checks import NAME
 from anon_pipeline.pipeline.instance import open_instance
-from anon_pipeline.pipeline.runtime import INTERNAL, REFUSED, Runtime, log
+from anon_pipeline.pipeline.runtime import INTERNAL, REFUSED, Runtime
+from anon_pipeline.pipeline.step import RELEASE, log
+from anon_pipeline.pipeline.wrapping import NAME
 from anon_pipeline.release.publish import MANIFEST
 from anon_pipeline.spec import ReleaseSpec
 
@@ -82,7 +83,7 @@ def _released(result: dg.ExecuteInProcessResult) -> Outcome:
     event = next(
         one
         for one in result.get_asset_materialization_events()
-        if one.asset_key is not None and one.asset_key.path[-1] == "release"
+        if one.asset_key is not None and one.asset_key.path[-1] == RELEASE
     )
     metadata = event.materialization.metadata
     folder = Path(str(metadata["folder"].value))

@@ -1,85 +1,21 @@
-"""The asset that masks columns before people are grouped, where a spec has masking steps."""
+"""Masking the stored people as the steps of a spec say: what is planned, what is done, and what it did."""
 
-import dataclasses
 from pathlib import Path
 from typing import Any, cast
 
-import dagster as dg
 import pyarrow.parquet as pq
 
-from anon_pipeline.engine.base import Engine, SourceFacts
-from anon_pipeline.engine.relational import PEOPLE
+from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.engine.expressions import PEOPLE
 from anon_pipeline.errors import InputError
-from anon_pipeline.keys import Key, KeySource, Secrets, private_key
+from anon_pipeline.keys import KeySource, Secrets
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.cost import SAMPLE
 from anon_pipeline.masking.execution import SqlColumn, StepReport, apply_steps, sql_select
-from anon_pipeline.masking.memory import require_memory, usable_memory
 from anon_pipeline.masking.plan import Plan, plan_steps
-from anon_pipeline.pipeline.impossible import require_possible
 from anon_pipeline.pipeline.maps import maps_of_masking
-from anon_pipeline.pipeline.release_page import picture
-from anon_pipeline.pipeline.runtime import Runtime
-from anon_pipeline.plain_json import finite
-from anon_pipeline.release.publish import DATA
-from anon_pipeline.report.masking_map import caption, map_chart
+from anon_pipeline.pipeline.step import Run
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
-
-RAW, MASKED = "raw_data", "masked_data"
-
-
-def build_masking(spec: ReleaseSpec, common: dict[str, Any]) -> list[dg.AssetsDefinition]:
-    """The asset `masked_data`, where the spec has steps."""
-    if not spec.masks:
-        return []
-
-    @dg.asset(
-        **common,
-        name=MASKED,
-        deps=[dg.AssetKey([spec.dataset, RAW])],
-        kinds={"duckdb", "parquet"},
-        description="The people after masking, column by column, as the steps of the spec say. Private: they are not "
-        "grouped yet.",
-    )
-    def masked_data(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
-        with runtime.step(context, spec, MASKED) as noted:
-            stages, engine = runtime.stages(spec), runtime.engine(spec)
-            raw = stages.load(RAW)
-            source = SourceFacts.from_json(raw.facts)
-            plan, secrets = planned(spec, source.types())
-            plan, key = plan.of_people, None
-            if not plan.is_row_wise:
-                require_memory(source.rows, len(source.columns), usable_memory(runtime.limit(spec)))
-                key = private_key(spec, runtime.place())
-            facts: dict[str, Any] = {}
-            with stages.store(MASKED, {RAW: raw}, facts) as folder:
-                reports, maps = mask(spec, engine, plan, secrets, source, raw.folder / DATA, folder / DATA, key)
-                after = {name: kind for name, kind in plan.types_after.items() if name in _kept(spec, plan)}
-                stored = engine.describe(folder / DATA, spec, after)
-                if stored.rows < spec.k:
-                    raise InputError(f"steps: {stored.rows} people are left, fewer than k = {spec.k}")
-                if not spec.aggregates:
-                    require_possible(spec, engine, folder / DATA, stored.types())
-                facts |= {
-                    **stored.to_json(),
-                    "held_out": raw.facts["held_out"],
-                    "source_rows": raw.facts["rows"],
-                    "masking": [finite(dataclasses.asdict(report)) for report in reports],
-                }
-            for report in reports:
-                for column, cost in report.costs.items():
-                    noted[f"masked_{report.place}_{column}_changed".replace(".", "_")] = cost.changed
-        return dg.MaterializeResult(
-            data_version=dg.DataVersion(stored.content_hash),
-            metadata={
-                "dagster/row_count": stored.rows,
-                "dagster/column_lineage": lineage(spec, plan),
-                "steps": dg.MetadataValue.md(_table(reports)),
-                **{f"map_of_{'_'.join(one['columns'])}": picture(caption(one), map_chart(one)) for one in maps},
-            },
-        )
-
-    return [masked_data]
 
 
 def planned(spec: ReleaseSpec, types: dict[str, ColumnType]) -> tuple[Plan, Secrets]:
@@ -127,23 +63,17 @@ def secrets_of(spec: ReleaseSpec) -> Secrets:
 
 
 def mask(
-    spec: ReleaseSpec,
-    engine: Engine,
-    plan: Plan,
-    secrets: Secrets,
-    source: SourceFacts,
-    table: Path,
-    destination: Path,
-    key: Key | None = None,
+    run: Run, plan: Plan, secrets: Secrets, source: SourceFacts, table: Path, destination: Path
 ) -> tuple[list[StepReport], list[dict[str, Any]]]:
-    """Carry out a plan on a stored table, of which `source` are the facts; `key` is the dataset's.
+    """Carry out a plan on a stored table, of which `source` are the facts.
 
     Where all steps go row by row and there are more people than costs are measured on, the engine masks them and only a
     sample comes into memory. What each step did is returned, and a map per pair of coordinates.
     """
+    spec, engine, key = run.spec, run.engine, None if plan.is_row_wise else run.key
     steps = {name: [step.technique for step in of_column] for name, of_column in plan.columns.items()}
     together = [step.technique for step in plan.table]
-    kept = _kept(spec, plan)
+    kept = kept_columns(spec, plan)
     large = plan.is_row_wise and engine.rows(table) > SAMPLE
     people = engine.everybody(table, SAMPLE if large else None)
     made, reports = apply_steps(people, plan.types, steps, together, spec.dataset, key, secrets, spec.folder)
@@ -162,7 +92,7 @@ def mask(
     return reports, []  # steps on positions do not go row by row
 
 
-def lineage(spec: ReleaseSpec, plan: Plan) -> dg.TableColumnLineage:
+def lineage(spec: ReleaseSpec, plan: Plan) -> dict[str, list[str]]:
     """Which columns of the source each masked column comes from."""
     sources = {name: {name} for name in plan.types}
     for step in plan.table:
@@ -170,23 +100,18 @@ def lineage(spec: ReleaseSpec, plan: Plan) -> dg.TableColumnLineage:
         for name in plan.types_after:
             if name in step.columns or name not in sources:
                 sources[name] = used
-    raw = dg.AssetKey([spec.dataset, RAW])
-    return dg.TableColumnLineage(
-        {
-            name: [dg.TableColumnDep(asset_key=raw, column_name=one) for one in sorted(sources[name])]
-            for name in _kept(spec, plan)
-        }
-    )
+    return {name: sorted(sources[name]) for name in kept_columns(spec, plan)}
 
 
-def _kept(spec: ReleaseSpec, plan: Plan) -> list[str]:
+def kept_columns(spec: ReleaseSpec, plan: Plan) -> list[str]:
     """The columns that are needed after the steps, in the order of the spec."""
     return [
         name for name, column in spec.columns.items() if name in plan.types_after and column.role is not Role.EXCLUDE
     ]
 
 
-def _table(reports: list[StepReport]) -> str:
+def table_of_reports(reports: list[StepReport]) -> str:
+    """What each step did, as a table in Markdown."""
     rows = ["| step | columns | guarantee | cells changed |", "|---|---|---|---|"]
     for report in reports:
         changed = ", ".join(f"{cost.changed:.1%}" for cost in report.costs.values()) or "-"

@@ -3,13 +3,13 @@
 import time
 from collections.abc import Callable
 
-from anon_pipeline.pipeline.runtime import log
+from anon_pipeline.pipeline.step import log
 
 #: Seconds between two lines, so that a short step says nothing and a long one does not chatter.
 EVERY = 10.0
 
 
-def told(step: str, unit: str) -> Callable[[int, int], None]:
+def log_progress(step: str, unit: str) -> Callable[[int, int], None]:
     """A function to call with (done, total) as often as one likes."""
     started = said = time.monotonic()
 

@@ -1,8 +1,7 @@
-"""What every step shares: the home, the engine, the stored results, and the frame around a step's work."""
+"""Where a run lives, as a Dagster resource, and the frame around every step's work."""
 
-import logging
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,7 @@ from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.spark import SparkEngine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, out_of_space, write_file
-from anon_pipeline.keys import Key, private_key
-from anon_pipeline.pipeline.stages import Stages
+from anon_pipeline.pipeline.step import Run, log
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import ReleaseSpec
 
@@ -25,8 +23,6 @@ ENGINES: dict[str, type[DuckDBEngine] | type[SparkEngine]] = {
     DuckDBEngine.name: DuckDBEngine,
     SparkEngine.name: SparkEngine,
 }
-
-log = logging.getLogger("anon_pipeline")
 
 
 class Runtime(dg.ConfigurableResource):
@@ -52,12 +48,9 @@ class Runtime(dg.ConfigurableResource):
         """The memory that may be used, as the command line says, else the spec; None where neither does."""
         return self.memory_limit or spec.engine.memory_limit
 
-    def stages(self, spec: ReleaseSpec) -> Stages:
-        return Stages(self.place(), spec)
-
-    def key(self, spec: ReleaseSpec) -> Key:
-        """The dataset's private key."""
-        return private_key(spec, self.place())
+    def run(self, spec: ReleaseSpec, ids: Mapping[str, str] | None = None) -> Run:
+        """What the steps of a dataset work with; `ids` are those of the run in Dagster and in MLflow."""
+        return Run(spec, self.place(), self.engine(spec), self.limit(spec), ids or {})
 
     def tracking(self) -> Tracking:
         return Tracking(self.place())
@@ -73,9 +66,9 @@ class Runtime(dg.ConfigurableResource):
         try:
             with (
                 self.place().lock(f"dataset-{spec.dataset}"),
-                self.tracking().step(spec.dataset, context.run.run_id, name) as noted,
+                self.tracking().step(spec.dataset, context.run.run_id, name) as metrics,
             ):
-                yield noted
+                yield metrics
         except InputError as error:
             raise _failure(str(error), BAD_INPUT) from None
         except Refused as error:

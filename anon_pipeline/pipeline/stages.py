@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +48,7 @@ class Stages:
         self._spec = spec
 
     @contextmanager
-    def store(self, name: str, made_from: dict[str, Stage], facts: dict[str, Any]) -> Iterator[Path]:
+    def store(self, name: str, made_from: Mapping[str, Stage], facts: dict[str, Any]) -> Iterator[Path]:
         """A folder to write a result into; it replaces the former one at once, when the block has ended well.
 
         `facts` may be filled inside the block.
@@ -82,7 +82,7 @@ class Stages:
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
-    def load(self, name: str, made_from: dict[str, Stage] | None = None) -> Stage:
+    def load(self, name: str, made_from: Mapping[str, Stage] | None = None) -> Stage:
         """The stored result of a step, if it still fits the spec, the code and what it says it was made from.
 
         Raises
@@ -90,17 +90,16 @@ class Stages:
         InputError
             Where it is absent, stale or altered, saying which step to run again.
         """
-        place = self._folder / name
-        again = f"materialize {self._spec.dataset}/{name} again"
-        try:
-            identity = (place / "current").read_text()
-            folder = place / identity[:16]
-            text = (folder / RECORD).read_text()
-        except OSError:
-            raise InputError(f"{name}: has not been made yet; {again}") from None
-        if hashlib.sha256(text.encode()).hexdigest() != identity:
-            raise InputError(f"{name}: its record was altered; {again}")
-        record = json.loads(text)
+        stage = self.known(name, made_from)
+        for file, expected in self._record(name)[1]["files"].items():
+            if not (stage.folder / file).exists() or sha256_of(stage.folder / file) != expected:
+                raise InputError(f"{name}: its file {file} was altered; {self._again(name)}")
+        return stage
+
+    def known(self, name: str, made_from: Mapping[str, Stage] | None = None) -> Stage:
+        """What the record of a result says, with all that `load` looks at but the files themselves."""
+        identity, record = self._record(name)
+        again = self._again(name)
         if record["spec"] != self._spec.input_hash:
             raise InputError(f"{name}: was made under another spec; {again}")
         if record["code"] != code_hash():
@@ -108,7 +107,20 @@ class Stages:
         for one, stage in (made_from or {}).items():
             if record["made_from"].get(one) != stage.identity:
                 raise InputError(f"{name}: was made from another {one}; {again}")
-        for file, expected in record["files"].items():
-            if not (folder / file).exists() or sha256_of(folder / file) != expected:
-                raise InputError(f"{name}: its file {file} was altered; {again}")
-        return Stage(folder, identity, record["facts"])
+        return Stage(self._folder / name / identity[:16], identity, record["facts"])
+
+    def _record(self, name: str) -> tuple[str, dict[str, Any]]:
+        """The identity of a result and its record, which must be the one that was written."""
+        place = self._folder / name
+        try:
+            identity = (place / "current").read_text()
+            text = (place / identity[:16] / RECORD).read_text()
+        except OSError:
+            raise InputError(f"{name}: has not been made yet; {self._again(name)}") from None
+        if hashlib.sha256(text.encode()).hexdigest() != identity:
+            raise InputError(f"{name}: its record was altered; {self._again(name)}")
+        record: dict[str, Any] = json.loads(text)
+        return identity, record
+
+    def _again(self, name: str) -> str:
+        return f"materialize {self._spec.dataset}/{name} again"

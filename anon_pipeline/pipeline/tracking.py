@@ -49,13 +49,13 @@ class Tracking:
         client.update_run(parent, status="RUNNING")
         tags = {DATASET: dataset, DAGSTER_RUN: dagster_run, STEP: step, PARENT: parent}
         child = client.create_run(experiment, run_name=step, tags=tags).info.run_id
-        noted: dict[str, Any] = {"mlflow_run": parent}
+        metrics: dict[str, Any] = {"mlflow_run": parent}
         status = "FAILED"
         try:
-            yield noted
+            yield metrics
             status = "FINISHED"
         finally:
-            for said, value in noted.items():
+            for said, value in metrics.items():
                 name = technical(said)
                 if name != said:
                     client.set_tag(child, f"{name}.name", said)
@@ -65,9 +65,9 @@ class Tracking:
                 elif value is not None and name != "mlflow_run":
                     client.set_tag(child, name, str(value))
                     client.set_tag(parent, name, str(value))
-            if "version" in noted:  # known only at the end, and wanted on every step that led to it
+            if "version" in metrics:  # known only at the end, and wanted on every step that led to it
                 for run in client.search_runs([experiment], f"tags.{DAGSTER_RUN} = '{dagster_run}'"):
-                    client.set_tag(run.info.run_id, "version", noted["version"])
+                    client.set_tag(run.info.run_id, "version", metrics["version"])
             client.set_terminated(child, status=status)
             client.set_terminated(parent, status=status)
 

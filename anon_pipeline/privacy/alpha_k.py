@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from anon_pipeline.privacy.base import FloatArray
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.privacy.exact import as_written, compare
 from anon_pipeline.privacy.missing import as_the_most_frequent
 from anon_pipeline.privacy.sensitive import SensitiveModel

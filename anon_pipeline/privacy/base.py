@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.spec import Demand
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class PrivacyModel(Demand):
@@ -49,3 +49,17 @@ class PrivacyModel(Demand):
         """The worst value over all classes."""
         values = self.values(classes)
         return float(values.min() if self.larger_is_safer else values.max())
+
+
+def privacy_models(demands: Sequence[Demand]) -> list[PrivacyModel]:
+    """The demands of a spec as the models that say what they mean.
+
+    Raises
+    ------
+    TypeError
+        For one that was registered and is no privacy model.
+    """
+    models = [demand for demand in demands if isinstance(demand, PrivacyModel)]
+    if len(models) < len(demands):
+        raise TypeError("a class under PRIVACY_MODELS is no PrivacyModel")
+    return models

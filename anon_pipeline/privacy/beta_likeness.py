@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from anon_pipeline.privacy.base import FloatArray
-from anon_pipeline.privacy.exact import DIGITS, DOUBT, as_written, compare, logarithm
+from anon_pipeline.arrays import FloatArray
+from anon_pipeline.privacy.exact import DIGITS, ROUNDING_MARGIN, as_written, compare, logarithm
 from anon_pipeline.privacy.sensitive import SensitiveModel
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.privacy.value_counts import ValueCounts
@@ -69,7 +69,7 @@ def below_logarithm(counts: ValueCounts) -> npt.NDArray[np.bool_]:
     gain, limit = surplus / expected, np.log(n / total)
     exceeded = (surplus > 0) & (gain > limit)
     # ln of a rational number other than 1 is irrational, so a gain never equals it, and enough digits always decide.
-    for i in np.flatnonzero((surplus > 0) & (np.abs(gain - limit) <= DOUBT * (1 + limit))):
+    for i in np.flatnonzero((surplus > 0) & (np.abs(gain - limit) <= ROUNDING_MARGIN * (1 + limit))):
         with localcontext(prec=DIGITS):
             exceeded[i] = Decimal(int(surplus[i])) / Decimal(int(expected[i])) > logarithm(n, int(total[i]))
     return ~counts.row_max(exceeded)

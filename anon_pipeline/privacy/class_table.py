@@ -145,7 +145,9 @@ def _ranges(classes: pd.DataFrame, name: str, told: pd.Series) -> list[str]:
     if f"{name}_label" in classes:
         return [str(label).replace("* or missing", "missing") for label in classes[f"{name}_label"]]
     if f"{name}_values" in classes:
-        sets = [["missing" if one is None else str(one) for one in values] for values in classes[f"{name}_values"]]
+        sets = [
+            ["missing" if value is None else str(value) for value in values] for values in classes[f"{name}_values"]
+        ]
         return [one[0] if len(one) == 1 else "{" + ", ".join(one) + "}" for one in sets]
     days = not any("T" in text for text in told.dropna())
     ends = zip(classes[f"{name}_low"], classes[f"{name}_high"], classes[f"{name}_missing"], strict=True)

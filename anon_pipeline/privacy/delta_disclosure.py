@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from anon_pipeline.privacy.base import FloatArray
-from anon_pipeline.privacy.exact import DOUBT, as_written, logarithm
+from anon_pipeline.arrays import FloatArray
+from anon_pipeline.privacy.exact import ROUNDING_MARGIN, as_written, logarithm
 from anon_pipeline.privacy.sensitive import SensitiveModel
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.privacy.value_counts import ValueCounts
@@ -51,7 +51,7 @@ class DeltaDisclosure(SensitiveModel):
         measured = _disclosure(counts)
         holds = measured < self.delta
         # e to a rational number other than 0 is irrational, so no ratio is ever at the limit, and digits decide.
-        for i in np.flatnonzero(np.abs(measured - self.delta) <= DOUBT * (1 + self.delta)):
+        for i in np.flatnonzero(np.abs(measured - self.delta) <= ROUNDING_MARGIN * (1 + self.delta)):
             expected = int(counts.sizes[counts.row[i]]) * int(counts.total[counts.column[i]])
             exact = logarithm(int(counts.entry[i]) * counts.n, expected)
             holds[i] = abs(exact) * delta.denominator < delta.numerator

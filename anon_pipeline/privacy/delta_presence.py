@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, model_validator
 
-from anon_pipeline.privacy.base import FloatArray
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.privacy.exact import as_written, compare
 from anon_pipeline.privacy.population import PopulationModel
 from anon_pipeline.privacy.statistics import ClassStatistics

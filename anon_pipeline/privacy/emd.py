@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from anon_pipeline.privacy.base import FloatArray
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.privacy.exact import Integers
 from anon_pipeline.privacy.hierarchy import Subtrees
-from anon_pipeline.privacy.statistics import IntArray
 from anon_pipeline.privacy.value_counts import ValueCounts
 
 #: Sums below this are done in int64; larger ones with Python integers. Table sizes must stay below 2^31.

@@ -19,7 +19,7 @@ import numpy.typing as npt
 Integers = npt.NDArray[Any]
 
 #: Relative distance from the limit below which a float decides nothing: far above the rounding of a few products.
-DOUBT = 1e-11
+ROUNDING_MARGIN = 1e-11
 #: Decimal digits for logarithms of integers.
 DIGITS = 60
 
@@ -37,7 +37,7 @@ def compare(left: Integers, limit: Fraction, right: Integers) -> npt.NDArray[np.
     with np.errstate(over="ignore"):  # an infinite product is doubtful below, and so decided exactly
         left_float, right_float = left.astype(float), float(limit) * right.astype(float)
     sign = np.sign(left_float - right_float).astype(np.int8)
-    doubtful = np.abs(left_float - right_float) <= DOUBT * np.maximum(left_float, right_float)
+    doubtful = np.abs(left_float - right_float) <= ROUNDING_MARGIN * np.maximum(left_float, right_float)
     if doubtful.any():
         difference = (
             left[doubtful].astype(object) * limit.denominator - right[doubtful].astype(object) * limit.numerator

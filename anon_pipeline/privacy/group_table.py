@@ -11,20 +11,20 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.engine.groups import GroupColumns
 from anon_pipeline.masking.aggregation import MEAN, PEOPLE, Aggregate, aggregate_of
 from anon_pipeline.privacy.judge import Finding
 from anon_pipeline.privacy.verdict import Verdict
 from anon_pipeline.spec import ReleaseSpec
-from anon_pipeline.tables import IntArray
 
 #: What sums of floating-point numbers, added up in another order, may differ by, as a share of their size.
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class ShownGroups:
+class WrittenGroups:
     """What a table of groups says by itself.
 
     Attributes
@@ -82,29 +82,29 @@ def group_columns(step: Aggregate) -> GroupColumns:
     return GroupColumns(step.columns, PEOPLE, {MEAN + name: name for name in step.means}, step.dominance.n)
 
 
-def read_groups(found: pd.DataFrame) -> ShownGroups:
+def read_groups(frame: pd.DataFrame) -> WrittenGroups:
     """What the table says.
 
     Parameters
     ----------
-    found : as `Engine.groups` gives it
+    frame : as `Engine.groups` gives it
     """
-    shown = found[found["times"] > 0]
+    shown = frame[frame["times"] > 0]
     written = shown["people"].to_numpy(dtype=np.float64)
     whole = np.isfinite(written) & (written == np.floor(written)) & (written >= 0) & (written < 2**53)
     counts: IntArray = np.where(whole, written, 0).astype(np.int64)
-    return ShownGroups(counts, int((shown["times"] > 1).sum()), int((~whole).sum()))
+    return WrittenGroups(counts, int((shown["times"] > 1).sum()), int((~whole).sum()))
 
 
-def compare_groups(found: pd.DataFrame, step: Aggregate, threshold: int) -> GroupsAndPeople:
+def compare_groups(frame: pd.DataFrame, step: Aggregate, threshold: int) -> GroupsAndPeople:
     """The same with the people beside it, whose means are added up once more.
 
     Parameters
     ----------
-    found : as `Engine.groups` gives it with people
+    frame : as `Engine.groups` gives it with people
     """
-    is_shown = (found["times"] > 0).to_numpy()
-    shown, left_out = found[is_shown], found[~is_shown]
+    is_shown = (frame["times"] > 0).to_numpy()
+    shown, left_out = frame[is_shown], frame[~is_shown]
     hidden = wrong = few = dominated = 0
     for place in range(len(step.means)):
         mean, known, total, size, largest = (
@@ -138,7 +138,7 @@ def judge_group_table(engine: Engine, table: Path, spec: ReleaseSpec) -> Verdict
     absent = [name for name in spec.released if name not in columns]
     if absent:
         problems.append(f"the table has no column {', '.join(absent)}")
-        nothing = ShownGroups(np.empty(0, dtype=np.int64), 0, 0)
+        nothing = WrittenGroups(np.empty(0, dtype=np.int64), 0, 0)
         return _verdict(nothing, threshold, problems)
     groups = read_groups(engine.groups(table, group_columns(aggregate_of(spec))))
     if groups.repeated:
@@ -148,7 +148,7 @@ def judge_group_table(engine: Engine, table: Path, spec: ReleaseSpec) -> Verdict
     return _verdict(groups, threshold, problems)
 
 
-def _verdict(groups: ShownGroups, threshold: int, problems: list[str]) -> Verdict:
+def _verdict(groups: WrittenGroups, threshold: int, problems: list[str]) -> Verdict:
     counts = groups.counts
     return Verdict(
         rows=len(counts),

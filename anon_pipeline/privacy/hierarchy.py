@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import BeforeValidator
 from scipy import sparse
 
-from anon_pipeline.privacy.statistics import IntArray
+from anon_pipeline.arrays import IntArray
 
 #: A value of the table or the name of an inner node; None is the missing value.
 Label = str | bool | int | float | date | None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import pyarrow as pa
 from anon_pipeline.engine.base import ClassCounts, Engine
 from anon_pipeline.engine.typed import natural_type
 from anon_pipeline.errors import InputError
-from anon_pipeline.privacy.base import PrivacyModel
+from anon_pipeline.privacy.base import privacy_models
 from anon_pipeline.privacy.class_table import classes_that_differ
 from anon_pipeline.privacy.population import PopulationModel
 from anon_pipeline.privacy.population_table import boxed
@@ -48,7 +48,7 @@ class Finding:
 
 def name_of(demand: Demand) -> str:
     """ "l_diversity_income": the model and the column it protects."""
-    column = getattr(demand, "column", None)
+    column = demand.sensitive_column
     return demand.name if column is None else f"{demand.name}_{column}"
 
 
@@ -76,7 +76,7 @@ def statistics_of(counts: ClassCounts, answers: Collection[str] = ()) -> ClassSt
     return ClassStatistics(sizes=counts.sizes, sensitive=sensitive)
 
 
-def judge(demands: Iterable[Demand], classes: ClassStatistics) -> list[Finding]:
+def judge(demands: Sequence[Demand], classes: ClassStatistics) -> list[Finding]:
     """Hold every demand against the classes; a table without classes meets none."""
     return [judgement.finding for judgement in judge_classes(demands, classes)]
 
@@ -89,11 +89,10 @@ class Judgement:
     holds: npt.NDArray[np.bool_]
 
 
-def judge_classes(demands: Iterable[Demand], classes: ClassStatistics) -> list[Judgement]:
+def judge_classes(demands: Sequence[Demand], classes: ClassStatistics) -> list[Judgement]:
     """`judge`, class by class."""
     found = []
-    for demand in demands:
-        model = cast(PrivacyModel, demand)
+    for model in privacy_models(demands):
         holds = model.holds(classes) if len(classes.sizes) else np.zeros(1, dtype=bool)
         measured = model.measured(classes) if len(classes.sizes) else math.nan
         finding = Finding(
@@ -144,8 +143,8 @@ def _beside_population(
     if differ:
         demanded = f"{demand.demand()}, by a {class_table.name} that agrees with the table, and this one does not"
         return Judgement(Finding(name_of(demand), demanded, None, differ), np.zeros(differ, dtype=bool))
-    census = engine.census(spec, types, demand.population)
-    return judge_classes([demand], boxed(classes, spec.quasi_identifiers, census))[0]
+    population_table = engine.population_table(spec, types, demand.population)
+    return judge_classes([demand], boxed(classes, spec.quasi_identifiers, population_table))[0]
 
 
 def types_of(spec: ReleaseSpec, storage: Mapping[str, str]) -> dict[str, ColumnType]:

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from anon_pipeline.privacy.base import FloatArray, PrivacyModel
+from anon_pipeline.arrays import FloatArray
+from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.statistics import ClassStatistics
 
 

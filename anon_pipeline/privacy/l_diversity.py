@@ -20,12 +20,12 @@ import numpy.typing as npt
 from pydantic import Field, model_validator
 from scipy import sparse
 
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.errors import InputError
-from anon_pipeline.privacy.base import FloatArray
-from anon_pipeline.privacy.exact import DIGITS, DOUBT, as_written, compare, logarithm
+from anon_pipeline.privacy.exact import DIGITS, ROUNDING_MARGIN, as_written, compare, logarithm
 from anon_pipeline.privacy.missing import as_the_most_frequent
 from anon_pipeline.privacy.sensitive import SensitiveModel
-from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, IntArray
+from anon_pipeline.privacy.statistics import ClassStatistics, Histogram
 from anon_pipeline.privacy.value_counts import ValueCounts
 
 
@@ -174,7 +174,7 @@ def _entropy_at_least(counts: ValueCounts, l: Fraction) -> npt.NDArray[np.bool_]
     even = _even(counts)
     holds[even] = compare(counts.distinct[even], l, np.ones(int(even.sum()), dtype=np.int64)) >= 0
     bounds = counts.counts.indptr
-    for j in np.flatnonzero(~even & (np.abs(measured - float(l)) <= DOUBT * float(l))):
+    for j in np.flatnonzero(~even & (np.abs(measured - float(l)) <= ROUNDING_MARGIN * float(l))):
         row = sorted(counts.entry[bounds[j] : bounds[j + 1]].tolist())
         holds[j] = _entropy_excess(tuple(row), l) >= 0
     return holds

@@ -30,7 +30,7 @@ def describe(classes: ClassStatistics) -> dict[str, dict[str, float]]:
 
 def _describe(histogram: Histogram) -> dict[str, float]:
     counts, readings = ValueCounts.within(as_the_most_frequent(histogram)), with_and_without(histogram)
-    compared = [ValueCounts.compared(one) for one in readings]
+    compared = [ValueCounts.compared(reading) for reading in readings]
     return {
         "distinct_l": float(counts.distinct.min()),
         "entropy_l": float(entropy_l(counts).min()),

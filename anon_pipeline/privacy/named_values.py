@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from anon_pipeline.tables import Domain, IntArray
+from anon_pipeline.arrays import IntArray
+from anon_pipeline.tables import Domain
 
 Numbers = npt.NDArray[Any]
 
@@ -71,7 +72,7 @@ def unshared_texts(domain: Domain, texts: Iterable[str], k: int) -> int:
 
     They are as ranges of ordered categories and labels are written: "low", "low .. middle", "≥ low", "low or missing".
     """
-    written = [str(value) for value in domain.shown(domain.values)]
+    written = [str(value) for value in domain.readable(domain.values)]
     counted = {name: int(count) for name, count in zip(written, domain.counts[1:], strict=True)}
     if domain.nodes is not None:
         for place, names in enumerate(domain.nodes.labels):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.base import PrivacyModel
-from anon_pipeline.privacy.statistics import ClassStatistics, IntArray
+from anon_pipeline.privacy.statistics import ClassStatistics
 
 
 class PopulationModel(PrivacyModel):
@@ -21,6 +22,10 @@ class PopulationModel(PrivacyModel):
     """
 
     population: str = Field(min_length=1)
+
+    @property
+    def population_file(self) -> str:
+        return self.population
 
     def matching(self, classes: ClassStatistics) -> IntArray:
         """The F_j, shape (J,)."""

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.tables import IntArray
 
 #: Column of a census frame that counts people; every other column is a quasi-identifier.
 PEOPLE = "#people"
 
 
 def people_in_own_box(
-    classes: pd.DataFrame, quasi_identifiers: Sequence[str], census: pd.DataFrame, own: IntArray
+    classes: pd.DataFrame, quasi_identifiers: Sequence[str], population_table: pd.DataFrame, own: IntArray
 ) -> IntArray:
     """People of the population inside the box of the one class that the tree sends them to, shape (J,).
 
@@ -31,24 +31,24 @@ def people_in_own_box(
     """
     inside = own >= 0
     for name in quasi_identifiers:
-        fits, place = _inside(classes, name, census[name])
+        fits, place = _inside(classes, name, population_table[name])
         inside &= fits[own, place]
-    people = census[PEOPLE].to_numpy(np.int64)
+    people = population_table[PEOPLE].to_numpy(np.int64)
     return np.bincount(own[inside], weights=people[inside], minlength=len(classes)).astype(np.int64)
 
 
-def boxed(classes: pd.DataFrame, quasi_identifiers: Sequence[str], census: pd.DataFrame) -> ClassStatistics:
+def boxed(classes: pd.DataFrame, quasi_identifiers: Sequence[str], population_table: pd.DataFrame) -> ClassStatistics:
     """Statistics of the rows of a class table, with the people of the population inside each row's box.
 
     Parameters
     ----------
     classes : a class table as a release publishes it (`name_low`, `name_high`, `name_missing`, or `name_values`)
     """
-    people = census[PEOPLE].to_numpy(np.int64)
-    inside_columns = [_inside(classes, name, census[name]) for name in quasi_identifiers]
+    people = population_table[PEOPLE].to_numpy(np.int64)
+    inside_columns = [_inside(classes, name, population_table[name]) for name in quasi_identifiers]
     population = np.empty(len(classes), dtype=np.int64)
-    somewhere = np.zeros(len(census), dtype=bool)
-    step = max(1, 20_000_000 // max(1, len(census)))
+    somewhere = np.zeros(len(population_table), dtype=bool)
+    step = max(1, 20_000_000 // max(1, len(population_table)))
     for start in range(0, len(classes), step):
         chunk = slice(start, start + step)
         inside = np.logical_and.reduce([fits[chunk][:, place] for fits, place in inside_columns])

@@ -16,8 +16,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.privacy.missing import as_the_most_frequent, is_open
-from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, IntArray
+from anon_pipeline.privacy.statistics import ClassStatistics, Histogram
 
 #: Classes of 20, 11, 5 and 3: the customary least cell sizes, and 0.09 as the European Medicines Agency and Health
 #: Canada ask of published trial data.

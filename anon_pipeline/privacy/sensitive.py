@@ -10,8 +10,9 @@ import numpy.typing as npt
 from pydantic import Field
 from scipy import sparse
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.errors import InputError
-from anon_pipeline.privacy.base import FloatArray, PrivacyModel
+from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.missing import with_and_without
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram
 from anon_pipeline.privacy.value_counts import ValueCounts
@@ -25,6 +26,10 @@ class SensitiveModel(PrivacyModel):
     """
 
     column: str = Field(min_length=1)
+
+    @property
+    def sensitive_column(self) -> str:
+        return self.column
 
     @abstractmethod
     def values_in(self, classes: ClassStatistics) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-IntArray = npt.NDArray[np.int64]
+from anon_pipeline.arrays import IntArray
 
 
 def histogram(group: IntArray, code: IntArray, count: IntArray, shape: tuple[int, int]) -> sparse.csr_array:

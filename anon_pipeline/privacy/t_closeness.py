@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, model_validator
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.errors import InputError
-from anon_pipeline.privacy.base import FloatArray
 from anon_pipeline.privacy.emd import Transport, equal_distance, hierarchical_distance, ordered_distance
 from anon_pipeline.privacy.exact import as_written, compare
 from anon_pipeline.privacy.hierarchy import Hierarchy, subtrees

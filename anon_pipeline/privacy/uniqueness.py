@@ -16,9 +16,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import gammaln, psi
 
-from anon_pipeline.privacy.statistics import IntArray
-
-FloatArray = npt.NDArray[np.float64]
+from anon_pipeline.arrays import FloatArray, IntArray
 
 #: From this argument on the asymptotic series of digamma and log-gamma are exact to the last bit of a float.
 ASYMPTOTIC = 100.0

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from anon_pipeline.privacy.statistics import Histogram, IntArray
+from anon_pipeline.arrays import IntArray
+from anon_pipeline.privacy.statistics import Histogram
 
 
 @dataclass(frozen=True)

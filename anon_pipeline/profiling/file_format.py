@@ -91,38 +91,52 @@ def file_format(table: Path, source: Source) -> FileFormat:
 
 def _encoding(table: Path) -> tuple[str, str | None]:
     """The encoding of a file, and what is to be asked where its letters leave a doubt."""
-    beyond: set[int] = set()
-    utf_8: codecs.IncrementalDecoder | None = codecs.getincrementaldecoder("utf-8")()
     with pa.input_stream(str(table), compression=PACKED.get(table.suffix.lower())) as read:
         block = read.read(BLOCK)
-        if block[:4] in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE):
-            return "utf-32", None
-        if block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            return "utf-16", None
-        for encoding, zeros in (("utf-16-le", block[1::2]), ("utf-16-be", block[::2])):
-            if zeros and zeros.count(0) > 0.3 * len(zeros):
-                return encoding, None
-        while True:
-            if utf_8 is not None:
-                try:
-                    utf_8.decode(block, final=not block)
-                except UnicodeDecodeError:
-                    utf_8 = None
-            if utf_8 is None:
-                beyond |= set(block.translate(None, ASCII))
-            if not block:
-                break
-            block = read.read(BLOCK)
-    if utf_8 is not None:
+        wide = _wide_encoding(block)
+        if wide is not None:
+            return wide, None
+        beyond = _beyond_utf_8(block, read)
+    if beyond is None:
         return "utf-8", None
     try:
-        letters = bytes(sorted(beyond)).decode("cp1252")
+        letters = beyond.decode("cp1252")
     except UnicodeDecodeError:
         return "latin-1", "its text is neither UTF-8 nor cp1252; usual are cp1250, cp1251, cp437, cp850 and mac-roman"
     if set(letters) <= WESTERN:
         return "cp1252", None
     odd = " ".join(sorted(set(letters) - WESTERN))
     return "cp1252", f"read as cp1252 its text has the letters {odd}; write cp1252 if it has, else cp1250 or another"
+
+
+def _wide_encoding(block: bytes) -> str | None:
+    """The encoding of several bytes a letter that the first block shows: by its mark, or by zeros in every second."""
+    if block[:4] in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE):
+        return "utf-32"
+    if block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "utf-16"
+    for encoding, zeros in (("utf-16-le", block[1::2]), ("utf-16-be", block[::2])):
+        if zeros and zeros.count(0) > 0.3 * len(zeros):
+            return encoding
+    return None
+
+
+def _beyond_utf_8(block: bytes, read: pa.NativeFile) -> bytes | None:
+    """The bytes beyond ASCII from the block on that is no UTF-8, each once and sorted; None if all of it is UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    beyond: set[int] = set()
+    is_utf_8 = True
+    while True:
+        if is_utf_8:
+            try:
+                decoder.decode(block, final=not block)
+            except UnicodeDecodeError:
+                is_utf_8 = False
+        if not is_utf_8:
+            beyond |= set(block.translate(None, ASCII))
+        if not block:
+            return None if is_utf_8 else bytes(sorted(beyond))
+        block = read.read(BLOCK)
 
 
 def _ends(table: Path) -> tuple[bytes, bytes]:

@@ -14,7 +14,7 @@ from anon_pipeline.engine.base import ForeignTables
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import PRIVATE_FOLDERS, write_file, written_folder
 from anon_pipeline.profiling.profile import Profile, names_are_values, profile
-from anon_pipeline.profiling.proposed_spec import Question, draft, questions
+from anon_pipeline.profiling.proposed_spec import Question, propose_spec, questions
 from anon_pipeline.profiling.reading import read_table
 from anon_pipeline.spec import Source, undecided_lines
 
@@ -56,9 +56,9 @@ def profile_table(engine: ForeignTables, table: Path, source: Source | None = No
     return profile(survey, reading)
 
 
-def draft_beside(found: Profile, table: Path, file: Path, dataset: str | None = None) -> str:
+def propose_spec_beside(profiled: Profile, table: Path, file: Path, dataset: str | None = None) -> str:
     """The text of a release.yaml that will lie at `file` and names the table by a relative path."""
-    return draft(found, dataset or dataset_name(table), Source(path=_path_from(file.parent, table)))
+    return propose_spec(profiled, dataset or dataset_name(table), Source(path=_path_from(file.parent, table)))
 
 
 def start_dataset(
@@ -91,7 +91,7 @@ def start_dataset(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path = _copied(table, folder) if copy else _path_from(folder, table)
-        text = draft(found, name, said.model_copy(update={"path": path}))
+        text = propose_spec(found, name, said.model_copy(update={"path": path}))
         write_file(file, text, public=True)
     except OSError as error:
         raise InputError(

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.base import ColumnSurvey, Survey
 from anon_pipeline.engine.typed import PLAIN
 from anon_pipeline.profiling import identifiers, separation
@@ -23,7 +24,6 @@ from anon_pipeline.profiling.reading import Reading
 from anon_pipeline.profiling.separation import Key
 from anon_pipeline.profiling.special_categories import special_category
 from anon_pipeline.spec import ColumnType, Role
-from anon_pipeline.tables import IntArray
 
 #: k of the proposed spec; a value that fewer people share is rare.
 K = 10
@@ -121,7 +121,7 @@ def profile(survey: Survey, reading: Reading) -> Profile:
     """Propose a role for every column of a surveyed table, which was read as `reading` says."""
     target = _target(survey)
     codes = {name: separation.codes_of(survey.sample.column(name)) for name in survey.sample.column_names}
-    proposals = {one.name: _proposal(survey, one, codes[one.name], target) for one in survey.columns}
+    proposals = {column.name: _proposal(survey, column, codes[column.name], target) for column in survey.columns}
     _leave_one_identifier(proposals)
     compared = [
         name
@@ -166,10 +166,10 @@ def names_are_values(survey: Survey) -> bool:
 def _target(survey: Survey) -> str | None:
     """A column with two to twenty values in all rows, by its name or else the last."""
     fits = [
-        one.name
-        for one in survey.columns
-        if 2 <= one.distinct <= TARGET_VALUES and one.known == survey.rows
-        if not named_by(one.name, PARTS) and identifiers.by_name(one.name, 0) is None
+        column.name
+        for column in survey.columns
+        if 2 <= column.distinct <= TARGET_VALUES and column.known == survey.rows
+        if not named_by(column.name, PARTS) and identifiers.by_name(column.name, 0) is None
     ]
     return next(
         (name for name in reversed(fits) if len(words_of(name)) == 1 and named_by(name, TARGETS)),
@@ -177,59 +177,80 @@ def _target(survey: Survey) -> str | None:
     )
 
 
+#: A proposed role, why, and what a person must decide about it.
+Proposed = tuple[Role, str, str | None]
+
+
 def _proposal(survey: Survey, column: ColumnSurvey, codes: IntArray, target: str | None) -> Proposal:
     kind = _type_of(column)
-
-    def propose(role: Role, why: str, question: str | None = None) -> Proposal:
-        return Proposal(column.name, role, kind, why, question, column.distinct, survey.rows - column.known)
-
     if column.known == 0:
-        return propose(Role.EXCLUDE, "empty")
-    if column.storage not in PLAIN and not column.storage.startswith(("DECIMAL", "ENUM")):
-        return propose(Role.EXCLUDE, "holds lists, records or bytes, which cannot be grouped")
-    values = _texts(survey.sample.column(column.name))
+        proposed: Proposed | None = Role.EXCLUDE, "empty", None
+    elif column.storage not in PLAIN and not column.storage.startswith(("DECIMAL", "ENUM")):
+        proposed = Role.EXCLUDE, "holds lists, records or bytes, which cannot be grouped", None
+    else:
+        values = _texts(survey.sample.column(column.name))
+        proposed = _as_identifier(column, kind, values) or _as_special_category(column, kind, values, target)
+    role, why, question = proposed or _by_its_spread(survey, column, kind, codes, target)
+    return Proposal(column.name, role, kind, why, question, column.distinct, survey.rows - column.known)
+
+
+def _as_identifier(column: ColumnSurvey, kind: ColumnType, values: list[str]) -> Proposed | None:
+    """The role of a column that names a person, by its name or its values; None for any other."""
     unique = column.distinct / column.known
     direct = identifiers.by_name(column.name, unique)
     if kind is not ColumnType.DATE:
         direct = identifiers.by_values(values) or direct
-    if direct is not None:
-        if unique > NEAR_UNIQUE:
-            return propose(Role.IDENTIFIER, direct.why)
-        if direct.of_one_person and unique > REPEATS:
-            return propose(Role.IDENTIFIER, f"{direct.why}; it repeats", SEVERAL_ROWS)
-        return propose(Role.EXCLUDE, f"{direct.why}; it repeats, so it cannot show that no person stands twice")
+    if direct is None:
+        return None
+    if unique > NEAR_UNIQUE:
+        return Role.IDENTIFIER, direct.why, None
+    if direct.of_one_person and unique > REPEATS:
+        return Role.IDENTIFIER, f"{direct.why}; it repeats", SEVERAL_ROWS
+    return Role.EXCLUDE, f"{direct.why}; it repeats, so it cannot show that no person stands twice", None
+
+
+def _as_special_category(
+    column: ColumnSurvey, kind: ColumnType, values: list[str], target: str | None
+) -> Proposed | None:
+    """The role of a column of a special category of personal data; None for any other."""
     few = values[:: max(1, len(values) // VALUES_READ)]
-    if (special := special_category(column.name, few if kind is ColumnType.CATEGORICAL else [])) is not None:
-        why = f"by its {special.by} {special.category}, a special category of personal data (GDPR, Art. 9)"
-        if column.name == target:
-            return propose(Role.SENSITIVE, why, "sensitive is proposed, as the target")
-        return propose(
-            Role.EXCLUDE, why, "exclude is proposed; quasi_identifier hides it in groups, sensitive keeps it"
-        )
-    if column.distinct == 1 and column.known == survey.rows:
-        return propose(Role.INSENSITIVE, "the same for everyone")
-    if named_by(column.name, PARTS):
-        return propose(Role.EXCLUDE, "by its name it says which part of the data a row came from")
-    if unique > NEAR_UNIQUE and kind is ColumnType.CATEGORICAL:
-        return propose(Role.IDENTIFIER, "nearly every row has a value of its own")
+    special = special_category(column.name, few if kind is ColumnType.CATEGORICAL else [])
+    if special is None:
+        return None
+    why = f"by its {special.by} {special.category}, a special category of personal data (GDPR, Art. 9)"
     if column.name == target:
-        return propose(Role.SENSITIVE, "proposed as the target")
+        return Role.SENSITIVE, why, "sensitive is proposed, as the target"
+    return Role.EXCLUDE, why, "exclude is proposed; quasi_identifier hides it in groups, sensitive keeps it"
+
+
+def _by_its_spread(
+    survey: Survey, column: ColumnSurvey, kind: ColumnType, codes: IntArray, target: str | None
+) -> Proposed:
+    """The role of any other column, by its name and by how many people it tells apart."""
+    unique = column.distinct / column.known
+    if column.distinct == 1 and column.known == survey.rows:
+        return Role.INSENSITIVE, "the same for everyone", None
+    if named_by(column.name, PARTS):
+        return Role.EXCLUDE, "by its name it says which part of the data a row came from", None
+    if unique > NEAR_UNIQUE and kind is ColumnType.CATEGORICAL:
+        return Role.IDENTIFIER, "nearly every row has a value of its own", None
+    if column.name == target:
+        return Role.SENSITIVE, "proposed as the target", None
     if kind is ColumnType.CATEGORICAL and unique > MANY_DISTINCT:
-        return propose(Role.EXCLUDE, "too many different texts to group by; a masking step could shorten them")
+        return Role.EXCLUDE, "too many different texts to group by; a masking step could shorten them", None
     if kind is ColumnType.NUMERIC and unique > MANY_DISTINCT and column.distinct > SCALE:
-        return propose(
-            Role.EXCLUDE, "nearly unique to a person; kept as it is it would undo the grouping, rounded it need not"
-        )
+        why = "nearly unique to a person; kept as it is it would undo the grouping, rounded it need not"
+        return Role.EXCLUDE, why, None
     why = f"could be known to others, and tells {share_text(separation.separation(codes))} of the pairs of people apart"
     rare = separation.in_rare_values(codes, K)
     if kind is ColumnType.NUMERIC and rare >= RARE:
         why += f"; {share_text(rare)} have a value that fewer than {K} share, which identifies as a name does"
-    return propose(Role.QUASI_IDENTIFIER, why)
+    return Role.QUASI_IDENTIFIER, why, None
 
 
 def _leave_one_identifier(proposals: dict[str, Proposal]) -> None:
     """Where a person's number repeats, leave the other identifiers out: together with them it would not repeat."""
-    if any(one.question == SEVERAL_ROWS for one in proposals.values()):
+    if any(proposal.question == SEVERAL_ROWS for proposal in proposals.values()):
         for name, one in proposals.items():
             if one.role is Role.IDENTIFIER and one.question is None:
                 proposals[name] = replace(one, role=Role.EXCLUDE)

@@ -23,47 +23,49 @@ class Question:
     question: str
 
 
-def questions(found: Profile) -> list[Question]:
+def questions(profiled: Profile) -> list[Question]:
     """What must be decided before the proposed spec can run, the target first."""
-    if found.target is None:
+    if profiled.target is None:
         guess = f"no column has two to {TARGET_VALUES} values in all rows"
     else:
-        guess = f"{found.target} is proposed"
+        guess = f"{profiled.target} is proposed"
     target = Question("target", f"which column will be predicted from the release? {guess}")
-    of_source = [Question(f"source.{key}", question) for key, question in found.asked.items()]
+    of_source = [Question(f"source.{key}", question) for key, question in profiled.asked.items()]
     asked = []
-    for one in found.columns:
+    for one in profiled.columns:
         whole = ({"role": one.question} if one.question is not None else {}) | dict(one.asked)
         asked += [Question(f"columns.{one.name}.{key}", question) for key, question in whole.items()]
     return [target, *of_source, *asked]
 
 
-def draft(found: Profile, dataset: str, source: Source) -> str:
+def propose_spec(profiled: Profile, dataset: str, source: Source) -> str:
     """The text of a release.yaml; `source` is named as the spec's folder sees it."""
-    said = source.model_dump(mode="json", exclude_defaults=True) | dict(found.read)
-    said |= {"missing": list(found.missing)} if found.missing else {}
-    asked = questions(found)
+    said = source.model_dump(mode="json", exclude_defaults=True) | dict(profiled.read)
+    said |= {"missing": list(profiled.missing)} if profiled.missing else {}
+    asked = questions(profiled)
     lines = [
-        f"# Proposed by anon-pipeline from {_rows(found)}.",
+        f"# Proposed by anon-pipeline from {_rows(profiled)}.",
         f"# Every role is a guess until a person has decided it. Nothing runs while `{UNDECIDED}` stands on a line:",
         *(f"#   {_one_line(one.place)}: {_one_line(one.question)}" for one in asked),
     ]
-    if found.key is not None:
+    if profiled.key is not None:
         lines.append(
-            f"# {_listed(found.key.columns)}: {100 * found.key.distinction:.1f} distinct combinations per 100 people, "
-            f"which tell {share_text(found.key.separation)} of the pairs of people apart."
+            f"# {_listed(profiled.key.columns)}: {100 * profiled.key.distinction:.1f} distinct combinations "
+            f"per 100 people, which tell {share_text(profiled.key.separation)} of the pairs of people apart."
         )
     lines += [
         f"dataset: {_scalar(dataset)}",
-        *(f"# {_one_line(note)}" for note in found.notes),
-        *_source(said, found.asked),
+        *(f"# {_one_line(note)}" for note in profiled.notes),
+        *_source(said, profiled.asked),
         f"target: {UNDECIDED}  # {_one_line(asked[0].question)}",
         "columns:",
-        *(line for one in found.columns for line in _column(one)),
+        *(line for one in profiled.columns for line in _column(one)),
         "privacy:",
         f"  k_anonymity: {{k: {K}}}",
     ]
-    protected = next((one for one in found.columns if one.name == found.target and one.role is Role.SENSITIVE), None)
+    protected = next(
+        (one for one in profiled.columns if one.name == profiled.target and one.role is Role.SENSITIVE), None
+    )
     if protected is not None:
         lines.append(f"  l_diversity: {_flow({'column': protected.name, 'l': 2})}  # nobody's value is certain")
     return "\n".join(lines) + "\n"

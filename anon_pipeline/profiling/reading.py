@@ -49,57 +49,91 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
     InputError
         For a table that cannot be read, has no rows, or begins with a person in the place of a header.
     """
-    asked: dict[str, str] = {}
-    try:
-        is_text = table.is_file() and kind_of(table) == "csv"
-        if is_text:
-            found = file_format(table, source)
-            source, asked = found.source, dict(found.asked)
-    except OSError:
-        is_text = False  # the engine cannot read it either, and says why
+    is_text, source, asked = _found_of_file(table, source)
     survey = engine.survey(source, table)
     texts = {name: _texts(survey.sample.column(name)) for name in _unread(survey)}
     numbers = numbers_of(_without_others(texts))
     changes: dict[str, object] = {}
-    if is_text and (numbers.decimal, numbers.thousands) != (".", None) and not {"decimal", "thousands"} & _set(source):
+    if is_text and not {"decimal", "thousands"} & _set(source):
         changes |= {"decimal": numbers.decimal} if numbers.decimal != "." else {}
         changes |= {"thousands": numbers.thousands} if numbers.thousands is not None else {}
     if is_text and numbers.question is not None:
         asked["decimal"] = numbers.question
-    missing, notes = list(survey.missing), []
-    columns: dict[str, Column] = {}
-    asked_of: dict[str, dict[str, str]] = {}
-    formats: dict[str, tuple[str, ...]] = {}
+    columns = _Columns(list(survey.missing))
     for name, values in texts.items():
         others = other_values(values, numbers)
-        if others and set(others) <= MARKERS:
-            missing += [one for one in others if one not in missing]
-            notes.append(f"{name} is a number but for {', '.join(map(repr, others))}, taken for missing everywhere")
-        elif others:
-            rows = sum(one in set(others) for one in survey.sample.column(name).to_pylist())
-            asked_of.setdefault(name, {})["type"] = (
-                f"{rows} rows hold {len(others)} texts among numbers; write categorical, or numeric and these texts "
-                "under missing"
-            )
+        if others:
+            columns.add_numbers(name, others, survey)
         elif name not in numbers.columns or all(len(one) == len("20240131") for one in values):
-            known = [one for one in values if one not in MARKERS]
-            found_formats, question = dates_of(known)
-            if found_formats and len(known) >= len(values) - 1:
-                missing += [one for one in values if one in MARKERS and one not in missing]
-                formats[name] = found_formats
-                columns[name] = Column(role=Role.EXCLUDE, type=ColumnType.DATE, format=found_formats)
-                if question is not None:
-                    asked_of.setdefault(name, {})["format"] = question
-    if tuple(missing) != survey.missing or (changes and missing):
-        changes["missing"] = tuple(missing)
+            columns.add_dates(name, values)
+    if tuple(columns.missing) != survey.missing or (changes and columns.missing):
+        changes["missing"] = tuple(columns.missing)
     source = source.model_copy(update=changes)
-    if changes or columns:
-        survey = engine.survey(source, table, columns)
+    if changes or columns.formats:
+        survey = engine.survey(source, table, columns.of_dates())
     if survey.empty:
-        notes.append(f"{survey.empty:,} rows are empty throughout and count as nobody")
+        columns.notes.append(f"{survey.empty:,} rows are empty throughout and count as nobody")
     for name, doubts in _doubtful_numbers(survey).items():
-        asked_of.setdefault(name, {}).update(doubts)
-    return survey, Reading(source, asked, formats, asked_of, tuple(notes))
+        columns.asked_of.setdefault(name, {}).update(doubts)
+    return survey, Reading(source, asked, columns.formats, columns.asked_of, tuple(columns.notes))
+
+
+def _found_of_file(table: Path, source: Source) -> tuple[bool, Source, dict[str, str]]:
+    """Whether a table is a text file, its source with what was found of it, and what is asked of it."""
+    try:
+        if not table.is_file() or kind_of(table) != "csv":
+            return False, source, {}
+        found = file_format(table, source)
+    except OSError:
+        return False, source, {}  # the engine cannot read it either, and says why
+    return True, found.source, dict(found.asked)
+
+
+@dataclass
+class _Columns:
+    """What was found of columns of texts so far.
+
+    Attributes
+    ----------
+    missing : texts that stand for "not known"
+    formats, asked_of, notes : as in `Reading`
+    """
+
+    missing: list[str]
+    formats: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    asked_of: dict[str, dict[str, str]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def add_numbers(self, name: str, others: Sequence[str], survey: Survey) -> None:
+        """A column of numbers but for `others`."""
+        if set(others) <= MARKERS:
+            self.missing += [one for one in others if one not in self.missing]
+            self.notes.append(
+                f"{name} is a number but for {', '.join(map(repr, others))}, taken for missing everywhere"
+            )
+            return
+        rows = sum(one in set(others) for one in survey.sample.column(name).to_pylist())
+        self.asked_of.setdefault(name, {})["type"] = (
+            f"{rows} rows hold {len(others)} texts among numbers; write categorical, or numeric and these texts "
+            "under missing"
+        )
+
+    def add_dates(self, name: str, values: Sequence[str]) -> None:
+        """A column that holds dates, if its values are such."""
+        known = [one for one in values if one not in MARKERS]
+        formats, question = dates_of(known)
+        if not formats or len(known) < len(values) - 1:
+            return
+        self.missing += [one for one in values if one in MARKERS and one not in self.missing]
+        self.formats[name] = formats
+        if question is not None:
+            self.asked_of.setdefault(name, {})["format"] = question
+
+    def of_dates(self) -> dict[str, Column]:
+        return {
+            name: Column(role=Role.EXCLUDE, type=ColumnType.DATE, format=formats)
+            for name, formats in self.formats.items()
+        }
 
 
 def _doubtful_numbers(survey: Survey) -> dict[str, dict[str, str]]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from anon_pipeline.tables import IntArray
+from anon_pipeline.arrays import IntArray
 
 #: Numbers with more distinct values are cut into so many quantiles before their association is measured.
 QUANTILES = 10
@@ -84,11 +84,11 @@ def greedy_key(codes: Mapping[str, IntArray], most: int = 4, enough: float = 0.9
     return None if together is None else Key(chosen, distinction(together), separation(together))
 
 
-def determines(known: IntArray, told: IntArray) -> bool:
+def determines(known: IntArray, determined: IntArray) -> bool:
     """Whether every value of the one column goes with one value of the other only."""
     for rows in (slice(None, None, max(1, len(known) // FIRST_ROWS)), slice(None)):
         one = known[rows]
-        if len(class_sizes(_joined(one, told[rows]))) != len(class_sizes(one)):
+        if len(class_sizes(_joined(one, determined[rows]))) != len(class_sizes(one)):
             return False
     return True
 
@@ -104,14 +104,14 @@ def functional_dependences(codes: Mapping[str, IntArray]) -> list[tuple[str, str
     ]
 
 
-def cramers_v(one: IntArray, other: IntArray) -> float:
+def cramers_v(left: IntArray, right: IntArray) -> float:
     """Association of two columns from 0 to 1: Cramér's V with the correction of its bias.
 
     W. Bergsma (A bias-correction for Cramér's V and Tschuprow's T, Journal of the Korean Statistical Society 42, 2013):
     without it columns of many values seem associated by chance alone.
     """
-    n = len(one)
-    rows, columns = (np.unique(codes, return_inverse=True)[1] for codes in (one, other))
+    n = len(left)
+    rows, columns = (np.unique(codes, return_inverse=True)[1] for codes in (left, right))
     r, c = int(rows.max(initial=0)) + 1, int(columns.max(initial=0)) + 1
     if n < 2 or min(r, c) < 2:
         return 0.0

@@ -274,14 +274,14 @@ OTHER = {
 
 
 @dataclass(frozen=True)
-class Found:
+class CategoryMatch:
     """A special category that a column seems to hold, and what shows it: its name or its values."""
 
     category: str
     by: str
 
 
-def special_category(name: str, values: Sequence[str]) -> Found | None:
+def special_category(name: str, values: Sequence[str]) -> CategoryMatch | None:
     """The category of Art. 9 that a column seems to hold, or None.
 
     Parameters
@@ -291,11 +291,11 @@ def special_category(name: str, values: Sequence[str]) -> Found | None:
     words = words_of(name)
     for category in CATEGORIES:
         if named_by(name, category.named) and not set(words) & set(OTHER.get(category.name, ())):
-            return Found(category.name, "name")
+            return CategoryMatch(category.name, "name")
     plain = [value.strip().casefold() for value in values]
     for category in CATEGORIES:
         listed = sum(value in category.values for value in plain)
         coded = category.codes is not None and sum(bool(category.codes.fullmatch(value.strip())) for value in values)
         if (listed >= SEVERAL and listed >= MOST * len(plain)) or (coded >= 10 and coded >= 0.9 * len(plain)):
-            return Found(category.name, "values")
+            return CategoryMatch(category.name, "values")
     return None

@@ -16,14 +16,12 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from anon_pipeline.anonymize.recode import OrderedSummary, Summary
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.privacy.statistics import Histogram, histogram
-from anon_pipeline.tables import Cells, IntArray
-
-FloatArray = npt.NDArray[np.float64]
+from anon_pipeline.tables import Cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,21 +83,21 @@ def associations(
     return {"columns": [*names, *sensitive], "pairs": pairs}
 
 
-def association(one: Variable, other: Variable, people: IntArray) -> float | None:
+def association(left: Variable, right: Variable, people: IntArray) -> float | None:
     """The measure that suits the two; `people` per row, shape (n,). Rows with an unknown number do not count."""
     known = np.ones(len(people), dtype=bool)
-    for variable in (one, other):
+    for variable in (left, right):
         if variable.ordered:
             known &= ~np.isnan(variable.values)
     if not known.any():
         return None
-    one, other, people = one.of(np.flatnonzero(known)), other.of(np.flatnonzero(known)), people[known]
-    if one.ordered and other.ordered:
-        return _correlation(one.values.astype(np.float64), other.values.astype(np.float64), people)
-    if one.ordered or other.ordered:
-        number, category = (one, other) if one.ordered else (other, one)
+    left, right, people = left.of(np.flatnonzero(known)), right.of(np.flatnonzero(known)), people[known]
+    if left.ordered and right.ordered:
+        return _correlation(left.values.astype(np.float64), right.values.astype(np.float64), people)
+    if left.ordered or right.ordered:
+        number, category = (left, right) if left.ordered else (right, left)
         return _correlation_ratio(number.values.astype(np.float64), category.values.astype(np.int64), people)
-    return _cramers_v(one.values.astype(np.int64), other.values.astype(np.int64), people)
+    return _cramers_v(left.values.astype(np.int64), right.values.astype(np.int64), people)
 
 
 def _correlation(x: FloatArray, y: FloatArray, people: IntArray) -> float | None:

@@ -58,7 +58,7 @@ def export(home: Home, version: str, form: Form, dataset: str | None = None) -> 
         Where the folder is not what was published.
     """
     entry = ledger.published(home, version, dataset)
-    content, gone = _manifest(home, entry), ledger.withdrawal(home, *entry.release)
+    content, gone = manifest_of(home, entry), ledger.withdrawal(home, *entry.release)
     if problems := ledger.verify_release(home, entry, withdrawn=gone is not None):
         raise Refused([f"{entry.dataset}/{entry.version}: {problem}; nothing is reported" for problem in problems])
     withdrawn = "" if gone is None else f"This release was withdrawn on {gone.time[:10]}: {gone.why}"
@@ -68,7 +68,16 @@ def export(home: Home, version: str, form: Form, dataset: str | None = None) -> 
     return printed.print_page(page) if form is Form.PDF else page.encode()
 
 
-def _manifest(home: Home, entry: Entry) -> dict[str, Any]:
+def manifest_of(home: Home, entry: Entry) -> dict[str, Any]:
+    """The manifest of a release, as it was published.
+
+    Raises
+    ------
+    InputError
+        Where it cannot be read.
+    Refused
+        Where it was altered.
+    """
     try:
         written = (home.releases / entry.dataset / entry.version / ledger.MANIFEST).read_bytes()
     except OSError:

@@ -57,7 +57,9 @@ def step_of(people: int) -> float:
 
 def associations(content: dict[str, Any], people: int) -> dict[str, Any]:
     """How columns hang together in the source and in the release, in steps of one size, to be compared."""
-    pairs = [{**one, **{when: coarse(one[when], people) for when in ("before", "after")}} for one in content["pairs"]]
+    pairs = [
+        {**pair, **{when: coarse(pair[when], people) for when in ("before", "after")}} for pair in content["pairs"]
+    ]
     return {**content, "step": step_of(people) if people >= FEWEST else None, "pairs": pairs}
 
 

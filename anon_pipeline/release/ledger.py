@@ -1,4 +1,4 @@
-"""The ledger: one line per release or withdrawal, each holding the hash of the one before, the whole of it signed."""
+"""The ledger: a line per release, return or withdrawal, each holding the hash of the one before, all of it signed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,17 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from anon_pipeline.errors import InputError, Refused
-from anon_pipeline.home import Home, remove_leftovers, sha256_of, write_file
+from anon_pipeline.home import Home, relink, remove_leftovers, sha256_of, write_file
 from anon_pipeline.release import signing
 
 FIRST = "0" * 64
-PUBLISH, WITHDRAW = "publish", "withdraw"
+#: A release that stands already is entered once more, as the current one, where the source has gone back to it.
+PUBLISH, WITHDRAW, CURRENT = "publish", "withdraw", "current"
 MANIFEST = "manifest.json"
+#: Beside the releases of a dataset: a link to the folder of the current one.
+POINTER = "current"
+#: In the private zone: what a command is about to enter, so that the next one can complete it (release/unfinished.py).
+UNFINISHED = "unfinished.json"
 
 
 @dataclass(frozen=True)
@@ -90,9 +95,31 @@ def published(home: Home, version: str, dataset: str | None) -> Entry:
     return found[0]
 
 
+def current(home: Home, dataset: str) -> Entry | None:
+    """The line that made a release the current one of its dataset: the newest whose release was not withdrawn."""
+    entries = read(home)
+    gone = {entry.release for entry in entries if entry.action == WITHDRAW}
+    of_dataset = [one for one in entries if one.dataset == dataset and one.action != WITHDRAW]
+    return next((entry for entry in reversed(of_dataset) if entry.release not in gone), None)
+
+
 def last_version(home: Home, dataset: str) -> str | None:
-    """The newest release of a dataset that was not withdrawn."""
-    return next((entry.version for entry in reversed(standing(home, dataset))), None)
+    """The current release of a dataset."""
+    entry = current(home, dataset)
+    return None if entry is None else entry.version
+
+
+def point(home: Home, dataset: str) -> None:
+    """Let the pointer of a dataset lead to its current release, at once; the caller holds the lock "ledger"."""
+    entry, pointer = current(home, dataset), home.releases / dataset / POINTER
+    if entry is None:
+        pointer.unlink(missing_ok=True)
+    elif _led_to(pointer) != entry.version:
+        relink(pointer, entry.version)
+
+
+def _led_to(pointer: Path) -> str | None:
+    return os.readlink(pointer) if pointer.is_symlink() else None
 
 
 def withdrawal(home: Home, dataset: str, version: str) -> Entry | None:
@@ -248,16 +275,16 @@ def verify(home: Home, public_key: Ed25519PublicKey | None = None) -> list[str]:
         previous = hash_of(line)
         if entry.action == PUBLISH and entry.release not in published:
             published[entry.release] = entry
-        elif entry.action == WITHDRAW and _same_manifest(published.get(entry.release), entry):
+        elif not _same_manifest(published.get(entry.release), entry) or entry.release in withdrawn:
+            problems.append(f"ledger line {number} is neither of a new release nor of one that stands before")
+        elif entry.action == WITHDRAW:
             withdrawn.add(entry.release)
-        else:
-            problems.append(
-                f"ledger line {number} neither publishes a new release nor withdraws one that stands before"
-            )
+        elif entry.action != CURRENT:
+            problems.append(f"ledger line {number} publishes a release that stands before")
     for release, entry in published.items():
         found = verify_release(home, entry, withdrawn=release in withdrawn)
         problems += [f"{entry.dataset}/{entry.version}: {problem}" for problem in found]
-    return [*problems, *_broken_head(home), *_unknown(home, set(published))]
+    return [*problems, *_broken_head(home), *_broken_pointers(home), *_unknown(home, set(published))]
 
 
 @contextmanager
@@ -308,12 +335,26 @@ def _unknown(home: Home, listed: set[tuple[str, str]]) -> list[str]:
     top = sorted(home.releases.glob("*"))
     datasets = {path for path in top if path.is_dir() and not path.is_symlink() and not path.name.startswith(".")}
     found = sorted([*top, *(path for dataset in datasets for path in dataset.glob("*"))])
-    known = {home.ledger, signature_file(home), *datasets}
+    pointers = {dataset / POINTER for dataset in datasets}
+    known = {home.ledger, signature_file(home), *datasets, *(one for one in pointers if one.is_symlink())}
     unknown = [path for path in found if path not in known and (path.parent.name, path.name) not in listed]
-    links = [path for path in found if path.is_symlink() and path not in unknown]
+    links = [path for path in found if path.is_symlink() and path not in {*unknown, *pointers}]
     return [
         *(f"{path.relative_to(home.releases)}: the ledger does not know it" for path in unknown),
         *(f"{path.relative_to(home.releases)}: is a link; what is published lies here itself" for path in links),
+    ]
+
+
+def _broken_pointers(home: Home) -> list[str]:
+    """Pointers that lead to another release than the current one; those of a command that was killed are mended by the
+    next."""
+    if (home.private / UNFINISHED).exists():
+        return []
+    pointers = [one for one in sorted(home.releases.glob(f"*/{POINTER}")) if one.is_symlink()]
+    return [
+        f"{pointer.relative_to(home.releases)}: leads to {_led_to(pointer)}, and not to the current release"
+        for pointer in pointers
+        if _led_to(pointer) != last_version(home, pointer.parent.name)
     ]
 
 

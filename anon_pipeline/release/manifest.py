@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 import anon_pipeline
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.masking.aggregation import aggregate_of
 from anon_pipeline.spec import ImportedModel, LoggedModel, ReleaseSpec
-from anon_pipeline.tables import GUIDANCE_UNIT, IntArray
+from anon_pipeline.tables import GUIDANCE_UNIT
 
 FORMAT = 1
 PACKAGES = ("dagster", "duckdb", "great-expectations", "mlflow", "numpy", "pandas", "pyarrow", "scikit-learn")
@@ -98,7 +99,7 @@ def source_columns(spec: ReleaseSpec, source: SourceFacts) -> list[dict[str, Any
     How many values are missing or distinct, or how an identifier is stored, hangs on values that are not released.
     """
     masking = spec.steps[:-1] if spec.aggregates else spec.steps
-    masked = {name for step in masking for name in getattr(step, "used", ())}
+    masked = {name for step in masking for name in step.used}
     masked |= {name for name, column in spec.columns.items() if column.steps}
     told = []
     for one in source.columns:
@@ -113,7 +114,7 @@ def lineage(spec: ReleaseSpec) -> dict[str, list[str]]:
     """The source columns whose values each released column shows (which people share a class depends on more)."""
     made: dict[str, list[str]] = {}
     for step in spec.steps:
-        made.setdefault(getattr(step, "into", None) or "", []).extend(getattr(step, "used", ()))
+        made.setdefault(step.made_column or "", []).extend(step.used)
     groups = aggregate_of(spec).sources if spec.aggregates else {name: (name,) for name in spec.released}
     return {
         name: sorted({one for source in sources for one in made.get(source, [source])})

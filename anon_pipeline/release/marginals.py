@@ -10,10 +10,11 @@ import numpy as np
 
 from anon_pipeline.anonymize.recode import WITHHELD, CategorySummary, OrderedSummary, Summary
 from anon_pipeline.anonymize.value_groups import group_values
-from anon_pipeline.tables import Domain, IntArray
+from anon_pipeline.arrays import IntArray
+from anon_pipeline.tables import Domain
 
 #: Of these people the release tells no value.
-NOT_TOLD = "not told"
+NOT_NAMED = "not told"
 
 
 def marginals(summaries: Sequence[Summary], sizes: IntArray, smallest: int) -> dict[str, dict[str, Any]]:
@@ -44,7 +45,7 @@ def _marginal(summary: Summary, sizes: IntArray, smallest: int) -> dict[str, Any
         np.add.at(after, groups.of_code[code], sizes[~withheld])
     untold = int(sizes.sum()) - int(after.sum())
     return {
-        "groups": [*labels, NOT_TOLD] if untold else labels,
+        "groups": [*labels, NOT_NAMED] if untold else labels,
         "after": [*after.tolist(), untold] if untold else after.tolist(),
     }
 

@@ -3,8 +3,8 @@ column. Names, types and counts; no path, no secret, no row."""
 
 from __future__ import annotations
 
-import itertools
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,59 +28,13 @@ def write(file: Path, spec: ReleaseSpec, manifest: dict[str, Any], storage: dict
     size : of the released table, in bytes
     """
     from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
-    from openlineage.client.facet_v2 import (
-        column_lineage_dataset,
-        dataset_version_dataset,
-        documentation_job,
-        output_statistics_output_dataset,
-        processing_engine_run,
-        schema_dataset,
-    )
+    from openlineage.client.facet_v2 import dataset_version_dataset, documentation_job, processing_engine_run
 
     # The transport alone: the client around it would add what it finds in the environment and in configuration files.
     from openlineage.client.transport.file import FileConfig, FileTransport
 
     producer = f"pkg:pypi/anon-pipeline@{manifest['software']['anon_pipeline']}"
-    source = f"{spec.dataset}.source"
-
-    def schema(columns: dict[str, str | None]) -> schema_dataset.SchemaDatasetFacet:
-        fields = [
-            schema_dataset.SchemaDatasetFacetFields(
-                name, type_, _description(spec, name), ordinal_position=number, fields=None
-            )
-            for number, (name, type_) in enumerate(columns.items(), start=1)
-        ]
-        return schema_dataset.SchemaDatasetFacet(fields, producer=producer)
-
-    def taken_from(column: str, how: column_lineage_dataset.Transformation) -> column_lineage_dataset.InputField:
-        return column_lineage_dataset.InputField(NAMESPACE, source, column, [how])
-
-    # The guide looks at all that is released, and so all of it has a say in the grouping.
-    grouping = aggregate_of(spec).columns if spec.aggregates else list(manifest["lineage"])
-    grouped_by = column_lineage_dataset.Transformation(
-        "INDIRECT", "GROUP_BY", "decides, together with the others, who is shown alike", masking=True
-    )
-    lineage = column_lineage_dataset.ColumnLineageDatasetFacet(
-        fields={
-            name: column_lineage_dataset.Fields(
-                [
-                    taken_from(one, column_lineage_dataset.Transformation("DIRECT", **_how(spec, name)))
-                    for one in sources
-                ]
-            )
-            for name, sources in manifest["lineage"].items()
-        },
-        dataset=[
-            taken_from(one, grouped_by)
-            for one in sorted({*itertools.chain(*(manifest["lineage"][name] for name in grouping))})
-        ],
-        producer=producer,
-    )
-    job = Job(
-        NAMESPACE,
-        f"{spec.dataset}.release",
-        {"documentation": documentation_job.DocumentationJobFacet(spec.description or spec.dataset, producer=producer)},
-    )
+    documentation = documentation_job.DocumentationJobFacet(spec.description or spec.dataset, producer=producer)
     engine = processing_engine_run.ProcessingEngineRunFacet(
         manifest["software"]["anon_pipeline"], "anon_pipeline", producer=producer
     )
@@ -88,29 +42,21 @@ def write(file: Path, spec: ReleaseSpec, manifest: dict[str, Any], storage: dict
         str(uuid.uuid5(uuid.NAMESPACE_URL, f"urn:{NAMESPACE}:{spec.dataset}:{manifest['version']}")),
         {"processing_engine": engine},
     )
+    stored = {column["name"]: column.get("storage") for column in manifest["source"]["columns"]}
+    commitment = dataset_version_dataset.DatasetVersionDatasetFacet(manifest["source"]["commitment"], producer=producer)
     read = InputDataset(
-        NAMESPACE,
-        source,
-        facets={
-            "schema": schema({column["name"]: column.get("storage") for column in manifest["source"]["columns"]}),
-            "version": dataset_version_dataset.DatasetVersionDatasetFacet(
-                manifest["source"]["commitment"], producer=producer
-            ),
-        },
+        NAMESPACE, _source(spec), facets={"schema": _schema(spec, stored, producer), "version": commitment}
     )
+    version = dataset_version_dataset.DatasetVersionDatasetFacet(manifest["version"], producer=producer)
     released = OutputDataset(
         NAMESPACE,
         spec.dataset,
         facets={
-            "schema": schema({name: storage[name] for name in spec.released}),
-            "columnLineage": lineage,
-            "version": dataset_version_dataset.DatasetVersionDatasetFacet(manifest["version"], producer=producer),
+            "schema": _schema(spec, {name: storage[name] for name in spec.released}, producer),
+            "columnLineage": _lineage(spec, manifest, producer),
+            "version": version,
         },
-        outputFacets={
-            "outputStatistics": output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(
-                rowCount=manifest["rows"]["released"], size=size, fileCount=1, producer=producer
-            )
-        },
+        outputFacets={"outputStatistics": _statistics(manifest, size, producer)},
     )
     transport = FileTransport(FileConfig(str(file), append=True))
     for state, outputs in ((RunState.START, []), (RunState.COMPLETE, [released])):
@@ -119,12 +65,63 @@ def write(file: Path, spec: ReleaseSpec, manifest: dict[str, Any], storage: dict
                 eventType=state,
                 eventTime=manifest["created"],
                 run=run,
-                job=job,
+                job=Job(NAMESPACE, f"{spec.dataset}.release", {"documentation": documentation}),
                 inputs=[read],
                 outputs=outputs,
                 producer=producer,
             )
         )
+
+
+def _source(spec: ReleaseSpec) -> str:
+    """The source's name among datasets."""
+    return f"{spec.dataset}.source"
+
+
+def _schema(spec: ReleaseSpec, storage: Mapping[str, str | None], producer: str) -> Any:
+    """The columns of a table: names, types and roles."""
+    from openlineage.client.facet_v2 import schema_dataset
+
+    fields = [
+        schema_dataset.SchemaDatasetFacetFields(
+            name, type_, _description(spec, name), ordinal_position=number, fields=None
+        )
+        for number, (name, type_) in enumerate(storage.items(), start=1)
+    ]
+    return schema_dataset.SchemaDatasetFacet(fields, producer=producer)
+
+
+def _lineage(spec: ReleaseSpec, manifest: dict[str, Any], producer: str) -> Any:
+    """Which columns of the source each released column shows, and which have a say in the grouping."""
+    from openlineage.client.facet_v2 import column_lineage_dataset as facet
+
+    sources: dict[str, list[str]] = manifest["lineage"]
+
+    def taken_from(column: str, how: facet.Transformation) -> facet.InputField:
+        return facet.InputField(NAMESPACE, _source(spec), column, [how])
+
+    # The guide looks at all that is released, and so all of it has a say in the grouping.
+    grouping = aggregate_of(spec).columns if spec.aggregates else list(sources)
+    grouped_by = facet.Transformation(
+        "INDIRECT", "GROUP_BY", "decides, together with the others, who is shown alike", masking=True
+    )
+    return facet.ColumnLineageDatasetFacet(
+        fields={
+            name: facet.Fields([taken_from(one, facet.Transformation("DIRECT", **_how(spec, name))) for one in columns])
+            for name, columns in sources.items()
+        },
+        dataset=[taken_from(one, grouped_by) for one in sorted({one for name in grouping for one in sources[name]})],
+        producer=producer,
+    )
+
+
+def _statistics(manifest: dict[str, Any], size: int, producer: str) -> Any:
+    """Rows and bytes of the released table."""
+    from openlineage.client.facet_v2 import output_statistics_output_dataset as facet
+
+    return facet.OutputStatisticsOutputDatasetFacet(
+        rowCount=manifest["rows"]["released"], size=size, fileCount=1, producer=producer
+    )
 
 
 def _description(spec: ReleaseSpec, name: str) -> str | None:
@@ -141,7 +138,7 @@ def _how(spec: ReleaseSpec, name: str) -> dict[str, Any]:
         return {"subtype": "AGGREGATION", "description": "shown per group of people", "masking": True}
     if spec.columns[name].role is Role.QUASI_IDENTIFIER:
         return {"subtype": "AGGREGATION", "description": "shown as the person's class shows itself", "masking": True}
-    treated = {one for step in spec.steps for one in getattr(step, "used", ())}
+    treated = {one for step in spec.steps for one in step.used}
     if spec.columns[name].steps or spec.columns[name].made or name in treated:
         return {"subtype": "TRANSFORMATION", "description": "masked", "masking": True}
     return {"subtype": "IDENTITY", "description": "kept as it is", "masking": False}

@@ -142,7 +142,10 @@ def _size(file: Path) -> int:
 
 
 def _standing(home: Home, dataset: str, version: str, folder: Path) -> Published:
-    """The same release stands already: verify it. One that was withdrawn does not stand, nor is it published again."""
+    """The same release stands already: verify it, and make it the current one if it no longer is.
+
+    One that was withdrawn does not stand, nor is it published again.
+    """
     withdrawn = ledger.withdrawal(home, dataset, version)
     if withdrawn is not None:
         raise Refused(
@@ -154,5 +157,9 @@ def _standing(home: Home, dataset: str, version: str, folder: Path) -> Published
     entry = next((one for one in ledger.read(home) if one.release == (dataset, version)), None)
     problems = ["the ledger does not know it"] if entry is None else ledger.verify_release(home, entry)
     if problems:
-        raise Refused([f"the published release {dataset}/{version} is not what it was: {one}" for one in problems])
+        raise Refused(
+            [f"the published release {dataset}/{version} is not what it was: {problem}" for problem in problems]
+        )
+    if ledger.last_version(home, dataset) != version:
+        unfinished.enter(home, ledger.CURRENT, dataset, version, sha256_of(folder / MANIFEST))
     return Published(version, folder, False, json.loads((folder / MANIFEST).read_text()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 from anon_pipeline.home import Home, write_file
 from anon_pipeline.release import ledger
@@ -19,8 +20,14 @@ def note(home: Home, action: str, dataset: str, version: str, manifest: str, why
     write_file(_note(home), json.dumps(said))
 
 
+def enter(home: Home, action: str, dataset: str, version: str, manifest: str, why: str | None = None) -> None:
+    """Enter a line about a release whose folder is there, with all that follows from it."""
+    note(home, action, dataset, version, manifest, why)
+    finish(home)
+
+
 def finish(home: Home) -> None:
-    """Complete what was noted: enter the line, and of a withdrawn release remove all but its manifest.
+    """Complete what was noted: enter the line, let the pointer follow, and of a withdrawn release leave its manifest.
 
     A publication that was killed before its folder appeared never happened.
     """
@@ -29,16 +36,23 @@ def finish(home: Home) -> None:
         return
     said = json.loads(_note(home).read_text())
     folder = home.releases / said["dataset"] / said["version"]
-    entered = any((entry.action, entry.manifest) == (said["action"], said["manifest"]) for entry in ledger.read(home))
-    if not entered and folder.exists():
+    if not _entered(home, said) and folder.exists():
         ledger.append(home, **said)
+    ledger.point(home, said["dataset"])
     if said["action"] == ledger.WITHDRAW:
         _remove_all_but_the_manifest(folder)
     _note(home).unlink()
 
 
+def _entered(home: Home, said: dict[str, Any]) -> bool:
+    """Whether the ledger says so already; a release may become the current one again and again."""
+    if said["action"] == ledger.CURRENT:
+        return ledger.last_version(home, said["dataset"]) == str(said["version"])
+    return any((entry.action, entry.manifest) == (said["action"], said["manifest"]) for entry in ledger.read(home))
+
+
 def _note(home: Home) -> Path:
-    return home.private / "unfinished.json"
+    return home.private / ledger.UNFINISHED
 
 
 def _remove_all_but_the_manifest(folder: Path) -> None:

@@ -36,6 +36,5 @@ def withdraw(home: Home, version: str, why: str, dataset: str | None = None) -> 
         before = ledger.withdrawal(home, published.dataset, version)
         if before is not None:
             raise InputError(f"{published.dataset}/{version}: was withdrawn already, on {before.time}: {before.why}")
-        unfinished.note(home, ledger.WITHDRAW, published.dataset, version, published.manifest, why)
-        unfinished.finish(home)
+        unfinished.enter(home, ledger.WITHDRAW, published.dataset, version, published.manifest, why)
         return ledger.read(home)[-1]

@@ -16,7 +16,7 @@ from anon_pipeline.report.charts import AFTER, BEFORE, NOT_MEASURED, TEXT, TRACK
 #: Percent of the width that is left free beside 0 and 100 %, so that no mark is cut off.
 INSET = 1.5
 
-HEAD, PITCH, HEADING, LANE = 54, 50, 34, 20  # pixels: above the lanes, of a row, of a group's heading, of a lane
+HEAD, PITCH, HEADING, ROW = 54, 50, 34, 20  # pixels: above the lanes, of a row, of a group's heading, of a lane
 LETTERS = 48  # of a label; a phone breaks no line of a picture
 
 
@@ -44,7 +44,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Lane:
+class ChartRow:
     """One attack.
 
     Attributes
@@ -63,50 +63,50 @@ class Lane:
     of: str = "of the people in it"
 
 
-def audit_chart(groups: Mapping[str, Sequence[Lane]], title: str = "What attacks achieved") -> str:
+def audit_chart(groups: Mapping[str, Sequence[ChartRow]], title: str = "What attacks achieved") -> str:
     """All attacks, under the heading of their group."""
     body = [*_legend(), *_scale(HEAD - 6)]
     described = []
     y = HEAD
-    for heading, lanes in groups.items():
-        if not lanes:
+    for heading, rows in groups.items():
+        if not rows:
             continue
         body.append(charts.text(heading, "0", y + 20).replace("<text ", '<text font-weight="600" ', 1))
         y += HEADING
-        for lane in lanes:
-            body += _row(lane, y)
-            described.append(f"{heading}, {_described(lane)}")
+        for row in rows:
+            body += _row(row, y)
+            described.append(f"{heading}, {_described(row)}")
             y += PITCH
     return charts.svg(title, described, y, body)
 
 
-def _row(lane: Lane, y: int) -> list[str]:
+def _row(row: ChartRow, y: int) -> list[str]:
     top = y + 18
-    middle = top + LANE // 2
+    middle = top + ROW // 2
     body = [
-        charts.text(charts.short(lane.label, LETTERS), "0", y + 12),
-        charts.text(lane.outcome, "100%", y + 12, anchor="end"),
-        charts.rect("track", TRACK, "0", "100%", top, LANE),
+        charts.text(charts.short(row.label, LETTERS), "0", y + 12),
+        charts.text(row.outcome, "100%", y + 12, anchor="end"),
+        charts.rect("track", TRACK, "0", "100%", top, ROW),
     ]
-    if lane.attack is None:
+    if row.attack is None:
         return body
-    if lane.baseline is not None:
-        body.append(_shifted(charts.rect("tick", TEXT, _at(lane.baseline.share), "2", top, LANE), -1))
-    if lane.control is not None:
-        body += _interval(lane.control, "before", BEFORE, middle + 4)
-        body.append(_shifted(charts.rect("before", BEFORE, _at(lane.control.share), "8", middle + 1, 8), -4))
-    body += _interval(lane.attack, "after", AFTER, middle - 5)
-    body.append(_circle("after", AFTER, _at(lane.attack.share), middle - 4))
+    if row.baseline is not None:
+        body.append(_shifted(charts.rect("tick", TEXT, _at(row.baseline.share), "2", top, ROW), -1))
+    if row.control is not None:
+        body += _interval(row.control, "before", BEFORE, middle + 4)
+        body.append(_shifted(charts.rect("before", BEFORE, _at(row.control.share), "8", middle + 1, 8), -4))
+    body += _interval(row.attack, "after", AFTER, middle - 5)
+    body.append(_circle("after", AFTER, _at(row.attack.share), middle - 4))
     return body
 
 
-def _described(lane: Lane) -> str:
-    if lane.attack is None:
-        return f"{lane.label}: {NOT_MEASURED}, {lane.outcome}"
-    parts = [f"{lane.attack.words} {lane.of}"]
-    parts += [f"{lane.control.words} of others"] if lane.control is not None else []
-    parts += [f"{percent(lane.baseline.share)} by blind guess"] if lane.baseline is not None else []
-    return f"{lane.label}: {', '.join(parts)}, {lane.outcome}"
+def _described(row: ChartRow) -> str:
+    if row.attack is None:
+        return f"{row.label}: {NOT_MEASURED}, {row.outcome}"
+    parts = [f"{row.attack.words} {row.of}"]
+    parts += [f"{row.control.words} of others"] if row.control is not None else []
+    parts += [f"{percent(row.baseline.share)} by blind guess"] if row.baseline is not None else []
+    return f"{row.label}: {', '.join(parts)}, {row.outcome}"
 
 
 def _legend() -> list[str]:

@@ -6,58 +6,15 @@ What is absent, in the manifests of older releases too, is left out.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from anon_pipeline.attack.models_audit import FITTED, RAW, RELEASE
-from anon_pipeline.attack.rates import LEAK, NO_CONTROL, NO_LEAK, NOTHING, TOO_WEAK
-from anon_pipeline.report.attack_chart import Lane, Mark, audit_chart
+from anon_pipeline.attack.models_audit import FITTED
+from anon_pipeline.attack.rates import LEAK, NO_CONTROL, NO_LEAK
+from anon_pipeline.report.attack_pictures import picture
+from anon_pipeline.report.attack_words import GROUPS, MODELS, OUTCOMES, REPLAYED, TALLIED
 from anon_pipeline.report.charts import NOT_MEASURED, count, known, percent
-
-#: By criterion: the heading, and the question that its attacks answer.
-GROUPS = {
-    "linkability": ("Linked", "Is the record of a known person found?"),
-    "singling_out": ("Singled out", "Can a condition be stated that exactly one person of the original meets?"),
-    "inference": ("Inferred", "Is something learned of a person, whichever record is theirs?"),
-    "membership": ("Recognised as member", "Is it found out who is in the release at all?"),
-}
-MODELS = ("Models", "Does a model give away who it was trained on, or what is true of them?")
-REPLAYED = ("Grouped again", "Does the grouping itself tell who made it so, to somebody who runs it again?")
-PAIRS = "Models: pairs of a member and another told apart"
-
-#: What came of an attack, by its verdict, where there is no leak to state.
-OUTCOMES = {
-    LEAK: "leak",
-    NO_LEAK: "no leak found",
-    TOO_WEAK: "too weak to tell",
-    NO_CONTROL: "no control group",
-    NOTHING: "nothing to attack",
-}
-
-#: The same of several attacks: of one, of more.
-TALLIED = {
-    LEAK: ("found a leak", "found a leak"),
-    NO_LEAK: ("found none", "found none"),
-    TOO_WEAK: ("was too weak to tell", "were too weak to tell"),
-    NO_CONTROL: ("had no control group", "had no control group"),
-    NOTHING: ("had nothing to attack", "had nothing to attack"),
-}
-
-#: How an attack is called below the heading of its group.
-LABELS = (
-    (r"linkage, (\S+) quasi-identifiers(?:, (\d+)% wrong)?", "by {0} columns{1}"),
-    (r"intersection with earlier releases", "with earlier releases"),
-    (r"singling out, (.+)", "by {0}"),
-    (r"inference: (.+)", "{0}, from its class"),
-    (r"inference across groups: (.+)", "{0}, by a model"),
-    (r"skewness: (.+)", "{0}, a rare value"),
-    (r"similarity: (.+)", "{0}, a narrow range"),
-    (r"minimality: (.+)", "{0}, by a class's shape"),
-    (r"membership in a register", "from a register"),
-)
-LETTERS = 32  # of a label; with the outcome beside it this is what fits on a phone
 
 ALL_KNOWN = "linkage, all quasi-identifiers"
 
@@ -91,7 +48,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Told:
+class AttackGroup:
     """The attacks of one group: the most telling sentences, worst classes by number, and all other sentences."""
 
     title: str
@@ -140,7 +97,7 @@ class AuditWords:
     who: list[str]
     skipped: str
     picture: str
-    told: list[Told]
+    groups: list[AttackGroup]
     rows: list[Row]
     bounds: list[BoundWords]
     criteria: list[Criterion]
@@ -177,7 +134,7 @@ def in_words(
         who=_who(content, everybody),
         skipped=str(content.get("skipped") or ("" if content else "This release was not attacked.")),
         picture=picture(content),
-        told=[*_told(findings), *_told_of_replays(content), *_told_of_models(content)],
+        groups=[*_groups(findings), *_group_of_replays(content), *_groups_of_models(content)],
         rows=table(findings),
         bounds=bounds,
         criteria=_criteria(findings) if findings else [],
@@ -189,61 +146,15 @@ def table(findings: Sequence[Mapping[str, Any]]) -> list[Row]:
     """A row of figures per attack, in the order of the findings."""
     return [
         Row(
-            name=str(one["name"]),
-            attack=_share(one["attack"]),
-            control=_share(one["control"]),
-            baseline=_share(one["baseline"]),
-            leak=_leak(one["leak"]),
-            verdict=OUTCOMES.get(one["verdict"], str(one["verdict"])),
+            name=str(finding["name"]),
+            attack=_share(finding["attack"]),
+            control=_share(finding["control"]),
+            baseline=_share(finding["baseline"]),
+            leak=_leak(finding["leak"]),
+            verdict=OUTCOMES.get(finding["verdict"], str(finding["verdict"])),
         )
-        for one in findings
+        for finding in findings
     ]
-
-
-def picture(content: Mapping[str, Any]) -> str:
-    """The chart of all attacks, which also stands alone; empty where nothing was measured."""
-    groups = _lanes(content)
-    return audit_chart(groups) if any(groups.values()) else ""
-
-
-def pictures(content: Mapping[str, Any]) -> dict[str, str]:
-    """The same a group at a time, by the title of the group in `AuditWords.told`."""
-    return {
-        MODELS[0] if group == PAIRS else group: audit_chart({group: lanes}, f"What attacks achieved: {group}")
-        for group, lanes in _lanes(content).items()
-        if lanes
-    }
-
-
-def _lanes(content: Mapping[str, Any]) -> dict[str, list[Lane]]:
-    """A lane per attack, by group."""
-    groups: dict[str, list[Lane]] = {}
-    for criterion, (title, _) in GROUPS.items():
-        of_group = [one for one in content.get("findings") or [] if one["criterion"] == criterion]
-        groups[title] = [
-            Lane(
-                label=label(str(one["name"])),
-                outcome=_outcome(one),
-                attack=None if one["verdict"] == NOTHING else Mark.of(one["attack"]),
-                control=Mark.of(one["control"]),
-                baseline=Mark.of(one["baseline"]),
-            )
-            for one in of_group
-        ]
-    groups[PAIRS] = _lanes_of_models(content)
-    return groups
-
-
-def label(name: str) -> str:
-    """How an attack is called below the heading of its group; the column's name is what is shortened."""
-    for pattern, words in LABELS:
-        if match := re.fullmatch(pattern, name):
-            parts = list(match.groups())
-            if name.startswith("linkage"):
-                parts[1] = f", {parts[1]}\u00a0% wrong" if parts[1] else ""
-            room = LETTERS - len(words.format(*[""] * len(parts)))
-            return words.format(*(one if len(one) <= room else f"{one[: room - 1]}\u2026" for one in parts))
-    return name
 
 
 # Who was attacked
@@ -277,15 +188,15 @@ def _who(content: Mapping[str, Any], everybody: int | None) -> list[str]:
 # What was found
 
 
-def _told(findings: Sequence[Mapping[str, Any]]) -> list[Told]:
-    told = []
+def _groups(findings: Sequence[Mapping[str, Any]]) -> list[AttackGroup]:
+    groups = []
     for criterion, (title, question) in GROUPS.items():
-        of_group = [one for one in findings if one["criterion"] == criterion]
+        of_group = [finding for finding in findings if finding["criterion"] == criterion]
         if not of_group:
             continue
         telling = _telling(of_group)
-        told.append(
-            Told(
+        groups.append(
+            AttackGroup(
                 title=title,
                 question=question,
                 summary=_summary(of_group),
@@ -294,12 +205,12 @@ def _told(findings: Sequence[Mapping[str, Any]]) -> list[Told]:
                 rest=[_sentence(one) for one in of_group if one not in telling],
             )
         )
-    return told
+    return groups
 
 
 def _telling(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Of each kind of attack that found a leak the strongest; where none did, the strongest of all."""
-    leaks = [one for one in findings if one["verdict"] == LEAK]
+    leaks = [finding for finding in findings if finding["verdict"] == LEAK]
     if not leaks:
         return [max(findings, key=_strength)]
     best: dict[str, Mapping[str, Any]] = {}
@@ -364,7 +275,7 @@ def _numbers(finding: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
-def _told_of_replays(content: Mapping[str, Any]) -> list[Told]:
+def _group_of_replays(content: Mapping[str, Any]) -> list[AttackGroup]:
     replayed = content.get("replayed") or []
     if not replayed:
         return []
@@ -375,10 +286,10 @@ def _told_of_replays(content: Mapping[str, Any]) -> list[Told]:
         for one in replayed
     ]
     summary = "The values of a class are handed out otherwise and its people are grouped again, under other keys."
-    return [Told(*REPLAYED, summary=summary, sentences=sentences, numbers=[], rest=[])]
+    return [AttackGroup(*REPLAYED, summary=summary, sentences=sentences, numbers=[], rest=[])]
 
 
-def _told_of_models(content: Mapping[str, Any]) -> list[Told]:
+def _groups_of_models(content: Mapping[str, Any]) -> list[AttackGroup]:
     models, guide = content.get("models") or {}, content.get("guide") or {}
     if not models and not guide:
         return []
@@ -401,7 +312,7 @@ def _told_of_models(content: Mapping[str, Any]) -> list[Told]:
             "shows them. Models of so few people remember more of each than one of the whole table."
         )
     return [
-        Told(
+        AttackGroup(
             *MODELS,
             summary=summary,
             sentences=[*skipped, *(_sentence(one) for one in bought[:1]), *of_guide, *leaks],
@@ -416,25 +327,6 @@ FITTED_WORDS = "The model that guided the grouping"
 
 def _of_guide(sentence: str) -> str:
     return sentence.replace(FITTED, FITTED_WORDS, 1)
-
-
-def _lanes_of_models(content: Mapping[str, Any]) -> list[Lane]:
-    """For each model the membership attack that tells most pairs apart."""
-    models, guide = content.get("models") or {}, content.get("guide") or {}
-    every = [*(models.get("membership") or []), *(guide.get("membership") or [])]
-    lanes = []
-    for model, words in (
-        (RAW, "trained on people"),
-        (RELEASE, "trained on a release"),
-        (FITTED, "the guiding model"),
-    ):
-        against = [one for one in every if one["model"] == model and known(one.get("auc"))]
-        if against:
-            worst = max(against, key=lambda one: float(one["auc"]))
-            outcome = OUTCOMES[LEAK] if worst.get("leaks") else OUTCOMES[TOO_WEAK]
-            mark = Mark(worst["auc"], worst.get("auc_low"), worst.get("auc_high"))
-            lanes.append(Lane(words, outcome, mark, None, Mark(0.5), "of the pairs"))
-    return lanes
 
 
 # Bounds
@@ -466,7 +358,9 @@ def _demanded(audit: Mapping[str, Any]) -> int:
 def _criteria(findings: Sequence[Mapping[str, Any]]) -> list[Criterion]:
     source = "Article 29 Working Party, Opinion 05/2014 (WP\u00a0216)"
     criteria = [
-        Criterion(name, source, words, _measured([one for one in findings if one["criterion"] == criterion]))
+        Criterion(
+            name, source, words, _measured([finding for finding in findings if finding["criterion"] == criterion])
+        )
         for name, criterion, words in OPINION
     ]
     hipaa = "HIPAA, expert determination, 45\u00a0CFR\u00a0164.514(b)(1)"
@@ -491,7 +385,7 @@ def _measured(findings: Sequence[Mapping[str, Any]]) -> str:
 
 def _identified(findings: Sequence[Mapping[str, Any]]) -> str:
     """How often somebody is identified by who knows every quasi-identifier, without and with mistakes."""
-    known_all = [one for one in findings if str(one["name"]).startswith(ALL_KNOWN)]
+    known_all = [finding for finding in findings if str(finding["name"]).startswith(ALL_KNOWN)]
     if not known_all:
         return "Not attacked."
     shares = {one["knowledge"]["wrong"]: _share(one["attack"]) for one in known_all}
@@ -506,12 +400,6 @@ def _identified(findings: Sequence[Mapping[str, Any]]) -> str:
 
 
 # Small things
-
-
-def _outcome(finding: Mapping[str, Any]) -> str:
-    if finding["verdict"] == LEAK and finding["leak"]:
-        return f"gives away {percent(finding['leak']['leak'])}"
-    return OUTCOMES.get(finding["verdict"], str(finding["verdict"]))
 
 
 def _sentence(finding: Mapping[str, Any]) -> str:

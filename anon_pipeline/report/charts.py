@@ -34,7 +34,7 @@ def class_size_chart(groups: Sequence[Mapping[str, Any]], title: str = "People b
     ----------
     groups : `{"size": "10-19", "classes": 3, "people": 41}`, small classes first, as `manifest.class_sizes` gives them
     """
-    rows = _up_to_the_last([(size_label(str(one["size"])), one["people"], one["classes"]) for one in groups])
+    rows = _up_to_the_last([(size_label(str(group["size"])), group["people"], group["classes"]) for group in groups])
     everybody = sum(people for _, people, _ in rows)
     longest = max((people for _, people, _ in rows), default=0)
     pitch, thickness = 28, 16
@@ -111,7 +111,7 @@ class Panel:
     words: Sequence[str]
 
 
-def price_list_chart(
+def trade_off_chart(
     labels: Sequence[str],
     panels: Sequence[Panel],
     refused: Sequence[str | None],

@@ -12,7 +12,7 @@ from anon_pipeline.report.wording import part, plain_name, words
 
 
 @dataclass(frozen=True)
-class Fate:
+class ColumnSummary:
     """What happened to one column."""
 
     name: str
@@ -23,7 +23,7 @@ class Fate:
     is_target: bool
 
 
-def fates(content: Mapping[str, Any]) -> list[Fate]:
+def column_summaries(content: Mapping[str, Any]) -> list[ColumnSummary]:
     """Every column that the spec names, in its order."""
     spec = part(content, "spec")
     source = {one.get("name"): one for one in part(content, "source").get("columns") or []}
@@ -43,7 +43,7 @@ def fates(content: Mapping[str, Any]) -> list[Fate]:
         if name in masked and role != "exclude":
             what = f"Masked: {masked[name]}. {what}"
         told.append(
-            Fate(
+            ColumnSummary(
                 name=name,
                 role=plain_name(role),
                 what=what,

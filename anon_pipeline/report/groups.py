@@ -11,7 +11,7 @@ from anon_pipeline.report import masking as masking_report
 from anon_pipeline.report import origin as origin_report
 from anon_pipeline.report import verdict as verdict_report
 from anon_pipeline.report.charts import count, known, percent
-from anon_pipeline.report.columns import Fate
+from anon_pipeline.report.columns import ColumnSummary
 from anon_pipeline.report.masking import MaskingWords
 from anon_pipeline.report.verdict import Figure, Promise
 from anon_pipeline.report.wording import listed, part, plain_name, words
@@ -92,7 +92,7 @@ def _cautions(content: Mapping[str, Any]) -> list[str]:
     return said
 
 
-def _fates(content: Mapping[str, Any]) -> list[Fate]:
+def _fates(content: Mapping[str, Any]) -> list[ColumnSummary]:
     """Every column that the spec names, in its order."""
     groups, spec = part(content, "groups"), part(content, "spec")
     masked: dict[str, list[str]] = {}
@@ -109,7 +109,7 @@ def _fates(content: Mapping[str, Any]) -> list[Fate]:
             what = f"Shown as the mean of each group, {MEAN}{name}."
         if name in masked and what != "Left out.":
             what = f"Masked: {', '.join(masked[name])}. {what}"
-        told.append(Fate(name, plain_name(role), what, words(part(column).get("why")), "", False))
+        told.append(ColumnSummary(name, plain_name(role), what, words(part(column).get("why")), "", False))
     return told
 
 

@@ -117,15 +117,15 @@ def _number(value: float, high: float) -> str:
 
 def _shares(people: Sequence[int]) -> list[float]:
     everybody = sum(people)
-    return [one / everybody if everybody else 0.0 for one in people]
+    return [person / everybody if everybody else 0.0 for person in people]
 
 
 def _most_changed(names: list[str], pairs: Any) -> list[str]:
     """The columns in the order they have, at most so many: those of which some tie has changed most."""
     changed = dict.fromkeys(names, 0.0)
-    for one in pairs:
-        if known(one["before"]) and known(one["after"]):
-            for name in one["columns"]:
-                changed[name] = max(changed.get(name, 0.0), abs(one["after"] - one["before"]))
+    for pair in pairs:
+        if known(pair["before"]) and known(pair["after"]):
+            for name in pair["columns"]:
+                changed[name] = max(changed.get(name, 0.0), abs(pair["after"] - pair["before"]))
     kept = sorted(names, key=lambda name: -changed[name])[:MOST_COLUMNS]
     return [name for name in names if name in kept]

@@ -57,7 +57,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]], numbers_from: 
 
 def items(sentences: Iterable[str]) -> str:
     """A list; the sentences are Markdown already."""
-    return "\n".join(f"- {one}" for one in sentences)
+    return "\n".join(f"- {sentence}" for sentence in sentences)
 
 
 def _verdict(page: Page) -> list[str]:
@@ -70,13 +70,15 @@ def _verdict(page: Page) -> list[str]:
     if page.broken:
         blocks += ["What does not hold:", items(map(text, page.broken))]
     if page.figures:
-        rows = [[text(one.what), text(one.before) or NOTHING, f"**{text(one.value)}**"] for one in page.figures]
+        rows = [
+            [text(figure.what), text(figure.before) or NOTHING, f"**{text(figure.value)}**"] for figure in page.figures
+        ]
         blocks.append(table(["", "Before", "After"], rows, 1))
     blocks.append("### What was promised, and what was measured")
     promises = [
-        f"**{text(one.demand)}**: {'holds' if one.holds else '**does not hold**'}, {text(one.measured)} "
-        f"({text(one.name)}). {text(one.meaning)}".rstrip()
-        for one in page.promises
+        f"**{text(promise.demand)}**: {'holds' if promise.holds else '**does not hold**'}, {text(promise.measured)} "
+        f"({text(promise.name)}). {text(promise.meaning)}".rstrip()
+        for promise in page.promises
     ]
     blocks.append(items(promises) if promises else "Nothing on record.")
     if page.cautions:
@@ -87,18 +89,18 @@ def _verdict(page: Page) -> list[str]:
 def _risk(page: Page) -> list[str]:
     if not page.risks:
         return []
-    rows = [[_termed(one.name, one.term), text(one.before), text(one.after)] for one in page.risks]
+    rows = [[_termed(risk.name, risk.term), text(risk.before), text(risk.after)] for risk in page.risks]
     return ["## Risk of being found", table(["Risk", "Before", "After"], rows, 1)]
 
 
 def _cost(page: Page) -> list[str]:
-    if not page.scores and not page.loss_mean and not page.ties:
+    if not page.scores and not page.loss_mean and not page.associations:
         return []
     blocks = ["## What it cost"]
     if page.scores:
         rows = [
-            [_termed(one.name, one.meaning), *map(_estimate, (one.before, one.after, one.difference))]
-            for one in page.scores
+            [_termed(score.name, score.meaning), *map(_estimate, (score.before, score.after, score.difference))]
+            for score in page.scores
         ]
         blocks += [text(page.utility_intro), table(["Score", "Before", "After", "Difference"], rows, 1)]
     if page.models:
@@ -110,8 +112,8 @@ def _cost(page: Page) -> list[str]:
         blocks += ["### For whom it works", introduction, *([items(losses)] if losses else [])]
     if page.calibration:
         blocks += ["### Whether its answers can be taken at their word", text(" ".join(page.calibration))]
-    if page.ties:
-        introduction, *changes = map(text, page.ties)
+    if page.associations:
+        introduction, *changes = map(text, page.associations)
         blocks += ["### How columns hang together", introduction, *([items(changes)] if changes else [])]
     if page.loss_mean:
         blocks.append(f"Mean share of the columns' variation that is hidden inside classes: {text(page.loss_mean)}.")
@@ -147,9 +149,9 @@ def _masking(page: Page) -> list[str]:
     if page.masking is None:
         return []
     steps = [
-        f"**{text(one.columns)}: {text(one.technique)}**. {text(' '.join([*one.costs, one.linked]))} "
-        f"Guarantee: {text(one.guarantee)}."
-        for one in page.masking.steps
+        f"**{text(step.columns)}: {text(step.technique)}**. {text(' '.join([*step.costs, step.linked]))} "
+        f"Guarantee: {text(step.guarantee)}."
+        for step in page.masking.steps
     ]
     return ["## What was masked", *map(text, page.masking.intro), items(steps)]
 
@@ -162,7 +164,9 @@ def _attacker(page: Page) -> list[str]:
         blocks.append(table(["Measure", *columns], rows, 1))
     if page.attacks is not None:
         blocks += [text(page.attacks.skipped)] if page.attacks.skipped else []
-        bounds = [f"{text(one.sentence)} ({'holds' if one.holds else '**fails**'})" for one in page.attacks.bounds]
+        bounds = [
+            f"{text(bound.sentence)} ({'holds' if bound.holds else '**fails**'})" for bound in page.attacks.bounds
+        ]
         blocks += [items(bounds)] if bounds else []
         rows = [
             list(map(text, (one.name, one.verdict, one.attack, one.control, one.baseline, one.leak)))
@@ -186,8 +190,8 @@ def _verify(page: Page) -> list[str]:
 
 def _checks(page: Page) -> list[str]:
     rows = [
-        [text(one.demand), text(one.state) if one.passed else f"**{text(one.state)}**", text(one.measured)]
-        for one in page.checks
+        [text(check.demand), text(check.state) if check.passed else f"**{text(check.state)}**", text(check.measured)]
+        for check in page.checks
     ]
     return ["## Checks", table(["Demand", "Result", "Measured"], rows, 2)] if rows else []
 

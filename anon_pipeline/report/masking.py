@@ -35,7 +35,7 @@ class StepWords:
     guarantee : what it promises by itself
     costs : a sentence per column on what it cost
     linked : whether rows can be linked to their originals again; empty where nobody asked
-    found : what the technique reports of itself, each as "name: value"
+    reported : what the technique reports of itself, each as "name: value"
     notes : sentences for whoever decides
     """
 
@@ -46,7 +46,7 @@ class StepWords:
     guarantee: str
     costs: list[str]
     linked: str
-    found: list[str]
+    reported: list[str]
     notes: list[str]
 
 
@@ -118,7 +118,7 @@ def _intro(reports: Sequence[Mapping[str, Any]], rows: Any) -> list[str]:
 def _step(report: Mapping[str, Any]) -> StepWords:
     technique = str(report.get("technique"))
     row = next((one for one in catalog() if one.technique == technique), None)
-    described = {one.name: one for one in row.parameters} if row is not None else {}
+    described = {parameter.name: parameter for parameter in row.parameters} if row is not None else {}
     stated = report.get("parameters") or {}
     costs = report.get("costs") or {}
     return StepWords(
@@ -133,7 +133,7 @@ def _step(report: Mapping[str, Any]) -> StepWords:
         guarantee=_guarantee(report),
         costs=[_cost(name, cost, len(costs) > 1) for name, cost in costs.items()],
         linked=_linked(report.get("linkage")),
-        found=[
+        reported=[
             f"{name.replace('_', ' ')}: {_value(value)}"
             for name, value in (report.get("facts") or {}).items()
             if name not in stated

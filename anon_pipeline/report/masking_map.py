@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from anon_pipeline.masking.order import FloatArray
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.report.charts import AFTER, BEFORE, NAMESPACE, TEXT, count, known
 
 #: About so many cells stand side by side, and levels above this look alike.

@@ -33,7 +33,7 @@ FLAGS = (
     "--generate-pdf-document-outline",
 )
 #: Seconds after which a browser hangs; printing takes it two, and on a busy machine longer.
-PATIENCE = 1200
+LONGEST_WAIT = 1200
 
 
 def print_page(page: str) -> bytes:
@@ -57,7 +57,7 @@ def print_page(page: str) -> bytes:
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             command.insert(1, "--no-sandbox")  # Chromium's sandbox refuses to run for root
         with suppress(OSError, subprocess.TimeoutExpired):  # what counts is whether there is a file
-            subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)  # noqa: S603 (no shell)
+            subprocess.run(command, capture_output=True, timeout=LONGEST_WAIT, check=False)  # noqa: S603 (no shell)
         content = printed.read_bytes() if printed.exists() else b""
     if not content.startswith(b"%PDF-"):
         raise InputError(f"report: {Path(browser).name} did not print the page; take --as html and print that")

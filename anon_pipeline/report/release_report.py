@@ -14,8 +14,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
+from anon_pipeline.report import attack_pictures, charts, likeness_chart, masking_map
 from anon_pipeline.report import attacks as audit_report
-from anon_pipeline.report import charts, likeness_chart, masking_map
 from anon_pipeline.report import columns as column_report
 from anon_pipeline.report import groups as group_report
 from anon_pipeline.report import likeness as likeness_report
@@ -27,7 +27,7 @@ from anon_pipeline.report import utility as utility_report
 from anon_pipeline.report import verdict as verdict_report
 from anon_pipeline.report.attacks import AuditWords
 from anon_pipeline.report.charts import count, percent
-from anon_pipeline.report.columns import Fate
+from anon_pipeline.report.columns import ColumnSummary
 from anon_pipeline.report.masking import MaskingWords
 from anon_pipeline.report.risk import Risk, Sensitive
 from anon_pipeline.report.utility import Group, Score
@@ -45,7 +45,7 @@ class Pictures:
     reliability: Markup | None
     associations: Markup | None
     marginals: list[Markup]
-    settled: Markup | None
+    homogeneity: Markup | None
     attacks: dict[str, Markup]  # by the title of their group
     maps: list[tuple[str, Markup]]  # caption and picture
 
@@ -74,9 +74,9 @@ class Page:
     groups: list[Group]
     group_sentences: list[str]
     calibration: list[str]
-    ties: list[str]
+    associations: list[str]
     loss_mean: str
-    columns: list[Fate]
+    columns: list[ColumnSummary]
     quasi_identifiers: list[str]
     kept: list[str]
     sizes: dict[str, str]
@@ -144,9 +144,9 @@ def describe(content: Mapping[str, Any], withdrawn: str = "") -> Page:
         groups=utility_report.groups(part(content, "utility")),
         group_sentences=utility_report.group_sentences(part(content, "utility")),
         calibration=utility_report.calibration(part(content, "utility")),
-        ties=likeness_report.sentences(measured),
+        associations=likeness_report.sentences(measured),
         loss_mean=percent(loss["mean"]) if loss.get("mean") is not None else "",
-        columns=column_report.fates(content),
+        columns=column_report.column_summaries(content),
         quasi_identifiers=quasi,
         kept=kept,
         sizes={name: count(sizes.get(name)) for name in ("classes", "smallest", "median", "mean", "largest") if sizes},
@@ -193,10 +193,12 @@ def draw(content: Mapping[str, Any]) -> Pictures:
         marginals=[
             _picture(likeness_chart.marginal_chart(name, one)) for name, one in part(measured, "marginals").items()
         ],
-        settled=_picture(charts.share_chart(sensitive.shares, "People whose class has one single value of the column"))
+        homogeneity=_picture(
+            charts.share_chart(sensitive.shares, "People whose class has one single value of the column")
+        )
         if sensitive is not None
         else None,
-        attacks={title: _picture(one) for title, one in audit_report.pictures(part(content, "audit")).items()},
+        attacks={title: _picture(one) for title, one in attack_pictures.pictures(part(content, "audit")).items()},
         maps=[
             (masking_map.caption(one), _picture(masking_map.map_chart(one)))
             for one in content.get("maps") or []

@@ -41,7 +41,7 @@ class Sensitive:
 
     columns: list[str]
     measures: list[tuple[str, str, list[str]]]  # words, term, one text per column
-    settled: str  # for how many people the class has one single value, in words
+    homogeneity: str  # for how many people the class has one single value, in words
     unprotected: list[str]  # no demand names them
     shares: dict[str, Any]  # of people whose class has one single value, by column
 
@@ -89,7 +89,7 @@ def sensitive(measures: Mapping[str, Any], spec: Mapping[str, Any]) -> Sensitive
     return Sensitive(
         columns=columns,
         measures=rows,
-        settled=listed(
+        homogeneity=listed(
             [f"{one} for {percent(share)} of the people" for one, share in shares.items() if known(share) and share]
         ),
         unprotected=[column for column in columns if column not in protected],
@@ -103,7 +103,7 @@ def records(risk: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
     if not before or not after:
         return []
     labels = dict.fromkeys([*before, *after])
-    return [(one, before.get(one), after.get(one)) for one in labels if before.get(one) or after.get(one)]
+    return [(label, before.get(label), after.get(label)) for label in labels if before.get(label) or after.get(label)]
 
 
 def _risk_words(path: tuple[str, ...]) -> tuple[str, str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anon_pipeline.attack.rates import LEAK
-from anon_pipeline.report import attacks as audit_report
+from anon_pipeline.report import attack_words
 from anon_pipeline.report import utility as utility_report
 from anon_pipeline.report.charts import NOT_MEASURED, count, known, percent
 from anon_pipeline.report.wording import listed, part, plain_name, sentence, value_text, words
@@ -113,7 +113,7 @@ def checks(content: Mapping[str, Any]) -> list[Check]:
 def broken(promises: Sequence[Promise], checks: Sequence[Check]) -> list[str]:
     """A sentence for everything that does not hold; empty where all does."""
     said = [f"{one.demand}: {one.measured}" for one in promises if not one.holds]
-    said += [one.sentence for one in checks if not one.passed]
+    said += [check.sentence for check in checks if not check.passed]
     return said if promises else [*said, "No count of the published file bears out any promise."]
 
 
@@ -180,7 +180,7 @@ def cautions(content: Mapping[str, Any]) -> list[str]:
     if leaks:
         at_most = {
             title: percent(max(float(part(one, "leak").get("leak") or 0) for one in leaks if one["criterion"] == name))
-            for name, (title, _) in audit_report.GROUPS.items()
+            for name, (title, _) in attack_words.GROUPS.items()
             if any(one["criterion"] == name for one in leaks)
         }
         shares = listed([f"{share} ({title.lower()})" for title, share in at_most.items()])

@@ -12,52 +12,56 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from anon_pipeline.anonymize.tree import SplitTree, feature_matrix
-from anon_pipeline.tables import IntArray
-
-BoolArray = npt.NDArray[np.bool_]
+from anon_pipeline.anonymize.axes import feature_matrix
+from anon_pipeline.anonymize.tree import SplitTree
+from anon_pipeline.arrays import BoolArray, IntArray
 
 #: A cohort follows its majority at a split where at most this share of it would go the other way.
 STRAYS = 0.25
 
 #: The class of people who are not released yet.
-HELD_BACK = -1
+NOT_RELEASED = -1
 
 
 @dataclass(frozen=True)
-class Company:
+class MinimumCohortSize:
     """How many people must stay together.
 
     Attributes
     ----------
     k : no part of a cohort is released with fewer people
-    parting : a cohort is parted only where each part has so many, at least k
+    split_threshold : a cohort is parted only where each part has so many, at least k
     departures : whether those who left must be at least k of their cohort, too, or none; who stays away with them is
         held back
     """
 
     k: int
-    parting: int
+    split_threshold: int
     departures: bool = False
 
 
 def place(
-    tree: SplitTree, codes: npt.NDArray[np.int32], history: IntArray, counts: IntArray, gone: IntArray, company: Company
+    tree: SplitTree,
+    codes: npt.NDArray[np.int32],
+    history: IntArray,
+    counts: IntArray,
+    departed: IntArray,
+    minimum_size: MinimumCohortSize,
 ) -> IntArray:
-    """The node of the tree at which each group of like people is released, shape (n,), `HELD_BACK` for none.
+    """The node of the tree at which each group of like people is released, shape (n,), `NOT_RELEASED` for none.
 
-    Where at least `company.parting` people of a cohort go either way, it is parted; where all but a few strays go one
-    way, all go there; elsewhere it stays at that node. People who stand at one node are one class, whatever their
-    history. What a class shows is taken from its members' own values, strays included.
+    Where at least `minimum_size.split_threshold` people of a cohort go either way, it is split; where all but few
+    strays go one way, all go there; elsewhere it stays at that node. People who stand at one node are one class,
+    whatever their history. What a class shows is taken from its members' own values, strays included.
 
     Parameters
     ----------
     codes : quasi-identifiers as the tree has them, a row per group of people alike in them and in their history, (n, p)
     history : cohort of each row, 0 for newcomers, shape (n,)
     counts : people of each row, shape (n,)
-    gone : people of each cohort who are no longer in the table, shape (cohorts,)
+    departed : people of each cohort who are no longer in the table, shape (cohorts,)
     """
-    released = _held_together(history, counts, gone, company)
+    released = _held_together(history, counts, departed, minimum_size)
     ranks = feature_matrix(tree.features, codes)
     node = np.zeros(len(codes), dtype=np.int64)
     active = np.flatnonzero(released)
@@ -71,27 +75,29 @@ def place(
         left = np.bincount(group, weights=people * goes_left)
         right = np.bincount(group, weights=people * ~goes_left)
         fewer = np.minimum(left, right)
-        parts = fewer >= company.parting
+        parts = fewer >= minimum_size.split_threshold
         follows = ~parts & (fewer <= STRAYS * (left + right))
         moves = inner & (parts | follows)[group]
         goes_left = np.where(parts[group], goes_left, (left >= right)[group])
         active, goes_left = active[moves], goes_left[moves]
         node[active] = np.where(goes_left, tree.left[node[active]], tree.right[node[active]])
-    return np.where(released, node, HELD_BACK)
+    return np.where(released, node, NOT_RELEASED)
 
 
-def _held_together(history: IntArray, counts: IntArray, gone: IntArray, company: Company) -> BoolArray:
+def _held_together(
+    history: IntArray, counts: IntArray, departed: IntArray, minimum_size: MinimumCohortSize
+) -> BoolArray:
     """Who may be released at all, shape (n,): nobody of a cohort of which fewer than k people are left."""
-    cohorts = len(gone)
+    cohorts = len(departed)
     people = np.bincount(history, weights=counts, minlength=cohorts).astype(np.int64)
     released = np.ones(len(history), dtype=bool)
-    if company.departures:
-        missing = np.where((gone > 0) & (gone < company.k), company.k - gone, 0)
+    if minimum_size.departures:
+        missing = np.where((departed > 0) & (departed < minimum_size.k), minimum_size.k - departed, 0)
         missing[0] = 0  # nobody knows of a newcomer
         order = np.lexsort((np.arange(len(history)), counts, history))
         before = np.cumsum(counts[order]) - counts[order]
         before -= (np.cumsum(people) - people)[history[order]]
         released[order] = before >= missing[history[order]]
         people = np.bincount(history, weights=counts * released, minlength=cohorts).astype(np.int64)
-    result: BoolArray = released & (people >= company.k)[history]
+    result: BoolArray = released & (people >= minimum_size.k)[history]
     return result

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from anon_pipeline.tables import IntArray
+from anon_pipeline.arrays import IntArray
 
 #: The class of somebody who is in a release, and of no class of it.
 ABSENT = -1

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.content import row_hashes
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, write_file
@@ -27,7 +28,6 @@ from anon_pipeline.release import ledger
 from anon_pipeline.sequential.guarantees import ABSENT, histories
 from anon_pipeline.sequential.republication import Routing
 from anon_pipeline.spec import ReleaseSpec
-from anon_pipeline.tables import IntArray
 
 PERSON, CLASS = "person", "class"
 MEMBERS, ROUTING = "members.parquet", "routing.json"
@@ -80,9 +80,9 @@ class Window:
         -------
         The cohort of each, 0 for newcomers, shape (n,), and the people gone from each cohort, shape (cohorts,).
         """
-        seen = [one.person for one in self.members]
-        gone = np.setdiff1d(np.unique(np.concatenate(seen)), people) if seen else np.empty(0, dtype=np.int64)
-        everybody = np.r_[people, gone]
+        seen = [member.person for member in self.members]
+        departed = np.setdiff1d(np.unique(np.concatenate(seen)), people) if seen else np.empty(0, dtype=np.int64)
+        everybody = np.r_[people, departed]
         history = histories([one.classes_of(everybody) for one in self.members], len(everybody))
         return history[: len(people)], np.bincount(history[len(people) :], minlength=int(history.max(initial=0)) + 1)
 

@@ -17,16 +17,19 @@ import numpy.typing as npt
 import pandas as pd
 
 from anon_pipeline.anonymize import classes, encoding, enforce, recode, storage, tree
+from anon_pipeline.anonymize.axes import Orders, SplitFeature
 from anon_pipeline.anonymize.chance import Chance
+from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.grouping import Grouping
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import write_file
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.judge import judge
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.sequential.cohorts import HELD_BACK, Company, place
-from anon_pipeline.tables import Cells, Domain, IntArray
+from anon_pipeline.sequential.cohorts import NOT_RELEASED, MinimumCohortSize, place
+from anon_pipeline.tables import Cells, Domain
 
 #: The class of people who are left out, for now or for good.
 NO_CLASS = -1
@@ -70,7 +73,7 @@ class Routing:
 def _translation(known: Domain, new: Domain) -> npt.NDArray[np.int32]:
     """The code in `known` of every code of `new`, missing first, shape (m + 1,)."""
     if known.ordered:
-        values = new.shown(new.values)
+        values = new.readable(new.values)
         kind: Any = {"i": "Int64", "f": "Float64", "M": "datetime64[us]"}[values.dtype.kind]
         column = pd.Series(pd.array([None, *values.tolist()], dtype=kind))
     else:
@@ -84,14 +87,14 @@ class Demands:
 
     models: Sequence[PrivacyModel]
     spread: float
-    orders: tree.Orders
+    orders: Orders
     grids: Mapping[str, float]
     seed: int
     suppression: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
-class Successor:
+class SequentialGrouping:
     """The grouping of a table that follows former releases.
 
     Attributes
@@ -109,23 +112,23 @@ class Successor:
     grouping: Grouping
 
 
-def succeed(
+def group_sequentially(
     cells: Cells,
     people: ClassStatistics,
-    gone: IntArray,
+    departed: IntArray,
     former: Routing | None,
-    company: Company,
+    minimum_size: MinimumCohortSize,
     demands: Demands,
     refit: float,
     key: Key,
-) -> Successor:
+) -> SequentialGrouping:
     """Group the people of a table that follows former releases.
 
     Parameters
     ----------
     cells : distinct tuples of quasi-identifiers and, as the last column, cohort; a cohort's value is its number
     people : the sensitive columns, counted per cell
-    gone : people of each cohort who are no longer in the table, shape (cohorts,)
+    departed : people of each cohort who are no longer in the table, shape (cohorts,)
     former : the tree of the last release, if there is one
     refit : a new tree takes its place where it loses less by this share
     key : the dataset's private key, under which classes that fail a demand are merged
@@ -139,29 +142,29 @@ def succeed(
     """
     history = np.r_[0, cells.domains[-1].values.astype(np.int64)][cells.codes[:, -1]]
     plain, cell = without_history(cells)
-    outputs = tree.criterion(plain, demands.spread, demands.seed)[cell]
-    fitted = tree.fit_tree(plain, company.parting, demands.spread, demands.orders, demands.seed)
+    outputs = criterion_outputs(plain, demands.spread, demands.seed)[cell]
+    fitted = tree.fit_tree(plain, minimum_size.split_threshold, demands.spread, demands.orders, demands.seed)
     fresh = Routing(fitted, plain.domains)
-    tried = [(fresh, place(fitted, cells.codes[:, :-1], history, cells.counts, gone, company))]
+    tried = [(fresh, place(fitted, cells.codes[:, :-1], history, cells.counts, departed, minimum_size))]
     if former is not None and {one.name for one in former.domains} == {one.name for one in plain.domains}:
-        tried.append((former, place(former.tree, former.apply(cells), history, cells.counts, gone, company)))
+        tried.append((former, place(former.tree, former.apply(cells), history, cells.counts, departed, minimum_size)))
     losses = [_lost(outputs, cells.counts, node) for _, node in tried]
     kept = len(tried) == 2 and losses[1] <= losses[0] * (1 + refit)
     (routing, node), lost = tried[kept], losses[kept]
-    if not (node != HELD_BACK).any():
-        raise InputError(f"nobody can be released: of no cohort are {company.k} people left")
+    if not (node != NOT_RELEASED).any():
+        raise InputError(f"nobody can be released: of no cohort are {minimum_size.k} people left")
     class_of_cell = _meeting_demands(cells, node, outputs, people, demands, key)
     number = int(class_of_cell.max()) + 1
     grouped = _without(cells)
-    summaries = recode.summarize(grouped, class_of_cell, number, company.k, demands.grids)
-    return Successor(
+    summaries = recode.summarize(grouped, class_of_cell, number, minimum_size.k, demands.grids)
+    return SequentialGrouping(
         routing=routing,
         kept=kept,
         lost=lost,
         lost_otherwise=losses[not kept] if len(tried) == 2 else float("nan"),
         grouping=Grouping(
             class_of_cell=class_of_cell,
-            waiting=int(cells.counts[node == HELD_BACK].sum()),
+            withheld_people=int(cells.counts[node == NOT_RELEASED].sum()),
             sizes=classes.sizes(grouped, class_of_cell, number),
             summaries=summaries,
             information_loss=classes.information_loss(grouped, class_of_cell, number, summaries),
@@ -195,7 +198,7 @@ def _lost(outputs: npt.NDArray[np.float64], counts: IntArray, node: IntArray) ->
     total = float(np.einsum("c,co->", weight, centred**2))
     if total <= 0:
         return 0.0
-    present = node != HELD_BACK
+    present = node != NOT_RELEASED
     _, group = np.unique(node[present], return_inverse=True)
     people = np.bincount(group, weights=weight[present])
     between = 0.0
@@ -208,7 +211,7 @@ def _meeting_demands(
     cells: Cells, node: IntArray, outputs: npt.NDArray[np.float64], people: ClassStatistics, demands: Demands, key: Key
 ) -> IntArray:
     """The class of each cell after what fails a demand was merged, as a whole, so that no cohort parts by it."""
-    present = node != HELD_BACK
+    present = node != NOT_RELEASED
     _, place_of_present = np.unique(node[present], return_inverse=True)
     placed = np.full(len(node), NO_CLASS, dtype=np.int64)
     placed[present] = place_of_present
@@ -217,7 +220,7 @@ def _meeting_demands(
     together = people.without(~present).pool(members)
     mean = (members @ (outputs * cells.counts[:, None])) / together.sizes[:, None]
     atoms = Cells((), np.arange(number, dtype=np.int32)[:, None], together.sizes, np.zeros((number, 1), np.int64))
-    axis = tree.SplitFeature(0, np.arange(number, dtype=np.int32))
+    axis = SplitFeature(0, np.arange(number, dtype=np.int32))
     class_of_atom = enforce.enforce(
         atoms,
         (axis,),

@@ -21,7 +21,7 @@ from anon_pipeline.spec.parts import (
     Strict,
 )
 from anon_pipeline.spec.release import ReleaseSpec
-from anon_pipeline.spec.tradeoff import K_PATH, Frontier
+from anon_pipeline.spec.tradeoff import K_PATH, TradeOff
 from anon_pipeline.spec.written import UNDECIDED, undecided_lines
 
 __all__ = [
@@ -34,7 +34,6 @@ __all__ = [
     "Column",
     "ColumnType",
     "Demand",
-    "Frontier",
     "Guide",
     "HierarchyFile",
     "ImportedModel",
@@ -45,6 +44,7 @@ __all__ = [
     "Role",
     "Source",
     "Strict",
+    "TradeOff",
     "load_privacy_model",
     "undecided_lines",
 ]

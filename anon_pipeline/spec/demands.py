@@ -25,6 +25,16 @@ class Demand(Strict):
 
     name: ClassVar[str]
 
+    @property
+    def sensitive_column(self) -> str | None:
+        """The sensitive column that it protects; None for a demand on the quasi-identifiers alone."""
+        return None
+
+    @property
+    def population_file(self) -> str | None:
+        """The table of the population that it compares classes with, relative to the spec."""
+        return None
+
 
 def load_privacy_model(name: str) -> type[Demand]:
     """The class behind a name in `privacy:`, imported when a spec asks for it."""

@@ -52,9 +52,37 @@ READ_STEP = "anon_pipeline.masking.catalog:read_step"
 
 
 class MaskingStep(Strict):
-    """One masking technique with its parameters; `anon_pipeline.masking` holds what they mean."""
+    """One masking technique with its parameters; `anon_pipeline.masking` holds what they mean.
+
+    What the spec itself must know of a step is declared here, and stated by the techniques that it is true of.
+    """
 
     technique: str
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """Under `steps`: all columns that it must see."""
+        return ()
+
+    @property
+    def made_column(self) -> str | None:
+        """The column that it makes, if any."""
+        return None
+
+    @property
+    def smallest_group(self) -> int | None:
+        """Where it leaves groups in place of people: how many people a group has at least."""
+        return None
+
+    @property
+    def list_file(self) -> str | None:
+        """The list that it reads from a file, relative to the spec."""
+        return None
+
+    @property
+    def key_file(self) -> str | None:
+        """The file of the key that it works with, where that lies in one."""
+        return None
 
 
 def _read_steps(value: Any) -> tuple[MaskingStep, ...]:
@@ -148,6 +176,11 @@ class Column(Strict):
     missing_is_a_value: bool = False  # whether a missing value is an answer of its own; of sensitive columns only
     steps: MaskingSteps = ()  # masking, in order, before people are grouped
     made: bool = False  # by a step; the source has no such column
+
+    @property
+    def strict(self) -> bool:
+        """Whether the column has a hierarchy that the tree must keep to."""
+        return isinstance(self.hierarchy, HierarchyFile | PrefixHierarchy) and self.hierarchy.strict
 
     @field_validator("levels", mode="before")
     @classmethod
@@ -337,7 +370,7 @@ class Grouping(Strict):
     """How people are counted before they are grouped, and how far classes are worked on."""
 
     cells: int = Field(default=5_000_000, ge=100)  # above so many distinct tuples, ordered columns are coarsened
-    refine: int = Field(default=50_000, ge=0)  # up to so many, classes are made tighter after the tree
+    refine: int = Field(default=2_000_000, ge=0)  # up to so many, classes are made tighter after the tree
 
 
 class AcrossReleases(Strict):

@@ -6,9 +6,8 @@ A spec may come from somebody else, so what goes further is allowed by the perso
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, data_folder
@@ -74,9 +73,3 @@ def check_files(folder: Path, tables: Sequence[str], lists: Sequence[str], keys:
                 f"{name}: lies neither with the spec nor in the folder of the datasets; move it there, or name its "
                 f"folder in {ALLOW_FILES}"
             )
-
-
-def files_of_steps(steps: Sequence[Any]) -> Iterator[tuple[str | None, str | None]]:
-    """Of each masking step, the list and the key that it names in files."""
-    for step in steps:
-        yield getattr(step, "file", None), getattr(getattr(step, "key", None), "file", None)

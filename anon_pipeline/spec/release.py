@@ -37,8 +37,8 @@ from anon_pipeline.spec.parts import (
     Suppression,
     Utility,
 )
-from anon_pipeline.spec.permission import check_files, files_of_steps
-from anon_pipeline.spec.tradeoff import Frontier
+from anon_pipeline.spec.permission import check_files
+from anon_pipeline.spec.tradeoff import TradeOff
 from anon_pipeline.spec.written import UNDECIDED, PlainLoader, put, sentences, undecided_lines, with_lists
 
 #: Columns that the engines put beside those of a source.
@@ -94,7 +94,7 @@ class ReleaseSpec(Strict):
     utility: Utility = Utility()  # how accuracy before and after is measured
     audit: Audit = Audit()  # how the release is attacked before it leaves
     sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # the table's share of its population
-    frontier: Frontier | None = None  # what `anon-pipeline sweep` varies
+    frontier: TradeOff | None = None  # what `anon-pipeline sweep` varies
     schedule: str | None = None  # when the UI runs it: a cron line, in UTC
     retention: Retention | None = None  # how long the private zone keeps what it holds
     engine: EngineSettings = EngineSettings()  # what the engine may use of the machine
@@ -150,53 +150,13 @@ class ReleaseSpec(Strict):
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> ReleaseSpec:
-        if self.target not in self.columns:
-            raise ValueError(f"target: {self.target!r} is not among the columns; give it a role under columns")
-        role = self.columns[self.target].role
-        if role is Role.QUASI_IDENTIFIER:
-            raise ValueError(
-                f"target: {self.target!r} is also a quasi-identifier; a value that the grouping hides cannot be "
-                "the one it is guided by: give it the role sensitive or insensitive, or name another target"
-            )
-        if role not in (Role.SENSITIVE, Role.INSENSITIVE):
-            raise ValueError(f"target: {self.target!r} has the role {role}; a target must be sensitive or insensitive")
+        self._has_a_target()
         self._can_be_guided()
-        if not self.quasi_identifiers:
-            raise ValueError("columns: no column has the role quasi_identifier, so there is nothing to group by")
-        if sum(demand.name == "k_anonymity" for demand in self.privacy) != 1:
-            raise ValueError("privacy: k_anonymity must be demanded, once, for example {k_anonymity: {k: 10}}")
-        if len(set(self._populations())) > 1:
-            raise ValueError("privacy: the demands name different population tables; name one and the same")
-        for demand in self.privacy:
-            column = getattr(demand, "column", None)
-            if column is not None and column not in self.with_role(Role.SENSITIVE):
-                raise ValueError(
-                    f"privacy.{demand.name}.column: {column!r} is no sensitive column; "
-                    f"those are {', '.join(self.with_role(Role.SENSITIVE)) or 'none'}"
-                )
-        if self.columns[self.target].made:
-            raise ValueError("target: is made by a step; the target is a column of the source")
-        if self.masks and self.audit.control == "held_out":
-            raise ValueError("audit.control: held_out does not go with masking steps; leave it at twin")
-        if any(column.made for column in self.columns.values()) and not self.steps:
-            raise ValueError("columns: a column is said to be made, and there are no steps; list them under steps")
-        if self.across_releases is not None and self.across_releases_ended is not None:
-            raise ValueError("across_releases_ended: across_releases is demanded all the same; take one of them out")
-        asked = self.audit
-        bounded = (asked.linkage, asked.singling_out, asked.membership_auc)
-        if not asked.enabled and (asked.attribute_inference or any(one is not None for one in bounded)):
-            raise ValueError("audit: sets bounds and is switched off; a bound without an attack holds nothing")
-        if asked.membership_auc is not None and not asked.models:
-            raise ValueError("audit.membership_auc: bounds attacks on models, which audit.models switches off")
-        for column, limit in asked.attribute_inference.items():
-            if column not in self.with_role(Role.SENSITIVE):
-                raise ValueError(f"audit.attribute_inference: {column!r} is no sensitive column")
-            if not 0 <= limit <= 1:
-                raise ValueError(f"audit.attribute_inference.{column}: is a share between 0 and 1")
+        self._states_demands()
+        self._says_what_is_made()
+        self._bounds_what_is_attacked()
         if self.person is not None and self.person not in self.with_role(Role.IDENTIFIER):
             raise ValueError(f"person: {self.person!r} is no column of the role identifier")
-        if self.across_releases is not None and self.across_releases_ended is not None:
-            raise ValueError("across_releases_ended: across_releases is still demanded; take one of them out")
         if self.across_releases is not None:
             self._can_be_followed()
         if self.aggregates:
@@ -209,6 +169,56 @@ class ReleaseSpec(Strict):
                 except InputError as error:
                     raise ValueError(f"frontier: {error}") from None
         return self
+
+    def _has_a_target(self) -> None:
+        if self.target not in self.columns:
+            raise ValueError(f"target: {self.target!r} is not among the columns; give it a role under columns")
+        role = self.columns[self.target].role
+        if role is Role.QUASI_IDENTIFIER:
+            raise ValueError(
+                f"target: {self.target!r} is also a quasi-identifier; a value that the grouping hides cannot be "
+                "the one it is guided by: give it the role sensitive or insensitive, or name another target"
+            )
+        if role not in (Role.SENSITIVE, Role.INSENSITIVE):
+            raise ValueError(f"target: {self.target!r} has the role {role}; a target must be sensitive or insensitive")
+
+    def _states_demands(self) -> None:
+        if not self.quasi_identifiers:
+            raise ValueError("columns: no column has the role quasi_identifier, so there is nothing to group by")
+        if sum(demand.name == "k_anonymity" for demand in self.privacy) != 1:
+            raise ValueError("privacy: k_anonymity must be demanded, once, for example {k_anonymity: {k: 10}}")
+        if len(set(self._populations())) > 1:
+            raise ValueError("privacy: the demands name different population tables; name one and the same")
+        for demand in self.privacy:
+            column = demand.sensitive_column
+            if column is not None and column not in self.with_role(Role.SENSITIVE):
+                raise ValueError(
+                    f"privacy.{demand.name}.column: {column!r} is no sensitive column; "
+                    f"those are {', '.join(self.with_role(Role.SENSITIVE)) or 'none'}"
+                )
+
+    def _says_what_is_made(self) -> None:
+        if self.columns[self.target].made:
+            raise ValueError("target: is made by a step; the target is a column of the source")
+        if self.masks and self.audit.control == "held_out":
+            raise ValueError("audit.control: held_out does not go with masking steps; leave it at twin")
+        if any(column.made for column in self.columns.values()) and not self.steps:
+            raise ValueError("columns: a column is said to be made, and there are no steps; list them under steps")
+        if self.across_releases is not None and self.across_releases_ended is not None:
+            raise ValueError("across_releases_ended: across_releases is demanded all the same; take one of them out")
+
+    def _bounds_what_is_attacked(self) -> None:
+        asked = self.audit
+        bounded = (asked.linkage, asked.singling_out, asked.membership_auc)
+        if not asked.enabled and (asked.attribute_inference or any(one is not None for one in bounded)):
+            raise ValueError("audit: sets bounds and is switched off; a bound without an attack holds nothing")
+        if asked.membership_auc is not None and not asked.models:
+            raise ValueError("audit.membership_auc: bounds attacks on models, which audit.models switches off")
+        for column, limit in asked.attribute_inference.items():
+            if column not in self.with_role(Role.SENSITIVE):
+                raise ValueError(f"audit.attribute_inference: {column!r} is no sensitive column")
+            if not 0 <= limit <= 1:
+                raise ValueError(f"audit.attribute_inference.{column}: is a share between 0 and 1")
 
     def _can_be_guided(self) -> None:
         targets = self.guide.targets
@@ -232,12 +242,12 @@ class ReleaseSpec(Strict):
             raise ValueError("across_releases: does not go with a demand on a population")
         if self.audit.control == "held_out":
             raise ValueError("across_releases: does not go with audit.control: held_out; leave it at twin")
-        if any(getattr(column.hierarchy, "strict", False) for column in self.columns.values()):
+        if any(column.strict for column in self.columns.values()):
             raise ValueError("across_releases: does not go with a strict hierarchy, since cohorts stay together")
 
     def _can_be_aggregated(self) -> None:
         """What is asked of rows of people cannot be held against a table of groups, and is refused."""
-        threshold, place = int(self.steps[-1].threshold), f"steps.{len(self.steps) - 1}"  # type: ignore[attr-defined]
+        threshold, place = self.steps[-1].smallest_group or 0, f"steps.{len(self.steps) - 1}"
         if threshold < self.k:
             raise ValueError(
                 f"{place}.threshold: is {threshold}, and k = {self.k} asks for more people in every group; raise it "
@@ -303,9 +313,8 @@ class ReleaseSpec(Strict):
         steps = [*self.steps, *(step for column in self.columns.values() for step in column.steps)]
         lists = [one.hierarchy.file for one in self.columns.values() if isinstance(one.hierarchy, HierarchyFile)]
         keys = [self.draws.file] if self.draws is not None and self.draws.file is not None else []
-        for named, key in files_of_steps(steps):
-            lists += [named] if named is not None else []
-            keys += [key] if key is not None else []
+        lists += [step.list_file for step in steps if step.list_file is not None]
+        keys += [step.key_file for step in steps if step.key_file is not None]
         check_files(self.folder, [self.source.path, *self._populations()], lists, keys)
 
     def replaced(self, changes: Mapping[str, Any]) -> ReleaseSpec:
@@ -358,7 +367,7 @@ class ReleaseSpec(Strict):
     @property
     def stored(self) -> list[str]:
         """The columns that are read from the source: all but the excluded, unless a step needs one, and the made."""
-        used = {name for step in self.steps for name in getattr(step, "used", ())}
+        used = {name for step in self.steps for name in step.used}
         used |= {name for name, column in self.columns.items() if column.steps}
         return [
             name
@@ -402,10 +411,10 @@ class ReleaseSpec(Strict):
     @property
     def population(self) -> str | None:
         """The population table that demands name, relative to the spec."""
-        return next((str(path) for path in self._populations()), None)
+        return next(iter(self._populations()), None)
 
     def _populations(self) -> list[str]:
-        return [demand.population for demand in self.privacy if hasattr(demand, "population")]
+        return [demand.population_file for demand in self.privacy if demand.population_file is not None]
 
     @property
     def answers(self) -> list[str]:

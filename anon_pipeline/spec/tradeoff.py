@@ -21,14 +21,14 @@ K_PATH = "privacy.k_anonymity.k"
 SWEPT = re.compile(r"privacy\.[^.]+\..+|suppression\.limit|guide\.(spread|orders)|columns\..+\.grid")
 
 
-class Frontier(Strict):
+class TradeOff(Strict):
     """The settings of a price list: every combination of these values in place of those that the spec states."""
 
     k: tuple[int, ...] = ()
     set_: dict[str, tuple[Any, ...]] = Field(default={}, alias="set")  # by path, as ReleaseSpec.replaced takes it
 
     @model_validator(mode="after")
-    def _varies_something(self) -> Frontier:
+    def _varies_something(self) -> TradeOff:
         if not self.k and not self.set_:
             raise ValueError("names nothing to vary; for example {k: [5, 10, 25]}")
         for path, values in self.set_.items():
@@ -45,7 +45,7 @@ class Frontier(Strict):
         return self
 
     @classmethod
-    def parse(cls, k: str | None, assignments: Sequence[str]) -> Frontier:
+    def parse(cls, k: str | None, assignments: Sequence[str]) -> TradeOff:
         """From texts as one types them: "2,5,10" and "privacy.t_closeness.t=0.2,0.4", values as YAML reads them.
 
         Raises

@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anon_pipeline.anonymize import classes, counts, tree
+from anon_pipeline.anonymize.axes import SplitFeature, feature_matrix, split_features
+from anon_pipeline.anonymize.criterion import Criterion
 from anon_pipeline.anonymize.encoding import count_cells, learn_domain
 from anon_pipeline.tables import Cells
 from anon_pipeline_tests.people import random_frame
@@ -25,8 +27,8 @@ def cells_of(seed: int, rows: int, distinct: int = 6, kinds: dict[str, str] = KI
     return count_cells(tuple(domain for domain, _ in learned), codes, generator.random((rows, 2)))[0]
 
 
-def parts(cells: Cells, spread: float) -> tuple[tuple[tree.SplitFeature, ...], tree.Criterion, counts.Counter]:
-    features, outputs = tree.split_features(cells, "both"), tree.Criterion(cells, spread, 0)
+def parts(cells: Cells, spread: float) -> tuple[tuple[SplitFeature, ...], Criterion, counts.Counter]:
+    features, outputs = split_features(cells, "both"), Criterion(cells, spread, 0)
     return features, outputs, counts.Counter(features, cells, outputs)
 
 
@@ -42,7 +44,7 @@ def test_no_split_of_the_cells_is_better(seed: int, rows: int, k: int, spread: f
     features, criterion, counter = parts(cells, spread)
     group = np.flatnonzero(np.random.default_rng(seed).random(len(cells.counts)) < 0.8)
     outputs, people = criterion.of(group), cells.counts[group].astype(float)
-    ranks = tree.feature_matrix(features, cells.codes[group])
+    ranks = feature_matrix(features, cells.codes[group])
 
     def lowered(axis: int, threshold: float) -> float | None:
         """By how much a split lowers the error; None if a side has fewer than k people."""

@@ -12,14 +12,14 @@ import pytest
 
 from anon_pipeline.anonymize.grouping import TREE, Grouping
 from anon_pipeline.anonymize.policy import anonymize_part, tree_of
-from anon_pipeline.anonymize.recode import shown_table
+from anon_pipeline.anonymize.recode import recoded_table
 from anon_pipeline.anonymize.storage import load_cells, save_cells
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning.cells import fitting_domains, folds_of_sample, guided_cells
-from anon_pipeline.learning.guide import task_of
+from anon_pipeline.learning.models import task_of
 from anon_pipeline.learning.targets import train_guide
-from anon_pipeline.pipeline.assets import _other_targets
+from anon_pipeline.pipeline.steps.utility import other_targets
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline.tables import Cells
 from anon_pipeline_tests.end_to_end.harness import people
@@ -74,7 +74,7 @@ def test_a_spec_s_hierarchies_and_levels_reach_the_release(engine: DuckDBEngine,
     cells = load_cells(tmp_path)
     tree_of(spec, KEY).fit_cells(cells).save(tmp_path / TREE)
     grouping = Grouping.load(tmp_path, cells)
-    classes, shown = grouping.table, shown_table(grouping.summaries, spec.recode.form).to_pandas()
+    classes, shown = grouping.table, recoded_table(grouping.summaries, spec.recode.form).to_pandas()
     assert cells.guidance.shape[1] == 2 and (grouping.sizes >= 10).all()
     assert set(classes["city_label"]) <= {"Aberdeen", "Bergen", "Cork", "Delft", "*"}
     assert classes["zip_label"].str.fullmatch(r"\d{5}|\d{3}\*\*|\d\d\*\*\*|\*").all()
@@ -121,6 +121,6 @@ def test_a_column_with_a_hierarchy_is_not_put_into_bins(engine: DuckDBEngine, tm
 def test_utility_is_measured_for_every_further_target(engine: DuckDBEngine, tmp_path: Path) -> None:
     spec = dataset(tmp_path)
     _, frame, types = counted(engine, spec)
-    runtime: Any = SimpleNamespace(tracking=lambda: SimpleNamespace(load_model=None), key=lambda _: KEY)
-    measured = _other_targets(spec, runtime, frame, types, seed=0)
+    run: Any = SimpleNamespace(spec=spec, load_model=None, key=KEY)
+    measured = other_targets(run, frame, types, seed=0)
     assert list(measured) == ["visits"] and set(measured["visits"]["metrics"]) == {"r2", "mae"}

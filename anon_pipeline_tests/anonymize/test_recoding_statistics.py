@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from anon_pipeline.anonymize.recode import summarize_category, summarize_ordered
-from anon_pipeline.anonymize.recoding_statistics import shown_columns
+from anon_pipeline.anonymize.recoding_statistics import column_statistics
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Domain
 
@@ -37,7 +37,7 @@ def shown(kind: ColumnType, classes: list[list[int]], storage: str = "BIGINT", u
     summary = (
         summarize_category(one, members, 1) if kind is ColumnType.CATEGORICAL else summarize_ordered(one, members, 1, 1)
     )
-    return shown_columns([summary], sizes, {"column": unit})["column"]
+    return column_statistics([summary], sizes, {"column": unit})["column"]
 
 
 @settings(max_examples=60)

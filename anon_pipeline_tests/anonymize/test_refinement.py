@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anon_pipeline.anonymize import classes, encoding, refinement, tree
+from anon_pipeline.anonymize import classes, criterion, encoding, refinement, tree
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.criterion import IMPORTANCE_WEIGHT, Criterion, criterion_outputs
 from anon_pipeline.anonymize.hierarchy import Prefixes
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.privacy.l_diversity import LDiversity
-from anon_pipeline.tables import Cells, IntArray
+from anon_pipeline.tables import Cells
 from anon_pipeline_tests.people import KEY, Table, tables
 
 ADULT = Path(__file__).parents[2] / "data/adult/adult.parquet"
@@ -42,7 +44,7 @@ def counted(frame: pd.DataFrame, guidance: np.ndarray | None = None) -> Cells:
 
 def error(cells: Cells, group: IntArray) -> float:
     """Squared error of the criterion within groups, from its definition."""
-    outputs = tree.criterion(cells, 1.0, 0)
+    outputs = criterion_outputs(cells, 1.0, 0)
     total = 0.0
     for one in np.unique(group):
         people, points = cells.counts[group == one], outputs[group == one]
@@ -119,16 +121,16 @@ def test_people_who_can_be_spared_found_a_class() -> None:
     assert sorted(map(tuple, (np.flatnonzero(group == one) for one in range(3)))) == [(0, 1, 2), (3, 4, 5), (6, 7, 8)]
 
 
-@pytest.mark.parametrize(("rank", "company"), [(0, {300, 301, 302}), (3, {-202, -201, -200})])
-def test_others_found_a_class_the_next_time(rank: int, company: set[int]) -> None:
+@pytest.mark.parametrize(("rank", "members_of_seed"), [(0, {300, 301, 302}), (3, {-202, -201, -200})])
+def test_others_found_a_class_the_next_time(rank: int, members_of_seed: set[int]) -> None:
     at = np.array([-202, -201, -200, 0, 1, 2, 300, 301, 302, -902, -901, -900])
     cells = counted(pd.DataFrame({"at": at}))  # in the order of the numbers
     at = np.sort(at)
     first = np.repeat([1, 0], [3, 9])
-    part = refinement.Part(cells, tree.Criterion(cells, 1.0, 0, at_once=False), np.arange(12), first, 3, 0.0)
-    part._near = part.made.near(refinement.NEAR)
-    assert part._found(rank)
-    assert set(at[part.made.group == 2].tolist()) == company
+    part = refinement.LocalSearch(cells, Criterion(cells, 1.0, 0, at_once=False), np.arange(12), first, 3, 0.0)
+    part._near = part.clusters.near(refinement.THOROUGH.near)
+    assert part._seed_clusters(rank)
+    assert set(at[part.clusters.group == 2].tolist()) == members_of_seed
 
 
 def test_pairs_exchange_members_when_nobody_can_be_spared() -> None:
@@ -146,10 +148,10 @@ def test_what_an_exchange_is_said_to_save_it_saves(seed: int, k: int, people: in
     cells = counted(some_people(seed, people)[["age", "town"]])
     leaf = tree.fit_tree(cells, k, 1.0, "both", 0).apply(cells.codes)
     everyone = np.arange(len(cells.counts))
-    part = refinement.Part(cells, tree.Criterion(cells, 1.0, 0, at_once=False), everyone, leaf, k, 0.0)
-    part._near = part.made.near(refinement.NEAR)
-    part._look_around()
-    cell, other, saved = part._pairs(np.ones(part.made.classes, dtype=bool))
+    part = refinement.LocalSearch(cells, Criterion(cells, 1.0, 0, at_once=False), everyone, leaf, k, 0.0)
+    part._near = part.clusters.near(refinement.THOROUGH.near)
+    part._rank_candidates()
+    cell, other, saved = part._pairs(np.ones(part.clusters.classes, dtype=bool))
     for one, two, said in list(zip(cell, other, saved, strict=True))[:20]:
         exchanged = leaf.copy()
         exchanged[[one, two]] = leaf[[two, one]]
@@ -216,9 +218,9 @@ def test_tuples_whose_hashes_collide_are_told_apart(monkeypatch: pytest.MonkeyPa
     assert (AnonymizerTree(k=5).fit(frame).apply(frame) == expected).all()
 
 
-@pytest.mark.parametrize(("tilt", "most"), [(0.0, 0.87), (tree.TILT, 0.91)])  # what columns tell has a price
+@pytest.mark.parametrize(("tilt", "most"), [(0.0, 0.87), (IMPORTANCE_WEIGHT, 0.91)])  # what columns tell has a price
 def test_adult_loses_less_and_shows_narrower_ranges(monkeypatch: pytest.MonkeyPatch, tilt: float, most: float) -> None:
-    monkeypatch.setattr(tree, "TILT", tilt)
+    monkeypatch.setattr(criterion, "IMPORTANCE_WEIGHT", tilt)
     people = pd.read_parquet(ADULT).replace("?", None).iloc[:8000]
     frame = people[["age", "education", "occupation", "marital_status", "native_country"]]
     guidance = people["age"].to_numpy() / 90

@@ -148,4 +148,4 @@ def test_what_cannot_be_read_is_told_in_a_sentence() -> None:
     with pytest.raises(InputError, match=r"the column age is numeric in the release, and not in this table"):
         space.apply(pd.DataFrame({"age": ["old"], "city": ["Ulm"]}))
     with pytest.raises(InputError, match=r"does not say what the classes stand for in age"):
-        ReleaseSpace(pd.DataFrame({"class_size": [3], "age": [4]}))
+        ReleaseSpace(pd.DataFrame({"class_size": [3], "age": [4]})).apply(pd.DataFrame({"age": [1]}))

@@ -11,8 +11,10 @@ import pytest
 from sklearn import datasets
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from anon_pipeline.anonymize import tree
+from anon_pipeline.anonymize import criterion, tree
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.axes import feature_matrix
+from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.encoding import count_cells, learn_domain
 from anon_pipeline.tables import Cells
 from anon_pipeline_tests.people import random_frame
@@ -103,7 +105,7 @@ def test_labels_without_spread_give_the_plain_classifier_else_it_is_not_the_pape
     k = min(k, len(frame) // 3)
     ours = AnonymizerTree(k=k, spread=0, orders=orders, random_state=7).fit(frame, labels)
     codes = encoded(frame, np.zeros((len(frame), 1)))[1]
-    rows = tree.feature_matrix(ours.partition_.tree.features, codes)
+    rows = feature_matrix(ours.partition_.tree.features, codes)
     assert ours.sizes_.min() >= k
     # One tree with scikit-learn's regressor on the rows, without exception.
     one_hot = (labels[:, None] == np.unique(labels)).astype(float)
@@ -128,8 +130,8 @@ def test_a_tree_on_cells_is_the_tree_on_rows_else_people_who_share_a_cell_count_
     cells, codes, cell = encoded(frame, generator.random((3_000, 2)))
     assert len(cells.counts) < 2_500
     fitted = tree.fit_tree(cells, k, spread, "both", seed)
-    rows = tree.feature_matrix(fitted.features, codes)
-    outputs = tree.criterion(cells, spread, seed)[cell]
+    rows = feature_matrix(fitted.features, codes)
+    outputs = criterion_outputs(cells, spread, seed)[cell]
     plain = DecisionTreeRegressor(min_samples_leaf=k, random_state=seed).fit(rows, outputs)
     assert same_partition(plain.apply(rows), fitted.apply(codes))
 
@@ -141,12 +143,12 @@ def test_apply_finds_the_leaf_that_scikit_learn_finds_else_people_get_another_cl
     cells, codes, _ = encoded(frame, generator.random((2_000, 3)))
     fitted = tree.fit_tree(cells, 7, spread, "both", 3)
     plain = DecisionTreeRegressor(min_weight_fraction_leaf=(7 - 1e-6) / cells.n, random_state=3)
-    outputs = tree.criterion(cells, spread, 3)
-    plain.fit(tree.feature_matrix(fitted.features, cells.codes), outputs, sample_weight=cells.counts.astype(float))
+    outputs = criterion_outputs(cells, spread, 3)
+    plain.fit(feature_matrix(fitted.features, cells.codes), outputs, sample_weight=cells.counts.astype(float))
     # Also where nobody has been: every tuple of codes.
     anywhere = np.stack([generator.integers(0, len(domain), 5_000) for domain in cells.domains], 1).astype(np.int32)
     for places in (codes, anywhere):
-        node = plain.apply(tree.feature_matrix(fitted.features, places))
+        node = plain.apply(feature_matrix(fitted.features, places))
         leaves = np.flatnonzero(plain.tree_.children_left == -1)
         assert (fitted.apply(places) == np.searchsorted(leaves, node)).all()
 
@@ -172,7 +174,7 @@ def test_projections_in_place_of_many_categories_keep_the_promise(monkeypatch: p
         {"zip": str}
     )
     exact = AnonymizerTree(k=10).fit(frame)
-    monkeypatch.setattr(tree, "ONE_HOT_LIMIT", 0)
+    monkeypatch.setattr(criterion, "ONE_HOT_LIMIT", 0)
     assert (AnonymizerTree(k=10).fit(frame).apply(frame) == exact.apply(frame)).all(), "few categories stay one-hot"
     monkeypatch.setattr(tree, "PAIRS_LIMIT", 0)
     rough = AnonymizerTree(k=10).fit(frame)

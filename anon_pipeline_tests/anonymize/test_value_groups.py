@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.encoding import learn_domain
 from anon_pipeline.anonymize.value_groups import MISSING, OTHERS, group_values
-from anon_pipeline.release.marginals import NOT_TOLD, marginals
+from anon_pipeline.release.marginals import NOT_NAMED, marginals
 from anon_pipeline_tests.people import Table, tables
 
 few = settings(max_examples=30)
@@ -65,7 +65,7 @@ def test_people_of_whom_nothing_is_told_are_counted_as_such() -> None:
     frame = pd.DataFrame({"town": ["a", "b", *["c"] * 4], "age": [1, None, 60, 60, 60, 60]})
     tree = AnonymizerTree(k=2, grids={"age": 1}).fit(frame, [0, 0, 9, 9, 9, 9])
     for one in marginals(tree.summaries_, tree.sizes_, 2).values():
-        assert one["groups"][-1] == NOT_TOLD
+        assert one["groups"][-1] == NOT_NAMED
         assert one["after"][-1] == 2
 
 

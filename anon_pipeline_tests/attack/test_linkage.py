@@ -88,6 +88,17 @@ def test_a_double_counts_as_the_person_for_members_and_control_people_alike():
     assert links.baseline.rate == pytest.approx((2 + 2 + 1 + 1) / 16)
 
 
+def test_one_record_is_taken_for_the_persons_where_several_could_be_theirs_in_a_table_of_others():
+    """Who is behind a record is unknown there: several that agree in all kept columns are no better than one."""
+    table = pd.DataFrame({"x": [1, 1, 1, 2], "s": ["a", "a", "b", "c"]})
+    control = pd.DataFrame({"x": [1, 2, 3], "s": ["a", "b", "c"]})
+    attacked = read_attacked(table, None, table, control, Knowledge(["x"], ["s"], numeric=["x"]))
+    links = linkage.linkage(attacked, 10)[0]
+    assert links.attack.rate == pytest.approx((1 / 3 + 1 / 3 + 1 / 3 + 1) / 4)
+    assert links.control.rate == pytest.approx((1 / 3 + 0 + 1) / 3)
+    assert links.baseline.rate == pytest.approx(1 / 4)
+
+
 def test_cells_are_wrong_as_often_as_they_should_be():
     table = people(3000, 1)
     attacked = read_attacked(table, None, table, None, KNOWLEDGE)

@@ -22,6 +22,7 @@ from anon_pipeline.attack import membership_inference as attacks
 from anon_pipeline.attack.membership_inference import MembershipFinding
 from anon_pipeline.attack.model_answers import Answer
 from anon_pipeline.errors import InputError, Refused
+from anon_pipeline_tests.attack.shadow_attacks import attack_by_shadows, trained_by
 
 FEATURES = ["a", "b", "c", "d"]
 
@@ -45,8 +46,8 @@ def attacked(
             settings["random_state"] = seed_of_model
         return type(estimator)(**settings)
 
-    train = attacks.trained_by(build, target, FEATURES)
-    found = attacks.attack_by_shadows(train, some_people(n), target, FEATURES, shadows=shadows, seed=seed)
+    train = trained_by(build, target, FEATURES)
+    found = attack_by_shadows(train, some_people(n), target, FEATURES, shadows=shadows, seed=seed)
     return {one.attack: one for one in found}
 
 
@@ -79,8 +80,8 @@ def test_a_forest_with_leaves_of_one_remembers_and_one_with_leaves_of_twenty_har
         def build(seed: int) -> Any:
             return RandomForestClassifier(30, min_samples_leaf=leaf, random_state=seed)
 
-        train = attacks.trained_by(build, "ill", ["a", "b"])
-        return {one.attack: one for one in attacks.attack_by_shadows(train, people, "ill", ["a", "b"])}
+        train = trained_by(build, "ill", ["a", "b"])
+        return {one.attack: one for one in attack_by_shadows(train, people, "ill", ["a", "b"])}
 
     found = {leaf: figures(leaf) for leaf in (1, 20, 200)}
     assert found[1]["lira"].auc > 0.7
@@ -143,7 +144,7 @@ def test_a_training_that_keeps_a_tenth_of_the_rows_as_they_are_is_found() -> Non
             return DecisionTreeClassifier(random_state=seed).fit(released, part["ill"])
 
         people = some_people(3000).assign(ticket=np.random.default_rng(7).random(3000))
-        return {one.attack: one for one in attacks.attack_by_shadows(train, people, "ill", FEATURES)}
+        return {one.attack: one for one in attack_by_shadows(train, people, "ill", FEATURES)}
 
     leaky, clean = figures(0.1)["lira"], figures(0.0)["lira"]
     assert leaky.leaks
@@ -157,12 +158,10 @@ def test_a_training_that_keeps_a_tenth_of_the_rows_as_they_are_is_found() -> Non
 
 
 def test_a_model_that_ignores_its_data_is_clean_in_nearly_all_seeds() -> None:
-    train = attacks.trained_by(Deaf, "ill", FEATURES)
+    train = trained_by(Deaf, "ill", FEATURES)
     people = some_people(400)
     found = [
-        one
-        for seed in range(60)
-        for one in attacks.attack_by_shadows(train, people, "ill", FEATURES, shadows=4, seed=seed)
+        one for seed in range(60) for one in attack_by_shadows(train, people, "ill", FEATURES, shadows=4, seed=seed)
     ]
     for attack in ("lira", "lira_offline", "loss_threshold"):
         of_attack = [one for one in found if one.attack == attack]
@@ -177,7 +176,7 @@ def test_a_constant_model_is_no_proof_of_anything() -> None:
             return np.tile([0.3, 0.7], (len(X), 1))
 
     people = some_people(400)
-    for one in attacks.attack_by_shadows(attacks.trained_by(Constant, "ill", FEATURES), people, "ill", FEATURES):
+    for one in attack_by_shadows(trained_by(Constant, "ill", FEATURES), people, "ill", FEATURES):
         assert one.auc_low <= 0.5 <= one.auc_high
         assert one.epsilon is None
         assert one.at_0_1_percent is None
@@ -186,9 +185,11 @@ def test_a_constant_model_is_no_proof_of_anything() -> None:
 # ------------------------------------------------------------------------------------------------------ known answers
 
 
-def watched(answer: Answer, target: list[float], shadows: list[list[float]], inside: list[list[int]]) -> lira.Watched:
+def shadow_scores(
+    answer: Answer, target: list[float], shadows: list[list[float]], inside: list[list[int]]
+) -> lira.ShadowScores:
     halves = lira.Halves(np.zeros(len(target), bool), np.array(inside, bool), ())
-    return lira.Watched(None, halves, answer, np.array(target), np.array(shadows))
+    return lira.ShadowScores(None, halves, answer, np.array(target), np.array(shadows))
 
 
 def test_the_likelihood_ratio_is_that_of_two_normal_distributions() -> None:
@@ -199,7 +200,7 @@ def test_the_likelihood_ratio_is_that_of_two_normal_distributions() -> None:
     shift, spread = np.array([1.0, 2, 3, 4, 5, 6]), np.array([1.0, 1, 1, 2, 2, 2])
     shadows = np.where(inside, shift, 0) + random.normal(size=inside.shape) * spread
     target = np.array([0.5, 2, 0, 4, 2.5, 1])
-    it = lira.Watched(None, lira.Halves(np.zeros(6, bool), inside, ()), Answer.MARGIN, target, shadows)
+    it = lira.ShadowScores(None, lira.Halves(np.zeros(6, bool), inside, ()), Answer.MARGIN, target, shadows)
     expected = norm.logpdf(target, shift, spread) - norm.logpdf(target, 0, spread)
     assert lira.scores(it) == pytest.approx(expected, abs=0.25)
     assert lira.scores(it, own_variance=True) == pytest.approx(lira.scores(it))
@@ -208,7 +209,7 @@ def test_the_likelihood_ratio_is_that_of_two_normal_distributions() -> None:
 
 def test_few_shadow_models_pool_their_variance() -> None:
     inside = [[1, 1], [1, 1], [0, 0], [0, 0]]
-    it = watched(Answer.MARGIN, [1.0, 1.0], [[5, 5], [5, 5], [0.0, 0.0], [0.0, 4.0]], inside)
+    it = shadow_scores(Answer.MARGIN, [1.0, 1.0], [[5, 5], [5, 5], [0.0, 0.0], [0.0, 4.0]], inside)
     # Without them: means 0 and 2, variances 0 and 8, pooled 4.
     assert lira.scores(it, online=False) == pytest.approx([0.5, -0.5])
     assert lira.scores(it, online=False, own_variance=True)[1] == pytest.approx(-1 / np.sqrt(8))
@@ -222,7 +223,7 @@ def test_what_shadow_models_add_is_seen_even_where_one_person_counts_for_little(
 
     gains = []
     for seed in range(10):
-        it = lira.watch(train, some_people(1000, seed), "ill", FEATURES[:3], lira.draw_halves(1000, 16, seed))
+        it = lira.train_shadows(train, some_people(1000, seed), "ill", FEATURES[:3], lira.draw_halves(1000, 16, seed))
         member = it.halves.member
         online, offline = (roc.auc(*roc.check_scores(lira.scores(it, online=one), member)) for one in (True, False))
         assert online.value > 0.51
@@ -239,7 +240,7 @@ def test_a_gap_that_is_all_noise_is_shrunk_to_what_all_share() -> None:
 
 def test_labels_have_a_bernoulli_ratio() -> None:
     inside = [[1, 1], [1, 1], [0, 0], [0, 0]]
-    it = watched(Answer.LABEL, [1.0, 0.0], [[1, 1], [1, 1], [0, 0], [0, 1]], inside)
+    it = shadow_scores(Answer.LABEL, [1.0, 0.0], [[1, 1], [1, 1], [0, 0], [0, 1]], inside)
     within, without = np.array([2.5, 2.5]) / 3, np.array([0.5, 1.5]) / 3
     expected = [np.log(within[0] / without[0]), np.log((1 - within[1]) / (1 - without[1]))]
     assert lira.scores(it) == pytest.approx(expected)
@@ -272,7 +273,7 @@ def test_only_members_are_trained_on() -> None:
         return Deaf(seed).fit(part[FEATURES], part["ill"])
 
     halves = lira.draw_halves(40, 4, 0)
-    it = lira.watch(train, people, "ill", FEATURES, halves)
+    it = lira.train_shadows(train, people, "ill", FEATURES, halves)
     assert parts == [set(np.flatnonzero(one)) for one in (halves.member, *halves.inside)]  # the attacked model first
     # And every model answers in its own row.
     for row, seed in zip([it.target, *it.shadows], halves.seeds, strict=True):
@@ -333,7 +334,7 @@ def test_models_run_on_one_thread_and_the_process_is_left_as_it_was() -> None:
         during.append(threads())
         return Deaf(seed).fit(part[FEATURES], part["ill"])
 
-    attacks.attack_by_shadows(train, some_people(40), "ill", FEATURES, shadows=4)
+    attack_by_shadows(train, some_people(40), "ill", FEATURES, shadows=4)
     assert all(set(one) == {1} for one in during)
     assert threads() == before
 
@@ -370,7 +371,7 @@ def test_a_refused_release_stays_refused() -> None:
         raise Refused(["no grouping meets the demand"])
 
     with pytest.raises(Refused):
-        attacks.attack_by_shadows(train, some_people(40), "ill", FEATURES)
+        attack_by_shadows(train, some_people(40), "ill", FEATURES)
 
 
 @pytest.mark.parametrize(
@@ -387,14 +388,14 @@ def test_a_refused_release_stays_refused() -> None:
 def test_what_cannot_be_attacked_is_told(change: dict[str, Any], message: str) -> None:
     given = {"people": some_people(40), "target": "ill", "features": FEATURES, **change}
     with pytest.raises(InputError, match=message):
-        attacks.attack_by_shadows(attacks.trained_by(Deaf, "ill", FEATURES), **given)
+        attack_by_shadows(trained_by(Deaf, "ill", FEATURES), **given)
 
 
 def test_people_without_a_target_or_with_another_one_are_told() -> None:
     people = some_people(40)
-    train = attacks.trained_by(Deaf, "ill", FEATURES)
+    train = trained_by(Deaf, "ill", FEATURES)
     with pytest.raises(InputError, match="have no ill"):
-        attacks.attack_by_shadows(train, people.assign(ill=people["ill"].where(people["a"] > 0)), "ill", FEATURES)
+        attack_by_shadows(train, people.assign(ill=people["ill"].where(people["a"] > 0)), "ill", FEATURES)
     model = train(people, 0)
     with pytest.raises(InputError, match="another column"):
         attacks.attack_by_loss(model, people[:20], people[20:], "stage", FEATURES)

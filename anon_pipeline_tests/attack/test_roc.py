@@ -7,12 +7,13 @@ import math
 import numpy as np
 import pytest
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.attack import roc
 from anon_pipeline.attack.rates import clopper_pearson
 from anon_pipeline.errors import InputError
 
 
-def scores(*values: float) -> roc.FloatArray:
+def scores(*values: float) -> FloatArray:
     return np.array(values, dtype=np.float64)
 
 
@@ -54,13 +55,13 @@ def test_a_rate_below_one_person_is_not_judged(non_members: int, rate: float, ju
 def test_epsilon_is_the_logarithm_of_the_two_limits() -> None:
     delta = 0.01
     least, most = clopper_pearson(90, 100, 0.95).low, clopper_pearson(1, 100, 0.95).high
-    assert roc.epsilon_witnessed(90, 100, 1, 100, delta=delta, judged=1) == pytest.approx(
+    assert roc.epsilon_lower_bound(90, 100, 1, 100, delta=delta, judged=1) == pytest.approx(
         math.log((least - delta) / most)
     )
 
 
 def test_epsilon_shares_its_confidence_among_the_points_judged() -> None:
-    one, two = (roc.epsilon_witnessed(90, 100, 1, 100, judged=judged) for judged in (1, 2))
+    one, two = (roc.epsilon_lower_bound(90, 100, 1, 100, judged=judged) for judged in (1, 2))
     assert one is not None and two is not None
     least, most = clopper_pearson(90, 100, 0.975).low, clopper_pearson(1, 100, 0.975).high
     assert two == pytest.approx(math.log((least - roc.DELTA) / most))
@@ -68,9 +69,9 @@ def test_epsilon_shares_its_confidence_among_the_points_judged() -> None:
 
 
 def test_no_epsilon_where_nothing_is_witnessed() -> None:
-    assert roc.epsilon_witnessed(1, 100, 1, 100) is None
-    assert roc.epsilon_witnessed(0, 100, 1, 100) is None
-    assert roc.epsilon_witnessed(90, 100, 1, 100, delta=0.9) is None
+    assert roc.epsilon_lower_bound(1, 100, 1, 100) is None
+    assert roc.epsilon_lower_bound(0, 100, 1, 100) is None
+    assert roc.epsilon_lower_bound(90, 100, 1, 100, delta=0.9) is None
 
 
 def test_epsilon_counts_the_allowed_people_even_where_ties_leave_fewer() -> None:
@@ -78,7 +79,7 @@ def test_epsilon_counts_the_allowed_people_even_where_ties_leave_fewer() -> None
     non_members = np.concatenate([np.zeros(500), np.ones(500)])
     point = roc.operating_point(np.full(1000, 2.0), non_members, 0.01)
     assert point is not None and point.epsilon is not None
-    assert point.epsilon == roc.epsilon_witnessed(1000, 1000, 10, 1000)
+    assert point.epsilon == roc.epsilon_lower_bound(1000, 1000, 10, 1000)
 
 
 def test_auc_counts_ties_half() -> None:

@@ -77,7 +77,7 @@ class Desk:
 
     @property
     def version(self) -> str:
-        (release,) = (self.folder / "var/releases/adult").glob("[!.]*")
+        release = (self.folder / "var/releases/adult/current").resolve()
         return release.name
 
     def run(self, line: str) -> Ended:
@@ -238,7 +238,7 @@ def test_the_privacy_model_of_the_engineers_page_refuses_and_releases(beside: De
     (found,) = [one for one in json.loads(ended.stdout)["manifest"]["verified"] if one["name"] == "bounded_gain_ill"]
     assert found["holds"]
     assert 0 < found["measured"] <= 0.3
-    table = next((beside.folder / "var/releases/gain").glob("[!.]*")) / "data.parquet"
+    table = beside.folder / "var/releases/gain/current/data.parquet"
     assert beside.command("verify", str(table), "--spec", "gain", register=True).exit_code == 0
     stricter = spec | {"privacy": {"k_anonymity": {"k": 10}, "bounded_gain": demand | {"gain": 0.001}}}
     harness.write_dataset(beside.folder / "stricter", spec=stricter)
@@ -287,9 +287,20 @@ def test_names_in_the_text_are_those_of_the_code() -> None:
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), target
     steward = (ROOT / "docs/steward.md").read_text()
     assert [name for name in PRIVACY_MODELS if f"`{name}: {{" not in steward and f"{name}: {{" not in steward] == []
-    template = (ROOT / "anon_pipeline/release/report.html").read_text()
+    template = (ROOT / "anon_pipeline/report/release_report.html").read_text()
     absent = [heading for heading in re.findall("<h2[^>]*>([^<{]+)</h2>", template) if f"**{heading}**" not in steward]
     assert not absent, f"docs/steward.md does not explain these parts of the report: {absent}"
+
+
+def test_the_layers_of_the_engineers_page_are_those_of_the_package() -> None:
+    page = (ROOT / "docs/engineer.md").read_text()
+    shown = re.findall(
+        r"^    ([a-z_, ]+?)  +\w", page.partition("## The layers")[2].partition("\n## ")[0], re.MULTILINE
+    )
+    there = {
+        path.stem for path in (ROOT / "anon_pipeline").iterdir() if path.suffix == ".py" or list(path.glob("*.py"))
+    }
+    assert {name for layer in shown for name in layer.split(", ")} == there - {"__init__"}
 
 
 def test_every_demand_the_stewards_page_lists_is_one_a_spec_may_state() -> None:

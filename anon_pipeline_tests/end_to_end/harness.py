@@ -46,6 +46,18 @@ PRELOAD = [
 ]
 MEMORY = Path("/dev/shm")
 
+#: The assets of `policy()`, in order.
+ASSETS = (
+    "raw_data",
+    "trained_model",
+    "predictions",
+    "anonymizer_tree",
+    "anonymized_table",
+    "utility",
+    "attack_audit",
+    "release",
+)
+
 
 def scratch() -> Path:
     """A folder to work in: in memory where possible, since a run waits hundreds of times for its databases' fsync."""
@@ -188,6 +200,11 @@ def _command(
     main()
 
 
+def release_folders(home: Home, dataset: str) -> list[Path]:
+    """The folders of a dataset's releases; beside them lies the pointer to the current one."""
+    return [one for one in (home.releases / dataset).glob("[!.]*") if not one.is_symlink()]
+
+
 @dataclass(frozen=True)
 class Place:
     """A home and a dataset folder."""
@@ -202,7 +219,7 @@ class Place:
     @property
     def release(self) -> Path:
         """The one release folder of the dataset."""
-        (folder,) = (self.home.releases / self.spec.dataset).glob("[!.]*")
+        (folder,) = release_folders(self.home, self.spec.dataset)
         return folder
 
     def run(self, *arguments: object, **how: Any) -> Ended:

@@ -9,7 +9,8 @@ from typing import Any
 
 from anon_pipeline import home
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.pipeline import assets, checks, stages
+from anon_pipeline.pipeline import execution, stages
+from anon_pipeline.pipeline.steps import utility
 from anon_pipeline.release import ledger
 
 SECRET_IN_ERROR = "Conversion Error: could not read the row 'Zebulon Quackenbush', 918273645"
@@ -67,11 +68,11 @@ def while_the_candidate_is_written() -> None:
 
 
 def while_the_checks_answer() -> None:
-    checks.keep_answers = lambda *_: die()
+    execution.keep_answers = lambda *_: die()
 
 
 def while_utility_is_measured() -> None:
-    assets.measure_utility = lambda *_: die()
+    utility.measure_utility = lambda *_: die()
 
 
 def before_the_release_is_renamed() -> None:
@@ -90,7 +91,7 @@ def ctrl_c_while_utility_is_measured() -> None:
     def interrupted(*_: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
-    assets.measure_utility = interrupted
+    utility.measure_utility = interrupted
 
 
 def the_engine_quotes_a_row() -> None:

@@ -27,7 +27,7 @@ from anon_pipeline.engine.content import ContentHash, row_hashes
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.home import Home
 from anon_pipeline.keys import Key
-from anon_pipeline.learning.guide import task_of
+from anon_pipeline.learning.models import task_of
 from anon_pipeline.learning.utility import measure_utility
 from anon_pipeline.release.associations import Variable, association
 from anon_pipeline.release.openlineage import NAMESPACE

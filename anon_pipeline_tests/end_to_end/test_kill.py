@@ -12,7 +12,7 @@ import pytest
 from anon_pipeline.home import Home, sha256_of
 from anon_pipeline.release import ledger
 from anon_pipeline_tests.end_to_end import sabotage
-from anon_pipeline_tests.end_to_end.harness import Place, people, write_dataset
+from anon_pipeline_tests.end_to_end.harness import Place, people, release_folders, write_dataset
 
 
 def whole(folder: Path) -> bool:
@@ -44,7 +44,7 @@ def test_a_killed_run_leaves_no_half_release(published: Place, kill: Callable[[]
     killed = published.run(sabotage=kill)
 
     assert killed.exit_code == -signal.SIGKILL, killed.said
-    visible = [one for one in (home.releases / "people").iterdir() if not one.name.startswith(".")]
+    visible = release_folders(home, "people")
     assert len(visible) == 1 + folders
     assert all(whole(one) for one in visible)
     assert [entry.version for entry in ledger.read(home)] == [first]

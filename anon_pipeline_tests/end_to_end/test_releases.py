@@ -76,3 +76,31 @@ def test_commands_without_a_key_say_how_to_make_one(published: Place) -> None:
         ended = releases(published, word, key=False)
         assert ended.exit_code == 2
         assert "make one with `anon-pipeline releases key --new FILE`" in ended.sentence
+
+
+def test_the_current_release_and_what_it_differs_in(published: Place) -> None:
+    version, folder = published.release.name, published.release
+    assert releases(published, "current", "people", key=False).stdout == f"{version}\n"
+    assert releases(published, "current", "people", "--path", key=False).stdout == f"{folder}\n"
+    assert json.loads(releases(published, "current", "people", "--json", key=False).stdout)["version"] == version
+    assert (folder.parent / "current").resolve() == folder
+    unknown = releases(published, "current", "nobody", "--json", key=False)
+    assert (unknown.exit_code, json.loads(unknown.stdout)["exit_code"]) == (2, 2)
+    assert "no release of it stands" in json.loads(unknown.stdout)["error"]
+
+    same = releases(published, "diff", version, version, key=False)
+    assert (same.exit_code, same.stdout) == (0, f"{version} and {version} tell the same of themselves\n")
+    assert json.loads(releases(published, "diff", version, version, "--json", key=False).stdout)["changes"] == []
+
+
+def test_a_home_that_is_not_there_is_no_empty_ledger(tmp_path: Path) -> None:
+    for word in ("list", "verify"):
+        ended = command("releases", word, home=tmp_path / "nowhere")
+        assert ended.exit_code == 2
+        assert "is no home with releases" in ended.sentence
+
+
+def test_a_usage_error_is_told_in_json_too(published: Place) -> None:
+    ended = releases(published, "list", "--jsn", "--json", key=False)
+    assert ended.exit_code == 2
+    assert json.loads(ended.stdout)["exit_code"] == 2

@@ -16,7 +16,7 @@ from anon_pipeline.home import VARIABLE, Home
 from anon_pipeline.release import ledger, signing
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end import harness, sabotage
-from anon_pipeline_tests.end_to_end.harness import Place, people, policy, write_dataset
+from anon_pipeline_tests.end_to_end.harness import Place, people, policy, release_folders, write_dataset
 from anon_pipeline_tests.end_to_end.test_kill import dagster_states, whole
 
 NIGHTS = range(1, 13)
@@ -103,7 +103,7 @@ def test_twelve_nights_leave_an_intact_ledger_of_verifiable_releases(nightly: tu
     entries = ledger.read(home)
     # The refused night and the one killed at work left nothing; the one killed after its folder was there was entered.
     assert len(entries) == len(NIGHTS) - 2
-    folders = {path.name for path in (home.releases / "people").iterdir()}
+    folders = {path.name for path in release_folders(home, "people")}
     assert folders == {entry.version for entry in entries}
     refused = table(REFUSED)["visits"].value_counts().to_dict()
     former = None

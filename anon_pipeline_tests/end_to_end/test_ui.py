@@ -11,14 +11,13 @@ import pytest
 from playwright.sync_api import expect
 
 from anon_pipeline.home import VARIABLE
-from anon_pipeline.pipeline.assets import ASSETS
 from anon_pipeline.pipeline.automation import DATASET_TAG
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.launch import COMMAND_LINE, STARTED_BY
 from anon_pipeline_tests.end_to_end import browser, served_ui
 from anon_pipeline_tests.end_to_end.browser import Window
-from anon_pipeline_tests.end_to_end.harness import Place
+from anon_pipeline_tests.end_to_end.harness import ASSETS, Place
 from anon_pipeline_tests.skips import require_browser
 
 LOCATION = "/locations/__repository__@anon_pipeline.definitions"

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.encoding import count_cells, learn_domain
-from anon_pipeline.anonymize.recode import shown_table
+from anon_pipeline.anonymize.recode import recoded_table
 from anon_pipeline.engine.binning import bins_of
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning.cells import fitting_domains, folds_of_sample, guided_cells
-from anon_pipeline.learning.guide import task_of, train
+from anon_pipeline.learning.guide import train
+from anon_pipeline.learning.models import task_of
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Source
 from anon_pipeline.tables import Cells, Domain
 from anon_pipeline_tests.people import KEY, random_frame, write_spec
@@ -70,7 +71,7 @@ def released(
     spec, place, types = stored(engine, folder, table, k=k)
     domains, cells = counted(engine, spec, place, types)
     tree = AnonymizerTree(k=k, **more).fit_cells(cells)
-    shown = shown_table(tree.summaries_, form)
+    shown = recoded_table(tree.summaries_, form)
     engine.write_release(
         place, domains, cells, tree.partition_.apply(cells.codes), shown, spec.released, folder / "data.parquet"
     )
@@ -314,7 +315,7 @@ def test_suppressed_people_are_released_or_others_lost(engine: DuckDBEngine, tmp
     tree = AnonymizerTree(k=10).fit_cells(cells)
     group = tree.partition_.apply(cells.codes)
     group[group == 3] = -1
-    shown = shown_table(tree.summaries_, "value")
+    shown = recoded_table(tree.summaries_, "value")
     engine.write_release(place, domains, cells, group, shown, spec.released, tmp_path / "data.parquet")
     rows, _ = engine.content_hash(tmp_path / "data.parquet")
     assert rows == 300 - tree.sizes_[3]
@@ -432,7 +433,7 @@ def test_the_guarantee_depends_on_how_many_cells_there_may_be(engine: DuckDBEngi
     distinct, counts = np.unique(key, axis=0, return_counts=True)
     cells = engine.cells(domains, distinct, counts.astype(np.int64), counts[:, None].astype(np.int64))
     tree = AnonymizerTree(k=20).fit_cells(cells)
-    shown = shown_table(tree.summaries_, "value")
+    shown = recoded_table(tree.summaries_, "value")
     group = tree.partition_.apply(cells.codes)
     engine.write_release(place, domains, cells, group, shown, spec.released, tmp_path / "data.parquet")
     counted_again = engine.classes(tmp_path / "data.parquet", spec.quasi_identifiers, [])

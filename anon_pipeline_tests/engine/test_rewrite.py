@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.engine.relational import PEOPLE
+from anon_pipeline.engine.expressions import PEOPLE
 
 
 def stored(folder: Path, rows: int, values: int) -> Path:

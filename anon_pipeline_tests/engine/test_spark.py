@@ -21,13 +21,15 @@ import pytest
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.policy import tree_of
-from anon_pipeline.anonymize.recode import shown_table
+from anon_pipeline.anonymize.recode import recoded_table
 from anon_pipeline.engine.base import ClassCounts, Engine
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.engine.spark import SparkEngine, _megabytes
+from anon_pipeline.engine.spark import SparkEngine
+from anon_pipeline.engine.spark_process import _megabytes
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning.cells import folds_of_sample, guided_cells
-from anon_pipeline.learning.guide import task_of, train
+from anon_pipeline.learning.guide import train
+from anon_pipeline.learning.models import task_of
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.sequential.release_history import hashed
 from anon_pipeline.spec import ColumnType, ReleaseSpec
@@ -99,7 +101,7 @@ def way(engine: Engine, spec: ReleaseSpec, folder: Path, tree: AnonymizerTree | 
     class_of_cell = tree.partition_.apply(cells.codes)
     for form in ("value", "range"):
         file = folder / f"{form}.parquet"
-        shown = shown_table(tree.summaries_, form)
+        shown = recoded_table(tree.summaries_, form)
         engine.write_release(table, cells.domains, cells, class_of_cell, shown, spec.released, file)
         said |= {f"{form}s": engine.content_hash(file), f"{form}s released": pq.read_table(file)}
     tree.classes_.to_parquet(folder / "classes.parquet", index=False)
@@ -287,8 +289,10 @@ def test_a_csv_with_names_and_a_population_give_one_release(spark: SparkEngine, 
     assert found["duplicates"] == 80
     assert [one["type"] for one in found["facts"]][1:6] == ["numeric", "date", "date", "numeric", "numeric"]
     types = {one["name"]: one["type"] for one in found["facts"]}
-    census = [one.census(spec, types, "people.csv") for one in (spark, DuckDBEngine(tmp_path / "spill"))]
-    pd.testing.assert_frame_equal(*census)
+    population_table = [
+        one.population_table(spec, types, "people.csv") for one in (spark, DuckDBEngine(tmp_path / "spill"))
+    ]
+    pd.testing.assert_frame_equal(*population_table)
     assert not list(tmp_path.rglob("source.parquet"))  # the converted source is gone, and all that passed by
     assert not list((tmp_path / "spill").glob("session-*"))
 

@@ -17,7 +17,8 @@ import pandas as pd
 from anon_pipeline.anonymize.policy import tree_of
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.learning.cells import folds_of_sample, guided_cells
-from anon_pipeline.learning.guide import task_of, train
+from anon_pipeline.learning.guide import train
+from anon_pipeline.learning.models import task_of
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.tables import scale_of
 from anon_pipeline_tests.people import KEY, write_spec

@@ -14,9 +14,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_info, threadpool_limits  # type: ignore[import-untyped]
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning import guide as guide_module
-from anon_pipeline.learning.guide import FloatArray, Task, TrainedGuide, assign_folds, build_model, task_of, train
+from anon_pipeline.learning import models
+from anon_pipeline.learning.guide import TrainedGuide, assign_folds, train
+from anon_pipeline.learning.models import Task, build_model, task_of
 from anon_pipeline.spec import ColumnType, Guide
 from anon_pipeline_tests.learning.models import HERE, SECRET, TYPES, Memorizer, people, pipeline
 
@@ -290,7 +293,7 @@ def test_boosting_learns_from_missingness() -> None:
         guidance = trained.guidance(frame, fold)[:, 0]
         assert guidance[missing].min() > 0.9
         assert guidance[~missing].max() < 0.1
-    encoder = guide_module._coded({"job": ColumnType.CATEGORICAL}).fit(frame)
+    encoder = models._coded({"job": ColumnType.CATEGORICAL}).fit(frame)
     encoded = encoder.transform(frame)
     assert np.isnan(encoded[missing]).all()
     assert not np.isnan(encoded[~missing]).any()
@@ -308,7 +311,7 @@ def test_more_categories_than_boosting_has_codes(model: str) -> None:
     assert trained.guidance(frame, fold).shape == (n, 1)
     encoder = trained.full.estimator[0]
     width = encoder.transform(frame).shape[1]
-    assert width <= guide_module.MOST_COLUMNS
+    assert width <= models.MOST_COLUMNS
 
 
 def test_gradient_boosting_treats_categories_as_categories() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from anon_pipeline.learning import linear
-from anon_pipeline.learning.guide import Task, build_model
+from anon_pipeline.learning.models import Task, build_model
 from anon_pipeline_tests.learning import dispatch
 from anon_pipeline_tests.learning.models import TYPES, people
 

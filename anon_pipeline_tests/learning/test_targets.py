@@ -9,7 +9,8 @@ from sklearn.metrics import roc_auc_score
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.errors import InputError
-from anon_pipeline.learning.guide import Task, assign_folds, train
+from anon_pipeline.learning.guide import assign_folds, train
+from anon_pipeline.learning.models import Task
 from anon_pipeline.learning.targets import JointGuide, train_guide
 from anon_pipeline.learning.utility import measure_utility, prepare
 from anon_pipeline.spec import ColumnType, Guide

@@ -15,7 +15,7 @@ from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.keys import seed_under
 from anon_pipeline.learning import targets as targets_module
 from anon_pipeline.learning import tradeoff as frontier_module
-from anon_pipeline.learning.tradeoff import Price, price_list
+from anon_pipeline.learning.tradeoff import TradeOffPoint, trade_off
 from anon_pipeline.learning.utility import measure_utility
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import people, policy, write_dataset
@@ -34,10 +34,10 @@ def spec(tmp_path: Path) -> ReleaseSpec:
     return ReleaseSpec.load(tmp_path / "people")
 
 
-def prices(engine: DuckDBEngine, spec: ReleaseSpec, settings: list[dict[str, Any]], **how: Any) -> list[Price]:
+def points(engine: DuckDBEngine, spec: ReleaseSpec, settings: list[dict[str, Any]], **how: Any) -> list[TradeOffPoint]:
     table = spec.source_path.parent / "stored.parquet"
     types = engine.store_source(spec, table).types()
-    return price_list(engine, table, spec, types, KEY, settings, **how)
+    return trade_off(engine, table, spec, types, KEY, settings, **how)
 
 
 @pytest.mark.parametrize("diverse", [False, True])
@@ -45,7 +45,7 @@ def test_less_is_kept_and_less_is_risked_as_k_grows(engine: DuckDBEngine, spec: 
     if not diverse:
         spec = spec.replaced({"privacy": {"k_anonymity": {"k": 10}}})
     ks = [2, 5, 10, 25, 50, 100]
-    found = [one.measured for one in prices(engine, spec, [{K: k} for k in ks], with_utility=False)]
+    found = [one.measured for one in points(engine, spec, [{K: k} for k in ks], with_utility=False)]
     for k, one in zip(ks, found, strict=True):
         assert one is not None
         assert one.smallest_class >= k
@@ -62,14 +62,14 @@ def test_less_is_kept_and_less_is_risked_as_k_grows(engine: DuckDBEngine, spec: 
 
 def test_a_setting_costs_in_company_what_it_costs_alone(engine: DuckDBEngine, spec: ReleaseSpec) -> None:
     settings: list[dict[str, Any]] = [{K: 5}, {K: 5, "guide.spread": 0.0}, {K: 5, **CLOSE, T: 0.2}, {K: 30}]
-    together = prices(engine, spec, settings)
-    assert together == [one for setting in settings for one in prices(engine, spec, [setting])]
+    together = points(engine, spec, settings)
+    assert together == [one for setting in settings for one in points(engine, spec, [setting])]
     measured = [one.measured for one in together]
     assert len(set(map(str, measured))) == len(settings)
 
 
 def test_the_line_of_the_spec_is_marked(engine: DuckDBEngine, spec: ReleaseSpec) -> None:
-    found = prices(engine, spec, [{K: 5}, {K: 10}, {K: 10, "suppression.limit": 0.1}], with_utility=False)
+    found = points(engine, spec, [{K: 5}, {K: 10}, {K: 10, "suppression.limit": 0.1}], with_utility=False)
     assert [one.current for one in found] == [False, True, False]
     assert all(one.utility is None and one.utility_refused is None for one in found)
 
@@ -77,12 +77,12 @@ def test_the_line_of_the_spec_is_marked(engine: DuckDBEngine, spec: ReleaseSpec)
 def test_accuracy_is_measured_with_each_settings_own_tree(engine: DuckDBEngine, spec: ReleaseSpec) -> None:
     """By hand: the same cross-validation with an anonymizer built from the setting's own spec."""
     settings = [{K: 5}, {K: 60}, {K: 5, **CLOSE, T: 0.05, "suppression.limit": 0.3}]
-    found = prices(engine, spec, settings)
+    found = points(engine, spec, settings)
     table = spec.source_path.parent / "stored.parquet"
     types = engine.store_source(spec, table).types()
     sample = engine.sample(table, spec, types, spec.utility.sample)
     frame = sample.features.assign(ill=sample.target)
-    for setting, price in zip(settings, found, strict=True):
+    for setting, point in zip(settings, found, strict=True):
         own = spec.replaced(setting)
         expected = measure_utility(
             frame,
@@ -94,7 +94,7 @@ def test_accuracy_is_measured_with_each_settings_own_tree(engine: DuckDBEngine, 
             seed_under(KEY, spec.dataset),
             lambda part, guidance, own=own: anonymize_part(own, KEY, part, guidance),  # type: ignore[misc]
         )
-        assert price.utility == replace(expected, calibration=None)
+        assert point.utility == replace(expected, calibration=None)
     assert found[0].utility != found[1].utility
     assert found[2].utility.rows_trained_after < found[2].utility.rows_trained_before  # type: ignore[union-attr]
 
@@ -105,13 +105,13 @@ def test_the_model_is_trained_once_however_many_settings(
     trained = []
     train = targets_module.train
     monkeypatch.setattr(targets_module, "train", lambda *given: trained.append(len(given[0])) or train(*given))
-    prices(engine, spec, [{K: k} for k in (5, 10, 20, 40)])
+    points(engine, spec, [{K: k} for k in (5, 10, 20, 40)])
     assert trained == [600, 300, 300]
 
 
 def test_a_demand_that_cannot_be_met_is_a_line_and_no_crash(engine: DuckDBEngine, spec: ReleaseSpec) -> None:
     settings = [{K: 601}, {K: 10}, {"privacy.l_diversity.l": 3}, {K: 10, **CLOSE, T: 0.0}]
-    found = prices(engine, spec, settings)
+    found = points(engine, spec, settings)
     many, fine, diverse, close = found
     assert many.refused == "privacy.k_anonymity: the table has 600 people, fewer than k = 601; lower the demand"
     assert diverse.refused is not None and "ill has 2 distinct values in the whole table" in diverse.refused
@@ -124,17 +124,17 @@ def test_a_demand_that_cannot_be_met_is_a_line_and_no_crash(engine: DuckDBEngine
 
 def test_a_refusal_in_a_training_part_leaves_the_rest_of_the_line(engine: DuckDBEngine, spec: ReleaseSpec) -> None:
     """Folds of 300 cannot have classes of 400, but the table can."""
-    (price,) = prices(engine, spec, [{K: 400}])
-    assert price.measured is not None and price.measured.classes == 1
-    assert price.utility is None and price.refused is None
-    assert price.utility_refused == "in a training part: the table has 300 rows, fewer than k = 400"
+    (point,) = points(engine, spec, [{K: 400}])
+    assert point.measured is not None and point.measured.classes == 1
+    assert point.utility is None and point.refused is None
+    assert point.utility_refused == "in a training part: the table has 300 rows, fewer than k = 400"
 
 
 def test_a_demand_on_a_population_holds_for_the_table_and_not_for_a_fold_of_it(
     engine: DuckDBEngine, spec: ReleaseSpec
 ) -> None:
     by_map = {"privacy.k_map.population": "everyone.csv"}
-    plain, mapped, too_many = prices(
+    plain, mapped, too_many = points(
         engine, spec, [{K: 5}, {K: 5, **by_map, "privacy.k_map.k": 60}, {**by_map, "privacy.k_map.k": 601}]
     )
     assert plain.measured is not None and mapped.measured is not None
@@ -146,7 +146,7 @@ def test_a_demand_on_a_population_holds_for_the_table_and_not_for_a_fold_of_it(
 def test_the_numbers_are_those_of_the_tree_counted_row_by_row(engine: DuckDBEngine, spec: ReleaseSpec) -> None:
     """The classes are rebuilt from the shown rows of a tree fitted in the library, without cells from the engine."""
     free = spec.replaced({"privacy": {"k_anonymity": {"k": 4}}, "guide.model": "decision_tree"})
-    (price,) = prices(engine, free, [{K: 4}], with_utility=False)
+    (point,) = points(engine, free, [{K: 4}], with_utility=False)
     table = spec.source_path.parent / "stored.parquet"
     types = engine.store_source(free, table).types()
     counted = frontier_module._count(engine, table, free, types, KEY, None)
@@ -155,7 +155,7 @@ def test_the_numbers_are_those_of_the_tree_counted_row_by_row(engine: DuckDBEngi
     group = tree.apply(frame[free.quasi_identifiers])
     sizes = frame.groupby(group)["ill"].transform("size")
     alone = frame.groupby(group)["ill"].transform("nunique") == 1
-    one = price.measured
+    one = point.measured
     assert one is not None
     assert (one.classes, one.smallest_class) == (len(set(group)), sizes.min())
     assert one.homogeneity == {"ill": pytest.approx(alone.mean())}
@@ -167,7 +167,7 @@ def test_the_numbers_are_those_of_the_tree_counted_row_by_row(engine: DuckDBEngi
 
 def test_progress_counts_trees_and_a_line_is_plain_data_without_people(engine: DuckDBEngine, spec: ReleaseSpec) -> None:
     told: list[tuple[int, int]] = []
-    found = prices(engine, spec, [{K: 5}, {K: 10}], progress=lambda *count: told.append(count))
+    found = points(engine, spec, [{K: 5}, {K: 10}], progress=lambda *count: told.append(count))
     assert told == [(done, 6) for done in range(1, 7)]
     text = json.dumps([one.as_dict() for one in found], allow_nan=False)
     assert not any(city in text for city in people()["city"].unique())

@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
 
+from anon_pipeline.arrays import FloatArray
 from anon_pipeline.learning import guide as guide_module
-from anon_pipeline.learning.guide import FloatArray, Task
+from anon_pipeline.learning.models import Task
 from anon_pipeline.learning.scores import classification_scores, difference, estimate, regression_scores
 from anon_pipeline.learning.utility import Utility, compare, measure_utility, prepare
 from anon_pipeline.spec import ColumnType, Guide

@@ -222,7 +222,7 @@ def test_only_row_techniques_make_a_query() -> None:
 def test_spark_can_read_every_expression(case: int) -> None:
     """Parsed back from Spark's words; `test_spark_agrees` runs them where PySpark is."""
     sqlglot = require_package("sqlglot")
-    from anon_pipeline.engine.spark import spark_sql
+    from anon_pipeline.engine.spark_sql import spark_sql
 
     name, parameters, kind, _, _ = CASES[case]
     technique = step(name, **parameters)

@@ -15,8 +15,8 @@ from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
 from anon_pipeline.masking import memory
 from anon_pipeline.masking.aggregation import Aggregate
-from anon_pipeline.pipeline.aggregation import GROUP_CHECKS, group_questions
 from anon_pipeline.pipeline.build import build_definitions
+from anon_pipeline.pipeline.checks.group import GROUP_CHECKS, group_questions
 from anon_pipeline.pipeline.expectations import ask
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.release.publish import publish

@@ -14,14 +14,14 @@ from hypothesis import assume, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from anon_pipeline.pipeline.assets import ASSETS
 from anon_pipeline.pipeline.build import build_definitions
-from anon_pipeline.pipeline.checks import build_checks
+from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.instance import settings
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.pipeline.technical_names import owners, technical
+from anon_pipeline.pipeline.wrapping import checks_of
 from anon_pipeline.spec import ReleaseSpec
-from anon_pipeline_tests.end_to_end.harness import policy, write_dataset
+from anon_pipeline_tests.end_to_end.harness import ASSETS, policy, write_dataset
 
 ROOT = Path(__file__).parents[2]
 Load = Callable[[Path], dg.Definitions]
@@ -39,6 +39,12 @@ def data(tmp_path: Path) -> Path:
 def load(tmp_path: Path) -> Load:
     """Definitions of a data folder, with a home of their own."""
     return lambda data: build_definitions(data=data, runtime=Runtime(home=str(tmp_path / "home")))
+
+
+def check_definitions(spec: ReleaseSpec) -> list[dg.AssetChecksDefinition]:
+    """The batteries of checks of a dataset, as Dagster has them."""
+    graph = graph_of(spec)
+    return [checks_of(graph, checks) for checks in graph.checks]
 
 
 def specs_of(definitions: dg.Definitions) -> dict[str, dg.AssetSpec]:
@@ -67,7 +73,7 @@ def test_every_asset_says_what_it_is_and_whose(load: Load) -> None:
 
 def test_every_check_says_what_it_asks_and_blocks() -> None:
     for file in (ROOT / "data").glob("*/release.yaml"):
-        for battery in build_checks(ReleaseSpec.load(file)):
+        for battery in check_definitions(ReleaseSpec.load(file)):
             for spec in battery.check_specs:
                 assert spec.description, spec.name
                 assert spec.blocking, spec.name
@@ -124,7 +130,7 @@ def test_a_spec_that_dagster_does_not_take_is_shown_and_hides_no_other(
         if spec.dataset == "others":
             raise dg.DagsterInvalidDefinitionError("for a reason that nobody thought of")
 
-    monkeypatch.setattr("anon_pipeline.pipeline.build.build_frontier", lambda spec: refuse(spec) or [])
+    monkeypatch.setattr("anon_pipeline.pipeline.build.build_retention", lambda spec: refuse(spec))
     definitions = load(data)
     dg.Definitions.validate_loadable(definitions)
     assert "others/release" not in names(definitions)
@@ -187,7 +193,7 @@ def test_any_name_of_a_column_works_and_none_hides_another(first: str, second: s
     release = ReleaseSpec.model_validate(spec)
     definitions = build_definitions([release], Runtime(home="nowhere"))
     dg.Definitions.validate_loadable(definitions)
-    checks = [check.name for battery in build_checks(release) for check in battery.check_specs]
+    checks = [check.name for battery in check_definitions(release) for check in battery.check_specs]
     assert len(set(checks)) == len(checks)
 
 

@@ -15,7 +15,8 @@ from sklearn.pipeline import make_pipeline
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
-from anon_pipeline.learning.guide import Task, train
+from anon_pipeline.learning.guide import train
+from anon_pipeline.learning.models import Task
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import ColumnType, Guide
 

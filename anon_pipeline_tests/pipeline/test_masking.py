@@ -178,6 +178,7 @@ def test_a_large_table_is_masked_in_the_engine_as_it_would_be_in_memory(
 ) -> None:
     from anon_pipeline.engine.duckdb import DuckDBEngine
     from anon_pipeline.pipeline import masking
+    from anon_pipeline.pipeline.step import Run
     from anon_pipeline.spec import ReleaseSpec
 
     spec = policy()
@@ -197,10 +198,11 @@ def test_a_large_table_is_masked_in_the_engine_as_it_would_be_in_memory(
     engine, stored = DuckDBEngine(tmp_path), tmp_path / "stored.parquet"
     source = engine.store_source(loaded, stored)
     plan, secrets = masking.planned(loaded, source.types())
+    run = Run(loaded, Home(tmp_path / "home"), engine)
     found = []
     for place in ("memory", "engine"):
         made = tmp_path / f"{place}.parquet"
-        reports, maps = masking.mask(loaded, engine, plan, secrets, source, stored, made)
+        reports, maps = masking.mask(run, plan, secrets, source, stored, made)
         assert [report.technique for report in reports] == [
             *("round", "top_bottom_code", "replace"),
             *("keep_format", "redact", "truncate_date"),

@@ -5,10 +5,9 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from anon_pipeline.pipeline.assets import ASSETS
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.tracking import DAGSTER_RUN, DATASET, PARENT, STEP, Tracking
-from anon_pipeline_tests.end_to_end.harness import Place
+from anon_pipeline_tests.end_to_end.harness import ASSETS, Place
 
 STEPS = {*ASSETS, "source_checks", "candidate_checks"}
 

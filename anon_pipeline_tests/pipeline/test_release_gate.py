@@ -6,15 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import dagster as dg
 import pandas as pd
 import pytest
 
+from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.pipeline import stages
-from anon_pipeline.pipeline.assets import build_assets
-from anon_pipeline.pipeline.checks import candidate_check_names, keep_answers
+from anon_pipeline.pipeline.checks.answers import keep_answers
+from anon_pipeline.pipeline.checks.candidate import checks_of
+from anon_pipeline.pipeline.execution import make
 from anon_pipeline.pipeline.expectations import Answer
-from anon_pipeline.pipeline.runtime import Runtime
+from anon_pipeline.pipeline.graph import graph_of
+from anon_pipeline.pipeline.runtime import BAD_INPUT, REFUSED, Runtime
 from anon_pipeline.pipeline.stages import Stages
 from anon_pipeline.release import publish
 from anon_pipeline_tests.end_to_end.harness import Place
@@ -28,30 +30,27 @@ def _code_of_the_template(template: Place, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def release_alone(place: Place) -> tuple[bool, str, int]:
-    """Materialize nothing but `release`: whether it succeeded, what it said, its exit code."""
-    result = dg.materialize(
-        build_assets(place.spec),
-        selection=[dg.AssetKey(["people", "release"])],
-        resources={"runtime": Runtime(home=str(place.home.root))},
-        raise_on_error=False,
-    )
-    if result.success:
-        return True, "", 0
-    (event,) = [one for one in result.all_events if one.is_step_failure]
-    declared = event.step_failure_data.user_failure_data
-    assert declared is not None
-    return False, str(declared.description), int(declared.metadata["exit_code"].value)
+    """Make nothing but `release`: whether it succeeded, what it said, the exit code of such an end."""
+    graph = graph_of(place.spec)
+    release = next(step for step in graph.steps if step.name == "release")
+    run = Runtime(home=str(place.home.root)).run(place.spec, {"dagster": "a test", "mlflow": "a test"})
+    try:
+        make(graph, release, run)
+    except InputError as error:
+        return False, str(error), BAD_INPUT
+    except Refused as error:
+        return False, str(error), REFUSED
+    return True, "", 0
 
 
 def answers(place: Place) -> list[Answer]:
-    return [Answer(name, "asked", 0, True, False, "said") for name in candidate_check_names(place.spec)]
+    return [Answer(name, "asked", 0, True, False, "said") for name in checks_of(place.spec)]
 
 
 def keep(place: Place, given: list[Answer]) -> None:
-    candidate = Stages(place.home, place.spec).load("anonymized_table")
-    keep_answers(
-        Runtime(home=str(place.home.root)), place.spec, "candidate_checks", {"anonymized_table": candidate}, given
-    )
+    stored = Stages(place.home, place.spec)
+    judged = {name: stored.load(name) for name in ("raw_data", "anonymized_table")}
+    keep_answers(stored, "candidate_checks", judged, given)
 
 
 def absent(place: Place) -> None:

@@ -4,10 +4,9 @@ import base64
 from pathlib import Path
 from xml.etree import ElementTree
 
-import dagster as dg
-
 from anon_pipeline.pipeline.build import build_definitions
-from anon_pipeline.pipeline.release_page import release_page
+from anon_pipeline.pipeline.metadata import Markdown
+from anon_pipeline.pipeline.pages import release_page
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end import harness
@@ -15,8 +14,8 @@ from anon_pipeline_tests.report.test_release_report import finding, manifest_con
 
 
 def written(value: object) -> str:
-    assert isinstance(value, dg.MarkdownMetadataValue)
-    return value.md_str or ""
+    assert isinstance(value, Markdown)
+    return value.text
 
 
 def test_the_page_of_a_release_has_the_figures_of_its_manifest() -> None:

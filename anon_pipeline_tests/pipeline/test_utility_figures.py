@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from anon_pipeline.learning.guide import Task
+from anon_pipeline.learning.models import Task
 from anon_pipeline.learning.utility import Utility
 from anon_pipeline.pipeline.utility_figures import utility_figures
 from anon_pipeline.spec import ColumnType, Guide

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.classes import class_table
-from anon_pipeline.anonymize.recode import shown_table
+from anon_pipeline.anonymize.recode import recoded_table
 from anon_pipeline.engine.base import ClassCounts
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.learning.cells import fixed_point
@@ -41,7 +41,7 @@ def released(table: Table, form: str, csv: bool, folder: Path) -> tuple[pd.DataF
     cells = engine.cells(domains, key, people.astype(np.int64), fixed_point(np.zeros((len(key), 1))))
     tree = AnonymizerTree(k=table.k).fit_cells(cells)
     data = folder / "data.parquet"
-    shown = shown_table(tree.summaries_, form)
+    shown = recoded_table(tree.summaries_, form)
     engine.write_release(stored, domains, cells, tree.partition_.apply(cells.codes), shown, spec.released, data)
     class_table(tree.sizes_, tree.summaries_).to_parquet(folder / "classes.parquet", index=False)
     if csv:

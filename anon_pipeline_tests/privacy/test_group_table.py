@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.engine.relational import PEOPLE as REPEATED
+from anon_pipeline.engine.expressions import PEOPLE as REPEATED
 from anon_pipeline.masking.aggregation import Aggregate
 from anon_pipeline.masking.execution import apply_steps
 from anon_pipeline.privacy.group_table import (
     GroupsAndPeople,
-    ShownGroups,
+    WrittenGroups,
     compare_groups,
     group_columns,
     judge_group_table,
@@ -63,7 +63,7 @@ def aggregated(rows: list[Row], step: Aggregate = STEP) -> pa.Table:
 
 def judged(
     folder: Path, groups: pa.Table, rows: list[Row], step: Aggregate = STEP
-) -> tuple[ShownGroups, GroupsAndPeople]:
+) -> tuple[WrittenGroups, GroupsAndPeople]:
     """The verdict on a table of groups; of people who are alike some stand in one row."""
     repeated = table_of(rows).append_column(REPEATED, pa.array([1 + number % 2 for number in range(len(rows))]))
     pq.write_table(repeated, folder / "people.parquet")

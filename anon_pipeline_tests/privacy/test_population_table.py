@@ -41,10 +41,12 @@ def test_a_population_is_matched_by_date_as_the_table_is(tmp_path: Path, engine:
     )
     key, counts = np.unique(keys, axis=0, return_counts=True)
     cells = engine.cells(domains, key, counts.astype(np.int64), fixed_point(np.zeros((len(key), 1))))
-    census = engine.census(spec, types, str(tmp_path / "population.csv"))
-    assert census[PEOPLE].sum() == 900
-    tree = AnonymizerTree(k=5, demands=[KMap(k=30, population="population.csv")]).fit_cells(cells, None, census)
-    matched = boxed(tree.classes_, ["born", "town"], census)
+    population_table = engine.population_table(spec, types, str(tmp_path / "population.csv"))
+    assert population_table[PEOPLE].sum() == 900
+    tree = AnonymizerTree(k=5, demands=[KMap(k=30, population="population.csv")]).fit_cells(
+        cells, None, population_table
+    )
+    matched = boxed(tree.classes_, ["born", "town"], population_table)
     assert matched.population is not None
     assert (matched.population >= 30).all()
     assert len(matched.sizes) > 3

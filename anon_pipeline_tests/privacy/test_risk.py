@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.privacy.risk import (
     ProsecutorRisk,
     attribute_inference,
@@ -23,7 +24,7 @@ from anon_pipeline.privacy.risk import (
     records_by_class_size,
     reidentification_risk,
 )
-from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, IntArray, histogram
+from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, histogram
 
 ADULT = Path(__file__).resolve().parents[2] / "data" / "adult" / "adult.parquet"
 NINE = ["sex", "age", "race", "marital_status", "education", "native_country", "workclass", "occupation", "income"]

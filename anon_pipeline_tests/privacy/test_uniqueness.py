@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from anon_pipeline.privacy.statistics import IntArray
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.privacy.uniqueness import (
     SizeFrequencies,
     _weighted_sum_of_inverses,

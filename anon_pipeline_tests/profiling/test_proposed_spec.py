@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.profiling.profile import Profile, Proposal
-from anon_pipeline.profiling.proposed_spec import draft, questions
+from anon_pipeline.profiling.proposed_spec import propose_spec, questions
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role, Source, undecided_lines
 
 ODD = [
@@ -56,7 +56,7 @@ def test_a_draft_can_be_read_before_it_is_decided_or_not_afterwards(
     columns = [proposal(target, Role.SENSITIVE)]
     columns += [proposal(name, Role.QUASI_IDENTIFIER, "x" if i < asked else None) for i, name in enumerate(others)]
     found = profile_of(columns, target)
-    text = draft(found, "people", Source(path=path))
+    text = propose_spec(found, "people", Source(path=path))
     file = tmp_path_factory.getbasetemp() / "release.yaml"
     open_lines = undecided_lines(text)
     assert [place for _, place in open_lines] == [one.place for one in questions(found)]
@@ -92,7 +92,7 @@ def test_a_spec_that_contains_itself_is_looked_at_for_ever() -> None:
 
 
 def test_the_proposed_target_is_left_unprotected() -> None:
-    text = draft(
+    text = propose_spec(
         profile_of([proposal("ill", Role.SENSITIVE), proposal("age", Role.QUASI_IDENTIFIER)], "ill"),
         "d",
         Source(path="p"),
@@ -101,16 +101,18 @@ def test_the_proposed_target_is_left_unprotected() -> None:
 
 
 def test_no_target_is_guessed_where_there_is_none() -> None:
-    text = draft(profile_of([proposal("age", Role.QUASI_IDENTIFIER)], None), "d", Source(path="p"))
+    text = propose_spec(profile_of([proposal("age", Role.QUASI_IDENTIFIER)], None), "d", Source(path="p"))
     assert "target: decide  # which column" in text
     assert "l_diversity" not in text
 
 
 def test_a_sample_is_not_declared() -> None:
     found = Profile(5_000_000, 100_000, (), (proposal("age", Role.QUASI_IDENTIFIER),), (), None, None)
-    assert "100,000 of 5,000,000 rows, chosen by a hash of their position" in draft(found, "d", Source(path="p"))
+    assert "100,000 of 5,000,000 rows, chosen by a hash of their position" in propose_spec(found, "d", Source(path="p"))
 
 
 def test_a_draft_holds_more_than_names_and_numbers(tmp_path: Path) -> None:
-    text = draft(profile_of([proposal("age", Role.QUASI_IDENTIFIER)], None), "d", Source(path="p.csv", delimiter=";"))
+    text = propose_spec(
+        profile_of([proposal("age", Role.QUASI_IDENTIFIER)], None), "d", Source(path="p.csv", delimiter=";")
+    )
     assert "source: {path: p.csv, delimiter: ;, missing: ['?']}" in text

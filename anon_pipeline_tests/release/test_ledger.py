@@ -171,7 +171,7 @@ def test_an_altered_ledger_is_not_continued(home: Home) -> None:
 
 def test_a_withdrawal_needs_a_release_before_it(home: Home) -> None:
     ledger.append(home, ledger.WITHDRAW, "people", "none", "f" * 64, "never was")
-    assert ledger.verify(home) == ["ledger line 4 neither publishes a new release nor withdraws one that stands before"]
+    assert ledger.verify(home) == ["ledger line 4 is neither of a new release nor of one that stands before"]
 
 
 def test_a_line_that_is_no_entry_is_bad_input_for_readers(home: Home) -> None:

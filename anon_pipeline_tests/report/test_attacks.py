@@ -7,6 +7,7 @@ import pytest
 
 from anon_pipeline.attack.models_audit import FITTED, RAW, RELEASE
 from anon_pipeline.attack.rates import Finding, Known, finding, known, wilson
+from anon_pipeline.report import attack_words
 from anon_pipeline.report import attacks as audit_report
 from anon_pipeline_tests.report.test_release_report import Reader, manifest_content, read
 
@@ -123,7 +124,7 @@ def test_it_is_said_plainly_what_a_twin_is_and_that_nobody_was_left_out() -> Non
 
 
 def test_of_each_kind_the_strongest_leak_comes_first_and_nothing_is_hidden() -> None:
-    told = {one.title: one for one in words().told}
+    told = {one.title: one for one in words().groups}
     assert list(told) == ["Linked", "Singled out", "Inferred", "Recognised as member", "Models"]
     (linked,) = told["Linked"].sentences
     assert "does linkage, all quasi-identifiers in 8" in linked
@@ -136,13 +137,13 @@ def test_of_each_kind_the_strongest_leak_comes_first_and_nothing_is_hidden() -> 
 
 
 def test_where_nothing_leaks_the_strongest_attack_speaks() -> None:
-    told = {one.title: one for one in words().told}
+    told = {one.title: one for one in words().groups}
     assert len(told["Singled out"].sentences) == 1
     assert told["Singled out"].summary == "The one attack found none."
 
 
 def test_worst_classes_are_told_by_number_only() -> None:
-    numbers = [sentence.replace("\u00a0", " ") for one in words().told for sentence in one.numbers]
+    numbers = [sentence.replace("\u00a0", " ") for one in words().groups for sentence in one.numbers]
     assert numbers == [
         "The fewest records among which a person cannot be told apart: 10.",
         "Links to be expected if everybody were attacked so: about 723.",
@@ -152,7 +153,7 @@ def test_worst_classes_are_told_by_number_only() -> None:
 
 
 def test_models_are_compared_by_the_attack_that_found_most_and_the_guide_is_named() -> None:
-    models = words().told[-1]
+    models = words().groups[-1]
     assert models.sentences == [
         "Shadow models tell less.",
         "The model that guided the grouping: loss_threshold 0.53.",
@@ -161,7 +162,7 @@ def test_models_are_compared_by_the_attack_that_found_most_and_the_guide_is_name
 
 
 def test_models_that_could_not_be_attacked_say_why() -> None:
-    models = words(models={"skipped": "too few people"}, guide={"skipped": "it fails"}).told[-1]
+    models = words(models={"skipped": "too few people"}, guide={"skipped": "it fails"}).groups[-1]
     assert models.sentences == [
         "Models trained anew: not attacked, since too few people",
         "The model that guided the grouping: not attacked, since it fails",
@@ -170,18 +171,18 @@ def test_models_that_could_not_be_attacked_say_why() -> None:
 
 def test_every_attack_and_every_model_is_in_the_picture() -> None:
     picture = words().picture.replace("\u00a0", " ")
-    lanes = ["by 2 columns", "by all columns", "by all columns, 10 % wrong", "row order", "by one column"]
-    lanes += ["income, from its class", "income, by a model", "income, a rare value", "from a register"]
-    lanes += ["trained on people", "trained on a release", "the guiding model"]
-    for lane in lanes:
-        assert f">{lane}<" in picture
+    rows = ["by 2 columns", "by all columns", "by all columns, 10 % wrong", "row order", "by one column"]
+    rows += ["income, from its class", "income, by a model", "income, a rare value", "from a register"]
+    rows += ["trained on people", "trained on a release", "the guiding model"]
+    for row in rows:
+        assert f">{row}<" in picture
     assert picture.count('r="5"') == len(content()["findings"]) + 3 + 1
 
 
 @pytest.mark.parametrize("name", [one["name"] for one in content()["findings"]])
 def test_a_label_fits_beside_its_outcome_on_a_phone(name: str) -> None:
     long = name.replace("income", "a_column_with_a_name_that_does_not_end_for_long")
-    assert len(audit_report.label(long)) <= audit_report.LETTERS
+    assert len(attack_words.label(long)) <= attack_words.LETTERS
 
 
 def test_an_audit_that_was_skipped_says_why_and_has_no_figures() -> None:

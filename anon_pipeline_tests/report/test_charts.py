@@ -153,7 +153,7 @@ PANELS = [
 
 
 def prices(labels: list[str] | None = None, refusal: str = "too many") -> str:
-    return charts.price_list_chart(labels or ["k 2", "k 5", "k 9"], PANELS, [None, None, refusal], "Prices")
+    return charts.trade_off_chart(labels or ["k 2", "k 5", "k 9"], PANELS, [None, None, refusal], "Prices")
 
 
 def test_each_measure_of_a_price_list_has_a_scale_of_its_own_and_no_bar_below_zero() -> None:
@@ -175,10 +175,10 @@ def test_a_price_list_stands_alone_and_holds_texts_as_texts() -> None:
     picture = ElementTree.fromstring(prices(["<b>", "&", "k"], refusal='"<script>'))
     assert all(one.attrib["fill"].startswith("#") for one in picture if one.tag in (f"{SVG}rect", f"{SVG}text"))
     assert "<script" not in prices(refusal="<script>")
-    assert ElementTree.fromstring(charts.price_list_chart([], [], [])).attrib["role"] == "img"
+    assert ElementTree.fromstring(charts.trade_off_chart([], [], [])).attrib["role"] == "img"
 
 
 def test_a_price_list_of_many_measures_is_wider_so_that_headings_do_not_run_into_each_other() -> None:
-    many = charts.price_list_chart(["k 2"], [charts.Panel("m" * 50, "", [1], ["1"])] * 9, [None])
+    many = charts.trade_off_chart(["k 2"], [charts.Panel("m" * 50, "", [1], ["1"])] * 9, [None])
     assert int(ElementTree.fromstring(many).attrib["width"]) == 9 * charts.PANEL
     assert len(words(many)[0]) * 7 <= charts.PANEL

@@ -13,8 +13,8 @@ from anon_pipeline.report import printed as printed_report
 from anon_pipeline.report import release_report
 from anon_pipeline_tests.end_to_end import browser
 from anon_pipeline_tests.end_to_end.browser import Window
-from anon_pipeline_tests.report.test_likeness import likeness
 from anon_pipeline_tests.report import test_attacks
+from anon_pipeline_tests.report.test_likeness import likeness
 from anon_pipeline_tests.skips import require_browser
 
 PHONE, DESK = 375, 1280

@@ -73,7 +73,7 @@ def test_a_step_says_what_it_was_promised_and_cost() -> None:
     assert race.linked.startswith("25\u00a0% of the rows can be linked to their original again")
     assert "500 looked for among 10,000" in race.linked
     assert "no distance" in race.costs[0] and "correlations" not in race.costs[0]
-    assert race.found == ["epsilon: 2.89", "categories: 3"]
+    assert race.reported == ["epsilon: 2.89", "categories: 3"]
     assert city.guarantee == "at least 20 people share what it leaves"
     assert place.columns == "lat and lon"
     assert place.parameters == [

@@ -13,9 +13,9 @@ from xml.etree import ElementTree
 import pytest
 
 from anon_pipeline.errors import InputError
-from anon_pipeline.learning.guide import Task
+from anon_pipeline.learning.models import Task
 from anon_pipeline.learning.scores import Estimate
-from anon_pipeline.learning.tradeoff import Measured, Price
+from anon_pipeline.learning.tradeoff import Measured, TradeOffPoint
 from anon_pipeline.learning.utility import Comparison, Utility
 from anon_pipeline.report import tradeoff
 
@@ -34,9 +34,11 @@ def utility(score: str, before: float, after: float) -> Utility:
 
 MEASURED = Measured(20, 5, 0.125, 0.0, {"ill": 0.25, "pay": 0.0}, 0.2, 0.1)
 PRICES = [
-    Price({K: 5, T: 0.2}, True, measured=MEASURED, utility=utility("roc_auc", 0.9, 0.85)),
-    Price({K: 9, T: 0.2}, False, measured=replace(MEASURED, classes=9, information_lost=0.5), utility_refused="few"),
-    Price({K: 999, T: 0.2}, False, refused="the table | has 100 people"),
+    TradeOffPoint({K: 5, T: 0.2}, True, measured=MEASURED, utility=utility("roc_auc", 0.9, 0.85)),
+    TradeOffPoint(
+        {K: 9, T: 0.2}, False, measured=replace(MEASURED, classes=9, information_lost=0.5), utility_refused="few"
+    ),
+    TradeOffPoint({K: 999, T: 0.2}, False, refused="the table | has 100 people"),
 ]
 
 
@@ -105,8 +107,8 @@ def test_a_score_of_which_small_is_good_is_lost_when_it_grows(score: str, shown:
 
 
 def test_a_list_of_refusals_only_and_an_empty_one_are_still_files(tmp_path: Path) -> None:
-    for number, prices in enumerate(([PRICES[2]], [])):
-        for file in tradeoff.write(prices, "people", tmp_path / str(number)):
+    for number, points in enumerate(([PRICES[2]], [])):
+        for file in tradeoff.write(points, "people", tmp_path / str(number)):
             assert file.stat().st_size > 0
 
 

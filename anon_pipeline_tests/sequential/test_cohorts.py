@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anon_pipeline.anonymize.tree import SplitFeature, SplitTree
-from anon_pipeline.sequential.cohorts import HELD_BACK, Company, place
-from anon_pipeline.tables import IntArray
+from anon_pipeline.anonymize.axes import SplitFeature
+from anon_pipeline.anonymize.tree import SplitTree
+from anon_pipeline.arrays import IntArray
+from anon_pipeline.sequential.cohorts import NOT_RELEASED, MinimumCohortSize, place
 from anon_pipeline_tests.trees import tree_over
 
 LEAVES = 8
@@ -26,8 +27,8 @@ def populations(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
         )
     )
     codes, history, counts = (np.array(column) for column in zip(*rows, strict=True))
-    gone = np.array(draw(st.lists(st.integers(0, 6), min_size=cohorts, max_size=cohorts)))
-    return codes[:, None].astype(np.int32), history.astype(np.int64), counts.astype(np.int64), gone.astype(np.int64)
+    departed = np.array(draw(st.lists(st.integers(0, 6), min_size=cohorts, max_size=cohorts)))
+    return codes[:, None].astype(np.int32), history.astype(np.int64), counts.astype(np.int64), departed.astype(np.int64)
 
 
 def parts(values: IntArray, counts: IntArray) -> dict[int, int]:
@@ -38,13 +39,13 @@ def parts(values: IntArray, counts: IntArray) -> dict[int, int]:
 def test_no_part_of_a_cohort_is_smaller_than_k(
     population: tuple[np.ndarray, ...], k: int, reserve: int, departures: bool
 ) -> None:
-    codes, history, counts, gone = population
-    node = place(TREE, codes, history, counts, gone, Company(k, k + reserve, departures))
+    codes, history, counts, departed = population
+    node = place(TREE, codes, history, counts, departed, MinimumCohortSize(k, k + reserve, departures))
     for cohort in np.unique(history):
         own = history == cohort
-        released = {one: people for one, people in parts(node[own], counts[own]).items() if one != HELD_BACK}
+        released = {one: people for one, people in parts(node[own], counts[own]).items() if one != NOT_RELEASED}
         assert all(people >= k for people in released.values())
-        absent = int(gone[cohort] + counts[own & (node == HELD_BACK)].sum())
+        absent = int(departed[cohort] + counts[own & (node == NOT_RELEASED)].sum())
         if departures and cohort > 0:  # who left has company, too, unless the cohort is smaller than that
             assert absent == 0 or absent >= k or not released
         if not departures:
@@ -53,42 +54,50 @@ def test_no_part_of_a_cohort_is_smaller_than_k(
 
 @given(populations(), st.randoms())
 def test_the_order_of_the_rows_does_not_matter(population: tuple[np.ndarray, ...], random: object) -> None:
-    codes, history, counts, gone = population
+    codes, history, counts, departed = population
     order = np.random.default_rng(random.randrange(100)).permutation(len(codes))  # type: ignore[attr-defined]
-    company = Company(2, 3)
-    shuffled = place(TREE, codes[order], history[order], counts[order], gone, company)
-    assert (place(TREE, codes, history, counts, gone, company)[order] == shuffled).all()
+    minimum_size = MinimumCohortSize(2, 3)
+    shuffled = place(TREE, codes[order], history[order], counts[order], departed, minimum_size)
+    assert (place(TREE, codes, history, counts, departed, minimum_size)[order] == shuffled).all()
 
 
-def leaf_of(codes: list[int], history: list[int], counts: list[int], company: Company, gone: list[int]) -> list[int]:
-    node = place(TREE, np.array(codes, np.int32)[:, None], np.array(history), np.array(counts), np.array(gone), company)
-    return [int(TREE.leaf[one]) if one != HELD_BACK else HELD_BACK for one in node]
+def leaf_of(
+    codes: list[int], history: list[int], counts: list[int], minimum_size: MinimumCohortSize, departed: list[int]
+) -> list[int]:
+    node = place(
+        TREE, np.array(codes, np.int32)[:, None], np.array(history), np.array(counts), np.array(departed), minimum_size
+    )
+    return [int(TREE.leaf[one]) if one != NOT_RELEASED else NOT_RELEASED for one in node]
 
 
 def test_newcomers_part_where_both_parts_are_large_enough() -> None:
-    assert leaf_of([0, 7], [0, 0], [5, 5], Company(5, 5), [0]) == [0, 7]
+    assert leaf_of([0, 7], [0, 0], [5, 5], MinimumCohortSize(5, 5), [0]) == [0, 7]
 
 
 def test_a_small_part_keeps_all_where_they_part() -> None:
-    assert leaf_of([0, 7], [0, 0], [5, 3], Company(5, 5), [0]) == [-1, -1]  # an inner node: the leaf of none
-    assert HELD_BACK not in place(
-        TREE, np.array([[0], [7]], np.int32), np.array([0, 0]), np.array([5, 3]), np.array([0]), Company(5, 5)
+    assert leaf_of([0, 7], [0, 0], [5, 3], MinimumCohortSize(5, 5), [0]) == [-1, -1]  # an inner node: the leaf of none
+    assert NOT_RELEASED not in place(
+        TREE, np.array([[0], [7]], np.int32), np.array([0, 0]), np.array([5, 3]), np.array([0]), MinimumCohortSize(5, 5)
     )
 
 
 def test_a_stray_goes_with_its_cohort() -> None:
-    assert leaf_of([2, 7], [1, 1], [12, 1], Company(10, 13), [0, 0]) == [2, 2]
+    assert leaf_of([2, 7], [1, 1], [12, 1], MinimumCohortSize(10, 13), [0, 0]) == [2, 2]
 
 
 def test_a_cohort_that_lost_too_many_waits_as_a_whole() -> None:
-    assert leaf_of([2, 3, 3], [1, 1, 0], [5, 4, 10], Company(10, 13), [0, 4]) == [HELD_BACK, HELD_BACK, 3]
+    assert leaf_of([2, 3, 3], [1, 1, 0], [5, 4, 10], MinimumCohortSize(10, 13), [0, 4]) == [
+        NOT_RELEASED,
+        NOT_RELEASED,
+        3,
+    ]
 
 
 def test_others_go_with_those_who_leave_where_that_is_asked() -> None:
-    asked = Company(3, 3, departures=True)
-    assert leaf_of([1, 2], [1, 1], [2, 10], asked, [0, 1]) == [HELD_BACK, 2]
+    asked = MinimumCohortSize(3, 3, departures=True)
+    assert leaf_of([1, 2], [1, 1], [2, 10], asked, [0, 1]) == [NOT_RELEASED, 2]
     assert leaf_of([1, 2], [1, 1], [2, 10], asked, [0, 3]) == [2, 2]  # three have left together: nobody else need
-    assert leaf_of([1, 2], [1, 1], [2, 2], asked, [0, 1]) == [HELD_BACK, HELD_BACK]
+    assert leaf_of([1, 2], [1, 1], [2, 2], asked, [0, 1]) == [NOT_RELEASED, NOT_RELEASED]
     assert leaf_of([1], [0], [5], asked, [1]) == [1]  # a newcomer was in no release that another has left
 
 
@@ -110,5 +119,7 @@ def test_parts_are_told_by_cohort_and_not_by_node_alone() -> None:
         np.array([-1, 0, 1]),
     )
     codes = np.array([[0], [1], [0], [1]], np.int32)
-    node = place(tree, codes, np.array([1, 1, 2, 2]), np.array([2, 2, 2, 2]), np.zeros(3, np.int64), Company(4, 4))
+    node = place(
+        tree, codes, np.array([1, 1, 2, 2]), np.array([2, 2, 2, 2]), np.zeros(3, np.int64), MinimumCohortSize(4, 4)
+    )
     assert node.tolist() == [0, 0, 0, 0]

@@ -48,8 +48,8 @@ def test_candidates_are_the_people_of_the_same_tuple(classes: np.ndarray) -> Non
     assert found.people == len(left)
     assert found.fewest == min(left, default=0)
     assert found.below == sum(one < 2 for one in left) == found.alone
-    gone = [count[one] for one in tuples if one[-1] == ABSENT and set(one) != {ABSENT}]
-    assert (found.left, found.left_below) == (len(gone), sum(one < 2 for one in gone))
+    departed = [count[one] for one in tuples if one[-1] == ABSENT and set(one) != {ABSENT}]
+    assert (found.left, found.left_below) == (len(departed), sum(one < 2 for one in departed))
 
 
 @given(RELEASES)

@@ -77,9 +77,9 @@ def test_cohorts_and_who_is_gone(home: Home) -> None:
     publish(home, "b" * 12, IDS.slice(0, 5), [7, 7, 7, 7, 7])
     window = release_history.window(home, spec())
     people = release_history.hashed(pa.array(["person 0", "person 1", "person 3", "somebody else"]), window_key(home))
-    history, gone = window.histories(people)
+    history, departed = window.histories(people)
     assert history[0] == history[1] != history[2] != 0 and history[3] == 0
-    assert gone.sum() == 3 and gone[history[0]] == 1 and gone[history[2]] == 1 and gone[0] == 0
+    assert departed.sum() == 3 and departed[history[0]] == 1 and departed[history[2]] == 1 and departed[0] == 0
     assert [one.classes_of(people).tolist() for one in window.members] == [[0, 0, 1, ABSENT], [7, 7, 7, ABSENT]]
 
 

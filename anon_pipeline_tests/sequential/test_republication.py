@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 from anon_pipeline.anonymize import encoding
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.grouping import Grouping
-from anon_pipeline.anonymize.recode import shown_table
+from anon_pipeline.anonymize.recode import recoded_table
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.l_diversity import LDiversity
-from anon_pipeline.sequential.cohorts import Company
+from anon_pipeline.privacy.t_closeness import TCloseness
+from anon_pipeline.sequential.cohorts import MinimumCohortSize
 from anon_pipeline.sequential.guarantees import ABSENT, histories
-from anon_pipeline.sequential.republication import Demands, Routing, Successor, succeed
+from anon_pipeline.sequential.republication import Demands, Routing, SequentialGrouping, group_sequentially
 from anon_pipeline.tables import HISTORY
 from anon_pipeline_tests.people import KEY
 
@@ -59,22 +60,22 @@ class Releases:
         self.published: list[pd.DataFrame] = []
         self.routing: Routing | None = None
 
-    def release(self, people: pd.DataFrame, total: int) -> Successor:
+    def release(self, people: pd.DataFrame, total: int) -> SequentialGrouping:
         """Release people whose index is who they are, among `total`."""
         present = people.index.to_numpy()
         history = histories(self.classes[-(self.window - 1) :], total)
-        gone = np.bincount(np.delete(history, present), minlength=int(history.max(initial=0)) + 1)
+        departed = np.bincount(np.delete(history, present), minlength=int(history.max(initial=0)) + 1)
         columns = people[QUASI_IDENTIFIERS].assign(**{HISTORY: history[present]})
         learned = [encoding.learn_domain(name, columns[name]) for name in columns]
         codes = np.stack([code for _, code in learned], axis=1)
         cells, cell = encoding.count_cells(tuple(one for one, _ in learned), codes, people[["age"]].to_numpy() / 100)
         counted = encoding.count_sensitive(cells, cell, people[["ill"]])
-        found = succeed(
+        found = group_sequentially(
             cells,
             counted,
-            gone,
+            departed,
             self.routing,
-            Company(self.k, int(np.ceil(1.3 * self.k)), self.departures),
+            MinimumCohortSize(self.k, int(np.ceil(1.3 * self.k)), self.departures),
             Demands([KAnonymity(k=self.k), *self.demands], 1.0, "both", {}, 0),
             self.refit,
             KEY,
@@ -84,7 +85,7 @@ class Releases:
         new[present] = found.grouping.class_of_cell[cell]
         self.classes.append(new)
         inside = new[present] != ABSENT
-        shown = shown_table(found.grouping.summaries, "range").to_pandas().iloc[new[present][inside]]
+        shown = recoded_table(found.grouping.summaries, "range").to_pandas().iloc[new[present][inside]]
         self.published.append(shown.assign(record=present[inside], ill=people["ill"].to_numpy()[inside]))
         return found
 
@@ -139,7 +140,7 @@ def test_who_has_all_releases_is_left_with_k(
         for size, ill in releases.published[-1].groupby(QUASI_IDENTIFIERS)["ill"].agg(["size", "nunique"]).to_numpy():
             assert size >= k and (ill >= 2 or not diverse)
         released = len(releases.published[-1])
-        assert released + grouping.waiting == len(present)
+        assert released + grouping.withheld_people == len(present)
         if refit == KEPT_ALWAYS and month:
             assert found.kept
 
@@ -201,6 +202,22 @@ def test_a_demand_that_no_grouping_meets_is_refused() -> None:
         Releases(5, demands=(LDiversity(column="ill", l=2, kind="distinct"),)).release(pool, 100)
 
 
+def test_a_demand_is_held_against_the_table_of_those_who_are_released() -> None:
+    """Four people of a former class are too few and are withheld; what they have makes no class fail."""
+
+    def alike(age: int, ill: list[str]) -> pd.DataFrame:
+        return pd.DataFrame({"age": age, "city": "Bergen", "born": pd.Timestamp("2000-01-01"), "ill": ill})
+
+    pool = pd.concat(
+        [alike(20, ["yes", "no"] * 10), alike(35, ["yes", "no"] * 10), alike(50, ["yes"] * 10)], ignore_index=True
+    )
+    releases = Releases(5)
+    assert releases.release(pool, 50).grouping.sizes.tolist() == [20, 20, 10]
+    releases.demands = (TCloseness(column="ill", t=0.0),)
+    grouping = releases.release(pool.iloc[:44], 50).grouping
+    assert (grouping.sizes.tolist(), grouping.withheld_people) == ([20, 20], 4)
+
+
 def test_nobody_is_released_alone_when_almost_all_have_left() -> None:
     pool = everybody(200, 9)
     releases = Releases(5)
@@ -230,7 +247,7 @@ def test_values_that_the_tree_has_not_seen_find_their_way() -> None:
     newcomers = everybody(400, 12).assign(city="Cork", age=99)
     newcomers.index += 400
     found = releases.release(pd.concat([pool, newcomers]), 800)
-    assert found.kept and found.grouping.waiting == 0
+    assert found.kept and found.grouping.withheld_people == 0
 
 
 def test_other_quasi_identifiers_make_a_new_tree(monkeypatch: pytest.MonkeyPatch) -> None:

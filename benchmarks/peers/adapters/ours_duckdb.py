@@ -8,7 +8,7 @@ import pandas as pd
 from protocol import CATEGORICAL, GUIDANCE, QUASI_IDENTIFIERS, TARGET, Run
 
 from anon_pipeline.anonymize.policy import tree_of
-from anon_pipeline.anonymize.recode import shown_table
+from anon_pipeline.anonymize.recode import recoded_table
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.learning.cells import Sample, guided_cells
 from anon_pipeline.spec import ReleaseSpec
@@ -52,7 +52,7 @@ with tempfile.TemporaryDirectory() as scratch:
         cells = guided_cells(engine, stored, policy, types, Given(), NOBODY, scale)
         tree = tree_of(policy, None).fit_cells(cells)
         class_of_cell = tree.partition_.apply(cells.codes)
-        shown = shown_table(tree.summaries_, "value")
+        shown = recoded_table(tree.summaries_, "value")
         engine.write_release(stored, cells.domains, cells, class_of_cell, shown, policy.released, released)
     table = pd.read_parquet(released).sort_values("row")
 run.write(table, table["row"], tree.apply(run.people[QUASI_IDENTIFIERS])[table["row"]])

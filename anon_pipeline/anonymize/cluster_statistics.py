@@ -1,0 +1,323 @@
+"""What classes are made of, and what it costs where cells enter or leave them.
+
+Most of what a cell costs goes by its values one by one: the share of a category in the class, how far a number is from
+the class's mean. So there is a price of every value in every class, and a cell costs the sum over its values. Where
+all members of a class are held against the same other classes, these prices are only looked up once per value that
+occurs in the class, which are far fewer than its members' values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from anon_pipeline.anonymize.criterion import Criterion
+from anon_pipeline.arrays import FloatArray, IntArray
+from anon_pipeline.tables import Cells
+
+#: Numbers and dates of so many different values have a price each; those of more are compared cell by cell.
+PRICED = 256
+#: So many cells are held against the classes near them at a time.
+TOGETHER = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class _Span:
+    """An ordered column, as shares of its span.
+
+    Attributes
+    ----------
+    value : of each cell, NaN where it is missing, shape (c,)
+    order : the cells that have a value, by it
+    priced : the places of its values, where they have prices
+    different : the values that occur, by their places
+    """
+
+    value: FloatArray
+    order: IntArray
+    priced: slice | None
+    different: FloatArray
+
+
+class ClusterStatistics:
+    """Classes that stand beside each other, and the cells in them.
+
+    Attributes
+    ----------
+    group : class of each cell, 0 ... J - 1, shape (c,)
+    classes : J
+    people : people of each cell, float64 of shape (c,)
+    size : people of each class, float64 of shape (J,)
+    """
+
+    def __init__(self, cells: Cells, criterion: Criterion, members: IntArray, group: IntArray) -> None:
+        self.people = cells.counts[members].astype(np.float64)
+        # Rounded, so that the last bits, which depend on the order of values, decide between no two changes.
+        self._scores = np.round(criterion.scores(members), 6)
+        squared_scale = {column: round(scale**2, 6) for column, _, scale in criterion.categories}
+        # Values of all columns as places in one list, with the squared scale of their column and what another category
+        # adds to its set cover; and the scores that such a value decides.
+        places: list[IntArray] = []
+        scales, steps = [np.zeros(0)], [np.zeros(0)]
+        self._told: list[tuple[slice, int, FloatArray]] = []
+        self._values = 0
+        self._free = list(range(self._scores.shape[1]))
+        self._spans: list[_Span] = []
+        for column, domain in enumerate(cells.domains):
+            present, place = np.unique(cells.codes[members, column], return_inverse=True)
+            values = slice(self._values, self._values + len(present))
+            priced = column in squared_scale or len(present) <= PRICED
+            if priced:
+                places.append(place + self._values)
+                self._values += len(present)
+                scales.append(np.full(len(present), squared_scale.get(column, 0.0)))
+                steps.append(np.full(len(present), 1 / max(1, len(domain.values) - 1) * (column in squared_scale)))
+                for position, told in criterion.outputs_of(column):
+                    self._told.append((values, position, np.round(told[present], 6)))
+                    self._free.remove(position)
+            known = np.zeros(0) if domain.positions is None else domain.positions.astype(np.float64)
+            if len(known) and known.max() > known.min():
+                share = np.r_[np.nan, (known - known.min()) / np.ptp(known)]
+                value = share[cells.codes[members, column]]
+                order = np.argsort(value, kind="stable")[: np.count_nonzero(~np.isnan(value))]
+                self._spans.append(_Span(value, order, values if priced else None, share[present]))
+        self._place = np.stack(places) if places else np.zeros((0, len(members)), dtype=np.int64)
+        self._scale, self._step = np.concatenate(scales), np.concatenate(steps)
+        self._constant = sum(float(self._scale[place[0]]) for place in self._place)
+        self._cover = self._decay = 0.0
+        self.arrange(group)
+
+    def arrange(self, group: IntArray) -> None:
+        """Put every cell into the class that is given, 0 ... J - 1."""
+        self.group = group.copy()
+        self.classes = classes = int(group.max()) + 1
+        self.size = np.bincount(group, weights=self.people, minlength=classes)
+        weighted = (self.people[:, None] * self._scores).T
+        self._total = np.stack([np.bincount(group, weights=one, minlength=classes) for one in weighted], axis=1)
+        # People and cells by class and value.
+        shape = classes, self._values
+        self._bearing, self._bearers = np.zeros(shape), np.zeros(shape, dtype=np.int64)
+        for place in self._place:
+            key = group * self._values + place
+            self._bearing += np.bincount(key, weights=self.people, minlength=classes * self._values).reshape(shape)
+            self._bearers += np.bincount(key, minlength=classes * self._values).reshape(shape)
+        self._mean = np.zeros_like(self._total)
+        self._alike, self._present = np.zeros(classes), np.zeros(classes)
+        self._share, self._price, self._one_more, self._one_less = (np.zeros(shape) for _ in range(4))
+        self._ends = [np.zeros((4, classes)) for _ in self._spans]
+        self._refresh(np.arange(classes))
+
+    def change(self, cell: IntArray, to: IntArray) -> None:
+        """Put cells into other classes."""
+        people, place = self.people[cell], self._place[:, cell]
+        bearing, bearers = self._bearing.ravel(), self._bearers.ravel()
+        for group, sign in ((self.group[cell], -1), (to, 1)):
+            np.add.at(self.size, group, sign * people)
+            np.add.at(self._total, group, (sign * people)[:, None] * self._scores[cell])
+            key = (group * self._values + place).ravel()
+            np.add.at(bearing, key, np.tile(sign * people, len(place)))
+            np.add.at(bearers, key, sign)
+        changed = np.union1d(self.group[cell], to)
+        self.group[cell] = to
+        self._refresh(changed)
+
+    def weigh_cover(self, weight: float, decay: float) -> None:
+        """From here on, the set cover has a weight beside the squared error.
+
+        A value keeps the share `decay` of its price for each cell of the class that bears it: at 0 this is the set
+        cover, and above it a class can be rid of a value cell by cell.
+        """
+        self._cover, self._decay = weight, decay
+        self._refresh(np.arange(self.classes))
+
+    def _refresh(self, changed: IntArray) -> None:
+        """What follows from the sums for the classes that have changed."""
+        size = self.size[changed][:, None]
+        self._mean[changed] = self._total[changed] / size
+        share = self._bearing[changed] / size
+        self._share[changed] = share
+        # Squared distance to a class: that of the scores, and per category scale * (1 - 2 share of the value + alike).
+        price = share * (-2 * self._scale)
+        for values, position, told in self._told:
+            price[:, values] += (told - self._mean[changed, position][:, None]) ** 2
+        self._price[changed] = price
+        self._alike[changed] = np.einsum("jv,jv,v->j", share, share, self._scale) + self._constant
+        if self._cover:
+            bearers, decay = self._bearers[changed], self._decay
+            powers = decay ** np.arange(bearers.max(initial=0) + 1)
+            left = powers.take(bearers)  # of the price of a value: 1 where nobody bears it
+            self._present[changed] = np.einsum("jv,v->j", 1 - left, self._step)
+            one_more = (1 - decay) * left * self._step
+            self._one_less[changed] = (1 - decay) * powers.take(np.maximum(bearers - 1, 0)) * self._step
+            for span, ends in zip(self._spans, self._ends, strict=True):
+                ends[:, changed] = _ends(span, self.group, changed)
+                if span.priced is not None:
+                    low, high = ends[:2, changed]
+                    one_more[:, span.priced] = _outside(span.different, low[:, None], high[:, None])
+            self._one_more[changed] = one_more
+            self._covered = self._present + sum(high - low for low, high, _, _ in self._ends)
+
+    def objective(self) -> float:
+        """Squared error within classes, less what does not depend on them, and the set cover."""
+        apart = np.einsum("jo,jo->j", self._total, self._mean) + self.size * (self._alike - self._constant)
+        cover = self._cover * (self.size * self._covered).sum() if self._cover else 0.0
+        return float(cover - apart.sum())
+
+    def distance(self, cell: IntArray, group: IntArray) -> FloatArray:
+        """Squared distance of cells to the centres of classes, shape (q,)."""
+        distance = self._alike.take(group)
+        for position in self._free:
+            distance += (self._scores[:, position].take(cell) - self._mean[:, position].take(group)) ** 2
+        first, price = group * self._values, self._price.ravel()
+        for place in self._place:
+            distance += price.take(first + place.take(cell))
+        return np.maximum(distance, 0.0)
+
+    def apart(self, cell: IntArray, other: IntArray) -> FloatArray:
+        """Squared distance of cells to others, shape (q,)."""
+        apart = np.zeros(len(cell))
+        for score in self._scores.T:
+            apart += (score.take(cell) - score.take(other)) ** 2
+        for place in self._place:
+            if scale := self._scale[place[0]]:
+                apart += 2 * scale * (place.take(cell) != place.take(other))
+        return apart
+
+    def insertion_cost(self, cell: IntArray, group: IntArray) -> FloatArray:
+        """What it costs where cells enter classes, shape (q,)."""
+        wider = np.zeros(len(cell))
+        if self._cover:
+            first, one_more = group * self._values, self._one_more.ravel()
+            for place in self._place:
+                wider += one_more.take(first + place.take(cell))
+            for span, (low, high, _, _) in zip(self._spans, self._ends, strict=True):
+                if span.priced is None:
+                    wider += _outside(span.value[cell], low[group], high[group])
+        return self._cost(self.people[cell], group, self.distance(cell, group), wider)
+
+    def choices(self, near: IntArray, most: int) -> tuple[IntArray, FloatArray]:
+        """Which of the classes near its own each cell enters at least cost, and these costs, both of shape (m, c)."""
+        of, value = np.nonzero(self._bearers)
+        number = np.zeros(self._bearers.shape, dtype=np.int64)
+        number[of, value] = np.arange(len(of))
+        prices = [self._price, self._one_more] if self._cover else [self._price]
+        at = near.take(of, axis=0) * self._values + value[:, None]
+        prices = [price.ravel().take(at) if self._values else price for price in prices]
+        index = number.ravel().take(self.group * self._values + self._place) if self._values else self._place
+        cells, most = len(self.group), min(most, near.shape[1])
+        choice, costs = np.empty((most, cells), dtype=np.int64), np.empty((most, cells))
+        for start in range(0, cells, TOGETHER):  # in parts that stay in the processor's cache
+            cell = np.arange(start, min(start + TOGETHER, cells))
+            around = near.take(self.group[cell], axis=0)
+            cost = self._insertion_cost_near(cell, around, index[:, cell], prices)
+            for rank in range(most):
+                best = cost.argmin(axis=1)
+                here = np.arange(len(cell)), best
+                choice[rank, cell], costs[rank, cell] = around[here], cost[here]
+                cost[here] = np.inf
+        return choice, costs
+
+    def _insertion_cost_near(
+        self, cell: IntArray, around: IntArray, index: IntArray, prices: list[FloatArray]
+    ) -> FloatArray:
+        """What it costs where cells enter the classes around them, shape (q, n).
+
+        The prices of a cell's values there are rows of `prices`, whose numbers `index` has, of shape (p, q).
+        """
+        columns = len(index)
+        if columns:
+            summed = sparse.csr_array(
+                (np.ones(index.size), index.T.ravel(), np.arange(0, index.size + 1, columns)),
+                shape=(len(cell), len(prices[0])),
+            )
+            distance, *wider = (summed @ price for price in prices)
+        else:
+            distance, wider = np.zeros(around.shape), [np.zeros(around.shape)]
+        distance += self._alike.take(around)
+        for position in self._free:
+            distance += (self._scores[cell, position][:, None] - self._mean[:, position].take(around)) ** 2
+        np.maximum(distance, 0.0, out=distance)
+        if self._cover:
+            for span, (low, high, _, _) in zip(self._spans, self._ends, strict=True):
+                if span.priced is None:
+                    wider[0] += _outside(span.value[cell][:, None], low.take(around), high.take(around))
+        return self._cost(self.people[cell][:, None], around, distance, wider[0] if self._cover else distance)
+
+    def _cost(self, people: FloatArray, group: IntArray, distance: FloatArray, wider: FloatArray) -> FloatArray:
+        """The rise of the objective where people enter classes at these distances, which get so much wider."""
+        size = self.size.take(group)
+        both = size + people
+        cost = size * people
+        cost /= both
+        cost *= distance
+        if self._cover:
+            both *= wider
+            both += people * self._covered.take(group)
+            both *= self._cover
+            cost += both
+        return cost
+
+    def removal_cost(self, cell: IntArray) -> FloatArray:
+        """What is saved where cells leave their classes, in which somebody stays, shape (q,)."""
+        group, people = self.group[cell], self.people[cell]
+        size = self.size[group]
+        rest = np.maximum(size - people, 1e-9)
+        saved = self.distance(cell, group) * (size * people / rest)
+        if self._cover:
+            narrower = np.zeros(len(cell))
+            first, one_less = group * self._values, self._one_less.ravel()
+            for place in self._place:
+                narrower += one_less.take(first + place.take(cell))
+            for span, (low, high, second_low, second_high) in zip(self._spans, self._ends, strict=True):
+                own = span.value[cell]
+                narrower += np.where(own == low[group], second_low[group] - low[group], 0)
+                narrower += np.where(own == high[group], high[group] - second_high[group], 0)
+            saved += self._cover * (rest * narrower + people * self._covered[group])
+        return saved
+
+    def near(self, most: int) -> IntArray:
+        """The classes nearest to each class, by their centres, at most so many, shape (J, n)."""
+        share = self._share * np.sqrt(self._scale)
+        centre = np.round(np.hstack([self._mean, share]) * 2**7)  # whole numbers, so that their products are exact
+        apart = centre @ (-2 * centre.T)
+        apart += (centre**2).sum(axis=1)  # the square of the other centre is the same all along a row
+        np.fill_diagonal(apart, 2.0**52 // self.classes)
+        key = apart.astype(np.int64) * self.classes + np.arange(self.classes)  # no two are equal
+        near = min(most, self.classes - 1)
+        key.partition(max(near - 1, 0), axis=1)
+        return np.sort(key[:, :near], axis=1) % self.classes
+
+    def error(self, of: IntArray, cell: IntArray) -> FloatArray:
+        """Squared error within groups of cells, shape (J,)."""
+        people = self.people[cell]
+        size = np.maximum(np.bincount(of, weights=people, minlength=self.classes), 1.0)
+        error = np.zeros(self.classes)
+        for score in self._scores.T:
+            error += np.bincount(of, weights=people * score[cell] ** 2, minlength=self.classes)
+            error -= np.bincount(of, weights=people * score[cell], minlength=self.classes) ** 2 / size
+        for place in self._place:
+            if scale := self._scale[place[0]]:
+                key, inverse = np.unique(of * self._values + place[cell], return_inverse=True)
+                alike = np.bincount(inverse, weights=people) ** 2
+                error += scale * (size - np.bincount(key // self._values, weights=alike, minlength=self.classes) / size)
+        return error
+
+
+def _outside(value: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """How far values lie outside of intervals; not at all where they are missing."""
+    outside: FloatArray = np.fmax(low - value, 0) + np.fmax(value - high, 0)
+    return outside
+
+
+def _ends(span: _Span, group: IntArray, classes: IntArray) -> tuple[FloatArray, ...]:
+    """The smallest and the largest known value of some classes, and those next to them, each of shape (q,)."""
+    order = span.order[np.isin(group[span.order], classes)]
+    order = order[np.argsort(group[order], kind="stable")]
+    known = group[order]
+    first, last = np.searchsorted(known, classes), np.searchsorted(known, classes, side="right") - 1
+    ordered = np.r_[span.value[order], 0.0]
+    places = first, last, np.minimum(first + 1, last), np.maximum(last - 1, first)
+    low, high, second_low, second_high = (np.where(last < first, 0.0, ordered[place]) for place in places)
+    return low, high, second_low, second_high

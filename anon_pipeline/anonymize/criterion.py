@@ -1,0 +1,164 @@
+"""The criterion of the anonymizer tree: the outputs whose squared error its splits reduce."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from anon_pipeline.anonymize.feature_importance import FeatureImportance
+from anon_pipeline.arrays import FloatArray, IntArray
+from anon_pipeline.tables import GUIDANCE_UNIT, Cells, Domain
+
+#: A number or date of more values than this is split at the quantiles of as many bins where counts split a group.
+BINS = 1_000
+
+#: Above this many numbers in the criterion's one-hot block it is replaced by `PROJECTIONS` random projections.
+ONE_HOT_LIMIT = 40_000_000
+PROJECTIONS = 24
+
+#: Where columns are weighed: the part of their weight that goes by what they tell, and the weight of the guidance.
+IMPORTANCE_WEIGHT, GUIDANCE_WEIGHT = 0.16, 0.06
+
+#: Where outputs are only made for a part of the cells at a time, they stay one-hot while as many numbers as this hold
+#: the people by code of any column and by category.
+PAIRS_LIMIT = 1_000_000
+
+
+class Criterion:
+    """The outputs whose squared error the tree reduces, computed for any part of the cells.
+
+    The guidance, of total variance 1 (unscaled where `spread` is 0, so that one-hot labels keep exact sums and squared
+    error is the Gini impurity), then sqrt(spread) times each quasi-identifier, each of total variance 1: a number as
+    its z-score (with an indicator where it can be missing), a category as its one-hot vector, or, where that would be
+    large, all categories together as `PROJECTIONS` random projections. `at_once` says whether the outputs of all cells
+    will be asked for together.
+
+    With `weighed`, the columns weigh more the more they tell of the guidance, what each tells is an output too, and
+    the guidance, of which these say much already, has the weight `GUIDANCE_WEIGHT`.
+    """
+
+    def __init__(self, cells: Cells, spread: float, seed: int, at_once: bool = True, weighed: bool = False) -> None:
+        self._cells = cells
+        self._centre = np.zeros(cells.guidance.shape[1])
+        self._scale = 1.0
+        self._ordered: list[tuple[int, FloatArray]] = []
+        #: Column, the codes that occur, and scale of each category; and of those that are shown one-hot.
+        self.categories: list[tuple[int, npt.NDArray[np.intp], float]] = []
+        self.one_hot: list[tuple[int, npt.NDArray[np.intp], float]] = []
+        self._projected: list[tuple[int, FloatArray]] = []
+        if spread == 0:
+            return
+        weight = cells.counts / cells.n
+        guidance = cells.mean_guidance()
+        self._centre = np.einsum("c,co->o", weight, guidance)
+        self._scale = _per_deviation(np.einsum("c,co->", weight, (guidance - self._centre) ** 2))
+        uniform, feature_importance = spread, FeatureImportance.of(cells) if weighed else None
+        for column, domain in enumerate(cells.domains):
+            if feature_importance is not None:
+                spread = uniform * (
+                    1 + IMPORTANCE_WEIGHT * (len(cells.domains) * float(feature_importance.shares[column]) - 1)
+                )
+                effect = np.sqrt(uniform) * self._scale * feature_importance.effects[column]
+                self._ordered.append((column, effect))
+            share: FloatArray = np.bincount(cells.codes[:, column], weights=weight, minlength=len(domain)).astype(float)
+            if domain.positions is not None:
+                self._ordered.append((column, np.sqrt(spread) * _ordered_outputs(domain, share)))
+            elif (gini := 1.0 - float((share * share).sum())) > 1e-12:
+                self.categories.append((column, np.flatnonzero(share), float(np.sqrt(spread / gini))))
+        if feature_importance is not None:
+            self._scale *= np.sqrt(GUIDANCE_WEIGHT)
+        width = sum(len(present) for _, present, _ in self.categories)
+        pairs = width * sum(min(len(domain), BINS) if domain.ordered else len(domain) for domain in cells.domains)
+        if width * len(cells.counts) <= ONE_HOT_LIMIT or (pairs <= PAIRS_LIMIT and not at_once):
+            self.one_hot = self.categories
+        else:
+            generator = np.random.default_rng(seed)
+            for column, _, scale in self.categories:
+                signs = generator.choice((-1.0, 1.0), size=(len(cells.domains[column]), PROJECTIONS))
+                self._projected.append((column, signs * scale / np.sqrt(PROJECTIONS)))
+
+    def scores(self, part: slice | IntArray = slice(None)) -> FloatArray:
+        """Guidance and ordered columns of some cells, shape (c, o'')."""
+        codes, counts = self._cells.codes[part], self._cells.counts[part]
+        guidance = self._cells.guidance[part] * GUIDANCE_UNIT / counts[:, None]
+        return np.hstack([(guidance - self._centre) * self._scale, *(one[codes[:, at]] for at, one in self._ordered)])
+
+    def outputs_of(self, column: int) -> Iterator[tuple[int, FloatArray]]:
+        """The positions in `scores` that a column alone decides, and what each of its codes has there, (m + 1,)."""
+        position = len(self._centre)
+        for at, outputs in self._ordered:
+            for output in outputs.T:
+                if at == column:
+                    yield position, output
+                position += 1
+
+    def numeric(self, part: slice | IntArray = slice(None)) -> FloatArray:
+        """The outputs of some cells that are not one-hot, shape (c, o')."""
+        codes = self._cells.codes[part]
+        blocks = [self.scores(part)]
+        if self._projected:
+            # D. Achlioptas, "Database-friendly random projections" (2003): distances survive nearly unchanged.
+            projected = np.zeros((len(codes), PROJECTIONS))
+            for column, signs in self._projected:
+                projected += signs[codes[:, column]]
+            blocks.append(projected)
+        return np.hstack(blocks)
+
+    def of(self, part: slice | IntArray = slice(None), constant: bool = True) -> FloatArray:
+        """The outputs of some cells, shape (c, o).
+
+        Without `constant` the one-hot outputs that are equal in all of them are left out: they tell no split from
+        another.
+        """
+        codes = self._cells.codes[part]
+        blocks = [self.numeric(part)]
+        for column, present, scale in self.one_hot:
+            code = codes[:, column]
+            here = present if constant else np.flatnonzero(np.bincount(code))
+            if constant or len(here) > 1:
+                blocks.append((code[:, None] == here) * scale)
+        return np.hstack(blocks)
+
+    @property
+    def width(self) -> int:
+        """Number of outputs, o."""
+        return int(self.numeric(slice(0, 1)).shape[1]) + sum(len(present) for _, present, _ in self.one_hot)
+
+
+def criterion_outputs(cells: Cells, spread: float, seed: int, weighed: bool = False) -> FloatArray:
+    """The outputs of all cells, shape (C, o); see `Criterion`."""
+    return Criterion(cells, spread, seed, weighed=weighed).of()
+
+
+def _per_deviation(variance: float) -> float:
+    return float(1 / np.sqrt(variance)) if variance > 1e-12 else 0.0
+
+
+def _ordered_outputs(domain: Domain, share: FloatArray) -> FloatArray:
+    """What each code of an ordered column adds to the outputs: its z-score, and an indicator where one is missing.
+
+    Both together have total variance 1. Shape (m + 1, 1 or 2).
+    """
+    code = np.flatnonzero(share).astype(np.int32)
+    raw = standardized(domain, code, share[code])
+    centred = raw - np.einsum("c,co->o", share[code], raw)
+    outputs = np.zeros((len(domain), raw.shape[1]))
+    outputs[code] = centred * _per_deviation(np.einsum("c,co->", share[code], centred**2))
+    return outputs
+
+
+def standardized(domain: Domain, code: npt.NDArray[np.int32], weight: FloatArray) -> FloatArray:
+    """Values of an ordered column, missing ones at the mean and told apart by an indicator, shape (C, 1 or 2)."""
+    known = code > 0
+    value = np.zeros(len(code))
+    value[known] = domain.positions.astype(np.float64)[code[known] - 1]  # type: ignore[union-attr]
+    if not known.any():
+        return value[:, None]
+    centre = float(np.average(value[known], weights=weight[known]))
+    value[known] -= centre
+    deviation = np.sqrt(float(np.average(value[known] ** 2, weights=weight[known])))
+    if deviation > 0:
+        value /= deviation
+    return value[:, None] if known.all() else np.c_[value, ~known]

@@ -1,0 +1,45 @@
+"""What the transformers of scikit-learn's kind share: they take frames, whose columns they tell apart by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from sklearn.utils import InputTags, Tags, TransformerTags
+
+from anon_pipeline.errors import InputError
+
+
+def of_frames(tags: Tags) -> Tags:
+    """The tags of a transformer of frames that may hold texts and missing values, and of no arrays."""
+    tags.input_tags = InputTags(two_d_array=False, categorical=True, string=True, allow_nan=True)
+    tags.transformer_tags = TransformerTags(preserves_dtype=[])  # a type that cannot hold a value gives way to another
+    return tags
+
+
+def same_feature_names(names: npt.NDArray[np.object_], input_features: Sequence[str] | None) -> npt.NDArray[np.object_]:
+    """The names of the columns, shape (p,), for `get_feature_names_out`.
+
+    Raises
+    ------
+    InputError
+        Where `input_features` are given and are others.
+    """
+    if input_features is not None and list(input_features) != names.tolist():
+        raise InputError("input_features is not equal to feature_names_in_; leave it out")
+    return names.copy()
+
+
+def check_present(frame: pd.DataFrame, names: Sequence[str]) -> None:
+    """Refuse a frame that lacks one of the columns; others may stand in it, in any order.
+
+    Raises
+    ------
+    InputError
+        Naming the columns that it lacks.
+    """
+    absent = [name for name in names if name not in frame.columns]
+    if absent:
+        raise InputError(f"the table lacks the columns {', '.join(absent)}")

@@ -1,0 +1,63 @@
+"""The commands: thin, each a few lines that read arguments, call one layer and show what came back.
+
+Progress and errors go to stderr; stdout has the summary, or with --json one JSON object and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+# Each module adds its commands, which --help lists in this order.
+# isort: off
+from anon_pipeline.cli import runs, judging, datasets, masking, published, standing, openings  # noqa: F401
+
+# isort: on
+from anon_pipeline.cli.app import BAD_INPUT, REFUSED, app, err, print_json
+from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.home import Home, out_of_space
+
+DEBUG_VARIABLE = "ANON_PIPELINE_DEBUG"
+
+
+def main() -> None:
+    """The console script: a sentence and an exit code for what the user can mend, never a traceback."""
+    try:
+        sys.exit(app(standalone_mode=False, prog_name="anon-pipeline") or 0)
+    except InputError as error:
+        _fail(str(error), BAD_INPUT)
+    except Refused as error:
+        _fail(str(error), REFUSED)
+    except typer.Abort:
+        _fail("stopped", 130)
+    except KeyboardInterrupt:
+        _fail("stopped", 130)
+    except Exception as error:
+        show: Callable[..., Any] | None = getattr(error, "show", None)  # click's own usage errors
+        if show is not None:
+            show()
+            _fail_in_json(error.format_message(), BAD_INPUT)  # type: ignore[attr-defined]
+            sys.exit(BAD_INPUT)
+        if out_of_space(error):
+            _fail(f"{Home.default().root}: the disk is full; free or allow disk space", BAD_INPUT)
+        if os.environ.get(DEBUG_VARIABLE):
+            raise
+        _fail(
+            f"internal error ({type(error).__name__}); {DEBUG_VARIABLE}=1 tells its story, people's values included", 1
+        )
+
+
+def _fail(sentence: str, code: int) -> None:
+    _fail_in_json(sentence, code)
+    err.print(f"anon-pipeline: {sentence}", markup=False, highlight=False, soft_wrap=True)
+    sys.exit(code)
+
+
+def _fail_in_json(sentence: str, code: int) -> None:
+    """The failure as the one object on stdout, for who asked for JSON."""
+    if "--json" in sys.argv[1:]:
+        print_json({"error": sentence, "exit_code": code})

@@ -1,0 +1,71 @@
+"""The command line itself: its two groups of commands, its streams, and what several commands share."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from importlib import metadata
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+
+app = typer.Typer(
+    help="Turn a table of people into a release that may be published, and prove it.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"anon-pipeline {metadata.version('anon-pipeline')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _every_command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    pass
+
+
+releases = typer.Typer(help="Read, re-check, sign and withdraw what has been published.", no_args_is_help=True)
+app.add_typer(releases, name="releases")
+
+#: Where nobody looks at a terminal, no line is cut or folded to a width.
+UNCUT = 10_000
+out, err = Console(width=None if sys.stdout.isatty() else UNCUT), Console(stderr=True)
+
+BAD_INPUT, REFUSED = 2, 3
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
+AllowCode = Annotated[
+    bool,
+    typer.Option("--allow-code", help="Let the spec import the model that it names; its code then runs as you."),
+]
+
+
+def show_progress() -> None:
+    """Write the log of the package to stderr."""
+    handler = RichHandler(console=err, show_path=False, show_level=False, markup=False)
+    logger = logging.getLogger("anon_pipeline")
+    logger.handlers, logger.propagate = [handler], False
+    logger.setLevel(logging.INFO)
+
+
+def print_json(content: dict[str, Any]) -> None:
+    """Print one JSON object; infinity and what is no number are null."""
+    from anon_pipeline.plain_json import finite
+
+    sys.stdout.write(json.dumps(finite(content), indent=2, default=str) + "\n")
+
+
+def names_in(text: str | None) -> list[str]:
+    """The names in `a,b,c`."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]

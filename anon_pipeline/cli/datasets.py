@@ -1,0 +1,90 @@
+"""Commands that begin or tend a dataset: `init`, `profile` and `forget`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anon_pipeline.cli.app import AsJson, app, err, names_in, out, print_json
+from anon_pipeline.cli.tables import show_new_dataset
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home, data_folder, write_file
+from anon_pipeline.home import scratch as scratch_folder
+from anon_pipeline.spec import ReleaseSpec, Source
+
+
+@app.command()
+def init(
+    name: Annotated[str, typer.Argument(help="The dataset: small letters, digits and _.")],
+    table: Annotated[Path, typer.Option("--from", help="A CSV, Parquet, DuckDB or SQLite file, or a Parquet folder.")],
+    copy: Annotated[bool, typer.Option("--copy", help="Copy the table into the folder of the dataset.")] = False,
+    query: Annotated[str | None, typer.Option(help="The rows of a DuckDB or SQLite file.")] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")] = None,
+    names: Annotated[str | None, typer.Option(help="Of the columns of a CSV without a header: a,b,c.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write data/NAME/release.yaml, proposed from a table; it runs when a person has decided its open lines."""
+    from anon_pipeline.engine.duckdb import DuckDBEngine
+    from anon_pipeline.profiling.new_dataset import start_dataset
+
+    if delimiter is not None and not 1 <= len(delimiter) <= 4:
+        raise InputError("--delimiter: is one to four letters")
+    stated = {"query": query, "delimiter": delimiter, "encoding": encoding}
+    unnamed = {} if names is None else {"header": 0, "names": names_in(names)}
+    source = Source.model_validate(
+        {"path": str(table), **{key: one for key, one in stated.items() if one is not None}, **unnamed}
+    )
+    with scratch_folder() as scratch:
+        made = start_dataset(DuckDBEngine(scratch), name, table, data_folder(), copy, source)
+    if as_json:
+        print_json(made.to_json())
+        return
+    show_new_dataset(name, made)
+
+
+@app.command()
+def profile(
+    table: Annotated[Path, typer.Argument(help="A CSV or Parquet file, or a folder of Parquet files.")],
+    out_file: Annotated[Path | None, typer.Option("--out", help="Write the proposed spec to this file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Propose a spec as `init` does, without a dataset folder."""
+    from anon_pipeline.engine.duckdb import DuckDBEngine
+    from anon_pipeline.profiling.new_dataset import profile_table, propose_spec_beside
+
+    if out_file is not None and out_file.exists():
+        raise InputError(f"{out_file}: exists already; a policy is not overwritten")
+    with scratch_folder() as scratch:
+        found = profile_table(DuckDBEngine(scratch), table)
+    if out_file is not None:
+        try:
+            write_file(out_file, propose_spec_beside(found, table, out_file), public=True)
+        except OSError as error:
+            raise InputError(f"{out_file}: cannot be written ({error.strerror})") from None
+    if as_json:
+        print_json(found.to_json())
+    elif out_file is None:
+        sys.stdout.write(propose_spec_beside(found, table, Path("release.yaml")))
+    else:
+        err.print(f"wrote {out_file}; decide its lines that say `decide`, then run it", markup=False)
+
+
+@app.command()
+def forget(
+    spec: Annotated[Path, typer.Argument(help="A release.yaml, or the folder it lies in.")],
+    identifiers: Annotated[Path, typer.Argument(help="A text file with an identifier of a person per line.")],
+    as_json: AsJson = False,
+) -> None:
+    """Forget people in what is kept of former releases, after they were taken out of the source."""
+    from anon_pipeline.pipeline.sequential_publication import forget_people
+
+    policy = ReleaseSpec.load(spec)
+    forgotten = forget_people(policy, Home.default().prepare(), identifiers)
+    if as_json:
+        print_json({"dataset": policy.dataset, "entries": forgotten})
+    else:
+        out.print(f"{forgotten:,} entries about them were replaced by random numbers", highlight=False)

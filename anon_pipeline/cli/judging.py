@@ -1,0 +1,85 @@
+"""Commands that judge any table, ours or not: `verify` and `attack`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anon_pipeline.cli.app import REFUSED, AsJson, app, names_in, print_json
+from anon_pipeline.cli.tables import show_attacks, show_verdict
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import scratch as scratch_folder
+from anon_pipeline.spec import ReleaseSpec, Role
+
+
+@app.command()
+def verify(
+    table: Annotated[Path, typer.Argument(help="Any CSV or Parquet table.")],
+    spec: Annotated[Path | None, typer.Option(help="Judge it by this spec.")] = None,
+    quasi_identifiers: Annotated[str | None, typer.Option(help="Or by these columns: a,b,c.")] = None,
+    k: Annotated[int | None, typer.Option(min=2, help="People a class must have at least.")] = None,
+    sensitive: Annotated[str | None, typer.Option(help="Columns to measure inference for: x,y.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Judge a table by reading it afresh: it holds (exit 0) or does not (3)."""
+    from anon_pipeline.engine.duckdb import DuckDBEngine
+    from anon_pipeline.privacy.group_table import judge_group_table
+    from anon_pipeline.privacy.verdict import verify_by_columns, verify_by_spec
+
+    if (spec is None) == (quasi_identifiers is None):
+        raise InputError("name either --spec, or --quasi-identifiers with --k")
+    with scratch_folder() as scratch:
+        engine = DuckDBEngine(scratch)
+        if spec is not None:
+            policy = ReleaseSpec.load(spec)
+            file = engine.import_table(table, scratch, policy.with_role(Role.SENSITIVE))
+            verdict = (
+                judge_group_table(engine, file, policy)
+                if policy.aggregates
+                else verify_by_spec(engine, file, policy, table.parent / "classes.parquet")
+            )
+        else:
+            if k is None:
+                raise InputError("--k is missing: say how many people a class must have at least")
+            measured = names_in(sensitive)
+            file = engine.import_table(table, scratch, measured)
+            verdict = verify_by_columns(engine, file, names_in(quasi_identifiers), k, measured)
+    if as_json:
+        print_json(verdict.to_json())
+    else:
+        show_verdict(table.name, verdict)
+    raise typer.Exit(0 if verdict.holds else REFUSED)
+
+
+@app.command()
+def attack(
+    table: Annotated[Path, typer.Argument(help="Any CSV or Parquet table, anonymized by any tool.")],
+    original: Annotated[Path, typer.Option(help="The raw people who are in it.")],
+    control: Annotated[
+        Path | None, typer.Option(help="Raw people like them who are not in it; without them no leak can be told.")
+    ] = None,
+    spec: Annotated[Path | None, typer.Option(help="Take the columns' roles from this spec.")] = None,
+    quasi_identifiers: Annotated[
+        str | None, typer.Option(help="Or name the columns an attacker may know: a,b,c.")
+    ] = None,
+    sensitive: Annotated[str | None, typer.Option(help="And those worth inferring: x,y.")] = None,
+    targets: Annotated[int, typer.Option(min=1, help="People of either kind who are attacked at most.")] = 2_000,
+    seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Attack a table: who in it is linked, singled out, inferred or recognised (exit 0, whatever is found)."""
+    from anon_pipeline.audit.foreign_table import Roles, attack_table
+
+    if (spec is None) == (quasi_identifiers is None) or (spec is not None and sensitive is not None):
+        raise InputError("name either --spec, or --quasi-identifiers and, where there are any, --sensitive")
+    roles = (
+        Roles(names_in(quasi_identifiers), names_in(sensitive)) if spec is None else Roles.of(ReleaseSpec.load(spec))
+    )
+    with scratch_folder() as scratch:
+        attacked = attack_table(table, original, control, roles, scratch, targets, seed)
+    if as_json:
+        print_json(attacked.to_json())
+        return
+    show_attacks(table.name, attacked)

@@ -1,0 +1,118 @@
+"""Commands that make something of a spec: `run`, `sweep`, and `ui`, which runs on schedule."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anon_pipeline.cli.app import REFUSED, AllowCode, AsJson, app, err, print_json, show_progress
+from anon_pipeline.cli.tables import show_release, show_tradeoff
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import DATA_VARIABLE, Home, data_folder
+from anon_pipeline.spec import ReleaseSpec, TradeOff, permission
+
+
+@app.command()
+def run(
+    spec: Annotated[Path, typer.Argument(help="A release.yaml, or the folder it lies in.")],
+    engine: Annotated[str, typer.Option(help="duckdb, or spark where that extra is installed.")] = "duckdb",
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of the engine; all cores where absent.")] = None,
+    memory: Annotated[str | None, typer.Option(help="Memory limit of the engine, for example 4GB.")] = None,
+    allow_code: AllowCode = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run the whole graph of a dataset: released (exit 0), bad input (2), or refused by a check (3)."""
+    if allow_code:
+        permission.allow_code()
+    policy = ReleaseSpec.load(spec)
+    home = Home.default().prepare()
+    show_progress()
+    from anon_pipeline.pipeline.launch import launch
+    from anon_pipeline.pipeline.runtime import Runtime
+
+    outcome = launch(
+        policy, home, Runtime(home=str(home.root), engine_name=engine, threads=threads, memory_limit=memory)
+    )
+    if as_json:
+        print_json(outcome.to_json())
+    elif outcome.exit_code == 0:
+        show_release(outcome.manifest, outcome.folder, outcome.new)
+    else:
+        for sentence in outcome.failures:
+            err.print(f"[bold red]{'Refused' if outcome.exit_code == REFUSED else 'Not released'}[/]: ", end="")
+            err.print(sentence, markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(outcome.exit_code)
+
+
+@app.command()
+def sweep(
+    spec: Annotated[Path, typer.Argument(help="A release.yaml, or the folder it lies in.")],
+    k: Annotated[str | None, typer.Option("--k", help="Values of k: 2,5,10.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Values at a path of the spec: privacy.t_closeness.t=0.2,0.4; may be repeated."),
+    ] = None,
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", help="Folder of the files; var/frontier/DATASET where absent.")
+    ] = None,
+    utility: Annotated[bool, typer.Option(help="Measure accuracy before and after, which takes longest.")] = True,
+    allow_code: AllowCode = False,
+    as_json: AsJson = False,
+) -> None:
+    """Price list: what every combination of settings would cost and protect. Nothing is released."""
+    if allow_code:
+        permission.allow_code()
+    policy = ReleaseSpec.load(spec)
+    varied = TradeOff.parse(k, set_ or []) if k is not None or set_ else policy.frontier
+    if varied is None:
+        raise InputError("say what to vary with --k or --set, for example --k 2,5,10, or write a frontier: in the spec")
+    settings = varied.settings()
+    for setting in settings:
+        policy.replaced(setting)  # told before any work starts
+    home = Home.default().prepare()
+    folder = home.root / "frontier" / policy.dataset if out_folder is None else out_folder
+    show_progress()
+    from anon_pipeline.pipeline.runtime import Runtime
+    from anon_pipeline.pipeline.tradeoff import measure_source
+    from anon_pipeline.report import tradeoff
+
+    prices = measure_source(Runtime(home=str(home.root)).run(policy), settings, utility)
+    files = tradeoff.write(prices, policy.dataset, folder)
+    if as_json:
+        content = {"dataset": policy.dataset, "folder": str(folder), "prices": tradeoff.as_json(prices)}
+        print_json(content)
+        return
+    show_tradeoff(policy.dataset, prices, files)
+
+
+@app.command()
+def ui(
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on the loopback address.")] = 3000,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME or NAME:PORT under which a proxy or tunnel reaches it; may be repeated."),
+    ] = None,
+) -> None:
+    """Open Dagster's web UI and daemon on loopback, for the datasets under data/."""
+    from anon_pipeline.pipeline.guard import ALLOW_HOSTS
+    from anon_pipeline.pipeline.instance import dagster_home
+
+    home, here = Home.default().prepare(), Path.cwd()
+    folder = dagster_home(home)
+    environment = os.environ | {
+        "DAGSTER_HOME": str(folder),
+        "ANON_PIPELINE_HOME": str(home.root),
+        DATA_VARIABLE: str(here / data_folder()),
+        ALLOW_HOSTS: ",".join([*(allow_host or []), os.environ.get(ALLOW_HOSTS, "")]),
+    }
+    os.chdir(folder)  # else Dagster warns of a dagster.yaml in the folder we are in, which says the same
+    quietly = [sys.executable, "-W", "ignore:Function `dev_command` is superseded", "-m", "anon_pipeline.pipeline.ui"]
+    os.execve(  # noqa: S606 (no shell is what we want)
+        sys.executable,
+        [*quietly, "-p", str(port), "-d", str(here), "-m", "anon_pipeline.definitions"],
+        environment,
+    )

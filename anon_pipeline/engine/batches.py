@@ -1,0 +1,71 @@
+"""Batches of people as frames, for models: from Arrow, and a sample of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from anon_pipeline.arrays import IntArray
+from anon_pipeline.engine.base import Batch
+from anon_pipeline.engine.content import row_hashes, sample_hash
+from anon_pipeline.engine.expressions import (
+    CODED,
+    PEOPLE,
+)
+from anon_pipeline.spec import ColumnType, ReleaseSpec
+
+
+def as_batch(
+    rows: pa.RecordBatch, spec: ReleaseSpec, types: dict[str, ColumnType], keys: list[str], hashed: bool
+) -> Batch:
+    """Rows of Arrow as a batch; `keys` are the columns of the packed key, and `hashed` asks for the rows' hashes."""
+    frame = {}
+    for name in [*spec.features, spec.target]:
+        coded = rows.column(CODED + name if CODED + name in rows.schema.names else name)
+        frame[name] = _texts(coded) if types[name] is ColumnType.CATEGORICAL else _numbers(coded)
+    features = pd.DataFrame({name: frame[name] for name in spec.features})
+    key = [rows.column(name).to_numpy() for name in keys]
+    names = spec.released if hashed else []
+    return Batch(
+        features=features,
+        target=pd.Series(frame[spec.target], name=spec.target),
+        hash=sample_hash(row_hashes([rows.column(name) for name in names], names)),
+        key=np.stack(key, axis=1) if key else np.empty((rows.num_rows, 0), dtype=np.int64),
+        people=rows.column(PEOPLE).to_numpy(),
+    )
+
+
+def _texts(column: pa.Array) -> Any:
+    coded = column.dictionary_encode()
+    values = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
+    return values[np.asarray(coded.indices.fill_null(len(values) - 1))]
+
+
+def _numbers(column: pa.Array) -> Any:
+    return np.asarray(column.cast(pa.float64(), safe=False).fill_null(np.nan))
+
+
+def chosen_rows(batch: Batch, rows: IntArray) -> Batch:
+    """Some rows of a batch, by position."""
+    return Batch(
+        batch.features.iloc[rows],
+        batch.target.iloc[rows],
+        batch.hash[rows],
+        batch.key[rows],
+        batch.people[rows],
+    )
+
+
+def of_smallest_hashes(parts: list[Batch], size: int) -> Batch:
+    """The people of the `size` smallest hashes, in their order; equal hashes are equal people."""
+    joined = Batch(
+        pd.concat([part.features for part in parts], ignore_index=True),
+        pd.concat([part.target for part in parts], ignore_index=True),
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in ("hash", "key", "people")),
+    )
+    order = np.argsort(joined.hash, kind="stable")
+    reached = np.cumsum(joined.people[order])
+    return chosen_rows(joined, order[: int(np.searchsorted(reached, size)) + 1])

@@ -1,0 +1,172 @@
+"""Spark itself: found or started, kept on this machine, ended, and its errors without what they quote."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anon_pipeline.errors import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MASTER_VARIABLE = "SPARK_MASTER"
+#: How long parts of Spark wait for each other on one machine, where a wait says that the machine is busy, not that the
+#: network failed.
+LONGEST_WAIT = "3600s"
+
+INSTALL = (
+    "engine: spark is not installed: it needs `pip install 'anon-pipeline[spark]'` and a Java 17 runtime, "
+    "for example from `apt-get install openjdk-17-jre-headless`"
+)
+
+#: What in an error at the start of Spark says that its user can mend it. Any other is a mistake in a program.
+MENDABLE = (
+    "JAVA_GATEWAY_EXITED",  # another Java than Spark's, or less memory than a JVM takes
+    "FileNotFoundError",  # SPARK_HOME is not where it says
+    "PermissionError",
+    "Py4JNetworkError",  # the JVM died
+    "IllegalArgumentException",  # of Spark's settings, with the memory
+    "org.apache.spark.SparkException",  # of a master's name
+    "java.lang.NumberFormatException",
+    "java.net.",
+    "java.io.IOException",
+)
+
+
+def running_session(scratch: Path, memory_limit: str | None, threads: int | None) -> SparkSession:
+    """The session of this process; Spark is started where it is not running yet."""
+    try:
+        import sqlglot  # noqa: F401
+        from pyspark import SparkContext
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise InputError(INSTALL) from None
+    if SparkContext._active_spark_context is None:
+        _start(scratch, memory_limit, threads)
+    return SparkSession.builder.getOrCreate()
+
+
+def _start(scratch: Path, memory_limit: str | None, threads: int | None) -> None:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if "PYSPARK_GATEWAY_PORT" not in os.environ and not _has_java():  # spark-submit has started a JVM already
+        raise InputError(INSTALL)
+    _silence_python()
+    launched = SparkConf(loadDefaults=False)
+    if memory_limit is not None:
+        launched.set("spark.driver.memory", f"{_megabytes(memory_limit)}m")
+    try:
+        # What the JVM says may quote a row: it speaks to nobody.
+        nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        SparkContext._ensure_initialized(gateway=SparkContext._gateway or launch_gateway(launched, nowhere))
+        settings = SparkConf()  # with the defaults of the environment
+        settings.setMaster(os.environ.get(MASTER_VARIABLE) or settings.get("spark.master", "local[*]"))
+        settings.setAppName("anon-pipeline")
+        settings.set("spark.ui.showConsoleProgress", "false")
+        if settings.get("spark.master").startswith("local"):
+            _stay_at_home(settings, scratch, threads)
+        context = SparkContext(conf=settings)
+        if SparkContext._gateway.proc is not None:
+            atexit.register(_stop, context)
+    except Exception as error:
+        if not any(sign in f"{type(error).__name__} {error}" for sign in MENDABLE):
+            raise
+        raise InputError(
+            f"engine: spark could not be started ({type(error).__name__}); it needs a Java 17 runtime, a master that "
+            "answers, and a --memory of at least 512MB"
+        ) from None
+
+
+def _stop(context: Any) -> None:
+    """Wait until the JVM that we started has ended and removed what it spilled."""
+    with suppress(Exception):
+        context.stop()
+        context._gateway.shutdown()
+        context._gateway.proc.stdin.close()
+        context._gateway.proc.wait(30)
+
+
+def _stay_at_home(settings: Any, scratch: Path, threads: int | None) -> None:
+    """On one machine Spark asks nothing of a network, and keeps what it spills in the private zone."""
+    if settings.get("spark.master") == "local[*]" and threads is not None:
+        settings.setMaster(f"local[{threads}]")
+    # Partitions enough for what does not fit into memory at once; Spark's 200 cost a small table seconds.
+    settings.setIfMissing("spark.sql.shuffle.partitions", str(8 * (threads or os.cpu_count() or 1)))
+    for name, value in {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.maxResultSize": "0",
+        "spark.executor.heartbeatInterval": "60s",
+        "spark.network.timeout": LONGEST_WAIT,
+        "spark.python.authenticate.socketTimeout": LONGEST_WAIT,
+        "spark.local.dir": str(scratch),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": uri(scratch / "warehouse"),
+        "spark.ui.enabled": "false",
+    }.items():
+        settings.set(name, value)
+
+
+def _has_java() -> bool:
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=f"{home}/bin" if home else None) is not None
+
+
+def _megabytes(limit: str) -> int:
+    share = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", limit)
+    if share is not None:
+        return int(float(share[1]) / 100 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT])(i?)B?\s*", limit, re.IGNORECASE)
+    if found is None:
+        raise InputError(f"memory: {limit} is no amount of memory; write it as 4GB")
+    unit = (1024 if found[3] else 1000) ** ("KMGT".index(found[2].upper()) + 1)
+    return max(1, int(float(found[1]) * unit / 2**20))
+
+
+def _silence_python() -> None:
+    """PySpark logs the errors that it raises, with what they quote."""
+    for name in ("py4j", "DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def uri(path: Path) -> str:
+    """A path as Spark takes one."""
+    return f"file://{path}"  # Hadoop takes a path as it is, without %20
+
+
+@contextmanager
+def harmless(sentence: str) -> Iterator[None]:
+    """Spark's errors as a sentence that quotes nothing."""
+    try:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+    except ImportError:
+        raise InputError(INSTALL) from None
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise InputError(_reason(error, sentence)) from None
+
+
+def _reason(error: BaseException, sentence: str) -> str:
+    text = str(error)
+    for sign, reason in (
+        ("OutOfMemory", "Spark ran out of memory; raise the memory limit"),
+        ("No space left", f"{sentence}: the disk is full"),
+        ("is not a Parquet file", f"{sentence}: it is no intact Parquet file"),
+        ("CANNOT_READ_FILE", f"{sentence}: it is no intact Parquet file"),
+        ("Py4JNetworkError", "Spark ended before its answer; it may have run out of memory"),
+    ):
+        if sign in f"{type(error).__name__} {text}":
+            return reason
+    return f"{sentence}: the library reported {type(error).__name__}"

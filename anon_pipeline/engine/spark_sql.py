@@ -1,0 +1,51 @@
+"""Queries as Spark reads them: sqlglot's translation from DuckDB, and what it leaves or means otherwise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+def spark_sql(query: str) -> str:
+    """A query of `engine/relational.py` as Spark reads it."""
+    import sqlglot
+
+    tree = sqlglot.parse_one(query, read="duckdb")
+    for node in reversed(list(tree.walk())):  # the inner ones first
+        said = _in_sparks_words(node)
+        if said is not None:
+            node.replace(said)
+    return str(tree.sql(dialect="spark"))
+
+
+def _in_sparks_words(node: exp.Expression) -> exp.Expression | None:
+    """What sqlglot leaves as DuckDB says it, or says in another sense, in Spark's words."""
+    from sqlglot import exp
+
+    def spark(text: str, *values: exp.Expression) -> exp.Expression:
+        said: exp.Expression = exp.maybe_parse(text, dialect="spark")
+        for place, value in zip(list(said.find_all(exp.Placeholder)), values, strict=True):
+            place.replace(value)
+        return said
+
+    if isinstance(node, exp.IsInf):
+        return spark("(ABS(?) = CAST('Infinity' AS DOUBLE))", node.this)
+    if isinstance(node, exp.UnixToTime):
+        return spark("CAST(TIMESTAMP_MICROS(?) AS TIMESTAMP_NTZ)", node.this)
+    if isinstance(node, exp.RegexpFullMatch):
+        return exp.RegexpLike(this=node.this, expression=exp.Literal.string(rf"\A(?:{node.expression.name})\z"))
+    if isinstance(node, exp.DataType) and node.is_type("timestamptz"):
+        return exp.DataType.build("timestampltz")
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "epoch_us":
+        return spark("UNIX_MICROS(CAST(? AS TIMESTAMP_LTZ))", node.expressions[0])
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "isfinite":
+        # Spark has no endless dates; outside of these years it writes dates as nobody else reads them.
+        return spark("(YEAR(?) BETWEEN 1 AND 9999)", node.expressions[0])
+    return None
+
+
+def backticks(name: str) -> str:
+    """A name of a column as an identifier of Spark's."""
+    return "`" + name.replace("`", "``") + "`"

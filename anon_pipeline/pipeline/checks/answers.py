@@ -1,0 +1,37 @@
+"""Stored answers of checks, as the release reads them: all must be there, and all must have passed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from anon_pipeline.errors import Refused
+from anon_pipeline.home import write_file
+from anon_pipeline.pipeline.expectations import Answer
+from anon_pipeline.pipeline.stages import Stage, Stages
+
+ANSWERS = "answers.json"
+
+
+def keep_answers(stages: Stages, name: str, sources: dict[str, Stage], answers: Sequence[Answer]) -> None:
+    """Store what the checks of this name said, tied to the very files they judged."""
+    with stages.store(name, sources, {}) as folder:
+        write_file(folder / ANSWERS, json.dumps([dataclasses.asdict(one) for one in answers]))
+
+
+def require_answers(stage: Stage | None, expected: Iterable[str]) -> list[dict[str, Any]]:
+    """The stored answers, all that are expected and all passed; without a stage none was asked.
+
+    Raises
+    ------
+    Refused
+        If an answer is missing or did not pass.
+    """
+    answers = [] if stage is None else json.loads((stage.folder / ANSWERS).read_text())
+    failed = [f"{one['name']}: {one['sentence']}" for one in answers if one["passed"] is not True]
+    failed += [f"{absent}: was not asked" for absent in set(expected) - {one["name"] for one in answers}]
+    if failed:
+        raise Refused(failed)
+    return list(answers)

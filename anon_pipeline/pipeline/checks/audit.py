@@ -1,0 +1,43 @@
+"""The checks on what attacks came to: one per bound that the spec sets."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+
+from anon_pipeline.audit.people import Bound, bounds
+from anon_pipeline.pipeline.expectations import Question
+from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.pipeline.step import CheckDef, Run
+from anon_pipeline.spec import ReleaseSpec
+
+#: What every attack came to, in the folder of `attack_audit`.
+AUDIT = "audit.json"
+
+
+def checks_of(spec: ReleaseSpec) -> dict[str, str]:
+    """The blocking checks on the audit."""
+    return {one.name: f"By attack: {one.demand}." for one in bounds(spec, {"findings": []})}
+
+
+def ask_audit(_run: Run, attack_audit: Stage) -> list[Question]:
+    """The questions to what is stored of the attacks. A bound on what could not be measured does not hold."""
+    content = json.loads((attack_audit.folder / AUDIT).read_text())
+    found = [Bound(one["name"], one["demand"], one["measured"], one["limit"]) for one in content["bounds"]]
+    return [_question(one) for one in found]
+
+
+CHECKS = CheckDef("audit_checks", "attack_audit", ("attack_audit",), checks_of, ask_audit)
+
+
+def _question(bound: Bound) -> Question:
+    return Question(
+        bound.name,
+        bound.demand,
+        "ExpectColumnMinToBeBetween",
+        {"column": "bound_holds", "min_value": 1},
+        pd.DataFrame({"bound_holds": [int(bound.holds)]}),
+        measured="not measured" if bound.measured is None else bound.measured,
+        remedy="raise k, demand t_closeness or beta_likeness of the column, or keep fewer columns as they are",
+    )

@@ -1,0 +1,161 @@
+"""The checks on the candidate for release: everything is counted from its file, nothing is taken from the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from anon_pipeline.engine.base import ClassCounts, Engine, SourceFacts
+from anon_pipeline.pipeline import sequential_publication
+from anon_pipeline.pipeline.checks.naming import unshared_values
+from anon_pipeline.pipeline.expectations import Question
+from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.pipeline.step import PEOPLE, CheckDef, Run
+from anon_pipeline.privacy.judge import judge_release, name_of
+from anon_pipeline.release.publish import CLASSES, DATA
+from anon_pipeline.spec import ReleaseSpec, Role
+
+#: Checks and what Dagster shows of them before they were first asked.
+CANDIDATE_CHECKS = {
+    "has_released_columns_only": "The candidate has no identifier and no excluded column.",
+    "has_values_of_the_source": "The candidate holds no value that the source does not.",
+    "accounts_for_every_row": "Released and suppressed rows are the rows of the source.",
+    "names_shared_values_only": "Every value of a quasi-identifier that the candidate names is shared by k people.",
+    "suppresses_within_the_limit": "No more rows are suppressed than the spec allows.",
+}
+#: What to do where the code has broken its own word.
+FAULT = "nothing was published; run anonymized_table again, and if it fails again report a fault of this package"
+DEMAND = "Every class of the stored candidate meets this demand of the spec."
+
+
+def checks_of(spec: ReleaseSpec) -> dict[str, str]:
+    """The checks on a candidate: one per demand of the spec, the one across releases, then the common ones."""
+    across = (
+        {} if spec.across_releases is None else {sequential_publication.CHECK: sequential_publication.CHECK_DESCRIPTION}
+    )
+    return {**{name_of(demand): DEMAND for demand in spec.privacy}, **across, **CANDIDATE_CHECKS}
+
+
+def ask_candidate(run: Run, people: Stage, anonymized_table: Stage) -> list[Question]:
+    """The questions to a stored candidate, and to what it would leave of former releases."""
+    stored = SourceFacts.from_json(people.facts)
+    questions = candidate_questions(run.spec, run.engine, stored, people, anonymized_table)
+    if run.spec.across_releases is not None:
+        questions.append(sequential_publication.question(run, anonymized_table))
+    return questions
+
+
+CHECKS = CheckDef("candidate_checks", "anonymized_table", (PEOPLE, "anonymized_table"), checks_of, ask_candidate)
+
+
+def candidate_questions(
+    spec: ReleaseSpec, engine: Engine, stored: SourceFacts, people: Stage, candidate: Stage
+) -> list[Question]:
+    """What must hold of the stored candidate; `stored` are the facts of the people who were grouped."""
+    data = candidate.folder / DATA
+    counts = engine.classes(data, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
+    return [
+        *_demands(spec, engine, stored, counts, candidate),
+        *_contents(spec, engine, stored, people, candidate),
+        *_rows(spec, stored.rows, int(counts.sizes.sum()), candidate),
+    ]
+
+
+def _demands(
+    spec: ReleaseSpec, engine: Engine, stored: SourceFacts, counts: ClassCounts, candidate: Stage
+) -> Iterator[Question]:
+    """A question per demand of the spec on the classes."""
+    judgements = judge_release(engine, spec, stored.types(), counts, candidate.folder / CLASSES)
+    for demand, judgement in zip(spec.privacy, judgements, strict=True):
+        finding = judgement.finding
+        if demand.name == "k_anonymity":
+            yield Question(
+                finding.name,
+                finding.demand,
+                "ExpectColumnMinToBeBetween",
+                {"column": "class_size", "min_value": spec.k},
+                pd.DataFrame({"class_size": counts.sizes}),
+                remedy="nothing was published; run anonymizer_tree again",
+            )
+            continue
+        yield Question(
+            finding.name,
+            finding.demand,
+            "ExpectColumnMinToBeBetween",
+            {"column": "class_holds", "min_value": 1},
+            pd.DataFrame({"class_holds": judgement.holds.astype(int)}),
+            measured=finding.measured if finding.measured is not None else "infinite",
+            remedy=f"{finding.failing} classes fail; nothing was published: run anonymizer_tree again",
+        )
+
+
+def _contents(
+    spec: ReleaseSpec, engine: Engine, stored: SourceFacts, people: Stage, candidate: Stage
+) -> Iterator[Question]:
+    """Questions on columns and values."""
+    columns = engine.columns(candidate.folder / DATA)
+    yield Question(
+        "has_released_columns_only",
+        "the candidate has the columns the spec releases, no identifier and no excluded one",
+        "ExpectColumnDistinctValuesToEqualSet",
+        {"column": "name", "value_set": spec.released},
+        pd.DataFrame({"name": list(columns)}),
+        measured=len(columns),
+        remedy=FAULT,
+    )
+    yield Question(
+        "has_values_of_the_source",
+        "no released row holds a value that the source does not",
+        "ExpectColumnMaxToBeBetween",
+        {"column": "rows", "max_value": 0},
+        _foreign_values(spec, engine, people, candidate),
+        remedy=FAULT,
+    )
+    yield Question(
+        "names_shared_values_only",
+        f"no value of a quasi-identifier is named that fewer than k = {spec.k} people share",
+        "ExpectColumnMaxToBeBetween",
+        {"column": "values", "max_value": 0},
+        unshared_values(spec, engine, stored.types(), people, candidate),
+        remedy=FAULT,
+    )
+
+
+def _rows(spec: ReleaseSpec, rows: int, released: int, candidate: Stage) -> Iterator[Question]:
+    """Questions on who is released, suppressed, or waits."""
+    suppressed, waiting = int(candidate.facts["suppressed"]), int(candidate.facts["waiting"])
+    yield Question(
+        "accounts_for_every_row",
+        "released and suppressed rows add up to the source's rows",
+        "ExpectColumnMaxToBeBetween",
+        {"column": "unaccounted", "max_value": 0},
+        pd.DataFrame({"unaccounted": [abs(rows - released - suppressed - waiting)]}),
+        remedy=FAULT,
+    )
+    yield Question(
+        "suppresses_within_the_limit",
+        f"at most {spec.suppression.limit:.2%} of the people are suppressed",
+        "ExpectColumnMaxToBeBetween",
+        {"column": "suppressed", "max_value": int(spec.suppression.limit * rows)},
+        pd.DataFrame({"suppressed": [rows - released - waiting]}),
+        remedy="raise suppression.limit, or lower the demands",
+    )
+
+
+def _foreign_values(spec: ReleaseSpec, engine: Engine, people: Stage, candidate: Stage) -> pd.DataFrame:
+    """Rows per column whose value lies outside the source: another category, or a number beyond its grid points."""
+    data, source = candidate.folder / DATA, people.folder / DATA
+    kept = [name for name in spec.released if name not in spec.quasi_identifiers]
+    foreign = engine.foreign_values(data, source, kept)
+    if spec.recode.form == "range":  # then the class table is what says which texts may stand there
+        ranges = candidate.folder / "ranges.parquet"
+        foreign |= engine.foreign_values(data, ranges, spec.quasi_identifiers)
+    else:
+        bounds: dict[str, list[Any] | None] = candidate.facts["bounds"]
+        foreign |= engine.foreign_values(
+            data, source, [name for name in spec.quasi_identifiers if bounds[name] is None]
+        )
+        foreign |= engine.out_of_bounds(data, {name: bound for name, bound in bounds.items() if bound is not None})
+    return pd.DataFrame({"column": list(foreign), "rows": list(foreign.values())})

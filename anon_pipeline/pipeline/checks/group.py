@@ -1,0 +1,104 @@
+"""The checks on a table of groups, which is released in place of people."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from anon_pipeline.engine.base import Engine
+from anon_pipeline.masking.aggregation import aggregate_of
+from anon_pipeline.pipeline.expectations import Question
+from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.pipeline.step import CheckDef, Run
+from anon_pipeline.privacy.group_table import compare_groups, group_columns, read_groups, threshold_of
+from anon_pipeline.release.publish import DATA
+from anon_pipeline.spec import ReleaseSpec
+
+#: Checks and what Dagster shows of them before they were first asked.
+GROUP_CHECKS = {
+    "k_anonymity": "Every group counts at least as many people as k and the threshold of the step demand.",
+    "has_released_columns_only": "The candidate has the columns of the table of groups, and no other.",
+    "has_every_group_once": "No group stands in two rows, and every count is a whole number.",
+    "counts_the_people": "The count of every group is the number of its masked people.",
+    "accounts_for_everybody": "People in groups that are shown, and in those that are left out, are all people.",
+    "hides_groups_in_company": "What is left after subtracting is several groups with enough people together.",
+    "shows_true_means": "Every mean is that of the group's masked people.",
+    "shows_means_of_enough": "Every mean is one of as many known values as the threshold demands.",
+    "shows_no_dominated_mean": "No few people make up most of a mean.",
+}
+#: What to do where the code has broken its own word.
+FAULT = "nothing was published; run aggregated_table again, and if it fails again report a fault of this package"
+
+
+def ask_groups(run: Run, masked_data: Stage, aggregated_table: Stage) -> list[Question]:
+    """The questions to a stored table of groups."""
+    return group_questions(run.spec, run.engine, masked_data, aggregated_table)
+
+
+CHECKS = CheckDef(
+    "candidate_checks", "aggregated_table", ("masked_data", "aggregated_table"), lambda _: GROUP_CHECKS, ask_groups
+)
+
+
+def group_questions(spec: ReleaseSpec, engine: Engine, masked: Stage, candidate: Stage) -> list[Question]:
+    """What must hold of the stored table of groups: counted from its file and from the masked people."""
+    step, threshold, data = aggregate_of(spec), threshold_of(spec), candidate.folder / DATA
+    columns = list(engine.columns(data))
+    sizes, totals = pd.DataFrame(), pd.DataFrame()  # an empty table counts as a check that crashed
+    if set(columns) == set(spec.released):
+        found = engine.groups(data, group_columns(step), masked.folder / DATA)
+        shown, beside = read_groups(found), compare_groups(found, step, threshold)
+        sizes = pd.DataFrame({"people": shown.counts})
+        everybody = int(shown.counts.sum()) + beside.left_out_people
+        totals = pd.DataFrame(
+            {
+                "has_every_group_once": [shown.repeated + shown.not_whole],
+                "counts_the_people": [beside.miscounted],
+                "accounts_for_everybody": [abs(int(masked.facts["rows"]) - everybody)],
+                "hides_groups_in_company": [int(not beside.stays_hidden(threshold))],
+                "shows_true_means": [beside.wrong_means],
+                "shows_means_of_enough": [beside.means_of_few],
+                "shows_no_dominated_mean": [beside.dominated_means],
+            }
+        )
+    largest = "largest value makes" if step.dominance.n == 1 else f"{step.dominance.n} largest values make"
+    demands = {
+        "has_every_group_once": "no group stands twice or has a count that is no whole number",
+        "counts_the_people": "no group has another count than the masked people give",
+        "accounts_for_everybody": "nobody is missing who is neither in a group that is shown nor in one that is left "
+        "out",
+        "hides_groups_in_company": f"if groups are left out, at least two are, with at least {threshold} people "
+        "together",
+        "shows_true_means": "no mean differs from that of the masked people",
+        "shows_means_of_enough": f"no mean is of fewer than {threshold} known values",
+        "shows_no_dominated_mean": f"no mean is shown of which the {largest} up more than {step.dominance.share:.0%}",
+    }
+    return [
+        Question(
+            "k_anonymity",
+            f"every group counts at least {threshold} people",
+            "ExpectColumnMinToBeBetween",
+            {"column": "people", "min_value": threshold},
+            sizes,
+            remedy=FAULT,
+        ),
+        Question(
+            "has_released_columns_only",
+            "the candidate has the columns of the table of groups, and no other",
+            "ExpectColumnDistinctValuesToEqualSet",
+            {"column": "name", "value_set": spec.released},
+            pd.DataFrame({"name": columns}),
+            measured=len(columns),
+            remedy=FAULT,
+        ),
+        *(
+            Question(
+                name,
+                demand,
+                "ExpectColumnMaxToBeBetween",
+                {"column": name, "max_value": 0},
+                totals[[name]] if name in totals else totals,
+                remedy=FAULT,
+            )
+            for name, demand in demands.items()
+        ),
+    ]

@@ -1,0 +1,94 @@
+"""The check that a candidate names no value that too few people share: its tables read afresh, against the people."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pandas as pd
+
+from anon_pipeline.anonymize.description import described, hierarchies_of, levels_of
+from anon_pipeline.attack.generalized_values import numbers, read_interval
+from anon_pipeline.engine.base import Engine
+from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.privacy.named_values import unshared_categories, unshared_numbers, unshared_texts
+from anon_pipeline.release.publish import CLASSES, DATA
+from anon_pipeline.spec import ColumnType, ReleaseSpec
+from anon_pipeline.tables import Domain
+
+Texts = list[str | None]
+
+
+def unshared_values(
+    spec: ReleaseSpec, engine: Engine, types: Mapping[str, ColumnType], raw: Stage, candidate: Stage
+) -> pd.DataFrame:
+    """How many values the tables of a candidate name that fewer than k people share, per quasi-identifier.
+
+    What people have is counted from the stored table that was grouped. A value of the released table must be one that
+    the table of classes names.
+    """
+    classes = pd.read_parquet(candidate.folder / CLASSES)
+    left_out = int(candidate.facts["suppressed"]) + int(candidate.facts["waiting"])
+    levels, hierarchies = levels_of(spec), hierarchies_of(spec)
+    found = {}
+    for name in spec.quasi_identifiers:
+        people = engine.domains(raw.folder / DATA, {name: types[name]})
+        of = ({name: levels[name]} if name in levels else {}, {name: hierarchies[name]} if name in hierarchies else {})
+        (domain,) = described(people, *of)
+        told = _texts(engine, candidate, name) if spec.recode.form == "range" or not domain.ordered else []
+        if domain.ordered:
+            values = unshared_numbers(domain, classes, spec.k, left_out)
+        else:
+            values = unshared_categories(domain, _categories(classes, name), spec.k)
+        if domain.nodes is not None:
+            values += unshared_texts(domain, classes[f"{name}_label"], spec.k)
+        if spec.recode.form == "value":
+            values += _unknown_numbers(engine, candidate, domain, classes) if domain.ordered else 0
+            values += 0 if domain.ordered else unshared_categories(domain, told, spec.k)
+        elif domain.nodes is not None or domain.levels is not None:
+            values += unshared_texts(domain, [one for one in told if one is not None], spec.k)
+        elif domain.ordered:
+            values += _unknown_ends(told, classes, name)
+        else:
+            sets = {_set(list(one)) for one in classes[f"{name}_values"]}
+            values += len({one for one in told if one is not None} - sets)
+        found[name] = values
+    return pd.DataFrame({"column": list(found), "values": list(found.values())})
+
+
+def _texts(engine: Engine, candidate: Stage, name: str) -> Texts:
+    """The different texts of a column of the released table."""
+    (shown,) = engine.domains(candidate.folder / DATA, {name: ColumnType.CATEGORICAL})
+    return [*map(str, shown.values), *([None] if shown.counts[0] else [])]
+
+
+def _categories(classes: pd.DataFrame, name: str) -> Iterable[str | None]:
+    return {one for told in classes[f"{name}_values"] for one in told} | {
+        None if one is None or one != one else str(one) for one in classes[name]
+    }
+
+
+def _unknown_numbers(engine: Engine, candidate: Stage, domain: Domain, classes: pd.DataFrame) -> int:
+    """Numbers of the released table that no class shows."""
+    (shown,) = engine.domains(candidate.folder / DATA, {domain.name: domain.type})
+    column = pd.Series(shown.readable(shown.values))
+    known = numbers(classes[domain.name])
+    apart = np.abs(numbers(column)[:, None] - np.unique(known[~np.isnan(known)])[None, :])
+    return int((apart.min(axis=1, initial=np.inf) > 1e-6 * np.maximum(1, np.abs(numbers(column)))).sum())
+
+
+def _unknown_ends(told: Texts, classes: pd.DataFrame, name: str) -> int:
+    """Ends of ranges that stand in no row of the table of classes."""
+    known = {end for side in ("low", "high") for end in numbers(classes[f"{name}_{side}"]).tolist()}
+    unknown = 0
+    for text in told:
+        read = None if text is None else read_interval(text)
+        if text is not None and read is None:
+            unknown += 1
+        elif read is not None:
+            unknown += sum(np.isfinite(end) and end not in known for end in (read.low, read.high))
+    return unknown
+
+
+def _set(told: Texts) -> str:
+    """A set of categories as ranges are written."""
+    shown = ["missing" if name is None else name for name in told]
+    return shown[0] if len(shown) == 1 else "{" + ", ".join(shown) + "}"

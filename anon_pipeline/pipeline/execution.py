@@ -1,0 +1,61 @@
+"""Making one step, or asking one battery of checks: what it needs is loaded, what it gives is stored with its record.
+
+No result is taken that was made of anything but what is stored now, however many steps back.
+"""
+
+from __future__ import annotations
+
+from anon_pipeline.pipeline.checks.answers import keep_answers
+from anon_pipeline.pipeline.expectations import Answer, ask
+from anon_pipeline.pipeline.graph import Graph, Part
+from anon_pipeline.pipeline.stages import Stage, Stages
+from anon_pipeline.pipeline.step import CheckDef, Run, StepDef, StepResult
+
+
+def make(graph: Graph, step: StepDef, run: Run) -> StepResult:
+    """Make a step and store its result.
+
+    Raises
+    ------
+    InputError
+        Where something that it needs is absent, stale or altered.
+    """
+    sources, needs = needs_of(graph, step, run)
+    facts: dict[str, object] = {}
+    with Stages(run.home, run.spec).store(step.name, sources, facts) as folder:
+        made = step.make(run, folder, **needs)
+        facts.update(made.facts)
+    return made
+
+
+def answer(graph: Graph, checks: CheckDef, run: Run) -> list[Answer]:
+    """Ask a battery of checks, and store the answers, tied to the very files they judged, for the release to rely on.
+
+    Raises
+    ------
+    InputError
+        Where something that they need is absent, stale or altered.
+    """
+    sources, needs = needs_of(graph, checks, run)
+    answers = ask(checks.ask(run, **needs))
+    keep_answers(Stages(run.home, run.spec), checks.name, sources, answers)
+    return answers
+
+
+def needs_of(graph: Graph, part: Part, run: Run) -> tuple[dict[str, Stage], dict[str, Stage]]:
+    """The stored results that a part is made from: by their own names, and by the names under which it takes them."""
+    stages = Stages(run.home, run.spec)
+    known: dict[str, Stage] = {}
+
+    def trace(name: str) -> Stage:
+        """What the record of a result says, after those of all that it was made from."""
+        if name not in known:
+            known[name] = stages.known(name, made_from(name))
+        return known[name]
+
+    def made_from(name: str) -> dict[str, Stage]:
+        return {one: trace(one) for one in graph.sources(graph.named(name)).values()}
+
+    sources = graph.sources(part)
+    loaded = {name: stages.load(name, made_from(name)) for name in dict.fromkeys(sources.values())}
+    return loaded, {need: loaded[name] for need, name in sources.items()}

@@ -1,0 +1,100 @@
+"""The list: which steps and checks a spec has, in the order in which they are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from anon_pipeline.pipeline.checks import audit as audit_bounds
+from anon_pipeline.pipeline.checks import candidate, group, source
+from anon_pipeline.pipeline.step import PEOPLE, CheckDef, StepDef
+from anon_pipeline.pipeline.steps import (
+    aggregated_table,
+    anonymized_table,
+    anonymizer_tree,
+    attack_audit,
+    followed_people,
+    frontier,
+    group_release,
+    masked_data,
+    predictions,
+    raw_data,
+    release,
+    trained_model,
+    utility,
+)
+from anon_pipeline.spec import ReleaseSpec
+
+Part = StepDef | CheckDef
+
+
+def graph_of(spec: ReleaseSpec) -> Graph:
+    """The steps and checks of a dataset. A step more is a file in `steps/` and a line here."""
+    if spec.aggregates:
+        return Graph(
+            spec,
+            [
+                raw_data.STEP,
+                source.CHECKS,
+                masked_data.STEP,
+                aggregated_table.STEP,
+                group.CHECKS,
+                group_release.STEP,
+            ],
+        )
+    parts: list[tuple[Part, bool]] = [
+        (raw_data.STEP, True),
+        (source.CHECKS, True),
+        (masked_data.STEP, spec.masks),
+        (followed_people.STEP, spec.across_releases is not None),
+        (trained_model.STEP, True),
+        (predictions.STEP, True),
+        (anonymizer_tree.STEP, True),
+        (anonymized_table.STEP, True),
+        (candidate.CHECKS, True),
+        (utility.STEP, True),
+        (attack_audit.STEP, spec.audit.enabled),
+        (audit_bounds.CHECKS, spec.audit.enabled and bool(audit_bounds.checks_of(spec))),
+        (release.STEP, True),
+        (frontier.STEP, spec.frontier is not None),
+    ]
+    return Graph(spec, [part for part, asked_for in parts if asked_for])
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The steps and checks of a dataset, each after what it needs."""
+
+    spec: ReleaseSpec
+    parts: Sequence[Part]
+
+    @property
+    def steps(self) -> list[StepDef]:
+        return [part for part in self.parts if isinstance(part, StepDef)]
+
+    @property
+    def checks(self) -> list[CheckDef]:
+        return [part for part in self.parts if isinstance(part, CheckDef)]
+
+    def named(self, name: str) -> Part:
+        return next(part for part in self.parts if part.name == name)
+
+    def sources(self, part: Part) -> dict[str, str]:
+        """What a part is made from: by the names under which it takes them, the parts whose results they are."""
+        before = list(self.parts[: list(self.parts).index(part)])
+        names = {one.name: one.name for one in before}
+        for one in before:
+            if isinstance(one, StepDef) and one.makes_people:
+                names[PEOPLE] = one.name
+        further = part.needs_if_made if isinstance(part, StepDef) else ()
+        return {need: names[need] for need in (*part.needs, *further) if need in part.needs or need in names}
+
+    def steps_before(self, step: StepDef) -> list[str]:
+        """The steps that are made before this one: those it needs, and those whose checks it relies on."""
+        needed = [self.named(name) for name in self.sources(step).values()]
+        return list(dict.fromkeys(one.of if isinstance(one, CheckDef) else one.name for one in needed))
+
+    @property
+    def people(self) -> str:
+        """The step whose result holds the people who are grouped: as the source has them, masked, or followed."""
+        return [step.name for step in self.steps if step.makes_people][-1]

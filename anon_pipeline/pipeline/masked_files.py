@@ -1,0 +1,182 @@
+"""Files that masking makes beside a run: a table masked without grouping, and one whose tokens are turned back."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home
+from anon_pipeline.home import scratch as scratch_folder
+from anon_pipeline.keys import Secrets, private_key
+from anon_pipeline.masking.base import Technique
+from anon_pipeline.masking.encryption import Encrypt, reveal
+from anon_pipeline.masking.execution import StepReport, apply_steps
+from anon_pipeline.masking.memory import require_memory, usable_memory
+from anon_pipeline.pipeline.masking import planned, secrets_of
+from anon_pipeline.spec import ReleaseSpec
+
+FORMATS = (".csv", ".parquet")
+NOT_RELEASED = (
+    "masked, and nothing more: nobody here is k-anonymous by that alone, nothing was checked or entered in the ledger; "
+    "`anon-pipeline run` makes a release"
+)
+GROUPS = (
+    "a table of groups, not of people: its threshold was applied, and nothing else was checked or entered in the "
+    "ledger, which `anon-pipeline run` does; a second table about the same people with other groups can give away what "
+    "this one hides"
+)
+
+
+@dataclass(frozen=True)
+class Masked:
+    """What `mask` did: the rows it wrote, whether they are groups, and a report per step."""
+
+    rows: int
+    groups: bool
+    reports: list[StepReport]
+
+    @property
+    def warning(self) -> str:
+        return GROUPS if self.groups else NOT_RELEASED
+
+
+def mask_source(spec: ReleaseSpec, home: Home, out: Path) -> Masked:
+    """Apply the steps of a spec to its source and write what they leave, without identifiers and excluded columns.
+
+    Parameters
+    ----------
+    home : the private zone in which the source lies while it is worked on
+    out : a CSV or Parquet file that does not exist yet; only its owner may read it
+
+    Raises
+    ------
+    InputError
+        For a spec without steps, or whose steps, keys or source cannot be used; and for a file that cannot be written.
+    """
+    _check(out)
+    if not spec.masks:
+        raise InputError("steps: the spec has none, so there is nothing to mask; list them under columns or steps")
+    secrets_of(spec)  # a key that is missing is told before anything is read
+    with scratch_folder(home.private_folder("mask")) as scratch:
+        engine = DuckDBEngine(scratch, spec.engine.memory_limit, spec.engine.threads)
+        source = engine.store_source(spec, scratch / "source.parquet")
+        require_memory(source.rows, len(source.columns), usable_memory(spec.engine.memory_limit))
+        types = source.types()
+        plan, secrets = planned(spec, types)
+        made, reports = apply_steps(
+            engine.everybody(scratch / "source.parquet"),
+            plan.types,
+            {name: [step.technique for step in steps] for name, steps in plan.columns.items()},
+            [step.technique for step in plan.table],
+            spec.dataset,
+            None if plan.is_row_wise else private_key(spec, home),
+            secrets,
+            spec.folder,
+        )
+    if not plan.ends_as_groups:  # in an order of its own, which tells nothing of the source's
+        names = [name for name in spec.released if name in made.column_names]
+        made = made.select(names).sort_by([(name, "ascending") for name in names])
+    _write(made, out)
+    return Masked(len(made), plan.ends_as_groups, reports)
+
+
+def reveal_column(file: Path, spec: ReleaseSpec, column: str, out: Path | None) -> pa.Table:
+    """A table whose tokens in a column are the texts they stand for; written to `out` where it is named.
+
+    Raises
+    ------
+    InputError
+        Where the spec does not encrypt the column, its key is absent, the file has other tokens or cannot be read.
+    """
+    if out is not None:
+        _check(out)
+    if column not in spec.columns:
+        raise InputError(f"--column: the spec has no column {column}")
+    steps = cast(tuple[Technique, ...], spec.columns[column].steps)
+    technique = next((step for step in steps if isinstance(step, Encrypt)), None)
+    if technique is None:
+        raise InputError(
+            f"columns.{column}: the spec does not encrypt it, and only what was encrypted can be turned back"
+        )
+    key = Secrets(folder=spec.folder).key(technique.key)
+    table = _read(file)
+    if column not in table.column_names:
+        raise InputError(f"{file}: has no column {column}")
+    tokens = table.column(column).combine_chunks()
+    if not pa.types.is_string(tokens.type):
+        try:
+            tokens = tokens.cast(pa.string())
+        except pa.ArrowInvalid:
+            raise InputError(f"{file}: the column {column} holds no tokens") from None
+    coded = tokens.dictionary_encode()
+    texts = pa.array(reveal(coded.dictionary.to_pylist(), technique, column, key), pa.string())
+    shown = texts.take(coded.indices)
+    table = table.set_column(table.column_names.index(column), column, shown)
+    if out is not None:
+        _write(table, out)
+    return table
+
+
+def as_csv(table: pa.Table) -> bytes:
+    """A table as CSV."""
+    sink = pa.BufferOutputStream()
+    pacsv.write_csv(table, sink)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def _read(file: Path) -> pa.Table:
+    """A Parquet file; or a CSV file, all of it as text, so that it is written as it was read."""
+    try:
+        if file.suffix.lower() == ".parquet":
+            with pq.ParquetFile(file) as parquet:
+                return parquet.read()
+        with pacsv.open_csv(file) as reader:
+            names = reader.schema.names
+        convert: Any = pacsv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()), null_values=[""], strings_can_be_null=True
+        )
+        return pacsv.read_csv(file, convert_options=convert)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror or 'no Parquet file'})") from None
+    except pa.ArrowException:
+        raise InputError(f"{file}: is no CSV or Parquet table") from None
+
+
+def _check(out: Path) -> None:
+    """Refuse, before any work, a file that is not to be written."""
+    if out.suffix.lower() not in FORMATS:
+        raise InputError(f"{out}: ends neither in .csv nor in .parquet; name a file that does")
+    if out.exists() or out.is_symlink():
+        raise InputError(f"{out}: exists already; name another file")
+
+
+def _write(table: pa.Table, out: Path) -> None:
+    """Write a table for its owner alone, as a whole: under a temporary name, then renamed."""
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{out.name}.", dir=out.parent)  # mode 0600
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written ({error.strerror})") from None
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            if out.suffix.lower() == ".csv":
+                pacsv.write_csv(table, file)
+            else:
+                pq.write_table(table, file, compression="zstd")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, out)
+    except OSError as error:
+        raise InputError(f"{out}: cannot be written ({error.strerror})") from None
+    finally:
+        temporary.unlink(missing_ok=True)

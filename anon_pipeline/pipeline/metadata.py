@@ -1,0 +1,49 @@
+"""What Dagster's pages show of a result, as plain values: `wrapping` turns them into Dagster's."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Markdown:
+    """A text with tables, lists or pictures."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its name, its storage type, and what it is there for."""
+
+    name: str
+    storage: str
+    description: str | None = None
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a table."""
+
+    columns: Sequence[Column]
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """The columns that each column comes from; `upstream` is the need of the step whose table they are in."""
+
+    upstream: str
+    columns: Mapping[str, Sequence[str]]
+
+
+#: A value of metadata. Plain data is shown as it is, a path as a place on the disk.
+MetadataItem = Markdown | Schema | Lineage | Path | str | int | float | dict[str, int] | list[str]
+
+
+def picture(what: str, chart: str) -> Markdown:
+    """A chart that Dagster shows inline; `chart` is SVG."""
+    drawn = base64.b64encode(chart.encode()).decode()
+    return Markdown(f"![{what}](data:image/svg+xml;base64,{drawn})")

@@ -1,0 +1,206 @@
+"""Where people are followed from release to release: their cohorts, what is demanded of a candidate, what is kept."""
+
+import dataclasses
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from anon_pipeline.anonymize.grouping import Grouping
+from anon_pipeline.anonymize.policy import orders_of
+from anon_pipeline.arrays import IntArray
+from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.home import Home
+from anon_pipeline.pipeline.expectations import Question
+from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.pipeline.step import Run, log
+from anon_pipeline.privacy.base import PrivacyModel
+from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.release import fineness
+from anon_pipeline.release.publish import CLASSES, DATA
+from anon_pipeline.sequential import release_history
+from anon_pipeline.sequential.cohorts import MinimumCohortSize
+from anon_pipeline.sequential.guarantees import Intersection, intersection
+from anon_pipeline.sequential.republication import Demands, SequentialGrouping, group_sequentially
+from anon_pipeline.spec import AcrossReleases, ReleaseSpec
+from anon_pipeline.tables import Cells
+
+#: The blocking check, and what Dagster shows of it before it was first asked.
+CHECK = "across_releases"
+CHECK_DESCRIPTION = "Whoever has the former releases, too, is left with enough people who could be this one."
+GONE = "gone.npy"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Cohorts:
+    """The cohort of everybody in a table.
+
+    Attributes
+    ----------
+    person : keyed hashes, ascending, shape (n,)
+    history : the cohort of each, 0 for newcomers, shape (n,)
+    departed : people of each cohort who are not in the table, shape (cohorts,)
+    """
+
+    person: IntArray
+    history: IntArray
+    departed: IntArray
+
+    def of(self, people: IntArray) -> IntArray:
+        """The cohorts of some people of the table, by their keyed hashes."""
+        return self.history[np.searchsorted(self.person, people)]
+
+
+def cohorts_of(identifiers: Iterable[pa.Array], key: bytes, window: release_history.Window) -> Cohorts:
+    """Everybody's cohort; `identifiers` are those of a table, in batches.
+
+    Raises
+    ------
+    InputError
+        Where somebody has no identifier, or nobody of the former releases is in the table.
+    """
+    parts = []
+    for batch in identifiers:
+        if batch.null_count:
+            raise InputError("person: somebody has no identifier, and cannot be followed from release to release")
+        parts.append(release_history.hashed(batch, key))
+    person = np.sort(np.concatenate(parts))
+    history, departed = window.histories(person)
+    if any(len(one.person) for one in window.members) and not history.any():
+        raise InputError(
+            f"person: nobody of the last {len(window.members)} releases is in this table, so nobody can be followed; "
+            "is it still the same identifier, stored as the same type? If these are other people, it is another dataset"
+        )
+    return Cohorts(person, history, departed)
+
+
+def group(run: Run, followed: Stage, cells: Cells, people: ClassStatistics) -> SequentialGrouping:
+    """The classes of people who are followed: with the tree of the last release, or with a new one."""
+    spec, asked = run.spec, _asked(run.spec)
+    former: list[str] = followed.facts["former"]
+    routing = release_history.routing(run.home, spec.dataset, former[-1]) if former else None
+    found = group_sequentially(
+        cells,
+        people,
+        np.load(followed.folder / GONE),
+        routing,
+        MinimumCohortSize(max(spec.k, asked.k), spec.fitted_k, asked.departures == "in_company"),
+        Demands(
+            cast(tuple[PrivacyModel, ...], spec.privacy),
+            spec.guide.spread,
+            orders_of(spec),
+            {name: column.grid for name, column in spec.columns.items() if column.grid is not None},
+            spec.seed,
+            spec.suppression.limit,
+        ),
+        asked.refit,
+        run.key,
+    )
+    log.info("%s: %s", spec.dataset, which_tree(found.kept, found.lost, found.lost_otherwise))
+    return found
+
+
+def which_tree(kept: bool, lost: float, lost_otherwise: float | None) -> str:
+    """Whether the tree of the last release was kept, and why, in a sentence."""
+    if lost_otherwise is None or np.isnan(lost_otherwise):
+        return f"a first tree, which loses {lost:.1%}"
+    if kept:
+        return f"the former tree is kept: it loses {lost:.1%}, a new one {lost_otherwise:.1%}"
+    return f"a new tree: it loses {lost:.1%}, the former one {lost_otherwise:.1%}"
+
+
+def write_members(run: Run, followed: Stage, cells: Cells, grouping: Grouping, folder: Path) -> None:
+    """Write who is in which class of a candidate, to be kept when it is published."""
+    people = run.engine.classes_of_people(
+        followed.folder / DATA, cells.domains, cells, grouping.class_of_cell, str(run.spec.person)
+    )
+    release_history.write(people, release_history.key(run.home, run.spec.dataset), folder / release_history.MEMBERS)
+
+
+def measured(run: Run, candidate: Stage) -> Intersection:
+    """What a candidate would leave an attacker with who has the former releases, too, by what is kept of each."""
+    window = release_history.window(run.home, run.spec)
+    new = release_history.read(candidate.folder / release_history.MEMBERS)
+    people = np.unique(np.concatenate([new.person, *(one.person for one in window.members)]))
+    return intersection([one.classes_of(people) for one in window.members], new.classes_of(people), _asked(run.spec).k)
+
+
+def question(run: Run, candidate: Stage) -> Question:
+    """What must hold of a candidate together with the former releases."""
+    found, k = measured(run, candidate), _asked(run.spec).k
+    sizes = pd.read_parquet(candidate.folder / CLASSES)["class_size"].to_numpy()
+    counted = np.bincount(release_history.read(candidate.folder / release_history.MEMBERS).class_, minlength=len(sizes))
+    agrees = len(counted) == len(sizes) and bool((counted == sizes).all())
+    return Question(
+        CHECK,
+        f"at least {k} people share a person's class in each of {found.releases} releases",
+        "ExpectColumnMinToBeBetween",
+        {"column": "candidates", "min_value": k},
+        pd.DataFrame({"candidates": [found.fewest if agrees else 0]}),
+        remedy="nothing was published; run followed_people again"
+        if agrees
+        else "the people kept of this candidate are not those of its classes; run anonymized_table again",
+    )
+
+
+def require_minimum_size(run: Run, candidate: Stage) -> None:
+    """Measure once more at the last moment: another run may have published since the checks were asked.
+
+    Raises
+    ------
+    Refused
+        If the demand does not hold beside the releases that stand now.
+    """
+    found, k = measured(run, candidate), _asked(run.spec).k
+    if found.fewest < k:
+        raise Refused(
+            [
+                f"{CHECK}: beside the releases that stand now somebody has {found.fewest} candidates, "
+                f"fewer than {k}; run the dataset again"
+            ]
+        )
+
+
+def manifest_entry(run: Run, followed: Stage, tree: Stage, candidate: Stage) -> dict[str, Any]:
+    """What the manifest says of a release that follows others."""
+    return {
+        **_asked(run.spec).model_dump(mode="json"),
+        "former": followed.facts["former"],
+        "unknown": followed.facts["unknown"],
+        "newcomers": followed.facts["newcomers"],
+        "waiting": candidate.facts["waiting"],
+        **fineness.rounded({name: tree.facts[name] for name in ("kept", "lost", "lost_otherwise")}),
+        "measured": dataclasses.asdict(measured(run, candidate)),
+    }
+
+
+def forget_people(spec: ReleaseSpec, home: Home, file: Path) -> int:
+    """Forget the people whose identifiers stand in a text file, one a line; how many entries that were.
+
+    Raises
+    ------
+    InputError
+        Where the file cannot be read, or the spec follows nobody.
+    """
+    if spec.person is None:
+        raise InputError(f"{spec.dataset}: its spec names no person, so nothing is kept about anybody's classes")
+    try:
+        lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line]
+    except (OSError, ValueError):
+        raise InputError(f"{file}: cannot be read as a text file; write one identifier a line") from None
+    numbers = [int(line) for line in lines if re.fullmatch(r"-?\d{1,18}", line)]
+    with home.lock(f"run-{spec.dataset}"), home.lock(f"dataset-{spec.dataset}"):
+        # Whether the source stores them as numbers or as texts is not known here, and does not matter.
+        return sum(
+            release_history.forget(home, spec.dataset, identifiers)
+            for identifiers in (pa.array(lines, pa.string()), pa.array(numbers, pa.int64()))
+        )
+
+
+def _asked(spec: ReleaseSpec) -> AcrossReleases:
+    assert spec.across_releases is not None  # noqa: S101 (only called where it is demanded)
+    return spec.across_releases

@@ -1,0 +1,52 @@
+"""The candidate for a release of groups: counts and means per group of people, and nobody's row."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.errors import InputError
+from anon_pipeline.masking.aggregation import aggregate_of
+from anon_pipeline.masking.execution import apply_steps
+from anon_pipeline.masking.memory import require_memory, usable_memory
+from anon_pipeline.pipeline.metadata import Lineage
+from anon_pipeline.pipeline.pages import groups_schema
+from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.pipeline.step import Run, StepDef, StepResult, log
+from anon_pipeline.plain_json import finite
+from anon_pipeline.release.publish import DATA
+
+
+def count_groups(run: Run, folder: Path, masked_data: Stage) -> StepResult:
+    """Write the table of groups. No model is trained, nobody is grouped by a tree, and nothing is attacked."""
+    spec, engine, step = run.spec, run.engine, aggregate_of(run.spec)
+    types = SourceFacts.from_json(masked_data.facts).types()
+    require_memory(int(masked_data.facts["rows"]), len(types), usable_memory(run.memory_limit))
+    people = engine.everybody(masked_data.folder / DATA).select(step.used)
+    groups, (report,) = apply_steps(
+        people, {name: types[name] for name in step.used}, {}, [step], spec.dataset, run.key
+    )
+    place = f"steps.{len(spec.steps) - 1}"
+    if not len(groups):
+        raise InputError(
+            f"{place}: every group counts fewer than {step.threshold} people or is needed to hide one that "
+            "does, so nothing is left to release; group by fewer or coarser columns"
+        )
+    pq.write_table(groups, folder / DATA, compression="zstd")
+    log.info("%s: %s groups", spec.dataset, f"{len(groups):,}")
+    return StepResult(
+        {"report": finite(dataclasses.asdict(dataclasses.replace(report, place=place)))},
+        len(groups),
+        {
+            "schema": groups_schema(engine.columns(folder / DATA)),
+            "lineage": Lineage("masked_data", step.sources),
+            **report.facts,
+        },
+        report.facts,
+    )
+
+
+STEP = StepDef("aggregated_table", ("masked_data",), frozenset({"parquet"}), count_groups)

@@ -1,0 +1,95 @@
+"""The candidate for release: everybody as their class shows itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anon_pipeline.anonymize.grouping import Grouping
+from anon_pipeline.anonymize.recode import OrderedSummary, Summary, recoded_table
+from anon_pipeline.anonymize.recoding_statistics import column_statistics
+from anon_pipeline.anonymize.storage import load_cells
+from anon_pipeline.pipeline import sequential_publication
+from anon_pipeline.pipeline.metadata import Lineage
+from anon_pipeline.pipeline.pages import class_size_metadata, released_schema
+from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult
+from anon_pipeline.privacy.judge import statistics_of
+from anon_pipeline.release import manifest
+from anon_pipeline.release.associations import associations
+from anon_pipeline.release.marginals import marginals
+from anon_pipeline.release.publish import CLASSES, DATA
+from anon_pipeline.spec import Role
+from anon_pipeline.tables import Cells
+
+#: What the classes show as ranges, for the check that the table holds no other.
+RANGES = "ranges.parquet"
+
+
+def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer_tree: Stage) -> StepResult:
+    """Write the table of everybody as their class shows itself, and the table of classes."""
+    spec, engine = run.spec, run.engine
+    cells = load_cells(predictions.folder)
+    grouping = Grouping.load(anonymizer_tree.folder, cells).in_order()
+    suppressed = int(cells.counts[grouping.class_of_cell < 0].sum()) - grouping.withheld_people
+    units = {name: one.unit for name, one in spec.columns.items()}
+    facts: dict[str, Any] = {
+        "suppressed": suppressed,
+        "waiting": grouping.withheld_people,
+        "released": cells.n - suppressed - grouping.withheld_people,
+        "bounds": {summary.domain.name: _bounds(summary) for summary in grouping.summaries},
+        "information_loss": grouping.information_loss,
+        "columns": column_statistics(grouping.summaries, grouping.sizes, units),
+        "marginals": marginals(grouping.summaries, grouping.sizes, spec.k),
+        "associations": _associations(run, people, cells, grouping),
+    }
+    shown = recoded_table(grouping.summaries, spec.recode.form)
+    engine.write_release(
+        people.folder / DATA, cells.domains, cells, grouping.class_of_cell, shown, spec.released, folder / DATA
+    )
+    grouping.table.to_parquet(folder / CLASSES, index=False)
+    if spec.across_releases is not None:
+        sequential_publication.write_members(run, people, cells, grouping, folder)
+    if spec.recode.form == "range":
+        shown.to_pandas().to_parquet(folder / RANGES, index=False)
+    return StepResult(
+        facts,
+        facts["released"],
+        {
+            "schema": released_schema(spec, engine.columns(folder / DATA)),
+            "lineage": Lineage(PEOPLE, manifest.lineage(spec)),
+            "suppressed": suppressed,
+            **class_size_metadata(manifest.class_sizes(grouping.sizes)),
+        },
+        {"released": facts["released"], "suppressed": suppressed},
+    )
+
+
+STEP = StepDef("anonymized_table", (PEOPLE, "predictions", "anonymizer_tree"), frozenset({"duckdb", "parquet"}), recode)
+
+
+def _associations(run: Run, people: Stage, cells: Cells, grouping: Grouping) -> dict[str, Any]:
+    """How the quasi-identifiers hang together, and with the target and the sensitive columns, before and after."""
+    kept = list(dict.fromkeys([run.spec.target, *run.spec.with_role(Role.SENSITIVE)]))
+    counted = run.engine.sensitive_of_cells(people.folder / DATA, cells.domains, cells, kept)
+    return associations(
+        cells, grouping.class_of_cell, grouping.summaries, grouping.sizes, statistics_of(counted).sensitive
+    )
+
+
+def _bounds(summary: Summary) -> list[Any] | None:
+    """The smallest and the largest number that classes name, for the check that no released number lies beyond."""
+    if not isinstance(summary, OrderedSummary):
+        return None
+    low, high, shown = (
+        values[told]
+        for values, told in (
+            (summary.low, (summary.known > 0) & ~summary.open_low),
+            (summary.high, (summary.known > 0) & ~summary.open_high),
+            (summary.representative, ~summary.withheld),
+        )
+    )
+    named = np.r_[low, high, shown]
+    return [named.min().item(), named.max().item()] if len(named) else [0, 0]

@@ -1,0 +1,47 @@
+"""The decision tree that puts at least k people who look alike, also to the model, into a class."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from anon_pipeline.anonymize.grouping import TREE, Grouping
+from anon_pipeline.anonymize.policy import mean_loss, protected_columns, tree_of
+from anon_pipeline.anonymize.storage import load_cells
+from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.pipeline import sequential_publication
+from anon_pipeline.pipeline.pages import class_size_metadata
+from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
+from anon_pipeline.privacy.judge import statistics_of
+from anon_pipeline.release import manifest
+from anon_pipeline.release.publish import DATA
+from anon_pipeline.sequential.release_history import ROUTING
+
+
+def group(run: Run, folder: Path, people: Stage, predictions: Stage) -> StepResult:
+    """Write the tree and the class of every cell; where people are followed, of the last release's tree if it does."""
+    spec, engine = run.spec, run.engine
+    cells = load_cells(predictions.folder)
+    types = SourceFacts.from_json(people.facts).types()
+    counted = engine.sensitive_of_cells(people.folder / DATA, cells.domains, cells, protected_columns(spec))
+    protected = statistics_of(counted, spec.answers)
+    facts: dict[str, Any] = {}
+    if spec.across_releases is None:
+        population_table = None if spec.population is None else engine.population_table(spec, types, spec.population)
+        tree = tree_of(spec, run.key).fit_cells(cells, protected, population_table)
+        tree.save(folder / TREE)
+        grouping = Grouping.of_tree(tree, cells)
+    else:
+        found = sequential_publication.group(run, people, cells, protected)
+        found.routing.save(folder / ROUTING)
+        grouping = found.grouping
+        grouping.save(folder)
+        facts |= {"kept": found.kept, "lost": found.lost, "lost_otherwise": found.lost_otherwise}
+    facts |= {"classes": len(grouping.sizes), "information_loss": mean_loss(grouping.information_loss)}
+    log.info("%s: %s classes", spec.dataset, f"{facts['classes']:,}")
+    sizes = class_size_metadata(manifest.class_sizes(grouping.sizes))
+    return StepResult(facts, metadata={**sizes, "information_loss": facts["information_loss"]}, metrics=facts)
+
+
+STEP = StepDef("anonymizer_tree", (PEOPLE, "predictions"), frozenset({"scikitlearn"}), group)

@@ -1,0 +1,129 @@
+"""What an adversary makes of the release, attacked before it leaves."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from anon_pipeline.anonymize.grouping import Grouping
+from anon_pipeline.anonymize.policy import protected_columns, tree_of
+from anon_pipeline.anonymize.storage import load_cells
+from anon_pipeline.attack.table_audit import Earlier
+from anon_pipeline.audit.people import audit, bounds
+from anon_pipeline.audit.regrouping import regrouped
+from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.home import write_file
+from anon_pipeline.pipeline.checks.audit import AUDIT
+from anon_pipeline.pipeline.metadata import Markdown, MetadataItem, picture
+from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
+from anon_pipeline.plain_json import finite
+from anon_pipeline.privacy.judge import statistics_of
+from anon_pipeline.release import ledger, manifest
+from anon_pipeline.release.publish import CLASSES, CONTROL, DATA
+from anon_pipeline.report.attack_pictures import picture as chart_of_attacks
+from anon_pipeline.spec import ColumnType
+
+#: Former releases that the attacker has, too.
+EARLIER = 3
+
+
+def attack(
+    run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer_tree: Stage, anonymized_table: Stage
+) -> StepResult:
+    """Attack a twin of the release, made without some control people, and write what every attack came to."""
+    spec, engine = run.spec, run.engine
+    types = SourceFacts.from_json(people.facts).types()
+    known = engine.sample(people.folder / DATA, spec, types, spec.audit.sample)
+    held_out = None
+    if spec.audit.control == "held_out":
+        held_out = engine.sample(people.folder / CONTROL, spec, types, spec.audit.sample)
+    content = audit(spec, run.key, known, types, run.load_model, _earlier(run, types), held_out, run.measuring_seed)
+    if held_out is not None:
+        sizes = np.sort(pd.read_parquet(anonymized_table.folder / CLASSES)["class_size"].to_numpy(np.int64))
+        content["is_the_release"] = content.get("class_sizes") == manifest.class_sizes(sizes)
+    replayed = _replayed(run, people, predictions, anonymizer_tree)
+    if replayed is not None:
+        content["replayed"] = replayed
+    content["bounds"] = [{**dataclasses.asdict(one), "holds": one.holds} for one in bounds(spec, content)]
+    write_file(folder / AUDIT, json.dumps(finite(content)))
+    if "skipped" in content:
+        log.info("%s: no attack: %s", spec.dataset, content["skipped"])
+    return StepResult(metadata=_metadata(content), metrics=_figures(content))
+
+
+STEP = StepDef(
+    "attack_audit",
+    (PEOPLE, "predictions", "anonymizer_tree", "anonymized_table"),
+    frozenset({"scikitlearn", "mlflow"}),
+    attack,
+)
+
+
+def _replayed(run: Run, people: Stage, predictions: Stage, anonymizer_tree: Stage) -> list[dict[str, Any]] | None:
+    """What grouping the people of the release again tells of them; None where no demand looks at sensitive values.
+
+    Where people are followed, or a demand is about a population, a class depends on the whole table: not measured.
+    """
+    spec = run.spec
+    protected = protected_columns(spec)
+    if not protected or spec.across_releases is not None or spec.population is not None:
+        return None
+    cells = load_cells(predictions.folder)
+    counted = statistics_of(run.engine.sensitive_of_cells(people.folder / DATA, cells.domains, cells, protected))
+    repair = tree_of(spec, run.key).repair_of(cells, counted)
+    released = Grouping.load(anonymizer_tree.folder, cells).class_of_cell
+    return [one.to_json() for one in regrouped(repair, released, run.key)]
+
+
+def _earlier(run: Run, types: dict[str, ColumnType]) -> list[Earlier]:
+    """The newest former releases that show the same columns and are small enough to be attacked whole."""
+    spec, engine = run.spec, run.engine
+    versions = [entry.version for entry in ledger.standing(run.home, spec.dataset)]
+    found = []
+    for version in versions[::-1][:EARLIER]:
+        folder = run.home.releases / spec.dataset / version
+        shown = engine.columns(folder / DATA) if (folder / DATA).exists() else {}
+        if set(shown) == set(spec.released) and engine.rows(folder / DATA) <= spec.audit.sample:
+            dates = any(types[name] is ColumnType.DATE for name in spec.quasi_identifiers)
+            classes = None if dates else pd.read_parquet(folder / CLASSES)
+            found.append(Earlier(engine.frame(folder / DATA, types), classes))
+    return found
+
+
+def _figures(content: dict[str, Any]) -> dict[str, Any]:
+    """What MLflow keeps: the leak of every attack, and the AUC of every membership attack on a model."""
+    figures = {_metric(one["name"]): one["leak"]["leak"] for one in content["findings"] if one["leak"] is not None}
+    for whom in ("models", "guide"):
+        for one in content.get(whom, {}).get("membership", []):
+            figures[_plain(f"membership_auc_{one['model']}_{one['attack']}")] = one["auc"]
+    return figures | {f"replayed_certain__{one['column']}": one["certain"] for one in content.get("replayed", [])}
+
+
+def _metric(attack: str) -> str:
+    """The metric of an attack: in its words, before the name of a column that it may be on."""
+    words, colon, column = attack.partition(": ")
+    return f"attack_{_plain(words)}" + (f"__{column}" if colon else "")
+
+
+def _plain(words: str) -> str:
+    return "".join(letter if letter.isalnum() else "_" for letter in words)
+
+
+def _metadata(content: dict[str, Any]) -> dict[str, MetadataItem]:
+    rows = ["| attack | on people in it | on others | leak |", "|---|---|---|---|"]
+    for one in content["findings"]:
+        others = "-" if one["control"] is None else f"{one['control']['rate']:.1%}"
+        leak = "-" if one["leak"] is None else f"{one['leak']['leak']:.1%} ({one['verdict']})"
+        rows.append(f"| {one['name']} | {one['attack']['rate']:.1%} | {others} | {leak} |")
+    metadata: dict[str, MetadataItem] = {"attacks": Markdown("\n".join(rows))}
+    if content["findings"]:
+        metadata["picture"] = picture("attacks with controls", chart_of_attacks(content))
+    if "skipped" in content:
+        metadata["skipped"] = content["skipped"]
+    return metadata

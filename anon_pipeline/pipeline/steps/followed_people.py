@@ -1,0 +1,48 @@
+"""The people with their cohort: who was in the same class of each of the last releases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anon_pipeline.pipeline.sequential_publication import GONE, cohorts_of
+from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
+from anon_pipeline.release.publish import DATA
+from anon_pipeline.sequential import release_history
+from anon_pipeline.tables import HISTORY
+
+
+def follow(run: Run, folder: Path, people: Stage) -> StepResult:
+    """Write the people with a column for their cohort, and how many of each cohort are in the table no more."""
+    spec, engine = run.spec, run.engine
+    window, key = release_history.window(run.home, spec), release_history.key(run.home, spec.dataset)
+    cohorts = cohorts_of(engine.values(people.folder / DATA, str(spec.person)), key, window)
+    counted: dict[str, Any] = {
+        "former": [one.version for one in window.members],
+        "unknown": list(window.unknown),
+        "newcomers": int((cohorts.history == 0).sum()),
+        "gone": int(cohorts.departed.sum()),
+    }
+    engine.add_column(
+        people.folder / DATA,
+        str(spec.person),
+        HISTORY,
+        lambda identifiers: cohorts.of(release_history.hashed(identifiers, key)),
+        folder / DATA,
+    )
+    np.save(folder / GONE, cohorts.departed)
+    log.info(
+        "%s: beside %s former releases %s people are new, and %s have gone",
+        spec.dataset,
+        len(window.members),
+        f"{counted['newcomers']:,}",
+        f"{counted['gone']:,}",
+    )
+    metrics = {"newcomers": counted["newcomers"], "gone": counted["gone"], "former": len(window.members)}
+    return StepResult({**people.facts, **counted}, metadata=counted, metrics=metrics)
+
+
+STEP = StepDef("followed_people", (PEOPLE,), frozenset({"duckdb", "parquet"}), follow, makes_people=True)

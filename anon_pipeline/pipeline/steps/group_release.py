@@ -1,0 +1,88 @@
+"""The published release of groups in place of people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anon_pipeline.masking.aggregation import aggregate_of
+from anon_pipeline.pipeline.checks import group, source
+from anon_pipeline.pipeline.checks.answers import require_answers
+from anon_pipeline.pipeline.metadata import Lineage
+from anon_pipeline.pipeline.pages import groups_schema
+from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.pipeline.step import RELEASE, Run, StepDef, StepResult
+from anon_pipeline.pipeline.steps.release import publication
+from anon_pipeline.plain_json import finite
+from anon_pipeline.privacy.group_table import compare_groups, group_columns, read_groups, threshold_of
+from anon_pipeline.release.facts import facts_of_groups
+from anon_pipeline.release.publish import DATA, publish
+from anon_pipeline.report.groups import NOTE
+
+
+def release(
+    run: Run,
+    _folder: Path,
+    raw_data: Stage,
+    masked_data: Stage,
+    aggregated_table: Stage,
+    source_checks: Stage,
+    candidate_checks: Stage,
+) -> StepResult:
+    """Publish the table of groups, if every check has been asked of these very files and has passed."""
+    spec, engine = run.spec, run.engine
+    checks = [
+        *require_answers(source_checks, source.checks_of(spec)),
+        *require_answers(candidate_checks, group.GROUP_CHECKS),
+    ]
+    groups = _groups(run, masked_data, aggregated_table)
+    last_step = aggregated_table.facts["report"]
+    facts = facts_of_groups(spec, raw_data.facts, masked_data.facts, groups, last_step, checks, dict(run.ids))
+    published = publish(run.home, spec, engine, aggregated_table.folder, finite(facts))
+    columns = engine.columns(published.folder / DATA)
+    return StepResult(
+        {"version": published.version},
+        groups["groups"],
+        {
+            **publication(spec, published),
+            "schema": groups_schema(columns),
+            "lineage": Lineage("aggregated_table", {name: [name] for name in aggregate_of(spec).sources}),
+        },
+        {"version": published.version, "smallest_group": groups["smallest"], "new": published.new},
+        published.version,
+    )
+
+
+STEP = StepDef(
+    RELEASE,
+    ("raw_data", "masked_data", "aggregated_table", "source_checks", "candidate_checks"),
+    frozenset({"parquet", "mlflow"}),
+    release,
+)
+
+
+def _groups(run: Run, masked_data: Stage, aggregated_table: Stage) -> dict[str, Any]:
+    """What the manifest says of a table of groups.
+
+    How many groups are left out stays untold: as many as people would mean that each is one person.
+    """
+    step, threshold = aggregate_of(run.spec), threshold_of(run.spec)
+    table, people = aggregated_table.folder / DATA, masked_data.folder / DATA
+    found = run.engine.groups(table, group_columns(step), people)
+    shown, beside = read_groups(found), compare_groups(found, step, threshold)
+    return {
+        "note": NOTE,
+        "columns": list(step.columns),
+        "means": list(step.means),
+        "threshold": threshold,
+        "dominance": step.dominance.model_dump(),
+        "groups": len(shown.counts),
+        "people": int(shown.counts.sum()),
+        "people_left_out": beside.left_out_people,
+        "means_hidden": beside.means_hidden,
+        "smallest": int(shown.counts.min()),
+        "median": float(np.median(shown.counts)),
+        "largest": int(shown.counts.max()),
+    }

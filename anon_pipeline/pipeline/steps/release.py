@@ -1,0 +1,160 @@
+"""The published release: read again from the disk, counted once more, entered into the ledger."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from anon_pipeline.anonymize.storage import load_cells
+from anon_pipeline.pipeline import sequential_publication
+from anon_pipeline.pipeline.checks import candidate, source
+from anon_pipeline.pipeline.checks.answers import require_answers
+from anon_pipeline.pipeline.checks.audit import AUDIT
+from anon_pipeline.pipeline.checks.audit import checks_of as bounds_of
+from anon_pipeline.pipeline.maps import released_maps
+from anon_pipeline.pipeline.metadata import Lineage, MetadataItem
+from anon_pipeline.pipeline.pages import class_size_metadata, release_page, released_schema, utility_metadata
+from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.pipeline.step import PEOPLE, RELEASE, Run, StepDef, StepResult, log
+from anon_pipeline.plain_json import finite
+from anon_pipeline.privacy.judge import statistics_of
+from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.release import manifest
+from anon_pipeline.release.facts import Evidence, facts_of_people, risk_of
+from anon_pipeline.release.publish import DATA, REPORT, Published, publish
+from anon_pipeline.sequential.release_history import MEMBERS, ROUTING, remember
+from anon_pipeline.sequential.republication import without_history
+from anon_pipeline.spec import ReleaseSpec, Role
+
+NEW, STANDING = "published", "stands already, nothing new is published"
+
+
+def release(
+    run: Run,
+    _folder: Path,
+    raw_data: Stage,
+    people: Stage,
+    predictions: Stage,
+    anonymizer_tree: Stage,
+    anonymized_table: Stage,
+    source_checks: Stage,
+    candidate_checks: Stage,
+    utility: Stage,
+    attack_audit: Stage | None = None,
+    audit_checks: Stage | None = None,
+) -> StepResult:
+    """Publish the candidate, if every check has been asked of these very files and has passed."""
+    spec, engine = run.spec, run.engine
+    checks = [
+        *require_answers(source_checks, source.checks_of(spec)),
+        *require_answers(candidate_checks, candidate.checks_of(spec)),
+        *_answers_on_attacks(spec, audit_checks),
+    ]
+    data = anonymized_table.folder / DATA
+    counted = engine.classes(data, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
+    cells = load_cells(predictions.folder)
+    alike = cells if spec.across_releases is None else without_history(cells)[0]
+    across = None
+    if spec.across_releases is not None:
+        across = sequential_publication.manifest_entry(run, people, anonymizer_tree, anonymized_table)
+    evidence = Evidence(
+        source=raw_data.facts,
+        people=people.facts,
+        candidate=anonymized_table.facts,
+        utility=utility.facts,
+        coarsened=predictions.facts["coarsened"],
+        distinct_people=ClassStatistics(sizes=alike.counts),
+        classes=statistics_of(counted, spec.answers),
+        attacks=None if attack_audit is None else json.loads((attack_audit.folder / AUDIT).read_text()),
+        across_releases=across,
+        maps=released_maps(spec, data),
+        checks=checks,
+        runs=dict(run.ids),
+    )
+    facts = facts_of_people(spec, evidence)
+    keep = _remember(run, anonymizer_tree, anonymized_table)
+    published = publish(run.home, spec, engine, anonymized_table.folder, finite(facts), keep)
+    return StepResult(
+        {"version": published.version},
+        anonymized_table.facts["released"],
+        {
+            **publication(spec, published),
+            "schema": released_schema(spec, engine.columns(published.folder / DATA)),
+            "lineage": Lineage("anonymized_table", manifest.lineage(spec)),
+            **class_size_metadata(manifest.class_sizes(counted.sizes)),
+            **utility_metadata(utility.facts),
+        },
+        {
+            "version": published.version,
+            "smallest_class": int(counted.sizes.min()),
+            "new": published.new,
+            **_figures(spec, evidence, facts),
+        },
+        published.version,
+    )
+
+
+STEP = StepDef(
+    RELEASE,
+    (
+        "raw_data",
+        PEOPLE,
+        "predictions",
+        "anonymizer_tree",
+        "anonymized_table",
+        "source_checks",
+        "candidate_checks",
+        "utility",
+    ),
+    frozenset({"parquet", "mlflow"}),
+    release,
+    needs_if_made=("attack_audit", "audit_checks"),
+)
+
+
+def publication(spec: ReleaseSpec, published: Published) -> dict[str, MetadataItem]:
+    """What Dagster shows of any release; tells the log, too."""
+    state = NEW if published.new else STANDING
+    log.info("%s: release %s %s", spec.dataset, published.version, state)
+    return {
+        "version": published.version,
+        "state": state,
+        "folder": published.folder,
+        "report": f"{REPORT} in that folder",
+        **release_page(published.manifest),
+    }
+
+
+def _answers_on_attacks(spec: ReleaseSpec, audit_checks: Stage | None) -> list[dict[str, Any]]:
+    """The answers on the bounds of the spec; where it sets some and none were asked, nothing is published."""
+    bounds = bounds_of(spec) if spec.audit.enabled else {}
+    return [] if audit_checks is None and not bounds else require_answers(audit_checks, bounds)
+
+
+def _remember(run: Run, tree: Stage, candidate: Stage) -> Callable[[str], None] | None:
+    """What keeps the people and the tree of a release for the next one, where people are followed."""
+    if run.spec.across_releases is None:
+        return None
+
+    def keep(version: str) -> None:
+        sequential_publication.require_minimum_size(run, candidate)  # under the ledger's lock
+        remember(run.home, run.spec.dataset, version, candidate.folder / MEMBERS, tree.folder / ROUTING)
+
+    return keep
+
+
+def _figures(spec: ReleaseSpec, evidence: Evidence, facts: dict[str, Any]) -> dict[str, Any]:
+    """What MLflow keeps of a release, so that releases can be compared in its tables."""
+    figures: dict[str, Any] = {}
+    if facts["across_releases"] is not None:
+        across = facts["across_releases"]["measured"]
+        figures |= {f"across_releases_{name}": across[name] for name in ("fewest", "below", "left_below")}
+    for when, classes in (("before", evidence.distinct_people), ("after", evidence.classes)):
+        prosecutor = risk_of(classes, spec.sampling_fraction)["prosecutor"]
+        figures[f"prosecutor_risk_max_{when}"] = prosecutor["max"]
+        figures[f"prosecutor_risk_mean_{when}"] = prosecutor["mean"]
+    for column, measures in facts["measured"]["sensitive"].items():
+        figures[f"homogeneity_{column}"] = measures["homogeneity"]
+    return figures

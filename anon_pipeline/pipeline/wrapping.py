@@ -1,0 +1,111 @@
+"""How Dagster wraps the graph: an asset a step, a blocking battery of checks, each in the frame of `Runtime.step`."""
+
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from anon_pipeline.pipeline.documentation import described
+from anon_pipeline.pipeline.execution import answer, make
+from anon_pipeline.pipeline.expectations import Answer
+from anon_pipeline.pipeline.freshness import freshness
+from anon_pipeline.pipeline.graph import Graph
+from anon_pipeline.pipeline.metadata import Lineage, Markdown, Schema
+from anon_pipeline.pipeline.runtime import Runtime
+from anon_pipeline.pipeline.step import RELEASE, CheckDef, StepDef, StepResult
+from anon_pipeline.pipeline.technical_names import owners, technical
+from anon_pipeline.release import manifest
+
+#: What Dagster shows of a check under its technical name.
+NAME = "check"
+#: The labels under which Dagster itself looks for these.
+LABELS = {"schema": "dagster/column_schema", "lineage": "dagster/column_lineage"}
+
+
+def asset_of(graph: Graph, step: StepDef) -> dg.AssetsDefinition:
+    """A step as an asset, under a key that starts with the name of the dataset."""
+    spec = graph.spec
+
+    @dg.asset(
+        name=step.name,
+        key_prefix=spec.dataset,
+        group_name=spec.dataset,
+        owners=owners(spec.owner),
+        code_version=manifest.code_hash()[:12],
+        pool=spec.dataset,  # steps of one dataset go one after the other, whoever starts them
+        deps=[dg.AssetKey([spec.dataset, name]) for name in graph.steps_before(step)],
+        kinds=set(step.kinds),
+        description=described(step, graph),
+        freshness_policy=freshness(spec) if step.name == RELEASE else None,
+    )
+    def made(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
+        with runtime.step(context, spec, step.name) as metrics:
+            result = make(graph, step, runtime.run(spec, _ids(context, metrics)))
+            metrics.update(result.metrics)
+        return dg.MaterializeResult(
+            data_version=None if result.data_version is None else dg.DataVersion(result.data_version),
+            metadata=_metadata(graph, step, result),
+        )
+
+    return made
+
+
+def checks_of(graph: Graph, checks: CheckDef) -> dg.AssetChecksDefinition:
+    """A battery of checks, which block what is made of the step that they check."""
+    spec, asset = graph.spec, dg.AssetKey([graph.spec.dataset, checks.of])
+
+    @dg.multi_asset_check(
+        name=f"{spec.dataset}_{checks.name}",
+        pool=spec.dataset,
+        specs=[
+            dg.AssetCheckSpec(technical(name), asset=asset, blocking=True, description=description)
+            for name, description in checks.checks(spec).items()
+        ],
+    )
+    def asked(context: dg.AssetCheckExecutionContext, runtime: Runtime):
+        with runtime.step(context, spec, checks.name) as metrics:
+            answers = answer(graph, checks, runtime.run(spec, _ids(context, metrics)))
+            metrics[f"{checks.name}_failed"] = sum(not one.passed for one in answers)
+        yield from (_result_of(one, asset) for one in answers)
+
+    return asked
+
+
+def _ids(context: Any, metrics: dict[str, Any]) -> dict[str, str]:
+    return {"dagster": context.run.run_id, "mlflow": metrics["mlflow_run"]}
+
+
+def _metadata(graph: Graph, step: StepDef, made: StepResult) -> dict[str, Any]:
+    """What a step tells of its result, as Dagster takes it."""
+    sources = graph.sources(step)
+
+    def dagster_value(value: Any) -> Any:
+        match value:
+            case Markdown(text):
+                return dg.MetadataValue.md(text)
+            case Path():
+                return dg.MetadataValue.path(str(value))
+            case Schema(columns):
+                return dg.TableSchema([dg.TableColumn(one.name, one.storage, one.description) for one in columns])
+            case Lineage(upstream, columns):
+                key = dg.AssetKey([graph.spec.dataset, sources[upstream]])
+                return dg.TableColumnLineage(
+                    {name: [dg.TableColumnDep(key, source) for source in of] for name, of in columns.items()}
+                )
+        return value
+
+    rows = {} if made.rows is None else {"dagster/row_count": made.rows}
+    return {**rows, **{LABELS.get(label, label): dagster_value(value) for label, value in made.metadata.items()}}
+
+
+def _result_of(one: Answer, asset: dg.AssetKey) -> dg.AssetCheckResult:
+    """What Dagster shows of an answer."""
+    measured = "not measured" if one.measured is None else one.measured
+    return dg.AssetCheckResult(
+        passed=one.passed,
+        asset_key=asset,
+        check_name=technical(one.name),
+        description=one.sentence,
+        metadata={NAME: one.name, "demand": one.demand, "measured": measured}
+        | ({"crashed": True} if one.crashed else {}),
+    )

@@ -1,0 +1,100 @@
+"""What changed from one release of a dataset to another, as their manifests tell it: figures and policy, no values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home
+from anon_pipeline.release import ledger
+from anon_pipeline.release.exported_report import manifest_of
+
+#: Shown where a release has no such figure, column or demand.
+ABSENT = None
+
+#: Parts of the policy that have lines of their own.
+TOLD_ELSEWHERE = ("columns", "privacy")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that the two releases differ in.
+
+    Attributes
+    ----------
+    part : people, classes, demands, information lost, utility, columns, policy or software
+    what : which figure, column or setting
+    before, after : what it is in either release, None where it is absent
+    """
+
+    part: str
+    what: str
+    before: Any
+    after: Any
+
+
+def difference(home: Home, first: str, second: str, dataset: str | None = None) -> list[Change]:
+    """What changed from the release `first` to the release `second`.
+
+    Raises
+    ------
+    InputError
+        Where there is no such release, or the two are of different datasets.
+    Refused
+        Where a manifest is not the one that was published.
+    """
+    entries = [ledger.published(home, version, dataset) for version in (first, second)]
+    if entries[0].dataset != entries[1].dataset:
+        raise InputError(f"{first} is a release of {entries[0].dataset}, {second} one of {entries[1].dataset}")
+    before, after = (dict(_figures(manifest_of(home, entry))) for entry in entries)
+    return [
+        Change(*name, before.get(name, ABSENT), after.get(name, ABSENT))
+        for name in dict.fromkeys([*before, *after])
+        if before.get(name, ABSENT) != after.get(name, ABSENT)
+    ]
+
+
+Figure = tuple[tuple[str, str], Any]
+
+
+def _figures(manifest: Mapping[str, Any]) -> Iterator[Figure]:
+    """All that is compared, each under its part and name, in the order in which it is told."""
+    yield from _people_and_classes(manifest)
+    yield from _measured(manifest)
+    yield from _policy(manifest)
+
+
+def _people_and_classes(manifest: Mapping[str, Any]) -> Iterator[Figure]:
+    for name, number in manifest["rows"].items():
+        yield ("people", name), number
+    sizes = (manifest.get("measured") or {}).get("class_sizes") or {}
+    for name, number in sizes.items():
+        if name != "groups":
+            yield ("classes", name), number
+    for name in ("groups", "people", "people_left_out", "smallest"):
+        if name in (manifest.get("groups") or {}):
+            yield ("groups", name), manifest["groups"][name]
+
+
+def _measured(manifest: Mapping[str, Any]) -> Iterator[Figure]:
+    for finding in manifest.get("verified") or []:
+        yield ("demands", finding["demand"]), finding["measured"]
+    loss = (manifest.get("measured") or {}).get("information_loss") or {}
+    for name, share in {"in the mean": loss.get("mean"), **(loss.get("columns") or {})}.items():
+        yield ("information lost", name), share
+    for metric, comparison in ((manifest.get("utility") or {}).get("metrics") or {}).items():
+        for when in ("before", "after"):
+            yield ("utility", f"{metric} {when}"), comparison[when]["mean"]
+
+
+def _policy(manifest: Mapping[str, Any]) -> Iterator[Figure]:
+    for name, column in manifest["spec"]["columns"].items():
+        for setting, value in column.items():
+            yield ("columns", f"{name}: {setting}"), value
+    for name, value in manifest["spec"].items():
+        if name not in TOLD_ELSEWHERE:
+            yield ("policy", name), value
+    for name in ("anon_pipeline", "code", "python"):
+        yield ("software", name), (manifest.get("software") or {}).get(name)

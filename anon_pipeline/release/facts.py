@@ -1,0 +1,138 @@
+"""The facts of a manifest, put together from what the steps have stored: pure functions, without files or people."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from anon_pipeline.anonymize.policy import mean_loss
+from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.privacy.measures import describe
+from anon_pipeline.privacy.risk import reidentification_risk
+from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.privacy.uniqueness import population_uniqueness
+from anon_pipeline.release import fineness, manifest
+from anon_pipeline.spec import ReleaseSpec
+
+Facts = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of a candidate for release whose checks have passed.
+
+    Attributes
+    ----------
+    source, people, candidate, utility : facts of the steps that made them; `people` are those who were grouped
+    coarsened : bins by column, where there were too many distinct people
+    distinct_people : how many people share each combination of quasi-identifiers in the source
+    classes : the classes of the candidate, counted from its file
+    attacks : what they came to; None where none was asked for
+    across_releases : of a release that follows others
+    maps : of released positions
+    checks : all answers
+    runs : ids in Dagster and MLflow
+    """
+
+    source: Facts
+    people: Facts
+    candidate: Facts
+    utility: Facts
+    coarsened: Mapping[str, int]
+    distinct_people: ClassStatistics
+    classes: ClassStatistics
+    attacks: Facts | None
+    across_releases: Facts | None
+    maps: Sequence[Facts]
+    checks: Sequence[Facts]
+    runs: Mapping[str, str]
+
+
+def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
+    """The facts of a release of people, each as finely as may be told."""
+    source, candidate = SourceFacts.from_json(of.source), of.candidate
+    grouped, loss = of.distinct_people.n, candidate["information_loss"]
+    before, after = (risk_of(one, spec.sampling_fraction) for one in (of.distinct_people, of.classes))
+    return {
+        "source": _source(spec, of.source),
+        "coarsened": of.coarsened,
+        "rows": {
+            "source": source.rows + of.people["held_out"],
+            "sampled_out": source.rows - SourceFacts.from_json(of.people).rows,
+            "held_out": of.people["held_out"],
+            "released": candidate["released"],
+            "suppressed": candidate["suppressed"],
+            "waiting": candidate["waiting"],
+        },
+        "across_releases": of.across_releases,
+        "measured": {
+            "class_sizes": manifest.class_sizes(of.classes.sizes),
+            "columns": candidate["columns"],
+            "marginals": candidate["marginals"],
+            "associations": fineness.associations(candidate["associations"], grouped),
+            "information_loss": fineness.rounded({"columns": loss, "mean": mean_loss(loss)}),
+            "sensitive": describe(of.classes),
+            "risk": {"before": fineness.risk(before, grouped), "after": after},
+        },
+        "utility": fineness.utility(of.utility),
+        "audit": fineness.rounded(of.attacks),
+        "masking": fineness.masking(of.people.get("masking"), source.rows),
+        "maps": of.maps,
+        "checks": of.checks,
+        "runs": of.runs,
+    }
+
+
+def facts_of_groups(
+    spec: ReleaseSpec,
+    source: Facts,
+    masked: Facts,
+    groups: Facts,
+    last_step: dict[str, Any],
+    checks: Sequence[Facts],
+    runs: Mapping[str, str],
+) -> dict[str, Any]:
+    """The facts of a release of groups in place of people.
+
+    Parameters
+    ----------
+    source, masked : facts of the steps that stored the people
+    groups : what was counted of the table
+    last_step : what the step did that made the groups
+    """
+    rows = SourceFacts.from_json(source).rows
+    return {
+        "source": _source(spec, source),
+        "rows": {
+            "source": rows,
+            "sampled_out": rows - SourceFacts.from_json(masked).rows,
+            "released": groups["groups"],
+        },
+        "groups": groups,
+        "masking": [_without_rows(one) for one in [*masked["masking"], last_step]],
+        "checks": checks,
+        "runs": runs,
+    }
+
+
+def risk_of(classes: ClassStatistics, sampling_fraction: float | None) -> dict[str, Any]:
+    """Re-identification risk as plain data, with estimates of the population's uniques where its size is known."""
+    risk = dataclasses.asdict(reidentification_risk(classes))
+    if sampling_fraction is not None:
+        estimates = population_uniqueness(classes.sizes, sampling_fraction)
+        risk["population_uniqueness"] = {name: dataclasses.asdict(one) for name, one in estimates.items()}
+    return risk
+
+
+def _source(spec: ReleaseSpec, facts: Facts) -> dict[str, Any]:
+    source = SourceFacts.from_json(facts)
+    columns = manifest.source_columns(spec, source)
+    return {"rows": source.rows, "content_hash": facts["read"], "columns": columns}
+
+
+def _without_rows(report: dict[str, Any]) -> dict[str, Any]:
+    """What a step did, without what it did to single rows, of which none is released."""
+    facts = {name: fact for name, fact in report["facts"].items() if name != "groups_left_out"}
+    return {**report, "facts": facts, "costs": {}, "linkage": None}

@@ -1,0 +1,242 @@
+"""People followed from release to release, through the real command: an attacker with all releases is left with k."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from anon_pipeline.home import Home
+from anon_pipeline.release import ledger
+from anon_pipeline_tests.end_to_end.harness import Place, command, people, policy, write_dataset
+
+K = 5
+SHOWN = ["age", "city", "sex"]
+
+
+def everybody(n: int = 900) -> pd.DataFrame:
+    """People with a name, and with a mark that is kept as it is and tells every record of one person."""
+    frame = people(n, 3)
+    frame.insert(0, "name", [f"Name-{number}" for number in range(n)])
+    return frame.assign(mark=np.random.default_rng(1).permutation(n))
+
+
+def followed_policy(**asked: Any) -> dict[str, Any]:
+    spec = policy()
+    spec["columns"] = {"name": {"role": "identifier"}, **spec["columns"], "mark": {"role": "insensitive"}}
+    return spec | {
+        "person": "name",
+        "across_releases": {"k": K, "window": 4} | asked,
+        "privacy": {"k_anonymity": {"k": K}, "l_diversity": {"column": "ill", "l": 2, "kind": "distinct"}},
+        "audit": {"enabled": False},
+    }
+
+
+def released(place: Place, frame: pd.DataFrame, spec: dict[str, Any] | None = None) -> dict[str, Any]:
+    write_dataset(place.dataset, frame, spec or followed_policy())
+    ended = place.run("--json")
+    assert ended.exit_code == 0, ended.said
+    content: dict[str, Any] = json.loads(ended.stdout)
+    return content
+
+
+@pytest.fixture(scope="module")
+def three_months(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """Three releases of people who come, leave and grow older."""
+    root = tmp_path_factory.mktemp("followed")
+    place = Place(Home(root / "home"), root / "people")
+    pool, random = everybody(), np.random.default_rng(2)
+    present, coming = np.arange(600), 600
+    for month in range(3):
+        if month:
+            staying = present[random.random(len(present)) > 0.03]
+            present = np.r_[staying, np.arange(coming, coming + 600 - len(staying))]
+            coming += 600 - len(staying)
+        frame = pool.iloc[present].copy()
+        frame["age"] += (np.arange(900)[present] % 12 < month).astype(int)
+        released(place, frame.sample(frac=1, random_state=month))
+    return place
+
+
+def manifests(place: Place) -> list[dict[str, Any]]:
+    versions = [entry.version for entry in ledger.read(place.home)]
+    return [json.loads((place.home.releases / "people" / one / "manifest.json").read_text()) for one in versions]
+
+
+def test_who_has_all_three_releases_is_left_with_k(three_months: Place) -> None:
+    """Written from the attacker's side: the published files alone, joined by the mark."""
+    seen = []
+    for manifest in manifests(three_months):
+        frame = pq.read_table(three_months.home.releases / "people" / manifest["version"] / "data.parquet").to_pandas()
+        seen.append(dict(zip(frame["mark"], zip(*(frame[name] for name in SHOWN), strict=True), strict=True)))
+    sequences = Counter(tuple(str(one.get(mark)) for one in seen) for mark in seen[-1])
+    assert len(seen) == 3 and len(set().union(*seen)) > len(seen[-1])
+    assert min(sequences.values()) >= K
+
+
+def test_manifest_and_check_tell_what_was_measured(three_months: Place) -> None:
+    first, _, third = manifests(three_months)
+    told = third["across_releases"]
+    assert first["across_releases"]["former"] == []
+    assert told["former"] == [one["version"] for one in manifests(three_months)][:2]
+    assert told["measured"]["releases"] == 3 and told["measured"]["fewest"] >= K and told["measured"]["below"] == 0
+    assert told["newcomers"] > 0 and told["kept"] is True
+    rows = third["rows"]
+    assert rows["released"] + rows["suppressed"] + rows["waiting"] == rows["source"] == 600
+    check = next(one for one in third["checks"] if one["name"] == "across_releases")
+    assert check["passed"] is True and check["measured"] == told["measured"]["fewest"]
+    assert "name" not in pq.read_schema(three_months.home.releases / "people" / third["version"] / "data.parquet").names
+
+
+def test_the_same_people_again_are_nothing_new(three_months: Place, tmp_path: Path) -> None:
+    place = three_months.copy(tmp_path)
+    ended = place.run()
+    assert ended.exit_code == 0 and "stands already" in ended.said
+    assert len(ledger.read(place.home)) == 3
+
+
+@pytest.mark.parametrize(
+    ("harm", "sentence"),
+    [
+        ("renamed", "nobody of the last 3 releases is in this table"),
+        ("nameless", "somebody has no identifier"),
+        ("forgetful", "is no longer known in this home"),
+        ("left", "nobody can be released"),
+    ],
+)
+def test_who_cannot_be_followed_is_not_released(three_months: Place, tmp_path: Path, harm: str, sentence: str) -> None:
+    place = three_months.copy(tmp_path)
+    frame = pd.read_csv(place.dataset / "people.csv")
+    if harm == "renamed":
+        frame["name"] = frame["name"] + "!"
+    elif harm == "nameless":
+        frame.loc[7, "name"] = None
+    elif harm == "left":
+        frame = frame.iloc[::60]
+    else:
+        next((place.home.private / "people/memberships").glob("*/members.parquet")).unlink()
+    write_dataset(place.dataset, frame, followed_policy())
+    before = place.releases()
+    ended = place.run()
+    assert ended.exit_code == 2 and sentence in ended.sentence, ended.said
+    assert "Name-" not in ended.said
+    assert place.releases() == before
+
+
+def no_company() -> None:
+    """Release everybody where their own values lead, whoever else goes there."""
+    from anon_pipeline.sequential import republication
+    from anon_pipeline.sequential.cohorts import MinimumCohortSize, place
+
+    def alone(tree: Any, codes: Any, history: Any, counts: Any, departed: Any, minimum_size: Any) -> Any:
+        return place(
+            tree, codes, np.zeros_like(history), counts, departed, MinimumCohortSize(minimum_size.k, minimum_size.k)
+        )
+
+    republication.place = alone  # type: ignore[assignment]
+
+
+def test_a_grouping_that_forgets_histories_is_refused(three_months: Place, tmp_path: Path) -> None:
+    place = three_months.copy(tmp_path)
+    frame = pd.read_csv(place.dataset / "people.csv")
+    frame["age"] = np.random.default_rng(4).permutation(frame["age"].to_numpy())
+    write_dataset(place.dataset, frame, followed_policy())
+    before = place.releases()
+    ended = place.run(sabotage=no_company)
+    assert ended.exit_code == 3 and "across_releases" in ended.sentence, ended.said
+    assert place.releases() == before
+
+
+def test_the_demand_is_not_dropped_in_silence(three_months: Place, tmp_path: Path) -> None:
+    place = three_months.copy(tmp_path)
+    silent = followed_policy()
+    del silent["across_releases"]
+    frame, before = pd.read_csv(place.dataset / "people.csv"), place.releases()
+    write_dataset(place.dataset, frame, silent)
+    ended = place.run()
+    assert ended.exit_code == 2 and "across_releases_ended: <why>" in ended.sentence, ended.said
+    assert place.releases() == before
+
+
+def no_company_and_a_check_that_lies() -> None:
+    no_company()
+    from anon_pipeline.pipeline import sequential_publication
+
+    ask = sequential_publication.question
+
+    def lies(*given: Any) -> Any:
+        question = ask(*given)
+        return replace(question, table=question.table.assign(candidates=10**6))
+
+    sequential_publication.question = lies
+
+
+def test_the_demand_is_measured_once_more_before_a_release_appears(three_months: Place, tmp_path: Path) -> None:
+    place = three_months.copy(tmp_path)
+    frame = pd.read_csv(place.dataset / "people.csv")
+    frame["age"] = np.random.default_rng(4).permutation(frame["age"].to_numpy())
+    write_dataset(place.dataset, frame, followed_policy())
+    before = place.releases()
+    ended = place.run(sabotage=no_company_and_a_check_that_lies)
+    assert ended.exit_code == 3 and "beside the releases that stand now" in ended.sentence, ended.said
+    assert place.releases() == before
+
+
+def other_members() -> None:
+    """Keep somebody else's class than the one a person was released in."""
+    from anon_pipeline.sequential import release_history
+
+    write = release_history.write
+
+    def wrong(batches: Any, key: bytes, destination: Path) -> None:
+        write((one.slice(1) for one in batches), key, destination)
+
+    release_history.write = wrong
+
+
+def test_a_memory_that_is_not_of_this_release_is_refused(three_months: Place, tmp_path: Path) -> None:
+    place = three_months.copy(tmp_path)
+    frame = pd.read_csv(place.dataset / "people.csv").iloc[1:]
+    write_dataset(place.dataset, frame, followed_policy())
+    ended = place.run(sabotage=other_members)
+    assert ended.exit_code == 3 and "across_releases" in ended.sentence, ended.said
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"person": None}, "nobody can be followed"),
+        ({"person": "mark"}, "no column of the role identifier"),
+        ({"person": "nobody"}, "no column of the role identifier"),
+        ({"across_releases": {"k": 1}}, "greater than or equal to 2"),
+        ({"audit": {"control": "held_out"}}, "held_out"),
+    ],
+)
+def test_a_spec_that_cannot_be_followed_is_told(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+    place = Place(
+        Home(tmp_path / "home"), write_dataset(tmp_path / "people", everybody(50), followed_policy() | changes)
+    )
+    ended = place.run()
+    assert ended.exit_code == 2 and sentence in ended.sentence, ended.said
+
+
+def test_who_asks_to_be_forgotten_is(three_months: Place, tmp_path: Path) -> None:
+    place = three_months.copy(tmp_path)
+    frame = pd.read_csv(place.dataset / "people.csv")
+    (tmp_path / "gone.txt").write_text(f"{frame['name'][0]}\nnobody\n")
+    ended = command("forget", place.dataset, tmp_path / "gone.txt", "--json", home=place.home.root)
+    assert ended.exit_code == 0 and 1 <= json.loads(ended.stdout)["entries"] <= 3, ended.said
+    again = command("forget", place.dataset, tmp_path / "gone.txt", "--json", home=place.home.root)
+    assert json.loads(again.stdout)["entries"] == 0
+    write_dataset(place.dataset, frame.iloc[1:], followed_policy())
+    assert place.run().exit_code == 0
+
+
+def test_a_list_of_names_that_cannot_be_read_is_told(three_months: Place, tmp_path: Path) -> None:
+    ended = command("forget", three_months.dataset, tmp_path / "absent.txt", home=three_months.home.root)
+    assert ended.exit_code == 2 and "cannot be read as a text file" in ended.sentence

@@ -1,0 +1,60 @@
+"""What is told of two releases: every figure that differs, nothing that does not, and only from true manifests."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.home import Home
+from anon_pipeline.release import publish
+from anon_pipeline.release.difference import Change, difference
+from anon_pipeline.release.publish import MANIFEST, Published
+from anon_pipeline_tests.release import test_publish
+from anon_pipeline_tests.release.test_publish import FACTS, SPEC, TABLE, candidate_of
+
+engine, home, _plain_report = test_publish.engine, test_publish.home, test_publish._plain_report
+
+STRICTER = SPEC.replaced({"privacy.k_anonymity.k": 4})
+
+
+@pytest.fixture
+def releases(home: Home, engine: DuckDBEngine, tmp_path: Path) -> tuple[Published, Published]:
+    twice = {**FACTS, "rows": {"source": 14, "released": 14, "suppressed": 0}}
+    twice["utility"] = {"metrics": {"roc_auc": {one: {"mean": 0.9} for one in ("before", "after")}}}
+    return (
+        publish.publish(home, SPEC, engine, candidate_of(tmp_path / "a", TABLE), FACTS),
+        publish.publish(home, STRICTER, engine, candidate_of(tmp_path / "b", pd.concat([TABLE, TABLE])), twice),
+    )
+
+
+def test_what_differs_is_told_and_nothing_else(home: Home, releases: tuple[Published, Published]) -> None:
+    first, second = releases
+    told = difference(home, first.version, second.version)
+    assert Change("people", "released", 7, 14) in told
+    assert Change("demands", "every class has at least 3 people", 3.0, None) in told
+    assert Change("demands", "every class has at least 4 people", None, 6.0) in told
+    assert Change("utility", "roc_auc after", None, 0.9) in told
+    assert {one.part for one in told} == {"people", "demands", "utility"}
+    assert difference(home, first.version, first.version) == []
+    assert {(one.after, one.before) for one in difference(home, second.version, first.version)} == {
+        (one.before, one.after) for one in told
+    }
+
+
+def test_only_true_manifests_of_one_dataset_are_compared(
+    home: Home, engine: DuckDBEngine, releases: tuple[Published, Published], tmp_path: Path
+) -> None:
+    first, second = releases
+    others = SPEC.replaced({"dataset": "others"})
+    third = publish.publish(home, others, engine, candidate_of(tmp_path / "c", TABLE), FACTS)
+    with pytest.raises(InputError, match=r"is a release of people, .* one of others"):
+        difference(home, first.version, third.version)
+    with pytest.raises(InputError, match="there is no such release"):
+        difference(home, first.version, "000000000000")
+    file = second.folder / MANIFEST
+    file.chmod(0o644)
+    file.write_text(file.read_text().replace('"released": 14', '"released": 15'))
+    with pytest.raises(Refused, match="was altered"):
+        difference(home, first.version, second.version)

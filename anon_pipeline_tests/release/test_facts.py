@@ -1,0 +1,97 @@
+"""What a manifest says is put together from stored facts alone, and each figure as finely as may be told."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import numpy as np
+
+from anon_pipeline.engine.base import ColumnFacts, SourceFacts
+from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.release.facts import Evidence, facts_of_groups, facts_of_people
+from anon_pipeline.spec import ColumnType, Role
+from anon_pipeline_tests.release.lineage_facts import SPEC, STORAGE
+
+THIRD = 1 / 3
+
+
+def stored(rows: int, **more: Any) -> dict[str, Any]:
+    """Facts of a step that stored people, with a count of each column's gaps that nobody is to read."""
+    columns = tuple(
+        ColumnFacts(name, SPEC.columns[name].role, ColumnType.CATEGORICAL, STORAGE.get(name, "VARCHAR"), 917, 918)
+        for name in SPEC.columns
+    )
+    facts = json.loads(json.dumps(SourceFacts(rows, "f" * 64, columns, ()).to_json(), default=str))
+    return {**facts, "read": "a" * 64, "held_out": 0, **more}
+
+
+def evidence(**changes: Any) -> Evidence:
+    loss = {"age": THIRD, "place": 0.5}
+    candidate = {
+        "released": 900, "suppressed": 60, "waiting": 0, "columns": {}, "marginals": {},
+        "associations": {"pairs": [{"columns": ["age", "ill"], "before": THIRD, "after": THIRD}]},
+        "information_loss": loss,
+    }  # fmt: skip
+    of = Evidence(
+        source=stored(1000),
+        people=stored(960, held_out=40),
+        candidate=candidate,
+        utility={"rows": 960, "metrics": {"accuracy": THIRD}},
+        coarsened={},
+        distinct_people=ClassStatistics(sizes=np.ones(960, dtype=np.int64)),
+        classes=ClassStatistics(sizes=np.full(90, 10, dtype=np.int64)),
+        attacks={"findings": [{"rate": THIRD}]},
+        across_releases=None,
+        maps=[],
+        checks=[{"name": "k_anonymity", "passed": True}],
+        runs={"dagster": "d", "mlflow": "m"},
+    )
+    return dataclasses.replace(of, **changes)
+
+
+def test_rows_add_up_from_source_to_release() -> None:
+    rows = facts_of_people(SPEC, evidence())["rows"]
+    assert rows == {
+        "source": 1040, "sampled_out": 40, "held_out": 40, "released": 900, "suppressed": 60, "waiting": 0,
+    }  # fmt: skip
+    assert rows["released"] + rows["suppressed"] == 960
+
+
+def test_no_figure_of_the_source_has_all_its_digits() -> None:
+    facts = facts_of_people(SPEC, evidence(people=stored(960, held_out=40, masking=[masked_step()])))
+    text = json.dumps({name: one for name, one in facts.items() if name != "source"}, default=str)
+    assert "0.333333" not in text
+    assert facts["utility"]["metrics"]["accuracy"] == facts["audit"]["findings"][0]["rate"] == 0.3333
+    assert facts["measured"]["associations"]["pairs"][0]["before"] in (0.3, 0.35)
+    assert "917" not in json.dumps(facts, default=str) and "918" not in json.dumps(facts, default=str)
+
+
+def test_risk_is_that_of_cells_before_and_of_classes_after() -> None:
+    risk = facts_of_people(SPEC, evidence())["measured"]["risk"]
+    assert risk["before"]["prosecutor"]["max"] == 1 and risk["after"]["prosecutor"]["max"] == 0.1
+
+
+def test_without_an_audit_or_masking_the_manifest_says_so() -> None:
+    facts = facts_of_people(SPEC, evidence(attacks=None))
+    assert facts["audit"] is None and facts["masking"] is None
+
+
+def masked_step(**facts: Any) -> dict[str, Any]:
+    return {"technique": "round", "facts": facts, "costs": {"age": {"changed": THIRD}}, "linkage": {"rate": THIRD}}
+
+
+def test_a_release_of_groups_tells_neither_what_is_left_out_nor_what_single_rows_cost() -> None:
+    groups = {"groups": 7, "smallest": 12}
+    last = {"technique": "aggregate", "facts": {"groups": 7, "groups_left_out": 2}, "costs": {}, "linkage": None}
+    masked = stored(960, masking=[masked_step()])
+    facts = facts_of_groups(SPEC, stored(1000), masked, groups, last, [], {})
+    assert facts["rows"] == {"source": 1000, "sampled_out": 40, "released": 7}
+    assert "groups_left_out" not in json.dumps(facts["masking"])
+    assert all(step["costs"] == {} and step["linkage"] is None for step in facts["masking"])
+
+
+def test_an_identifier_is_named_and_its_storage_is_not() -> None:
+    (name,) = [one for one in facts_of_people(SPEC, evidence())["source"]["columns"] if one["role"] is Role.IDENTIFIER]
+    assert name == {"name": "name", "role": Role.IDENTIFIER}

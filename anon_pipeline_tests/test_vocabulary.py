@@ -1,0 +1,100 @@
+"""Public names are those of the field: none of the words that this project once had for standard terms."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import anon_pipeline
+
+PACKAGE = Path(anon_pipeline.__file__).parent
+
+#: The old word, and the standard term in its place.
+STANDARD = {
+    "company": "minimum cohort size",
+    "parting": "split threshold",
+    "succeed": "sequential publication",
+    "succession": "sequential publication",
+    "following": "sequential publication",
+    "successor": "sequential publication",
+    "memberships": "release history",
+    "composition": "cluster statistics",
+    "founder": "seed of a cluster",
+    "entering": "insertion cost",
+    "leaving": "removal cost",
+    "tilt": "feature-weight strength",
+    "guided": "guidance weight",
+    "patience": "cover decay, or longest wait",
+    "doubt": "shrinkage, or margin of rounding",
+    "telling": "minimum leaf size",
+    "told_by": "outputs of a column",
+    "relevance": "feature importance",
+    "shown": "recoded value, representative",
+    "shown_columns": "recoding statistics",
+    "shown_groups": "recoded groups",
+    "waiting": "withheld people",
+    "held_back": "withheld people",
+    "census": "population table",
+    "price": "point of the privacy-utility trade-off",
+    "prices": "points of the privacy-utility trade-off",
+    "price_list": "privacy-utility trade-off",
+    "notation": "parser of generalized values",
+    "watched": "scores of shadow models",
+    "watch": "train shadow models",
+    "epsilon_witnessed": "empirical lower bound of epsilon",
+    "noted": "run metrics",
+    "found": "what was found: a finding, a profile, units",
+    "said": "message, confidences",
+    "told": "message, groups, named values",
+    "one": "the thing itself: column, sensitive column",
+    "refuse_the_impossible": "check_feasible",
+    "draft": "proposed spec",
+    "draft_beside": "proposed spec",
+    "fate": "column summary",
+    "fates": "column summaries",
+    "ties": "associations",
+    "lane": "row of a chart",
+    "frontier": "privacy-utility trade-off",
+    "sweep": "privacy-utility trade-off",
+}
+
+#: Names that others use: a key of the spec with the asset and file named after it, a command, and a column of ours.
+KEPT = {"frontier", "sweep"}
+
+
+def public_names(tree: ast.Module) -> Iterator[str]:
+    """Classes, functions, parameters, constants and attributes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+            yield node.name
+            yield from (argument.arg for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
+        elif isinstance(node, ast.ClassDef):
+            yield node.name
+            yield from _assigned(node.body)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+    yield from _assigned(tree.body)
+
+
+def _assigned(body: list[ast.stmt]) -> Iterator[str]:
+    for node in body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def snake_case(name: str) -> str:
+    return name.lower() if name.isupper() else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+def test_no_public_name_is_an_old_word_for_a_standard_term() -> None:
+    old = []
+    for file in sorted(PACKAGE.rglob("*.py")):
+        names = {file.stem, *public_names(ast.parse(file.read_text(encoding="utf-8")))}
+        for name in sorted(snake_case(name) for name in names if not name.startswith("_")):
+            if name in STANDARD and name not in KEPT:
+                old.append(f"{file.relative_to(PACKAGE)}: {name} is called {STANDARD[name]}")
+    assert not old, "\n".join(old)
