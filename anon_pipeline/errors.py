@@ -21,12 +21,12 @@ class Refused(Exception):
         self.failed = failed
 
 
-def known_names(found: Iterable[object], asked: Iterable[str]) -> str:
+def known_names(names_found: Iterable[object], asked: Iterable[str]) -> str:
     """The names of a table's columns for a message, or how many there are where none of those asked for is among them.
 
     The first line of a file without a header is a person, whose values no message repeats.
     """
-    names = [str(name) for name in found]
+    names = [str(name) for name in names_found]
     if set(names).isdisjoint(asked):
         return f"its first line names none of the columns asked for, but {len(names)} others; is it a header?"
     return f"it has {', '.join(names)}"

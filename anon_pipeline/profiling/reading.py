@@ -12,7 +12,7 @@ from anon_pipeline.engine.base import ForeignTables, Survey
 from anon_pipeline.engine.sources import kind_of
 from anon_pipeline.profiling.column_names import named_by
 from anon_pipeline.profiling.file_format import file_format
-from anon_pipeline.profiling.notation import MARKERS, dates_of, numbers_of, other_values, sentinel_of
+from anon_pipeline.profiling.value_formats import MARKERS, dates_of, numbers_of, other_values, sentinel_of
 from anon_pipeline.spec import Column, ColumnType, Role, Source
 
 #: Names of columns whose digits are a code, not a quantity; codes that lie near one another are of one place or trade.

@@ -41,13 +41,13 @@ def reference() -> str:
     """The page as Markdown."""
     sections = [OPENING, *_section("release.yaml", ReleaseSpec)]
     seen: list[type[BaseModel]] = [ReleaseSpec]
-    waiting = _models_of(ReleaseSpec)
-    while waiting:
-        path, model = waiting.pop(0)
+    pending = _models_of(ReleaseSpec)
+    while pending:
+        path, model = pending.pop(0)
         if model not in seen:
             seen.append(model)
             sections += _section(path, model)
-            waiting += [(f"{path}.{name}", one) for name, one in _models_of(model)]
+            pending += [(f"{path}.{name}", one) for name, one in _models_of(model)]
     for name in PRIVACY_MODELS:
         sections += _section(f"privacy.{name}", load_privacy_model(name))
     return "\n".join(sections)

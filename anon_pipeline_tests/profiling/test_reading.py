@@ -13,7 +13,7 @@ import yaml
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.profiling.new_dataset import start_dataset
-from anon_pipeline.profiling.notation import dates_of, numbers_of, sentinel_of
+from anon_pipeline.profiling.value_formats import dates_of, numbers_of, sentinel_of
 from anon_pipeline.spec import ReleaseSpec, Source
 
 N = 300
