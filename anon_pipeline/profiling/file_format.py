@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import json
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -81,8 +82,9 @@ def file_format(table: Path, source: Source) -> FileFormat:
     said = source.model_copy(update=found)
     if "where" not in stated and (total := _total(rows, last, said)) is not None:
         column, word, condition = total
+        value = json.dumps(condition, ensure_ascii=False)  # as YAML takes it, whatever quotes it has
         asked["where"] = (
-            f"in the last line column {column} says {word}, which is nobody; write {condition!r} to leave it out, or "
+            f"in the last line column {column} says {word}, which is nobody; write {value} to leave it out, or "
             "take this key out if it is a person"
         )
         said = said.model_copy(update={"where": condition})
