@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help release test fresh explore mutants lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-space bench-enforcement bench-dp bench-synthetic lock clean
+.PHONY: help reference release test fresh explore mutants lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-space bench-enforcement bench-dp bench-synthetic lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -16,6 +16,9 @@ test: .venv/dev ## Install, then run every test
 
 fast: .venv/dev ## The tests that take no end-to-end run
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --ignore=anon_pipeline_tests/end_to_end
+
+reference: .venv/dev ## docs/spec.md, made anew from the models
+	$(BIN)/python -m anon_pipeline.spec.reference > docs/spec.md
 
 # Date and process, so that no two runs draw alike; SEED=... draws as a former run did.
 SEED ?= $(shell date +%Y%m%d%H%M%S)

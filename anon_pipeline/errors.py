@@ -1,9 +1,11 @@
-"""The two ways a release can end without being published, and nothing else.
+"""The two ways a release can end without being published, and what their messages may say of a file.
 
 A message never holds a value of a person: it names files, columns, counts and remedies.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 
 class InputError(ValueError):
@@ -23,3 +25,14 @@ class Refused(Exception):
     def __reduce__(self) -> tuple[type[Refused], tuple[list[str]]]:
         """As pickle needs it, which else would take the sentence for the list."""
         return type(self), (self.failed,)
+
+
+def known_names(names_found: Iterable[object], asked: Iterable[str]) -> str:
+    """The names of a table's columns for a message, or how many there are where none of those asked for is among them.
+
+    The first line of a file without a header is a person, whose values no message repeats.
+    """
+    names = [str(name) for name in names_found]
+    if set(names).isdisjoint(asked):
+        return f"its first line names none of the columns asked for, but {len(names)} others; is it a header?"
+    return f"it has {', '.join(names)}"

@@ -226,7 +226,7 @@ def test_a_missing_spec_is_named(tmp_path: Path, what: str) -> None:
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "release.yaml").write_bytes(b"\xff\xfe\x00dataset")
-    with pytest.raises(InputError, match=r"release.yaml: is not valid YAML"):
+    with pytest.raises(InputError, match=r"release.yaml: line 1 is not in UTF-8"):
         ReleaseSpec.load(tmp_path)
 
 
@@ -296,3 +296,18 @@ def test_levels_are_texts_whatever_yaml_takes_them_for(tmp_path: Path) -> None:
         tmp_path, changed("city: {role: quasi_identifier}", "city: {role: quasi_identifier, levels: [1, 2, ten]}")
     )
     assert spec.columns["city"].levels == ("1", "2", "ten")
+
+
+def test_a_spec_that_is_not_utf_8_is_told_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "release.yaml").write_bytes("dataset: x\ndescription: Köln\n".encode("latin-1"))
+    with pytest.raises(InputError, match="line 2 is not in UTF-8; save the file as UTF-8"):
+        ReleaseSpec.load(tmp_path)
+
+
+def test_what_a_text_must_be_is_said_in_words_and_not_as_a_pattern(tmp_path: Path) -> None:
+    (tmp_path / "release.yaml").write_text(
+        "dataset: My Clinic\nsource: {path: x}\ntarget: t\ncolumns: {}\nprivacy: {}\n"
+    )
+    with pytest.raises(InputError, match="dataset: begins with a small letter") as raised:
+        ReleaseSpec.load(tmp_path)
+    assert "pattern" not in str(raised.value)

@@ -19,7 +19,7 @@ from anon_pipeline.attack import generalized_values
 from anon_pipeline.attack.rates import Finding
 from anon_pipeline.attack.table_audit import Knowledge, audit_table
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, known_names
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 
 #: Above this share of control people with an equal in the original they may be the same people.
@@ -182,10 +182,10 @@ def _columns(
         raise InputError(f"{', '.join(sorted(twice))}: is named twice; a column has one role")
     for path, frame in raw.items():
         if absent := [name for name in named if name not in frame]:
-            raise InputError(f"{path.name} has no column {', '.join(absent)}; it has {', '.join(map(str, frame))}")
+            raise InputError(f"{path.name} has no column {', '.join(absent)}; {known_names(frame, named)}")
     left_out = [name for name in named if name not in released]
     if left_out and (not roles.may_lack or not set(roles.quasi_identifiers) & set(released.columns)):
-        raise InputError(f"{table.name} has no column {', '.join(left_out)}; it has {', '.join(map(str, released))}")
+        raise InputError(f"{table.name} has no column {', '.join(left_out)}; {known_names(released, named)}")
     notes = []
     if left_out:
         notes.append(f"Not in the table, so neither known nor inferred by it: {', '.join(left_out)}.")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from anon_pipeline.cli.app import AsJson, app, err, out, print_json
+from anon_pipeline.cli.app import AsJson, app, err, names_in, out, print_json
 from anon_pipeline.cli.tables import show_new_dataset
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, data_folder, write_file
@@ -23,7 +23,8 @@ def init(
     copy: Annotated[bool, typer.Option("--copy", help="Copy the table into the folder of the dataset.")] = False,
     query: Annotated[str | None, typer.Option(help="The rows of a DuckDB or SQLite file.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")] = None,
-    encoding: Annotated[str, typer.Option(help="Of a CSV: utf-8, utf-16 or latin-1.")] = "utf-8",
+    encoding: Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")] = None,
+    names: Annotated[str | None, typer.Option(help="Of the columns of a CSV without a header: a,b,c.")] = None,
     noise: Annotated[
         bool, typer.Option("--noise", help="Ask for what noisy questions need: unit, budget, domains.")
     ] = False,
@@ -35,7 +36,11 @@ def init(
 
     if delimiter is not None and not 1 <= len(delimiter) <= 4:
         raise InputError("--delimiter: is one to four letters")
-    source = Source(path=str(table), query=query, delimiter=delimiter, encoding=encoding)
+    stated = {"query": query, "delimiter": delimiter, "encoding": encoding}
+    unnamed = {} if names is None else {"header": 0, "names": names_in(names)}
+    source = Source.model_validate(
+        {"path": str(table), **{key: one for key, one in stated.items() if one is not None}, **unnamed}
+    )
     with scratch_folder() as scratch:
         made = start_dataset(DuckDBEngine(scratch), name, table, data_folder(), copy, source, noise)
     if as_json:

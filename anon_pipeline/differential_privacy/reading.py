@@ -7,6 +7,7 @@ that is no number, or a value that no domain lists, is missing; a number beyond 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -63,7 +64,8 @@ def source_version(spec: ReleaseSpec, key: Key) -> str:
     if not path.exists():
         raise InputError(f"source.path: {spec.source.path}: there is no such file or folder beside the spec")
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
-    digest = hashlib.sha256(spec.source.model_dump_json().encode())
+    written = {name: [one.format, one.missing] for name, one in spec.columns.items()}
+    digest = hashlib.sha256(json.dumps([spec.source.model_dump(mode="json"), written], default=str).encode())
     try:
         for file in files:
             digest.update(f"{file.relative_to(path) if file != path else Path()}\0{sha256_of(file)}\0".encode())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import pandas as pd
@@ -13,7 +14,7 @@ import pyarrow as pa
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.groups import GroupColumns
 from anon_pipeline.engine.typed import Reader
-from anon_pipeline.spec import ColumnType, ReleaseSpec, Role, Source
+from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Role, Source
 from anon_pipeline.tables import Cells, Domain
 
 
@@ -115,12 +116,14 @@ class Survey:
     rows : of the whole table
     missing : texts found that stand for "not known"; counted as missing
     sample : everybody, or of a large table the rows that a hash of their position chooses
+    empty : rows of a text file that are empty throughout, and are not among `rows`
     """
 
     rows: int
     columns: tuple[ColumnSurvey, ...]
     missing: tuple[str, ...]
     sample: pa.Table
+    empty: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,8 +279,10 @@ class ForeignTables(Protocol):
     def import_table(self, path: Path, scratch: Path, measured: Sequence[str] = ()) -> Path:
         """Any CSV or Parquet table as a Parquet file whose values are as an outsider sees them."""
 
-    def survey(self, source: Source, path: Path) -> Survey:
+    def survey(self, source: Source, path: Path, columns: Mapping[str, Column] = MappingProxyType({})) -> Survey:
         """Describe every column of the source at `path`; texts that often stand for "not known" are looked for.
+
+        `columns` say how dates are written, where that is known.
 
         Raises
         ------

@@ -17,7 +17,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anon_pipeline.engine.sql import literal
+from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.errors import InputError
 
 #: The name of a DuckDB database within its connection.
@@ -34,7 +34,12 @@ CheckNames = Callable[[list[str]], None]
 
 
 def store_duckdb(
-    reader: duckdb.DuckDBPyConnection, path: Path, query: str, destination: Path, check_names: CheckNames
+    reader: duckdb.DuckDBPyConnection,
+    path: Path,
+    query: str | None,
+    destination: Path,
+    check_names: CheckNames,
+    label: str = "it",
 ) -> None:
     """Write the rows of a query to the DuckDB database at `path` as a new Parquet file.
 
@@ -51,6 +56,12 @@ def store_duckdb(
             connection.execute(f"SET {setting}={literal(str(value))}")
         connection.execute(f"ATTACH {literal(str(path))} AS {NAMED} (READ_ONLY, TYPE duckdb)")
         connection.execute(f"USE {NAMED}")
+        if query is None:
+            found = connection.execute(
+                f"SELECT table_name FROM duckdb_tables() WHERE database_name = '{NAMED}' UNION ALL "
+                f"SELECT view_name FROM duckdb_views() WHERE database_name = '{NAMED}' AND NOT internal"
+            )
+            query = _only_table(label, found.fetchall())
         for setting, locked in (
             ("allowed_paths", f"[{literal(str(destination))}]"),  # what it is written to
             ("enable_external_access", "false"),
@@ -61,6 +72,21 @@ def store_duckdb(
         rows = connection.sql(_one_select(connection, query))
         check_names(rows.columns)
         rows.write_parquet(str(destination), compression="snappy")
+
+
+def _only_table(label: str, tables: list[tuple[str]]) -> str:
+    """A query for the rows of a database's only table.
+
+    Raises
+    ------
+    InputError
+        Naming the tables, where there are several, or none.
+    """
+    if len(tables) == 1:
+        return f"SELECT * FROM {quoted(tables[0][0])}"
+    names = ", ".join(sorted(name for (name,) in tables))
+    held = f"with the tables {names}; say which rows with a query" if tables else "without a table"
+    raise InputError(f"source.query: {label} is a database {held}")
 
 
 def _one_select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.Statement:
@@ -105,7 +131,7 @@ def _parts(tree: Any) -> Iterator[dict[str, Any]]:
             waiting += node
 
 
-def store_sqlite(path: Path, query: str, destination: Path, check_names: CheckNames) -> None:
+def store_sqlite(path: Path, query: str | None, destination: Path, check_names: CheckNames, label: str = "it") -> None:
     """Write the rows of a query to the SQLite database at `path` as a new Parquet file.
 
     SQLite types values, not columns: everything becomes text first, and is then typed like a CSV.
@@ -117,6 +143,9 @@ def store_sqlite(path: Path, query: str, destination: Path, check_names: CheckNa
     """
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
         database.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)  # VACUUM INTO needs to attach, too
+        if query is None:
+            found = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+            query = _only_table(label, [(name,) for (name,) in found if not name.startswith("sqlite_")])
         denied = False
 
         def decide(action: int, *asked: str | None) -> int:

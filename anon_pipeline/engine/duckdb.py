@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 import duckdb
@@ -18,7 +19,7 @@ from anon_pipeline.engine.session import Session
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.typed import OpenSource, is_ordered
 from anon_pipeline.errors import InputError
-from anon_pipeline.spec import ReleaseSpec, Source
+from anon_pipeline.spec import Column, ReleaseSpec, Source
 from anon_pipeline.tables import Domain
 
 BATCH_ROWS = 250_000
@@ -133,11 +134,11 @@ class DuckDBEngine(SqlEngine):
         with self._session() as session:
             return sources.import_table(session.connection, session, path, scratch, measured)
 
-    def survey(self, source: Source, path: Path) -> Survey:
+    def survey(self, source: Source, path: Path, columns: Mapping[str, Column] = MappingProxyType({})) -> Survey:
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._session() as session:
             session.connection.execute("SET preserve_insertion_order=true")  # rows are chosen by their position
-            with sources.opened_at(session.connection, source, path, self._scratch) as opened:
+            with sources.opened_at(session.connection, source, path, self._scratch, columns) as opened:
                 storage = session.storage(opened.relation)
                 rows = _one(session, f"SELECT count(*) FROM {opened.relation}")[0]
                 if rows == 0:
@@ -150,18 +151,21 @@ class DuckDBEngine(SqlEngine):
                     f'SELECT * EXCLUDE ("#position") FROM ({numbered}) WHERE hash("#position") % {every} = 0',
                 )
                 texts = [name for name, kind in storage.items() if kind == "VARCHAR"]
-                missing = tuple(one for one in MISSING_MARKERS if _occurs(session, one, texts))
+                found = [one for one in MISSING_MARKERS if _occurs(session, one, texts)]
+                missing = tuple(dict.fromkeys([*source.missing, *found]))
                 values = {name: _value(name, kind, missing) for name, kind in storage.items()}
                 whole = "chosen" if every == 1 else opened.relation
                 distinct = "count(DISTINCT {})" if every == 1 else "approx_count_distinct({})"
                 counts = ", ".join(f"count({one}), {distinct.format(one)}" for one in values.values())
                 counted = _one(session, f"SELECT {counts} FROM {whole}")
-            columns = [
+            columns_found = [
                 ColumnSurvey(name, storage[name], known, min(known, distinct), *_readings(session, value))
                 for (name, value), known, distinct in zip(values.items(), counted[0::2], counted[1::2], strict=True)
             ]
             select = ", ".join(f"{value} AS {quoted(name)}" for name, value in values.items())
-            return Survey(rows, tuple(columns), missing, session.arrow(f"SELECT {select} FROM chosen"))
+            sample = session.arrow(f"SELECT {select} FROM chosen")
+            empty = sources.empty_rows(session.connection, source, path, self._scratch)
+            return Survey(rows, tuple(columns_found), missing, sample, empty)
 
 
 def _value(name: str, storage: str, missing: Sequence[str]) -> str:

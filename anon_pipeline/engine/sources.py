@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anon_pipeline.engine.databases import store_duckdb, store_sqlite
-from anon_pipeline.engine.paths import PLAIN, exactly, packing
+from anon_pipeline.engine.parquet_files import check_names, parquet_relation, renamed
+from anon_pipeline.engine.paths import PLAIN, exactly
 from anon_pipeline.engine.sql import literal, quoted
+from anon_pipeline.engine.stated import as_stated
+from anon_pipeline.engine.text_files import text_relation
 from anon_pipeline.engine.typed import OpenSource, Reader, detected
 from anon_pipeline.errors import InputError
-from anon_pipeline.spec import ColumnType, ReleaseSpec, Source
-from anon_pipeline.spec.permission import refuse_private
+from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Source
 
 TEXT_FILES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst")
-#: What DuckDB must not guess of a CSV: it would skip lines, and with them people, until the rest looks regular.
-EVERY_LINE = f"all_varchar=true, skip=0, comment='', quote='\"', strict_mode=true, {PLAIN}"
-
 PARQUET_FILES = (".parquet", ".pq")
+DATABASES = ("duckdb", "sqlite")
 
 
 @contextmanager
@@ -33,60 +34,67 @@ def opened(connection: duckdb.DuckDBPyConnection, spec: ReleaseSpec, scratch: Pa
     """Open the source of a spec; `scratch` is a private folder for a table that must be converted first."""
     if not spec.source_path.exists():
         raise InputError(f"source.path: {spec.source.path}: there is no such file or folder beside the spec")
-    with opened_at(connection, spec.source, spec.source_path, scratch) as source:
+    with opened_at(connection, spec.source, spec.source_path, scratch, spec.columns) as source:
         yield source
 
 
 @contextmanager
-def opened_at(connection: duckdb.DuckDBPyConnection, source: Source, path: Path, scratch: Path) -> Iterator[OpenSource]:
-    """Open a source that lies at `path`, for which there may be no spec yet."""
+def opened_at(
+    connection: duckdb.DuckDBPyConnection,
+    source: Source,
+    path: Path,
+    scratch: Path,
+    columns: Mapping[str, Column] = MappingProxyType({}),
+) -> Iterator[OpenSource]:
+    """Open a source that lies at `path`, for which there may be no spec yet; `columns` say how values are written."""
     label = source.path
     try:
-        kind = "folder" if path.is_dir() else _kind_of_file(path)
-        if kind != "sqlite" and kind != "duckdb" and source.query is not None:
+        kind = "folder" if path.is_dir() else kind_of(path)
+        if source.query is not None and kind not in DATABASES:
             raise InputError("source.query: only a DuckDB or SQLite database takes a query; remove it")
-        if kind in ("sqlite", "duckdb") and source.query is None:
-            raise InputError(f"source.query: {label} is a database; say which rows with a query")
-        if kind in ("sqlite", "duckdb"):
-            stored = scratch / f"{kind}.parquet"
-            stored.unlink(missing_ok=True)  # of a killed process
-            try:
-                query, check = str(source.query), partial(check_names, label)
-                if kind == "duckdb":
-                    store_duckdb(connection, path, query, stored, check)
-                else:
-                    store_sqlite(path, query, stored, check)
-                with exactly(stored) as (place,):
-                    yield OpenSource(f"read_parquet({place}, {PLAIN})", label, (stored,))
-            finally:
-                stored.unlink(missing_ok=True)
-        elif kind == "csv":
-            with exactly(path) as (place,):
-                text = f"read_csv({place}, {_csv_options(source)}, {packing(path)}"
-                head = connection.execute(f"FROM {text}, header=false) LIMIT 1").fetchall()
-                if not head:
-                    raise InputError(f"{label}: is empty; it has not even a header line")
-                check_names(label, [str(name) for name in head[0] if name is not None])
-                yield OpenSource(f"{text}, header=true)", label)
-        else:
-            files = sorted(path.rglob("*.parquet")) if kind == "folder" else [path]
-            if not files:
-                raise InputError(f"{label}: the folder holds no .parquet file")
-            for file in files:
-                refuse_private(file, label)  # a link may lead there
-            check_names(label, pq.read_schema(files[0]).names)
-            with exactly(*files) as places:
-                relation = f"read_parquet([{', '.join(places)}], union_by_name=true, {PLAIN})"
-                yield OpenSource(relation, label, tuple(files))
+        with _relation(connection, kind, source, path, scratch) as (rows, files):
+            plain = as_stated(connection, rows, source, columns)
+            yield OpenSource(plain, label, files if plain == rows else ())
     except duckdb.OutOfMemoryException:
         raise
     except (duckdb.Error, pa.ArrowException, sqlite3.Error, UnicodeDecodeError) as error:
         raise InputError(f"{label}: cannot be read: {harmless(error)}") from None
     except PermissionError:
         raise InputError(f"{label}: cannot be read: permission denied") from None
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise InputError(f"{label}: cannot be read: it is not packed as its name says") from None
 
 
-def _kind_of_file(path: Path) -> str:
+@contextmanager
+def _relation(
+    connection: duckdb.DuckDBPyConnection, kind: str, source: Source, path: Path, scratch: Path
+) -> Iterator[tuple[str, tuple[Path, ...]]]:
+    """The rows of a source as they are in it, and the Parquet files that are read for them, where it is such."""
+    label = source.path
+    if kind == "csv":
+        with text_relation(connection, source, path, label, scratch) as rows:
+            yield rows, ()
+    elif kind in ("parquet", "folder"):
+        with parquet_relation(connection, source, path, label) as found:
+            yield found
+    else:
+        stored = scratch / f"{kind}.parquet"
+        stored.unlink(missing_ok=True)  # of a killed process
+        try:
+            check = partial(check_names, label)
+            if kind == "duckdb":
+                store_duckdb(connection, path, source.query, stored, check, label)
+            else:
+                store_sqlite(path, source.query, stored, check, label)
+            with exactly(stored) as (place,):
+                yield renamed(connection, f"read_parquet({place}, {PLAIN})", (stored,), source, label)
+        finally:
+            stored.unlink(missing_ok=True)
+
+
+def kind_of(path: Path) -> str:
     with path.open("rb") as file:
         head = file.read(16)
     if head.startswith(b"SQLite format 3"):
@@ -100,21 +108,15 @@ def _kind_of_file(path: Path) -> str:
     raise InputError(f"source.path: {path.name}: is no CSV, Parquet, DuckDB or SQLite file; convert it to one of them")
 
 
-def _csv_options(source: Source) -> str:
-    options = [EVERY_LINE, f"encoding={literal(source.encoding)}"]
-    if source.delimiter is not None:
-        options.append(f"delim={literal(source.delimiter)}")
-    return ", ".join(options)
-
-
-def check_names(label: str, names: list[str]) -> None:
-    plain = [name.casefold() for name in names]
-    twice = sorted({name for name in names if plain.count(name.casefold()) > 1})
-    if twice:
-        raise InputError(
-            f"{label}: the columns {', '.join(twice)} stand twice (capitals do not tell columns apart); "
-            "rename or drop one of each"
-        )
+def empty_rows(connection: duckdb.DuckDBPyConnection, source: Source, path: Path, scratch: Path) -> int:
+    """How many rows of a text file are empty throughout; none of any other source."""
+    if path.is_dir() or kind_of(path) != "csv":
+        return 0
+    with text_relation(connection, source, path, source.path, scratch, whole=True) as rows:
+        names = [row[0] for row in connection.execute(f"DESCRIBE FROM {rows}").fetchall()]
+        empty = " AND ".join(f"{quoted(name)} IS NULL" for name in names)
+        (counted,) = connection.execute(f"SELECT count(*) FROM {rows} WHERE {empty}").fetchone() or (0,)
+    return int(counted)
 
 
 def harmless(error: BaseException) -> str:
@@ -156,19 +158,14 @@ def import_table(
     if not path.exists():
         raise InputError(f"{path}: there is no such file")
     try:
-        if path.is_file() and _kind_of_file(path) == "parquet":
+        if path.is_file() and kind_of(path) == "parquet":
             check_names(path.name, pq.read_schema(path).names)
             return path
-        if not path.is_file() or _kind_of_file(path) != "csv":
+        if not path.is_file() or kind_of(path) != "csv":
             raise InputError(f"{path}: is no CSV or Parquet file")
         destination = scratch / "imported.parquet"
-        with exactly(path) as (place,):
-            text = f"read_csv({place}, {EVERY_LINE}, {packing(path)}"
-            head = connection.execute(f"FROM {text}, header=false) LIMIT 1").fetchall()
-            if not head:
-                raise InputError(f"{path}: is empty; it has not even a header line")
-            check_names(path.name, [str(name) for name in head[0] if name is not None])
-            source = OpenSource(f"{text}, header=true)", path.name)
+        with text_relation(connection, Source(path=path.name), path, path.name, scratch, whole=True) as rows:
+            source = OpenSource(rows, path.name)
             select = []
             for name, *_ in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall():
                 number = name in measured and detected(reader, source, quoted(name)) is ColumnType.NUMERIC

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anon_pipeline.engine import sources
+from anon_pipeline.engine.parquet_files import check_names
 from anon_pipeline.engine.spark_sql import backticks
 from anon_pipeline.errors import InputError
 
@@ -148,5 +148,5 @@ def columns_of_all(files: Sequence[Path], label: str, kept: set[str]) -> dict[st
                     "another; write it as one type, or use --engine duckdb"
                 )
             columns[name] = column
-    sources.check_names(label, list(columns))
+    check_names(label, list(columns))
     return columns

@@ -95,9 +95,11 @@ def typed_columns(reader: Reader, source: OpenSource, spec: ReleaseSpec) -> list
     """
     storage = reader.storage(source.relation)
     unnamed = [name for name in storage if name not in spec.columns]
-    if len(unnamed) == len(storage):  # then these are no names, but perhaps the first person's values
+    # Where most of the spec's columns are missing these are no names, but perhaps the first person's values.
+    if unnamed and 2 * (len(storage) - len(unnamed)) < sum(not column.made for column in spec.columns.values()):
+        share = "none" if len(unnamed) == len(storage) else "few"
         raise InputError(
-            f"columns: {source.label} has none of the spec's columns; its first line must name them, "
+            f"columns: {source.label} has {share} of the spec's columns; its first line must name them, "
             "and every line have as many fields"
         )
     if unnamed:
@@ -242,7 +244,8 @@ def _check_people(reader: Reader, source: OpenSource, spec: ReleaseSpec, typed: 
         return
     if known < rows:
         raise InputError(
-            f"target: {spec.target} is missing in {rows - known} rows; remove those rows or choose another target"
+            f"target: {spec.target} is missing in {rows - known} rows; leave these rows out (source.where: "
+            f"{spec.target} IS NOT NULL) or choose another target"
         )
     if distinct < 2:
         raise InputError(f"target: {spec.target} has one value only, so there is nothing to learn; choose another")

@@ -86,7 +86,7 @@ class Tracking:
         """
         import mlflow
 
-        client = self._client()
+        client = _client(self.uri, self._home)
         logging.getLogger("mlflow.sklearn").setLevel(logging.ERROR)  # that pickles run code: the report says so
         before = mlflow.get_tracking_uri()
         mlflow.set_tracking_uri(self.uri)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from anon_pipeline.engine.base import ClassCounts, Engine
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, known_names
 from anon_pipeline.privacy.judge import Finding, judge, judge_release, statistics_of, types_of
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.measures import describe
@@ -82,7 +82,9 @@ def _counted(engine: Engine, table: Path, quasi_identifiers: Sequence[str], sens
     columns = engine.columns(table)
     absent = [name for name in [*quasi_identifiers, *sensitive] if name not in columns]
     if absent:
-        raise InputError(f"the table has no column {', '.join(absent)}; it has {', '.join(columns)}")
+        raise InputError(
+            f"the table has no column {', '.join(absent)}; {known_names(columns, [*quasi_identifiers, *sensitive])}"
+        )
     return engine.classes(table, quasi_identifiers, sensitive)
 
 

@@ -216,7 +216,8 @@ def by_name(name: str, unique: float) -> Identified | None:
     if named_by(name, NAMING):
         return Identified("its name is that of something that reaches or names one person", False)
     of_people = named_by(name, PERSON)
-    if named_by(name, NAMES_OF_PEOPLE) or words in (["name"], ["names"]) or ("name" in words and of_people):
+    alone = words in (["name"], ["names"], ["first"], ["last"])
+    if named_by(name, NAMES_OF_PEOPLE) or alone or ("name" in words and of_people):
         return Identified("its name is that of people's names", False)
     numbering = any(word in NUMBERING or word.endswith(("nummer", "nr")) for word in words)
     numbering |= any(word.endswith("id") and named_by(word, PERSON) for word in words)

@@ -15,6 +15,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.home import PRIVATE_FOLDERS, write_file, written_folder
 from anon_pipeline.profiling.profile import Profile, names_are_values, profile
 from anon_pipeline.profiling.proposed_spec import Question, propose_spec, questions
+from anon_pipeline.profiling.reading import read_table
 from anon_pipeline.spec import Source, undecided_lines
 
 #: What a dataset may be called.
@@ -44,7 +45,7 @@ def profile_table(engine: ForeignTables, table: Path, source: Source | None = No
     """
     if not table.exists():
         raise InputError(f"{table}: there is no such file or folder")
-    survey = engine.survey(source or Source(path=str(table)), table)
+    survey, reading = read_table(engine, table, source or Source(path=str(table)))
     if len(survey.columns) == 1 and any(sign in survey.columns[0].name for sign in ",;|\t"):
         raise InputError(
             f"{table}: its lines do not all have the fields of its header; correct them, or say what separates them "
@@ -52,7 +53,7 @@ def profile_table(engine: ForeignTables, table: Path, source: Source | None = No
         )
     if names_are_values(survey):
         raise InputError(f"{table}: its first line seems to be a person's; add a line before it that names the columns")
-    return profile(survey)
+    return profile(survey, reading)
 
 
 def propose_spec_beside(profiled: Profile, table: Path, file: Path, dataset: str | None = None) -> str:

@@ -7,7 +7,7 @@ whole table. A proposal holds names and numbers, never a value of a person.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from anon_pipeline.engine.typed import PLAIN
 from anon_pipeline.profiling import identifiers, separation
 from anon_pipeline.profiling.column_names import named_by, words_of
 from anon_pipeline.profiling.identifiers import NEAR_UNIQUE, REPEATS
+from anon_pipeline.profiling.reading import Reading
 from anon_pipeline.profiling.separation import Key
 from anon_pipeline.profiling.special_categories import special_category
 from anon_pipeline.spec import ColumnType, Role
@@ -69,6 +70,8 @@ class Proposal:
     Attributes
     ----------
     question : what a person must decide before the spec can run; None where the proposed role is safe as it is
+    format : how its dates are written, where they are not written as SQL does
+    asked : what else a person must decide of it, by key of the column
     distinct, missing : distinct values (estimated for a sampled table) and rows without one
     """
 
@@ -79,6 +82,8 @@ class Proposal:
     question: str | None
     distinct: int
     missing: int
+    format: tuple[str, ...] = ()
+    asked: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,9 @@ class Profile:
     determines : pairs (a, b): who knows a knows b
     key : the quasi-identifiers that tell people apart best
     target : the column proposed as target
+    read : what was found of how the file is written, by key of the source
+    asked : what a person must decide of the source, by its key
+    notes : what was found in the file and needs no decision
     """
 
     rows: int
@@ -101,13 +109,16 @@ class Profile:
     determines: tuple[tuple[str, str], ...]
     key: Key | None
     target: str | None
+    read: Mapping[str, Any] = field(default_factory=dict)
+    asked: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def profile(survey: Survey) -> Profile:
-    """Propose a role for every column of a surveyed table."""
+def profile(survey: Survey, reading: Reading) -> Profile:
+    """Propose a role for every column of a surveyed table, which was read as `reading` says."""
     target = _target(survey)
     codes = {name: separation.codes_of(survey.sample.column(name)) for name in survey.sample.column_names}
     proposals = {column.name: _proposal(survey, column, codes[column.name], target) for column in survey.columns}
@@ -122,6 +133,9 @@ def profile(survey: Survey) -> Profile:
     _leave_out_codes(proposals, determined, target)
     _name_stand_ins(proposals, _comparable(survey, proposals, of_compared))
     grouped = {name: codes[name] for name, one in proposals.items() if one.role is Role.QUASI_IDENTIFIER}
+    for name, one in proposals.items():
+        written = reading.formats.get(name, ()), reading.asked_of.get(name, {})
+        proposals[name] = replace(one, format=written[0], asked=_still_asked(one, written[1]))
     return Profile(
         survey.rows,
         survey.sample.num_rows,
@@ -130,7 +144,15 @@ def profile(survey: Survey) -> Profile:
         tuple(determined),
         separation.greedy_key(grouped),
         target if target is not None and proposals[target].role is Role.SENSITIVE else None,
+        reading.source.model_dump(mode="json", exclude_defaults=True, exclude={"path", "missing"}),
+        reading.asked,
+        tuple(reading.notes),
     )
+
+
+def _still_asked(proposal: Proposal, asked: Mapping[str, str]) -> Mapping[str, str]:
+    """What is asked of how a column is written, unless nothing is made of the column."""
+    return {} if proposal.role in (Role.EXCLUDE, Role.IDENTIFIER) and proposal.question is None else asked
 
 
 def names_are_values(survey: Survey) -> bool:
@@ -236,10 +258,12 @@ def _leave_one_identifier(proposals: dict[str, Proposal]) -> None:
 
 def _leave_out_codes(proposals: dict[str, Proposal], determined: list[tuple[str, str]], target: str | None) -> None:
     """Of columns that determine each other keep one, a text where there is one; of the others say what they tell."""
+    left_out: set[str] = set()
     for one, other in determined:
-        if (other, one) in determined:
+        if (other, one) in determined and not {one, other} & left_out:
             kept, code = sorted((one, other), key=lambda name: (name != target, *_worth(proposals[name])))
             if proposals[code].role is not Role.EXCLUDE and code != target:
+                left_out.add(code)  # and must not in turn leave out what it is a code of
                 why = f"a code of {kept}; kept as it is it would tell what the grouping of {kept} hides"
                 proposals[code] = replace(proposals[code], role=Role.EXCLUDE, why=why, question=None)
     for name, proposal in proposals.items():

@@ -6,6 +6,7 @@ The word `decide` stands in the place of what is to be decided, and a spec with 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import yaml
@@ -39,8 +40,12 @@ def questions(profiled: Profile, asked_with_noise: bool = False) -> list[Questio
     else:
         guess = f"{profiled.target} is proposed"
     target = Question("target", f"which column will be predicted from the release? {guess}")
-    asked = [Question(f"columns.{one.name}.role", one.question) for one in profiled.columns if one.question is not None]
-    return [target, *asked, *(_questions_of_noise(profiled) if asked_with_noise else [])]
+    of_source = [Question(f"source.{key}", question) for key, question in profiled.asked.items()]
+    asked = []
+    for one in profiled.columns:
+        whole = ({"role": one.question} if one.question is not None else {}) | dict(one.asked)
+        asked += [Question(f"columns.{one.name}.{key}", question) for key, question in whole.items()]
+    return [target, *of_source, *asked, *(_questions_of_noise(profiled) if asked_with_noise else [])]
 
 
 def _questions_of_noise(profiled: Profile) -> list[Question]:
@@ -78,7 +83,8 @@ def _section_of_noise(profiled: Profile) -> list[str]:
 
 def propose_spec(profiled: Profile, dataset: str, source: Source, asked_with_noise: bool = False) -> str:
     """The text of a release.yaml; `source` is named as the spec's folder sees it."""
-    said = source.model_dump(exclude_defaults=True) | ({"missing": list(profiled.missing)} if profiled.missing else {})
+    said = source.model_dump(mode="json", exclude_defaults=True) | dict(profiled.read)
+    said |= {"missing": list(profiled.missing)} if profiled.missing else {}
     asked = questions(profiled, asked_with_noise)
     lines = [
         f"# Proposed by anon-pipeline from {_rows(profiled)}.",
@@ -92,7 +98,8 @@ def propose_spec(profiled: Profile, dataset: str, source: Source, asked_with_noi
         )
     lines += [
         f"dataset: {_scalar(dataset)}",
-        f"source: {_flow(said)}",
+        *(f"# {_one_line(note)}" for note in profiled.notes),
+        *_source(said, profiled.asked),
         f"target: {UNDECIDED}  # {_one_line(asked[0].question)}",
         "columns:",
         *(line for one in profiled.columns for line in _column(one)),
@@ -111,12 +118,31 @@ def propose_spec(profiled: Profile, dataset: str, source: Source, asked_with_noi
 
 def _column(one: Proposal) -> list[str]:
     missing = f", {one.missing:,} missing" if one.missing else ""
-    role = one.role.value if one.question is None else UNDECIDED
-    asked = "" if one.question is None else f"  # {one.question}"
+    said: dict[str, object] = {"role": one.role.value, "type": str(one.type)}
+    if one.format:
+        said["format"] = one.format[0] if len(one.format) == 1 else list(one.format)
+    asked = ({"role": one.question} if one.question is not None else {}) | dict(one.asked)
+    written = [f"{key}: {UNDECIDED if key in asked else _flow(value)}" for key, value in said.items()]
+    written += [f"{key}: {UNDECIDED}" for key in asked if key not in said]
+    why = f"  # {_one_line('; '.join(asked.values()))}" if asked else ""
     return [
         f"  # {one.distinct:,} distinct value{'s' * (one.distinct != 1)}{missing}; {_one_line(one.why)}",
-        f"  {_scalar(one.name)}: {{role: {role}, type: {one.type}}}{asked}",
+        f"  {_scalar(one.name)}: {{{', '.join(_plain(line) for line in written)}}}{why}",
     ]
+
+
+def _source(said: dict[str, object], asked: Mapping[str, str]) -> list[str]:
+    """The source on one line, or a line a key where something is asked of it."""
+    if not asked:
+        return [f"source: {_flow(said)}"]
+    plain = [f"  {key}: {_plain(_flow(value))}" for key, value in said.items() if key not in asked]
+    open_ = [f"  {key}: {UNDECIDED}  # {_one_line(question)}" for key, question in asked.items()]
+    return ["source:", *plain, *open_]
+
+
+def _plain(line: str) -> str:
+    """A value as YAML on one line, without the mark that ends a document."""
+    return line.replace("\n...", "")
 
 
 def _rows(found: Profile) -> str:

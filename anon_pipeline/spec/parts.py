@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -152,16 +152,27 @@ class PrefixHierarchy(Strict):
         return lengths
 
 
+#: What a date may be written with: the directives that name a date or a time, and anything between them.
+DATE_FORMAT = re.compile(r"(%-?[YymdjbBHIMSfp]|[^%])+")
+
+
+def _texts(values: Sequence[Any]) -> list[Any]:
+    """A list in which YAML read numbers, as texts."""
+    return [str(one) if isinstance(one, int | float) and not isinstance(one, bool) else one for one in values]
+
+
 class Column(Strict):
     """One column of the source, or one that a masking step makes."""
 
-    role: Role
+    role: Role  # what the column is to a person
     type: ColumnType | None = None  # taken from the source where absent
     grid: float | None = Field(default=None, gt=0, le=1e15)  # the step of shown numbers; from the data where absent
     levels: tuple[str, ...] | None = Field(default=None, min_length=2)  # categories that have an order, lowest first
     hierarchy: Literal["calendar"] | HierarchyFile | PrefixHierarchy | None = None  # whose words classes show
     why: str | None = None  # the reason for the role, for the report
     unit: str | None = Field(default=None, min_length=1)  # what its numbers count, for the report: years
+    format: tuple[str, ...] | None = None  # how its dates are written: "%d.%m.%Y", or several of them
+    missing: tuple[str, ...] = ()  # of this column only: what stands for "not known", beside `source.missing`
     missing_is_a_value: bool = False  # whether a missing value is an answer of its own; of sensitive columns only
     steps: MaskingSteps = ()  # masking, in order, before people are grouped
     made: bool = False  # by a step; the source has no such column
@@ -177,10 +188,26 @@ class Column(Strict):
         """Levels are texts, also where YAML reads numbers: [1, 2, 3]."""
         if not isinstance(value, list | tuple):
             return value
-        levels = [str(one) if isinstance(one, int | float) and not isinstance(one, bool) else one for one in value]
+        levels = _texts(value)
         if len(set(map(str, levels))) < len(levels):
             raise ValueError("a level stands twice; name each once, the lowest first")
         return levels
+
+    @field_validator("missing", mode="before")
+    @classmethod
+    def _read_missing(cls, value: Any) -> Any:
+        """Markers are texts, also where YAML reads numbers: [999]."""
+        return _texts(value) if isinstance(value, list | tuple) else value
+
+    @field_validator("format", mode="before")
+    @classmethod
+    def _read_format(cls, value: Any) -> Any:
+        formats = [value] if isinstance(value, str) else value
+        if isinstance(formats, list | tuple) and not all(
+            isinstance(one, str) and "%" in one and DATE_FORMAT.fullmatch(one) for one in formats
+        ):
+            raise ValueError('is how dates are written, for example "%d.%m.%Y" (day, month, year) or "%m/%d/%Y %H:%M"')
+        return formats
 
     @field_validator("hierarchy", mode="before")
     @classmethod
@@ -193,6 +220,12 @@ class Column(Strict):
             return (HierarchyFile if "file" in value else PrefixHierarchy).model_validate(value)
         except ValidationError as error:
             raise ValueError("; ".join(sentences(error))) from None
+
+    @model_validator(mode="after")
+    def _has_dates(self) -> Column:
+        if self.format is not None and self.type is not ColumnType.DATE:
+            raise ValueError("format: is of columns of type: date; state the type, or take it out")
+        return self
 
     @model_validator(mode="after")
     def _has_answers_of_its_own(self) -> Column:
@@ -220,13 +253,30 @@ class Column(Strict):
 
 
 class Source(Strict):
-    """Where the table lies: a CSV or Parquet file, a folder of Parquet files, or a query to a DuckDB or SQLite file."""
+    """Where the table lies, and how it is written where that cannot be seen from the file itself."""
 
-    path: str
-    query: str | None = None
+    path: str  # relative to the spec: a CSV, Parquet, DuckDB or SQLite file, or a folder of Parquet files
+    query: str | None = None  # the rows of a DuckDB or SQLite file; its only table where absent
     missing: tuple[str, ...] = ()  # texts that stand for "not known", beside the empty field
     delimiter: str | None = Field(default=None, min_length=1, max_length=4)  # CSV; detected where absent
-    encoding: str = "utf-8"
+    encoding: str = "utf-8"  # of a text file
+    decimal: Literal[".", ","] | None = None  # how fractions are written; a point where absent
+    thousands: Literal[",", ".", "'", "\u2019", " ", "\u00a0", "\u202f"] | None = None  # what groups digits by three
+    skip: int = Field(default=0, ge=0, le=1000)  # lines above the header
+    header: int = Field(default=1, ge=0, le=3)  # lines of the header; without one, `names` names the columns
+    names: tuple[str, ...] | None = Field(default=None, min_length=1)  # of the columns, in the order of the file
+    rename: dict[str, str] = {}  # columns by the name in the file: names that differ by capitals only are told apart
+    where: str | None = Field(default=None, min_length=1)  # only the rows of which this condition in SQL is true
+    union_by_name: bool = False  # whether the files of a folder may lack columns of one another, and differ in types
+    partitions: bool = False  # whether folders called `year=2024` are columns
+
+    @model_validator(mode="after")
+    def _is_written_in_one_way(self) -> Source:
+        if self.thousands is not None and self.thousands == (self.decimal or "."):
+            raise ValueError(f"thousands: is {self.thousands!r}, which also stands before fractions; state decimal")
+        if (self.header == 0) != (self.names is not None):
+            raise ValueError("names: goes with header: 0, and header: 0 with names, one for each column of the file")
+        return self
 
 
 #: URIs that MLflow looks up in the store it is connected to; no part is `..`, encoded, or a host.

@@ -39,12 +39,28 @@ from anon_pipeline.spec.parts import (
     Utility,
 )
 from anon_pipeline.spec.permission import check_files
+from anon_pipeline.spec.policy import published_policy
 from anon_pipeline.spec.synthesis import PublishedModel, Synthesis, require_grouped, require_synthetic
 from anon_pipeline.spec.tradeoff import TradeOff
 from anon_pipeline.spec.written import UNDECIDED, PlainLoader, put, sentences, undecided_lines, with_lists
 
 #: Columns that the engines put beside those of a source.
 RESERVED = re.compile(r"#(people|class|history|position|key\d*|coded:.*)", re.IGNORECASE | re.DOTALL)
+
+
+def _decoded(path: Path) -> str:
+    """
+    Raises
+    ------
+    InputError
+        With the number of the line that is no UTF-8.
+    """
+    content = path.read_bytes()
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise InputError(f"{path}: line {line} is not in UTF-8; save the file as UTF-8 in your editor") from None
 
 
 def _beside(column: Column) -> tuple[str, ...]:
@@ -60,34 +76,34 @@ class ReleaseSpec(Strict):
     Build it with `ReleaseSpec.load(path)`; a spec made in code is validated the same way.
     """
 
-    dataset: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
-    description: str = ""
-    owner: str | None = None
-    source: Source
+    dataset: str = Field(pattern=r"^[a-z][a-z0-9_]*$")  # its name: small letters, digits and _
+    description: str = ""  # for the report
+    owner: str | None = None  # who answers for it; shown in the UI and the manifest
+    source: Source  # where the table lies
     release: Literal["grouped", "synthetic"] = "grouped"  # rows of people in groups, or rows drawn from noisy counts
-    target: str = ""  # what models will predict; a synthetic release may have none
-    columns: dict[str, Column]
-    privacy: tuple[SerializeAsAny[Demand], ...] = ()
+    target: str = ""  # the column that will be predicted from the release; a synthetic one may have none
+    columns: dict[str, Column]  # every column of the source by its name
+    privacy: tuple[SerializeAsAny[Demand], ...] = ()  # what every class must hold; k_anonymity once
     steps: MaskingSteps = ()  # masking of several columns together, after the columns' own
     draws: KeyPlace | None = None  # the dataset's private key; kept in the private zone where absent
-    suppression: Suppression = Suppression()
-    guide: Guide = Guide()
-    grouping: Grouping = Grouping()
-    recode: Recode = Recode()
+    suppression: Suppression = Suppression()  # whether people may be left out
+    guide: Guide = Guide()  # the model that guides the grouping
+    grouping: Grouping = Grouping()  # how people are counted, and how far classes are worked on
+    recode: Recode = Recode()  # what a class shows in place of its members' values
     person: str | None = None  # the identifier that people are followed by from release to release
-    across_releases: AcrossReleases | None = None
+    across_releases: AcrossReleases | None = None  # what is asked of several releases together
     across_releases_ended: str | None = Field(default=None, min_length=1, max_length=500)  # why it is asked no more
-    utility: Utility = Utility()
-    audit: Audit = Audit()
+    utility: Utility = Utility()  # how accuracy before and after is measured
+    audit: Audit = Audit()  # how the release is attacked before it leaves
     sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # the table's share of its population
-    differential_privacy: DifferentialPrivacy | None = None
-    synthesis: Synthesis | None = None
-    model: PublishedModel | None = None
-    frontier: TradeOff | None = None
-    schedule: str | None = None
-    retention: Retention | None = None
-    engine: EngineSettings = EngineSettings()
-    seed: int = Field(default=0, ge=0, lt=2**32)
+    differential_privacy: DifferentialPrivacy | None = None  # unit, budget and public domains of noisy answers
+    synthesis: Synthesis | None = None  # how a synthetic release is measured and drawn
+    model: PublishedModel | None = None  # a model that a synthetic release publishes
+    frontier: TradeOff | None = None  # what `anon-pipeline sweep` varies
+    schedule: str | None = None  # when the UI runs it: a cron line, in UTC
+    retention: Retention | None = None  # how long the private zone keeps what it holds
+    engine: EngineSettings = EngineSettings()  # what the engine may use of the machine
+    seed: int = Field(default=0, ge=0, lt=2**32)  # of the models that guide and measure
 
     _folder: Path = Path(".")
 
@@ -129,7 +145,7 @@ class ReleaseSpec(Strict):
                 raise ValueError(f"{name}: is a name that is used for counting; rename the column in the source")
             other = known.setdefault(name.casefold(), name)
             if other != name:
-                raise ValueError(f"{other} and {name} differ by capitals only; rename one of them in the source")
+                raise ValueError(f"{other} and {name} differ by capitals only; call one otherwise (source.rename)")
         grouped = {name: column for name, column in columns.items() if column.role is Role.QUASI_IDENTIFIER}
         taken = {"class_size", *(f"{name}_{what}" for name, one in grouped.items() for what in _beside(one))}
         for name in grouped:
@@ -288,7 +304,7 @@ class ReleaseSpec(Strict):
         if path.is_dir():
             path = path / "release.yaml"
         try:
-            text = path.read_text(encoding="utf-8")
+            text = _decoded(path)
             content = yaml.load(text, Loader=PlainLoader)  # noqa: S506 (a SafeLoader)
             undecided = undecided_lines(text)
         except FileNotFoundError:
@@ -447,55 +463,8 @@ class ReleaseSpec(Strict):
         return (self._folder / self.source.path).resolve()
 
     def policy(self) -> dict[str, Any]:
-        """The spec as plain data, as it is published.
-
-        Without what cannot change a release, such as schedule, engine and source path, and without the query to a
-        source, which may quote values that are not released.
-        """
-        if self.is_synthetic:
-            kept = self.model_dump(mode="json", by_alias=True, include=Synthesis.published, exclude_none=True)
-            return kept | {"source": {"missing": list(self.source.missing)}}
-        content = self.model_dump(
-            mode="json",
-            by_alias=True,
-            exclude={
-                "release": True,
-                "synthesis": True,
-                "model": True,
-                "schedule": True,
-                "retention": True,
-                "engine": True,
-                "frontier": True,
-                "differential_privacy": True,  # nothing of a grouped release hangs on it
-                "privacy": True,
-                "source": {"path", "query"},
-            },
-        )
-        for column in content["columns"].values():
-            column.pop("unit")  # only the report speaks of it
-            for name in ("levels", "hierarchy"):
-                if column[name] is None:
-                    del column[name]
-            if not column["missing_is_a_value"]:
-                del column["missing_is_a_value"]
-        for name, one in self.columns.items():
-            if isinstance(one.hierarchy, HierarchyFile):
-                content["columns"][name]["hierarchy"]["sha256"] = self._hash_of(name, one.hierarchy)
-        if not self.guide.targets:
-            del content["guide"]["targets"]
-        for name in ("person", "across_releases", "across_releases_ended"):
-            if content[name] is None:
-                del content[name]
-        content["privacy"] = [{"model": demand.name, **demand.model_dump(mode="json")} for demand in self.privacy]
-        return content
-
-    def _hash_of(self, column: str, hierarchy: HierarchyFile) -> str:
-        """SHA-256 of the file of a column's hierarchy: what it says is part of the policy."""
-        path = self._folder / hierarchy.file
-        try:
-            return hashlib.sha256(path.read_bytes()).hexdigest()
-        except OSError as error:
-            raise InputError(f"columns.{column}.hierarchy: {path}: cannot be read ({error.strerror})") from None
+        """The spec as plain data, as it is published (see `anon_pipeline.spec.policy`)."""
+        return published_policy(self)
 
     @property
     def policy_hash(self) -> str:
@@ -504,5 +473,6 @@ class ReleaseSpec(Strict):
 
     @property
     def input_hash(self) -> str:
-        """SHA-256 of all that a stored result depends on: the policy, and the query. It stays in the private zone."""
-        return hashlib.sha256(json.dumps([self.policy(), self.source.query], sort_keys=True).encode()).hexdigest()
+        """SHA-256 of all that a stored result depends on: the policy, and how the source is read. It stays private."""
+        read = self.source.model_dump(mode="json", exclude={"path"})
+        return hashlib.sha256(json.dumps([self.policy(), read], sort_keys=True).encode()).hexdigest()

@@ -94,6 +94,14 @@ PlainLoader.add_implicit_resolver(
 )
 
 
+#: What a text must be, by its key, in the place of the regular expression that says so.
+PATTERNS = {
+    "dataset": "begins with a small letter and goes on with small letters, digits and _, for example clinic_2024",
+    "memory_limit": "is a number with its unit, for example 4GB, 512MiB or 50%",
+    "import": "is a module and a function in it, for example my_models:forest",
+}
+
+
 def sentences(error: ValidationError, prefix: str = "") -> list[str]:
     """pydantic's findings as `field: what is wrong`, without the input and without links."""
     sentences = []
@@ -103,6 +111,8 @@ def sentences(error: ValidationError, prefix: str = "") -> list[str]:
             what = "is not a key of the spec; check its spelling or remove it"
         elif finding["type"] == "missing":
             what = "is missing"
+        elif finding["type"] == "string_pattern_mismatch":
+            what = PATTERNS.get(str(finding["loc"][-1]), "is not written as it must be")
         else:
             what = re.sub("^Value error, ", "", finding["msg"])
         sentences.append(f"{place}: {what}" if place else what)

@@ -143,18 +143,21 @@ def test_control_people_who_are_in_the_original_are_noticed(folder: Path, tmp_pa
         ({"original": "short.csv"}, "short.csv has no column city, sex, joined, member, ill, cost; it has age"),
         ({"table": "short.csv"}, "short.csv has no column city, sex, joined, member, ill, cost; it has age"),
         ({"table": "listed.parquet"}, "age holds lists or records"),
+        ({"table": "headless.csv"}, "its first line names none of the columns asked for, but 2 others"),
     ],
 )
 def test_bad_input_is_told_in_a_sentence(folder: Path, tmp_path: Path, change: dict[str, str], sentence: str) -> None:
     (folder / "empty.csv").write_text("")
     (folder / "header.csv").write_text("age,city\n")
     (folder / "short.csv").write_text("age\n3\n")
+    (folder / "headless.csv").write_text("Ottilie,HIV\nHans,none\n")
     (folder / "noise.parquet").write_bytes(bytes(range(256)))
     pd.DataFrame({"age": [[1], [2]]}).to_parquet(folder / "listed.parquet")
     files = {"table": "release.csv"} | change
     with pytest.raises(InputError, match=r".") as raised:
         attacked(folder, tmp_path, **files)
     assert sentence in str(raised.value)
+    assert "Ottilie" not in str(raised.value)
     assert "Traceback" not in str(raised.value)
 
 

@@ -107,7 +107,7 @@ BAD = {
         with_table(rows(age=[f"age {SECRET}"] + ["40"] * 399)),
         "columns.age: 1 values are no numbers",
     ),
-    "duplicate column names": (duplicate_names, "the columns city stand twice"),
+    "duplicate column names": (duplicate_names, "of its first line have one name"),
     "unknown key": (with_spec(lambda spec: spec.update(kanonymity=5)), "kanonymity: is not a key of the spec"),
     "target that is a quasi-identifier": (
         with_spec(lambda spec: spec.update(target="age")),

@@ -18,6 +18,7 @@ import pytest
 
 from anon_pipeline.engine.base import Repetition, SourceFacts
 from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.engine.sources import opened
 from anon_pipeline.errors import InputError
 from anon_pipeline_tests.people import write_spec
 
@@ -132,7 +133,14 @@ def test_latin_1_is_read_where_stated_and_refused_where_not(engine: DuckDBEngine
     write(tmp_path, "people.csv", f"city,t\nKöln,ill\n{SECRET}ß,well\n", "latin-1")
     message = refused(engine, tmp_path, {"city": QI})
     assert message == ("people.csv: cannot be read: line 2 is not in the file's encoding; state it as source.encoding")
-    assert "none of utf-8" in refused(engine, tmp_path, {"city": QI}, source={"encoding": "cp1252"})
+    assert "kwerty is no encoding" in refused(engine, tmp_path, {"city": QI}, source={"encoding": "kwerty"})
+    message = refused(engine, tmp_path, {"city": QI}, source={"encoding": "ascii"})
+    assert "line 2 is not in the file's encoding" in message
+    assert "line 2 is not in the encoding shift_jis" in refused(
+        engine, tmp_path, {"city": QI}, source={"encoding": "shift_jis"}
+    )
+    _, table = stored(engine, tmp_path, {"city": QI}, source={"encoding": "cp1252"})
+    assert alike(table["city"].to_pylist(), ["Köln", f"{SECRET}ß"])
     _, table = stored(engine, tmp_path, {"city": QI}, source={"encoding": "latin-1"})
     assert alike(table["city"].to_pylist(), ["Köln", f"{SECRET}ß"])
 
@@ -280,8 +288,16 @@ BAD_CSV = {
         "columns: people.csv has columns without a role: name, zip;",
     ),
     "an unknown column": ("x,t\n1,a\n2,b\n", {"x": QI, "y": QI}, "columns: people.csv has no column y"),
-    "duplicate names": ("x,x,t\n1,2,a\n3,4,b\n", {"x": QI}, "people.csv: the columns x stand twice"),
-    "names that differ in capitals": ("x,X,t\n1,2,a\n3,4,b\n", {"x": QI}, "people.csv: the columns X, x stand twice"),
+    "duplicate names": (
+        "x,x,t\n1,2,a\n3,4,b\n",
+        {"x": QI},
+        "people.csv: the columns 1 and 2 of its first line have one name",
+    ),
+    "names that differ in capitals": (
+        "x,X,t\n1,2,a\n3,4,b\n",
+        {"x": QI},
+        "people.csv: the columns 1 and 2 of its first line have one name",
+    ),
     "no line": ("", {"x": QI}, "people.csv: is empty"),
     "no people": ("x,t\n", {"x": QI}, "people.csv: the table is empty"),
     "fewer than k": ("x,t\n1,a\n", {"x": QI}, "people.csv: the table has 1 rows, fewer than k = 2"),
@@ -296,6 +312,16 @@ BAD_CSV = {
         f"39,{SECRET}\n40,b\n",
         {"x": QI},
         "columns: people.csv has none of the spec's columns; its first line must name them",
+    ),
+    "no header, and a person with one value twice": (
+        f"{SECRET},{SECRET},39\n40,b,c\n",
+        {"x": QI},
+        "people.csv: the columns 1 and 2 of its first line have one name",
+    ),
+    "no header, and a person who bears the name of a column": (
+        f"39,{SECRET},t\n40,b,c\n41,b,d\n",
+        {"x": QI, "y": QI},
+        "columns: people.csv has few of the spec's columns; its first line must name them",
     ),
     "a line too long": (f"x,t\n1,a\n2,b\n3,{SECRET},c,d\n4,a\n", {"x": QI}, "people.csv"),
     "all lines longer than the header": (f"x,t\n1,{SECRET},c\n2,b,d\n3,b,d\n", {"x": QI}, "people.csv"),
@@ -326,6 +352,19 @@ def test_a_broken_line_far_down_is_named_by_its_number(
     assert "line 50002 does not have the shape of the header" in refused(engine, tmp_path, {"x": QI}, source=stated)
 
 
+def test_the_header_of_a_large_csv_is_its_first_line_however_many_threads_read_it(tmp_path: Path) -> None:
+    """Several threads read a file of many megabytes, and the lines of a later part may come first."""
+    line = f"{SECRET},{SECRET},7,ill\n{SECRET},b,8,well\n"
+    (tmp_path / "people.csv").write_text("name,other,x,t\n" + line * 600_000)
+    engine = DuckDBEngine(tmp_path / "spill", threads=8)
+    with engine._session() as session:
+        for _ in range(20):
+            with opened(
+                session.connection, write_spec(tmp_path, {"x": QI, **TARGET}, "people.csv"), tmp_path
+            ) as source:
+                assert list(session.storage(source.relation)) == ["name", "other", "x", "t"]
+
+
 def test_lines_that_look_like_comments_are_people_too(engine: DuckDBEngine, tmp_path: Path) -> None:
     write(tmp_path, "people.csv", "x,t\n#1,a\n#2,b\n3,a\n")
     facts, table = stored(engine, tmp_path, {"x": QI})
@@ -341,7 +380,7 @@ def test_lines_that_look_like_comments_are_people_too(engine: DuckDBEngine, tmp_
         ("people.csv.gz", None, {}, "people.csv.gz: cannot be read"),
         ("people.xlsx", b"PK", {}, "people.xlsx: is no CSV, Parquet, DuckDB or SQLite file"),
         ("people.csv", b"x,t\n1,a\n", {"query": "SELECT 1"}, "source.query: only a DuckDB or SQLite database"),
-        ("people.db", "sqlite", {}, "source.query: people.db is a database"),
+        ("people.csv", "x,t\n1,a\n".encode("utf-16"), {}, "people.csv: cannot be read"),
         ("people.db", "sqlite", {"query": f"SELECT '{SECRET}' FROM nowhere"}, "names a table or column that does not"),
         ("people.db", "sqlite", {"query": "DELETE FROM people"}, "source.query: asks for more than rows"),
         ("people.db", "sqlite", {"query": "SELECT age AS x, t AS x, t FROM people"}, "the columns x stand twice"),

@@ -187,3 +187,14 @@ def test_a_large_table_is_looked_at_in_full(
 
 def test_small_tables_lose_their_ages(engine: DuckDBEngine, tmp_path: Path) -> None:
     assert of(profiled(engine, tmp_path, people(80)), "age").role is Role.QUASI_IDENTIFIER
+
+
+def test_of_two_columns_that_encode_each_other_one_is_kept(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """Each is a code of the other, and both were left out."""
+    age = np.random.default_rng(3).integers(18, 90, 2_000)
+    answer = np.random.default_rng(4).choice(["yes", "no"], 2_000)
+    pd.DataFrame({"age": age, "birth_year": 2024 - age, "sex": answer, "answer": answer[::-1]}).to_csv(
+        tmp_path / "people.csv", index=False
+    )
+    roles = {one.name: one.role for one in profile_table(engine, tmp_path / "people.csv").columns}
+    assert (roles["age"], roles["birth_year"]) == (Role.QUASI_IDENTIFIER, Role.EXCLUDE)

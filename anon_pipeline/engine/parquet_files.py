@@ -1,0 +1,91 @@
+"""Parquet files and folders of them as a relation: which files, which columns, what they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from anon_pipeline.engine.paths import PLAIN, exactly
+from anon_pipeline.engine.sql import quoted
+from anon_pipeline.engine.text_files import distinct_names
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec import Source
+from anon_pipeline.spec.permission import refuse_private
+
+
+@contextmanager
+def parquet_relation(
+    connection: duckdb.DuckDBPyConnection, source: Source, path: Path, label: str
+) -> Iterator[tuple[str, tuple[Path, ...]]]:
+    """The rows of a Parquet file, or of all such files in a folder, and the files.
+
+    Raises
+    ------
+    InputError
+        For a folder without files, or whose files differ in columns or types and may not, naming file and column.
+    """
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    if not files:
+        raise InputError(f"{label}: the folder holds no .parquet file")
+    for file in files:
+        refuse_private(file, label)  # a link may lead there
+    if path.is_dir() and not source.union_by_name:
+        _refuse_files_that_differ(files, path, label)
+    if source.partitions and "=" in str(path.absolute()):
+        raise InputError(f"source.partitions: the path to {label} has a = itself, which would be a column; move it")
+    options = "hive_partitioning=true, hive_types_autocast=false" if source.partitions else PLAIN
+    with exactly(*files) as places:
+        relation = f"read_parquet([{', '.join(places)}], union_by_name=true, {options})"
+        yield renamed(connection, relation, () if source.partitions else tuple(files), source, label)
+
+
+def renamed(
+    connection: duckdb.DuckDBPyConnection, relation: str, files: tuple[Path, ...], source: Source, label: str
+) -> tuple[str, tuple[Path, ...]]:
+    """The relation with its columns called as the spec calls them, and the files where these call them so, too."""
+    if not source.rename:
+        for file in files[:1]:
+            check_names(label, pq.read_schema(file).names)
+        return relation, files
+    described = [row[0] for row in connection.execute(f"DESCRIBE FROM {relation}").fetchall()]
+    in_file = pq.read_schema(files[0]).names if len(files) == 1 else described  # DuckDB renames what stands twice
+    names = distinct_names(in_file, source.rename, label, "its schema")
+    return f"(SELECT * FROM {relation} AS field({', '.join(map(quoted, names))}))", ()
+
+
+def check_names(label: str, names: Sequence[str]) -> None:
+    """Refuse a name that stands twice in a schema or a query, where no name is a person's value."""
+    plain = [name.casefold() for name in names]
+    twice = sorted({name for name in names if plain.count(name.casefold()) > 1})
+    if twice:
+        raise InputError(
+            f"{label}: the columns {', '.join(twice)} stand twice (capitals do not tell columns apart); "
+            "call one of them otherwise (source.rename), or drop it"
+        )
+
+
+def _refuse_files_that_differ(files: Sequence[Path], folder: Path, label: str) -> None:
+    first = {one.name: one.type for one in pq.read_schema(files[0])}
+    remedy = "correct it, or say source.union_by_name: true if that is as it should be"
+    for file in files[1:]:
+        here, there = str(file.relative_to(folder)), str(files[0].relative_to(folder))
+        schema: dict[str, pa.DataType] = {one.name: one.type for one in pq.read_schema(file)}
+        for columns, others, has, lacks in ((schema, first, here, there), (first, schema, there, here)):
+            for name in columns:
+                if name not in others:
+                    raise InputError(f"{label}: {has} has the column {name}, which {lacks} has not; {remedy}")
+        for name, kind in schema.items():
+            one, other = _plain_type(kind), _plain_type(first[name])
+            if one != other and not pa.types.is_null(one) and not pa.types.is_null(other):
+                raise InputError(f"{label}: the column {name} is {one} in {here} and {other} in {there}; {remedy}")
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type of the values: a dictionary of texts is texts, however long they may be."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.string() if pa.types.is_large_string(kind) or pa.types.is_string_view(kind) else kind

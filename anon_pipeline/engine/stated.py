@@ -1,0 +1,166 @@
+"""What a spec states of how values are written, made plain: numbers, dates, missing markers, which rows count.
+
+Both engines then read the same fields, since this happens before either of them types a column.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import duckdb
+
+from anon_pipeline.engine.sql import literal, quoted
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec import Column, ColumnType, Source
+
+#: What a condition may be made of, in DuckDB's words for the parts of an expression.
+PARTS = {"COLUMN_REF", "CONSTANT", "COMPARISON", "CONJUNCTION", "OPERATOR", "BETWEEN", "FUNCTION", "CAST"}
+#: The functions that it may call: none of them sees more than the row.
+FUNCTIONS = {"lower", "upper", "trim", "length", "abs", "round", "year", "month", "day", "substr", "substring", "left"}
+FUNCTIONS |= {"right", "contains", "starts_with", "coalesce", "~~", "!~~", "~~*", "!~~*", "+", "-", "*", "/", "%", "||"}
+#: Stands where the spec states how numbers are written and a value is written otherwise; it reads as no number.
+NO_NUMBER = "no number as stated"
+TEXTS = ("VARCHAR", "ENUM")
+
+
+def as_stated(
+    connection: duckdb.DuckDBPyConnection, relation: str, source: Source, columns: Mapping[str, Column]
+) -> str:
+    """The relation with numbers and dates as SQL writes them, without the rows that `source.where` leaves out.
+
+    Raises
+    ------
+    InputError
+        For a condition that is none, or that cannot be asked of these columns.
+    """
+    storage = {row[0]: row[1] for row in connection.execute(f"DESCRIBE FROM {relation}").fetchall()}
+    plain = {name: _plain(connection, relation, source, name, storage[name], columns.get(name)) for name in storage}
+    changed = {name: value for name, value in plain.items() if value != quoted(name)}
+    if changed:
+        replaced = ", ".join(f"{value} AS {quoted(name)}" for name, value in changed.items())
+        relation = f"(SELECT * REPLACE ({replaced}) FROM {relation})"
+    return relation if source.where is None else _filtered(connection, relation, source, storage, columns)
+
+
+def number_pattern(decimal: str, thousands: str | None) -> str:
+    """A regular expression of numbers that are written so: digits are grouped in threes throughout, or not at all."""
+    grouped = f"[0-9]{{1,3}}([{thousands}][0-9]{{3}})+|" if thousands else ""
+    return f"[+-]?(({grouped}[0-9]+)([{decimal}][0-9]*)?|[{decimal}][0-9]+)([eE][+-]?[0-9]+)?"
+
+
+def plain_number(value: str, decimal: str, thousands: str | None) -> str:
+    """SQL for a text that is written so, as SQL writes numbers."""
+    trimmed = f"trim({value})"
+    if thousands:
+        trimmed = f"replace({trimmed}, {literal(thousands)}, '')"
+    return trimmed if decimal == "." else f"replace({trimmed}, {literal(decimal)}, '.')"
+
+
+def _plain(
+    connection: duckdb.DuckDBPyConnection, relation: str, source: Source, name: str, storage: str, column: Column | None
+) -> str:
+    value = quoted(name)
+    is_text = storage.startswith(TEXTS)
+    if column is not None and column.missing:
+        markers = ", ".join(literal(marker) for marker in column.missing)
+        same = f"{value}::VARCHAR IN ({markers})"
+        if not is_text:
+            same += "".join(
+                f" OR TRY_CAST({value} AS DOUBLE) = TRY_CAST({literal(one)} AS DOUBLE)" for one in column.missing
+            )
+        value = f"CASE WHEN ({same}) IS NOT TRUE THEN {value} END"
+    if column is not None and column.format is not None and (is_text or "INT" in storage):
+        formats = ", ".join(literal(one) for one in column.format)
+        moment = f"try_strptime(trim({value}::VARCHAR), [{formats}])"
+        return f"coalesce(strftime({moment}, '%Y-%m-%d %H:%M:%S.%f'), {value}::VARCHAR)"
+    kind = None if column is None else column.type
+    if (source.decimal is None and source.thousands is None) or not is_text or kind not in (None, ColumnType.NUMERIC):
+        return value
+    decimal = source.decimal or "."
+    pattern = literal(number_pattern(decimal, source.thousands))
+    known = f"{value} NOT IN ({', '.join(literal(marker) for marker in ('', *source.missing))})"
+    if kind is None:  # a column is of numbers where all its values are
+        other = f"{known} AND NOT regexp_full_match(trim({value}), {pattern})"
+        if connection.execute(f"SELECT 1 FROM {relation} WHERE {other} LIMIT 1").fetchone() is not None:
+            return value
+    number = plain_number(value, decimal, source.thousands)
+    return (
+        f"CASE WHEN {known} THEN CASE WHEN regexp_full_match(trim({value}), {pattern}) THEN {number} "
+        f"ELSE {literal(NO_NUMBER)} END ELSE {value} END"
+    )
+
+
+def _filtered(
+    connection: duckdb.DuckDBPyConnection,
+    relation: str,
+    source: Source,
+    storage: Mapping[str, str],
+    columns: Mapping[str, Column],
+) -> str:
+    """The rows of which the condition is true; it sees numbers as numbers, dates as dates, markers as missing."""
+    condition = _parsed_condition(connection, str(source.where))
+    markers = ", ".join(literal(marker) for marker in ("", *source.missing))
+    seen = []
+    for name, kind in storage.items():
+        value = quoted(name)
+        if kind.startswith(TEXTS):
+            value = f"CASE WHEN {value}::VARCHAR NOT IN ({markers}) THEN {value}::VARCHAR END"
+            stated = columns[name].type if name in columns else None
+            if stated in (ColumnType.NUMERIC, ColumnType.DATE):
+                value = f"TRY_CAST({value} AS {'DOUBLE' if stated is ColumnType.NUMERIC else 'TIMESTAMP'})"
+        seen.append(f"{value} AS {quoted(name)}")
+    # The values as they are stand beside those that the condition sees, under names that no column has.
+    kept = [f"{quoted(name)} AS {quoted(f'#kept{place}')}" for place, name in enumerate(storage)]
+    back = ", ".join(f"{quoted(f'#kept{place}')} AS {quoted(name)}" for place, name in enumerate(storage))
+    filtered = f"(SELECT {back} FROM (SELECT {', '.join([*seen, *kept])} FROM {relation}) WHERE {condition})"
+    try:
+        connection.execute(f"DESCRIBE FROM {filtered}")
+    except duckdb.Error:
+        raise InputError(
+            "source.where: names a column that the source has not, or compares what cannot be compared; "
+            "a column without a type is a text"
+        ) from None
+    return filtered
+
+
+def _parsed_condition(connection: duckdb.DuckDBPyConnection, condition: str) -> str:
+    """The condition as DuckDB has parsed it, where it looks at columns and nothing else.
+
+    Raises
+    ------
+    InputError
+        For what is no single condition, or asks for more than the row.
+    """
+    example = "write one, for example age >= 18 AND consent = 'yes'"
+    parsed = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [f"SELECT 1 WHERE ({condition}\n)"]).fetchone()
+    tree: dict[str, Any] = json.loads(parsed[0]) if parsed else {"error": True}
+    if tree["error"] or len(tree["statements"]) != 1:
+        raise InputError(f"source.where: is no condition; {example}")
+    node = tree["statements"][0]["node"]
+    if node.get("type") != "SELECT_NODE" or node["modifiers"] or node["from_table"]["type"] != "EMPTY":
+        raise InputError(f"source.where: is no condition; {example}")
+    for part in _expressions(node["where_clause"]):
+        function = str(part.get("function_name", "")).casefold()
+        if part["class"] not in PARTS or (part["class"] == "FUNCTION" and function not in FUNCTIONS):
+            asked = f"calls {function}" if part["class"] == "FUNCTION" else "asks for more than the columns of a row"
+            raise InputError(f"source.where: {asked}, which no condition may; {example}")
+        if part["class"] == "COLUMN_REF" and len(part["column_names"]) != 1:
+            raise InputError("source.where: names a column within a table; name the column alone")
+    written = connection.execute("SELECT json_deserialize_sql(?::JSON)", [json.dumps(tree)]).fetchone()
+    return re.sub(r"^SELECT 1 WHERE ", "", str(written[0] if written else "")).rstrip(";")
+
+
+def _expressions(tree: Any) -> Iterator[dict[str, Any]]:
+    """All parts of a parsed expression."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            if "class" in node:
+                yield node
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node

@@ -1,0 +1,160 @@
+"""CSV and its kin as a relation: encoding, packing, lines above the header, headers of any height, names."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from anon_pipeline.engine.paths import PACKED, PLAIN, exactly, packing
+from anon_pipeline.engine.sql import literal, quoted
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec import Source
+
+#: What DuckDB must not guess of a CSV: it would skip lines, and with them people, until the rest looks regular.
+EVERY_LINE = f"all_varchar=true, comment='', quote='\"', strict_mode=true, {PLAIN}"
+#: Letters that are decoded at a time.
+BLOCK = 1 << 20
+
+
+@contextmanager
+def text_relation(
+    connection: duckdb.DuckDBPyConnection, source: Source, path: Path, label: str, scratch: Path, whole: bool = False
+) -> Iterator[str]:
+    """The rows of a text file, every field a text, without the rows that are empty throughout unless it is to be whole.
+
+    In a source such a row is nobody. In a published table it is somebody of whom nothing is shown, and counts.
+
+    Raises
+    ------
+    InputError
+        For an encoding that is none or not the file's, a name that stands twice, or no header.
+    """
+    decoded = scratch / "decoded.csv"
+    try:
+        utf_8 = codecs.lookup(source.encoding).name in ("utf-8", "ascii", "utf-8-sig")
+    except LookupError:
+        raise InputError(
+            f"source.encoding: {source.encoding} is no encoding; usual are utf-8, utf-16, cp1252 and latin-1"
+        ) from None
+    try:
+        if not utf_8:
+            _decode(path, source.encoding, decoded, label)
+        with exactly(path if utf_8 else decoded) as (place,):
+            options = [EVERY_LINE, packing(path) if utf_8 else "compression='none'"]
+            if source.delimiter is not None:
+                options.append(f"delim={literal(source.delimiter)}")
+            text = f"read_csv({place}, {', '.join(options)}"
+            names = _names(connection, text, source, label)
+            if source.header == 1:
+                rows = f"{text}, skip={source.skip}, header=true)"
+            else:
+                rows = f"{text}, skip={source.skip + source.header}, header=false)"
+            if source.header != 1 or source.rename:
+                rows = f"(SELECT * FROM {rows} AS field({', '.join(map(quoted, names))}))"
+            filled = " OR ".join(f"{quoted(name)} IS NOT NULL" for name in names)
+            yield rows if whole else f"(SELECT * FROM {rows} WHERE {filled})"
+    finally:
+        decoded.unlink(missing_ok=True)
+
+
+def first_rows(connection: duckdb.DuckDBPyConnection, text: str, skip: int, most: int) -> list[tuple[str | None, ...]]:
+    """The first rows of a text file in their order: several threads may give any row first, so one reads them."""
+    return connection.execute(f"FROM {text}, skip={skip}, header=false, parallel=false) LIMIT {most}").fetchall()
+
+
+def joined_header(lines: Sequence[Sequence[str | None]]) -> list[str]:
+    """One name per column from a header of several lines; a name above several columns holds for all of them.
+
+    >>> joined_header([("name", "income", None), (None, "gross", "net")])
+    ['name', 'income gross', 'income net']
+    """
+    parts: list[list[str]] = [[] for _ in lines[0]]
+    for number, line in enumerate(lines):
+        above = ""
+        for place, name in enumerate(line):
+            spreads = number + 1 < len(lines) and any(below[place] for below in lines[number + 1 :])
+            above = (name or "").strip() or (above if spreads else "")
+            if above:
+                parts[place].append(above)
+    return [" ".join(words) for words in parts]
+
+
+def distinct_names(names: Sequence[str], rename: dict[str, str], label: str, plural: str) -> list[str]:
+    """The names of a file's columns as the spec calls them; each stands once, however it is written.
+
+    A message says where names stand and not what they are: a file without a header begins with a person.
+
+    Raises
+    ------
+    InputError
+        For a name that stands twice.
+    """
+    if unknown := [name for name in rename if name not in names]:
+        raise InputError(f"source.rename: {label} has no column {', '.join(unknown)}; correct or remove it")
+    called = [rename.get(name, name) for name in names]
+    places: dict[str, list[str]] = {}
+    for number, name in enumerate(called, start=1):
+        places.setdefault(name.casefold(), []).append(str(number))
+    for numbers in places.values():
+        if len(numbers) > 1:
+            raise InputError(
+                f"{label}: the columns {' and '.join(numbers)} of {plural} have one name (capitals do not tell columns "
+                "apart); call one of them otherwise (source.rename), drop it, or add a header if that line is a "
+                "person's"
+            )
+    return called
+
+
+def _names(connection: duckdb.DuckDBPyConnection, text: str, source: Source, label: str) -> list[str]:
+    head = first_rows(connection, text, source.skip, max(1, source.header))
+    if len(head) < max(1, source.header):
+        raise InputError(f"{label}: is empty; it has not even a header line")
+    if source.names is not None:
+        if len(source.names) != len(head[0]):
+            raise InputError(
+                f"source.names: has {len(source.names)} names, and {label} has {len(head[0])} columns; name each one"
+            )
+        return distinct_names(source.names, source.rename, label, "source.names")
+    if source.header != 1:
+        named = [name or f"column{place}" for place, name in enumerate(joined_header(head))]
+        return distinct_names(named, source.rename, label, "its header")
+    described = [
+        row[0] for row in connection.execute(f"DESCRIBE FROM {text}, skip={source.skip}, header=true)").fetchall()
+    ]
+    named = [of_file or made for of_file, made in zip(head[0], described, strict=True)]
+    return distinct_names(named, source.rename, label, "its first line")
+
+
+def _decode(path: Path, encoding: str, destination: Path, label: str) -> None:
+    """Write a text file as UTF-8.
+
+    Raises
+    ------
+    InputError
+        With the number of the line that is not in this encoding.
+    """
+    decoder = codecs.getincrementaldecoder(encoding)()
+    lines = 1
+    packed = PACKED.get(path.suffix.lower())
+    with (
+        pa.input_stream(str(path), compression=packed) as read,
+        destination.open("w", encoding="utf-8", newline="") as out,
+    ):
+        while True:
+            block = read.read(BLOCK)
+            try:
+                text = decoder.decode(block, final=not block)
+            except UnicodeDecodeError as error:
+                lines += error.object[: error.start].decode(encoding, "replace").count("\n")
+                raise InputError(
+                    f"{label}: line {lines} is not in the encoding {encoding}; state the file's as source.encoding"
+                ) from None
+            out.write(text)
+            lines += text.count("\n")
+            if not block:
+                return

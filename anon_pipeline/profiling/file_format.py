@@ -1,0 +1,241 @@
+"""How a text file is written: its encoding, what separates its fields, lines above the header, a line of totals.
+
+What is found is written into the proposed spec, where a person sees it; what is in doubt is asked. Nothing that is said
+here quotes a field of the file, but for the words of the lists below.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from anon_pipeline.engine.paths import PACKED
+from anon_pipeline.engine.sql import literal, quoted
+from anon_pipeline.engine.text_files import joined_header
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec import Source
+
+#: Bytes that are read at a time; the first block and the last are looked at.
+BLOCK = 1 << 20
+ASCII = bytes(range(0x80))
+#: Rows at the beginning that say what the rest looks like.
+FIRST_ROWS = 300
+DELIMITERS = (",", ";", "\t", "|")
+#: Letters beyond ASCII that texts of Western Europe have. Those that cp1250 and others write with the same bytes as
+#: their own letters, such as those of Polish, are not among them.
+WESTERN = frozenset("ÄÖÜäöüßÉÈÊËéèêëÀÂàâÇçÎÏîïÔôÛÙùûÑñÁáÍíÓóÚúÃãÕõÅåÆæØø€“”„…°§«»\u00a0\u00b4\u2013\u2014\u2018\u2019")
+#: What a line of totals says in one of its fields.
+TOTALS = {"total", "totals", "grand total", "sum", "sums", "summe", "gesamt", "insgesamt", "gesamtsumme", "somme"}
+TOTALS |= {"totale", "suma", "totaal", "razem", "soma", "ukupno"}
+NUMBER_OR_DATE = re.compile(r"[+-]?[0-9][0-9.,'\u2019/: \u00a0\u202f-]*%?")
+YEAR = re.compile(r"(19|20)[0-9]{2}")
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """How a file is written.
+
+    Attributes
+    ----------
+    source : the source with what was found of it; good enough to look at the file where something is asked
+    asked : what a person must decide, by key of the source
+    """
+
+    source: Source
+    asked: dict[str, str] = field(default_factory=dict)
+
+
+def file_format(table: Path, source: Source) -> FileFormat:
+    """Find out how a text file is written, beside what `source` states of it.
+
+    Raises
+    ------
+    InputError
+        For a file whose first line is no header, naming the line.
+    """
+    stated = source.model_fields_set
+    found: dict[str, Any] = {}
+    asked: dict[str, str] = {}
+    if "encoding" not in stated:
+        found["encoding"], question = _encoding(table)
+        if question:
+            asked["encoding"] = question
+    encoding = found.get("encoding", source.encoding)
+    first, last = _ends(table)
+    rows = _rows(first, encoding, source.delimiter, len(first) >= BLOCK)
+    if source.delimiter is None:
+        delimiter, rows = _delimiter(first, encoding, len(first) >= BLOCK)
+        found |= {"delimiter": delimiter} if delimiter not in (None, ",") else {}
+    if not stated & {"skip", "header", "names"}:
+        skip, header = _header(rows, table)
+        found |= ({"skip": skip} if skip else {}) | ({"header": header} if header != 1 else {})
+    said = source.model_copy(update=found)
+    if "where" not in stated and (total := _total(rows, last, said)) is not None:
+        column, word, condition = total
+        value = json.dumps(condition, ensure_ascii=False)  # as YAML takes it, whatever quotes it has
+        asked["where"] = (
+            f"in the last line column {column} says {word}, which is nobody; write {value} to leave it out, or "
+            "take this key out if it is a person"
+        )
+        said = said.model_copy(update={"where": condition})
+    return FileFormat(said, asked)
+
+
+def _encoding(table: Path) -> tuple[str, str | None]:
+    """The encoding of a file, and what is to be asked where its letters leave a doubt."""
+    with pa.input_stream(str(table), compression=PACKED.get(table.suffix.lower())) as read:
+        block = read.read(BLOCK)
+        wide = _wide_encoding(block)
+        if wide is not None:
+            return wide, None
+        beyond = _beyond_utf_8(block, read)
+    if beyond is None:
+        return "utf-8", None
+    try:
+        letters = beyond.decode("cp1252")
+    except UnicodeDecodeError:
+        return "latin-1", "its text is neither UTF-8 nor cp1252; usual are cp1250, cp1251, cp437, cp850 and mac-roman"
+    if set(letters) <= WESTERN:
+        return "cp1252", None
+    odd = " ".join(sorted(set(letters) - WESTERN))
+    return "cp1252", f"read as cp1252 its text has the letters {odd}; write cp1252 if it has, else cp1250 or another"
+
+
+def _wide_encoding(block: bytes) -> str | None:
+    """The encoding of several bytes a letter that the first block shows: by its mark, or by zeros in every second."""
+    if block[:4] in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE):
+        return "utf-32"
+    if block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "utf-16"
+    for encoding, zeros in (("utf-16-le", block[1::2]), ("utf-16-be", block[::2])):
+        if zeros and zeros.count(0) > 0.3 * len(zeros):
+            return encoding
+    return None
+
+
+def _beyond_utf_8(block: bytes, read: pa.NativeFile) -> bytes | None:
+    """The bytes beyond ASCII from the block on that is no UTF-8, each once and sorted; None if all of it is UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    beyond: set[int] = set()
+    is_utf_8 = True
+    while True:
+        if is_utf_8:
+            try:
+                decoder.decode(block, final=not block)
+            except UnicodeDecodeError:
+                is_utf_8 = False
+        if not is_utf_8:
+            beyond |= set(block.translate(None, ASCII))
+        if not block:
+            return None if is_utf_8 else bytes(sorted(beyond))
+        block = read.read(BLOCK)
+
+
+def _ends(table: Path) -> tuple[bytes, bytes]:
+    """The first block of a file, and what ends in its last byte."""
+    with pa.input_stream(str(table), compression=PACKED.get(table.suffix.lower())) as read:
+        first = block = read.read(BLOCK)
+        last = b""
+        while block:
+            last, block = (last + block)[-BLOCK // 8 :], read.read(BLOCK)
+    return first, last
+
+
+def _rows(content: bytes, encoding: str, delimiter: str | None, cut: bool) -> list[list[str]]:
+    """The first rows of a file; the last of a block is not, since it may be cut."""
+    text = codecs.getincrementaldecoder(encoding)("replace").decode(content).removeprefix("\ufeff")
+    try:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=(delimiter or ",")[:1])
+        rows = [row for row, _ in zip(reader, range(FIRST_ROWS + 1), strict=False)]
+    except csv.Error:
+        return []
+    return rows[:-1] if cut or len(rows) > FIRST_ROWS else rows
+
+
+def _delimiter(content: bytes, encoding: str, cut: bool) -> tuple[str | None, list[list[str]]]:
+    """The sign at which most rows fall into equally many fields, and the rows; of several the one that gives most."""
+    best: tuple[float, int] = (0.0, 1)
+    chosen, chosen_rows = None, _rows(content, encoding, ",", cut)
+    for delimiter in DELIMITERS:
+        rows = _rows(content, encoding, delimiter, cut)
+        filled = [len(row) for row in rows if any(row)]
+        if not filled:
+            continue
+        width, count = Counter(filled).most_common(1)[0]
+        share = count / len(filled)
+        if width > 1 and share >= 0.8 and (share, width) > best:
+            best, chosen, chosen_rows = (share, width), delimiter, rows
+    return chosen, chosen_rows
+
+
+def _header(rows: Sequence[Sequence[str]], table: Path) -> tuple[int, int]:
+    """How many lines stand above the header, and how many lines it has.
+
+    Raises
+    ------
+    InputError
+        Where the first line with as many fields as the others holds numbers where these do.
+    """
+    widths = Counter(len(row) for row in rows if any(row))
+    width = widths.most_common(1)[0][0] if widths else 1
+    if width < 2:
+        return 0, 1
+    named = [place for place, row in enumerate(rows) if sum(bool(one.strip()) for one in row) >= max(2, 0.6 * width)]
+    skip = next((place for place in named if len(rows[place]) == width), 0)
+    body = [row for row in rows[skip + 2 :] if len(row) == width and any(row)]
+    of_numbers = [place for place in range(width) if _is_of_numbers([row[place] for row in body])]
+    if not of_numbers:
+        return skip, 1
+    head = [rows[skip][place] for place in of_numbers]
+    numbers = [one for one in head if NUMBER_OR_DATE.fullmatch(one.strip())]
+    if 2 * len(numbers) >= len(head) and not all(YEAR.fullmatch(one) for one in numbers):
+        raise InputError(
+            f"{table}: line {skip + 1} seems to be a person's and no header, since it has numbers where those below "
+            "have; add a line before it that names the columns, or name them (`anon-pipeline init --names a,b,c`)"
+        )
+    second = [rows[skip + 1][place].strip() for place in of_numbers] if len(rows) > skip + 2 else []
+    texts = [one for one in second if one and not NUMBER_OR_DATE.fullmatch(one)]
+    above = rows[skip - 1] if skip else []
+    if len(above) == width and sum(bool(one.strip()) for one in above) > 1:
+        return skip - 1, 2
+    several = len(of_numbers) > 1 and len(texts) == len([one for one in second if one]) > 1
+    return skip, 2 if several and len(set(texts)) > 1 else 1
+
+
+def _is_of_numbers(values: Sequence[str]) -> bool:
+    known = [one.strip() for one in values if one.strip()]
+    return len(known) >= 2 and sum(bool(NUMBER_OR_DATE.fullmatch(one)) for one in known) >= 0.8 * len(known)
+
+
+def _total(rows: Sequence[Sequence[str]], last: bytes, said: Source) -> tuple[str, str, str] | None:
+    """The column in which the last line says that it is one of totals, its word, and the condition without it."""
+    ended = [row for row in _tail(last, said) if any(one.strip() for one in row)]
+    head = [[one or None for one in row] for row in rows[said.skip : said.skip + said.header]]
+    if not ended or not head or len({len(row) for row in head}) > 1 or len(ended[-1]) != len(head[0]):
+        return None
+    body = [row for row in rows[said.skip + said.header :] if len(row) == len(ended[-1]) and row != ended[-1]]
+    for place, (name, value) in enumerate(zip(joined_header(head), ended[-1], strict=True)):
+        others = {row[place] for row in body}
+        if value.strip().strip(":").casefold() in TOTALS and value not in others:  # else it is one category of several
+            return name, value.strip(), f"{quoted(name)} IS DISTINCT FROM {literal(value)}"
+    return None
+
+
+def _tail(last: bytes, said: Source) -> list[list[str]]:
+    """The last row of a file; of one with a line break within quotes, its end."""
+    text = last.decode(said.encoding, "replace").rstrip("\r\n")
+    line = text[text.rfind("\n") + 1 :]
+    try:
+        return list(csv.reader([line], delimiter=(said.delimiter or ",")[:1]))
+    except csv.Error:
+        return []

@@ -1,0 +1,177 @@
+"""A table as it is to be read: how its file and its columns are written, with what is asked of either."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+
+from anon_pipeline.engine.base import ForeignTables, Survey
+from anon_pipeline.engine.sources import kind_of
+from anon_pipeline.profiling.column_names import named_by
+from anon_pipeline.profiling.file_format import file_format
+from anon_pipeline.profiling.value_formats import MARKERS, dates_of, numbers_of, other_values, sentinel_of
+from anon_pipeline.spec import Column, ColumnType, Role, Source
+
+#: Names of columns whose digits are a code, not a quantity; codes that lie near one another are of one place or trade.
+CODES = ("zip", "zipcode", "postal", "postcode", "plz", "cap", "code", "codes", "cd", "fips", "naics", "nace", "isco",
+         "isic", "soc", "occ", "occupation", "industry", "postleitzahl", "kod", "codigo", "codice")  # fmt: skip
+PLACES = ("zip", "zipcode", "postal", "postcode", "plz", "cap", "postleitzahl")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table is read.
+
+    Attributes
+    ----------
+    source : with what was found of the file
+    asked : what a person must decide of the source, by its key
+    formats : per column of dates how these are written
+    asked_of : what a person must decide of a column, by column and key
+    notes : what was found and needs no decision
+    """
+
+    source: Source
+    asked: Mapping[str, str] = field(default_factory=dict)
+    formats: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    asked_of: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Survey, Reading]:
+    """Find out how a table is written, and survey it as it then reads.
+
+    Raises
+    ------
+    InputError
+        For a table that cannot be read, has no rows, or begins with a person in the place of a header.
+    """
+    is_text, source, asked = _found_of_file(table, source)
+    survey = engine.survey(source, table)
+    texts = {name: _texts(survey.sample.column(name)) for name in _unread(survey)}
+    numbers = numbers_of(_without_others(texts))
+    changes: dict[str, object] = {}
+    if is_text and not {"decimal", "thousands"} & _set(source):
+        changes |= {"decimal": numbers.decimal} if numbers.decimal != "." else {}
+        changes |= {"thousands": numbers.thousands} if numbers.thousands is not None else {}
+    if is_text and numbers.question is not None:
+        asked["decimal"] = numbers.question
+    columns = _Columns(list(survey.missing))
+    for name, values in texts.items():
+        others = other_values(values, numbers)
+        if others:
+            columns.add_numbers(name, others, survey)
+        elif name not in numbers.columns or all(len(one) == len("20240131") for one in values):
+            columns.add_dates(name, values)
+    if tuple(columns.missing) != survey.missing or (changes and columns.missing):
+        changes["missing"] = tuple(columns.missing)
+    source = source.model_copy(update=changes)
+    if changes or columns.formats:
+        survey = engine.survey(source, table, columns.of_dates())
+    if survey.empty:
+        columns.notes.append(f"{survey.empty:,} rows are empty throughout and count as nobody")
+    for name, doubts in _doubtful_numbers(survey).items():
+        columns.asked_of.setdefault(name, {}).update(doubts)
+    return survey, Reading(source, asked, columns.formats, columns.asked_of, tuple(columns.notes))
+
+
+def _found_of_file(table: Path, source: Source) -> tuple[bool, Source, dict[str, str]]:
+    """Whether a table is a text file, its source with what was found of it, and what is asked of it."""
+    try:
+        if not table.is_file() or kind_of(table) != "csv":
+            return False, source, {}
+        found = file_format(table, source)
+    except OSError:
+        return False, source, {}  # the engine cannot read it either, and says why
+    return True, found.source, dict(found.asked)
+
+
+@dataclass
+class _Columns:
+    """What was found of columns of texts so far.
+
+    Attributes
+    ----------
+    missing : texts that stand for "not known"
+    formats, asked_of, notes : as in `Reading`
+    """
+
+    missing: list[str]
+    formats: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    asked_of: dict[str, dict[str, str]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def add_numbers(self, name: str, others: Sequence[str], survey: Survey) -> None:
+        """A column of numbers but for `others`."""
+        if set(others) <= MARKERS:
+            self.missing += [one for one in others if one not in self.missing]
+            self.notes.append(
+                f"{name} is a number but for {', '.join(map(repr, others))}, taken for missing everywhere"
+            )
+            return
+        rows = sum(one in set(others) for one in survey.sample.column(name).to_pylist())
+        self.asked_of.setdefault(name, {})["type"] = (
+            f"{rows} rows hold {len(others)} texts among numbers; write categorical, or numeric and these texts "
+            "under missing"
+        )
+
+    def add_dates(self, name: str, values: Sequence[str]) -> None:
+        """A column that holds dates, if its values are such."""
+        known = [one for one in values if one not in MARKERS]
+        formats, question = dates_of(known)
+        if not formats or len(known) < len(values) - 1:
+            return
+        self.missing += [one for one in values if one in MARKERS and one not in self.missing]
+        self.formats[name] = formats
+        if question is not None:
+            self.asked_of.setdefault(name, {})["format"] = question
+
+    def of_dates(self) -> dict[str, Column]:
+        return {
+            name: Column(role=Role.EXCLUDE, type=ColumnType.DATE, format=formats)
+            for name, formats in self.formats.items()
+        }
+
+
+def _doubtful_numbers(survey: Survey) -> dict[str, dict[str, str]]:
+    """What is asked of columns that read as numbers: codes, and numbers that may stand for "not known"."""
+    asked: dict[str, dict[str, str]] = {}
+    for one in survey.columns:
+        if not one.present or one.numbers < one.present or one.codes or one.storage == "BOOLEAN":
+            continue
+        values = [float(value) for value in survey.sample.column(one.name).unique().drop_null().to_pylist()]
+        whole = all(value == int(value) for value in values if abs(value) < 2**53)
+        if named_by(one.name, CODES) and whole and one.distinct > 2:
+            steps = " and hierarchy: {prefix: [5, 3, 2]}" if named_by(one.name, PLACES) else ""
+            asked.setdefault(one.name, {})["type"] = (
+                f"by its name a code, whose leading zeros may be lost; write categorical{steps}, or numeric if it is a "
+                "quantity"
+            )
+        elif (marker := sentinel_of(values)) is not None:
+            column = survey.sample.column(one.name).drop_null().to_pylist()
+            rows = sum(float(value) == float(marker) for value in column)
+            asked.setdefault(one.name, {})["missing"] = (
+                f"{marker} stands in {rows} rows, far from all others; write [{marker}] if it means not known, else []"
+            )
+    return asked
+
+
+def _unread(survey: Survey) -> list[str]:
+    """The columns of texts that do not read as dates as they are."""
+    return [one.name for one in survey.columns if one.storage == "VARCHAR" and one.present and one.dates < one.present]
+
+
+def _without_others(texts: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Values without those that stand for "not known" among numbers."""
+    return {name: [one for one in values if one not in MARKERS] for name, values in texts.items()}
+
+
+def _texts(column: pa.ChunkedArray) -> list[str]:
+    return [str(value) for value in column.unique().drop_null().to_pylist()]
+
+
+def _set(source: Source) -> set[str]:
+    return {name for name in ("decimal", "thousands") if getattr(source, name) is not None}

@@ -1,0 +1,171 @@
+"""How the numbers and dates of a table are written, told from the values of its columns of texts.
+
+A column is of numbers, or of dates, where one way of writing them reads all its values. Where two ways do, and read
+them differently, a person is asked.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from anon_pipeline.engine.stated import number_pattern
+
+#: Decimal and thousands signs; of two that read the same values in the same way the first is taken.
+NUMBERS = (
+    (".", None), (",", None), (".", ","), (",", "."), (".", "'"), (".", "\u2019"), (",", " "), (".", " "),
+    (",", "\u00a0"), (",", "\u202f"),
+)  # fmt: skip
+NUMBER_LIKE = re.compile(r"[+-]?[0-9.,'\u2019 \u00a0\u202f]*[0-9][0-9.,'\u2019 \u00a0\u202f]*([eE][+-]?[0-9]+)?")
+#: A leading zero is of a code.
+CODE = re.compile("[+-]?0[0-9]")
+#: Groups of three digits behind a point, and no sign of a fraction: thousands, or thousandths.
+IN_THREES = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
+#: Texts that stand for "not known" in a column of numbers or dates, and may be words of their own elsewhere.
+MARKERS = frozenset(
+    [
+        "-",
+        "--",
+        "---",
+        ".",
+        "..",
+        "...",
+        "*",
+        "x",
+        "X",
+        "n.a.",
+        "N.A.",
+        "na",
+        "none",
+        "None",
+        "unknown",
+        "Unknown",
+        "UNKNOWN",
+        "k.A.",
+        "unbekannt",
+        "inconnu",
+        "desconocido",
+        "missing",
+        "#NV",
+        "#VALUE!",
+        "#WERT!",
+        "#DIV/0!",
+        "#REF!",
+    ]
+) | {"n. a.", "k. A.", "keine Angabe", "nicht bekannt"}
+#: Numbers that people write for "not known", far from all that is measured.
+SENTINELS = frozenset({"99", "999", "9999", "99999", "-1", "-9", "-99", "-999", "-9999", "99.0", "999.0", "-99.0"})
+#: A column is one of numbers with a few other values where this share are numbers, and so few different ones are not.
+MOST, FEW = 0.8, 5
+#: Distinct values of a column that are read.
+VALUES_READ = 3_000
+DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%d %b %Y",
+        "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y")  # fmt: skip
+DATES = ("%Y-%m-%d", *(f"{day}{time}" for time in ("", " %H:%M", " %H:%M:%S") for day in DAYS))
+EARLIEST, LATEST = 1850, 2150
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """How numbers are written: decimal and thousands signs, the columns they read, and a question where in doubt."""
+
+    decimal: str
+    thousands: str | None
+    columns: tuple[str, ...]
+    question: str | None = None
+
+
+def numbers_of(columns: Mapping[str, Sequence[str]]) -> Numbers:
+    """The way of writing numbers that reads most columns.
+
+    Parameters
+    ----------
+    columns : per column of texts its distinct values, without what stands for "not known"
+    """
+    read = {name: values[:VALUES_READ] for name, values in columns.items() if _are_number_like(values)}
+    together = "".join(itertools.chain.from_iterable(itertools.chain.from_iterable(read.values())))
+    reading: dict[tuple[str, str | None], tuple[str, ...]] = {}
+    for decimal, thousands in NUMBERS:
+        if thousands is not None and thousands not in together:
+            continue
+        pattern = re.compile(number_pattern(decimal, thousands))
+        reading[decimal, thousands] = tuple(
+            name for name, values in read.items() if all(pattern.fullmatch(value.strip()) for value in values)
+        )
+    most = max(map(len, reading.values()))
+    best = [way for way, names in reading.items() if len(names) == most]
+    (decimal, thousands), names = best[0], reading[best[0]]
+    question = None
+    fractions = [value for name in names for value in read[name] if "." in value]
+    if (decimal, thousands) == (".", None):
+        if len(fractions) >= 3 and all(IN_THREES.fullmatch(value.strip()) for value in fractions):
+            question = (
+                "numbers such as 1.234: write . if they have three decimals, or , and thousands: . if they do not"
+            )
+    elif (",", None) in best and (".", ",") in best:
+        question = "numbers such as 1,234: write , if they have three decimals, or . and thousands: , if they do not"
+    return Numbers(decimal, thousands, names, question)
+
+
+def dates_of(values: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
+    """The formats, one or two, that read all values as dates, and a question where they might be read otherwise."""
+    values = [value.strip() for value in values[:VALUES_READ]]
+    if len(values) < 2 or any(not 6 <= len(value) <= 30 or not re.search("[0-9]", value) for value in values):
+        return (), None
+    reads = {one: {place for place, value in enumerate(values) if _is_date(value, one)} for one in DATES}
+    everything = set(range(len(values)))
+    whole = [one for one, places in reads.items() if places == everything]
+    if whole == ["%Y-%m-%d"]:
+        return (), None
+    if len(whole) > 1:
+        return (whole[0],), f"dates may be written {' or '.join(whole)}, and all values fit both; write which"
+    if whole:
+        if "%y" in whole[0]:
+            return (
+                whole[0],
+            ), f"years have two digits; with {whole[0]} 69 to 99 are 19.., 00 to 68 are 20..; is that so?"
+        return (whole[0],), None
+    for one, other in itertools.combinations([one for one, places in reads.items() if places], 2):
+        if reads[one] | reads[other] == everything:
+            if reads[one] & reads[other]:
+                return (
+                    one,
+                    other,
+                ), f"dates are written {one} and {other}, and some values fit both; write which counts"
+            return (one, other), None
+    return (), None
+
+
+def other_values(values: Sequence[str], numbers: Numbers) -> list[str]:
+    """The few values that are no numbers in a column of numbers; none where they are many."""
+    pattern = re.compile(number_pattern(numbers.decimal, numbers.thousands))
+    others = [value for value in values if not pattern.fullmatch(value.strip())]
+    return others if 0 < len(others) <= FEW and len(others) <= (1 - MOST) * len(values) else []
+
+
+def sentinel_of(values: Sequence[float]) -> str | None:
+    """A number that people write for "not known" and that is far from all other values of the column."""
+    numbers = sorted(set(values))
+    if len(numbers) < 5:
+        return None
+    for value, near, far in ((numbers[-1], numbers[-2], numbers[0]), (numbers[0], numbers[1], numbers[-1])):
+        marker = f"{value:g}"
+        if marker in SENTINELS and (value < 0 <= near or (value > 0 and value - near > near - far > 0)):
+            return marker
+    return None
+
+
+def _are_number_like(values: Sequence[str]) -> bool:
+    """Whether values may be numbers: signs of numbers alone, and no leading zero that makes them a code."""
+    stripped = [value.strip() for value in values[:VALUES_READ]]
+    return bool(stripped) and all(NUMBER_LIKE.fullmatch(one) and not CODE.match(one) for one in stripped)
+
+
+def _is_date(value: str, format_: str) -> bool:
+    try:
+        return EARLIEST <= datetime.strptime(value, format_).year <= LATEST
+    except ValueError:
+        return False

@@ -1,0 +1,75 @@
+"""The policy: the part of a spec that a release depends on, as plain data, as the manifest publishes it."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec.parts import HierarchyFile, Source
+from anon_pipeline.spec.synthesis import Synthesis
+
+if TYPE_CHECKING:
+    from anon_pipeline.spec.release import ReleaseSpec
+
+#: What the policy, which is published, says of how a source is written.
+SAID_OF_SOURCE = {"missing", "delimiter", "encoding", "decimal", "thousands"}
+
+#: What cannot change a grouped release, or is published in another form.
+NO_POLICY = (
+    *("release", "synthesis", "model", "differential_privacy"),
+    *("schedule", "retention", "engine", "frontier", "privacy"),
+)
+
+
+def published_policy(spec: ReleaseSpec) -> dict[str, Any]:
+    """A spec without what cannot change a release, such as schedule, engine and source path.
+
+    It lacks what picks the rows of a source, too (a query, a condition), which may quote values that are not released.
+
+    Raises
+    ------
+    InputError
+        Where the file of a hierarchy cannot be read.
+    """
+    if spec.is_synthetic:
+        kept = spec.model_dump(mode="json", by_alias=True, include=Synthesis.published, exclude_none=True)
+        return kept | {"source": {"missing": list(spec.source.missing)}}
+    of_source = set(Source.model_fields) - SAID_OF_SOURCE
+    excluded: dict[str, Any] = {**dict.fromkeys(NO_POLICY, True), "source": of_source}
+    content = spec.model_dump(mode="json", by_alias=True, exclude=excluded)
+    for name, column in content["columns"].items():
+        _tell_what_is_stated(column)
+        hierarchy = spec.columns[name].hierarchy
+        if isinstance(hierarchy, HierarchyFile):
+            column["hierarchy"]["sha256"] = _hash_of(spec.folder, name, hierarchy)
+    _drop(content["source"], ("decimal", "thousands"), None)
+    _drop(content, ("person", "across_releases", "across_releases_ended"), None)
+    if not spec.guide.targets:
+        del content["guide"]["targets"]
+    content["privacy"] = [{"model": demand.name, **demand.model_dump(mode="json")} for demand in spec.privacy]
+    return content
+
+
+def _tell_what_is_stated(column: dict[str, Any]) -> None:
+    """Leave out what a column does not state, so that keys that are new change no policy that does without them."""
+    column.pop("unit")  # only the report speaks of it
+    for name in ("levels", "hierarchy", "format", "missing", "missing_is_a_value"):
+        if not column[name]:
+            del column[name]
+
+
+def _drop(content: dict[str, Any], names: tuple[str, ...], value: object) -> None:
+    for name in names:
+        if content[name] == value:
+            del content[name]
+
+
+def _hash_of(folder: Path, column: str, hierarchy: HierarchyFile) -> str:
+    """SHA-256 of the file of a column's hierarchy: what it says is part of the policy."""
+    path = folder / hierarchy.file
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(f"columns.{column}.hierarchy: {path}: cannot be read ({error.strerror})") from None

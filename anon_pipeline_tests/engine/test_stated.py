@@ -1,0 +1,241 @@
+"""Files as spreadsheets write them are read as the spec states, and never in another way."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from pydantic import ValidationError
+
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.engine.text_files import joined_header
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec import Column, Source
+from anon_pipeline_tests.engine import test_sources
+from anon_pipeline_tests.engine.test_sources import QI, SECRET, alike, stored, write
+
+NUMBER = {"role": QI, "type": "numeric"}
+
+
+def refused(engine: DuckDBEngine, folder: Path, columns: dict[str, Any], **more: Any) -> str:
+    (folder / "stored.parquet").unlink(missing_ok=True)
+    return test_sources.refused(engine, folder, columns, **more)
+
+
+def rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    return sorted(zip(*table.to_pydict().values(), strict=True), key=str)
+
+
+def test_semicolons_decimal_commas_and_dates_of_a_spreadsheet(engine: DuckDBEngine, tmp_path: Path) -> None:
+    write(tmp_path, "people.csv", "pay;born;t\n1.234,50;31.12.1999;a\n-0,5;1.2.2000;b\n2000;;a\n", "cp1252")
+    source = {"encoding": "cp1252", "delimiter": ";", "decimal": ",", "thousands": "."}
+    born = {"role": QI, "type": "date", "format": "%d.%m.%Y"}
+    for pay in (NUMBER, QI):  # stated, or seen from the values
+        _, table = stored(engine, tmp_path, {"pay": pay, "born": born}, source=source)
+        assert rows(table.select(["pay", "born"])) == sorted(
+            [(1234.5, date(1999, 12, 31)), (-0.5, date(2000, 2, 1)), (2000.0, None)], key=str
+        )
+
+
+@pytest.mark.parametrize("value", ["1.5", "12.34,5", "1,234.5", "1 234,5", "x"])
+def test_a_number_that_is_not_written_as_stated_is_no_number(engine: DuckDBEngine, tmp_path: Path, value: str) -> None:
+    """1.5 in a file of decimal commas is a doubt; read as one and a half it might be fifteen."""
+    write(tmp_path, "people.csv", f"x;t\n1,5;a\n{value};b\n3;a\n")
+    source = {"delimiter": ";", "decimal": ",", "thousands": "."}
+    assert "columns.x: 1 values are no numbers" in refused(engine, tmp_path, {"x": NUMBER}, source=source)
+    _, table = stored(engine, tmp_path, {"x": QI}, source=source)  # then it is a column of texts, as they are
+    assert alike(table["x"].to_pylist(), ["1,5", value, "3"])
+
+
+def test_dates_in_two_formats_and_one_in_neither(engine: DuckDBEngine, tmp_path: Path) -> None:
+    said = {"x": {"role": QI, "type": "date", "format": ["%m/%d/%Y", "%d %b %Y"]}}
+    write(tmp_path, "people.csv", "x,t\n12/31/1999,a\n5 Feb 2000,b\n2001-03-04,a\n")
+    _, table = stored(engine, tmp_path, said)
+    assert alike(table["x"].to_pylist(), [date(1999, 12, 31), date(2000, 2, 5), date(2001, 3, 4)])
+    write(tmp_path, "people.csv", "x,t\n12/31/1999,a\n31/12/1999,b\n")
+    assert "columns.x: 1 values are no dates" in refused(engine, tmp_path, said)
+    with pytest.raises(ValidationError, match="is how dates are written"):
+        Column(role=QI, type="date", format="dd.mm.yyyy")
+
+
+def test_markers_of_one_column_are_values_of_another(engine: DuckDBEngine, tmp_path: Path) -> None:
+    write(tmp_path, "people.csv", "x,y,t\n999,999,a\n5,6,b\n")
+    columns = {"x": {**NUMBER, "missing": [999]}, "y": NUMBER}
+    _, table = stored(engine, tmp_path, columns)
+    assert rows(table.select(["x", "y"])) == sorted([(None, 999), (5, 6)], key=str)
+    write(tmp_path, "people.parquet", pa.table({"x": [999.0, 5.0], "y": [999, 6], "t": ["a", "b"]}))
+    _, table = stored(engine, tmp_path, columns, "people.parquet")
+    assert rows(table.select(["x", "y"])) == sorted([(None, 999), (5.0, 6)], key=str)
+
+
+def test_lines_above_the_header_a_header_of_two_lines_and_none(engine: DuckDBEngine, tmp_path: Path) -> None:
+    titled = "Report of 2024;;\n\nincome;;t\ngross;net;\n5;3;a\n7;4;b\n"
+    write(tmp_path, "people.csv", titled)
+    columns = {"income gross": QI, "income net": QI}
+    _, table = stored(engine, tmp_path, columns, source={"delimiter": ";", "skip": 2, "header": 2})
+    assert rows(table) == [(5, 3, "a"), (7, 4, "b")]
+    write(tmp_path, "people.csv", "5;3;a\n7;4;b\n")
+    source = {"delimiter": ";", "header": 0, "names": ["gross", "net", "t"]}
+    _, table = stored(engine, tmp_path, {"gross": QI, "net": QI}, source=source)
+    assert rows(table) == [(5, 3, "a"), (7, 4, "b")]
+    source["names"] = ["gross", "t"]
+    assert "has 2 names, and people.csv has 3 columns" in refused(engine, tmp_path, {"gross": QI}, source=source)
+    assert joined_header([("a", None, "b"), (None, None, None)]) == ["a", "", "b"]
+
+
+def test_columns_that_differ_by_capitals_are_two(engine: DuckDBEngine, tmp_path: Path) -> None:
+    source = {"rename": {"Country": "country_of_birth"}}
+    columns = {"country": QI, "country_of_birth": QI}
+    write(tmp_path, "people.csv", "country,Country,t\nA,B,a\nC,D,b\n")
+    _, table = stored(engine, tmp_path, columns, source=source)
+    assert rows(table) == [("A", "B", "a"), ("C", "D", "b")]
+    write(tmp_path, "people.parquet", pa.table({"country": ["A", "C"], "Country": ["B", "D"], "t": ["a", "b"]}))
+    _, table = stored(engine, tmp_path, columns, "people.parquet", source=source)
+    assert rows(table) == [("A", "B", "a"), ("C", "D", "b")]
+    wrong = {"rename": {"Land": "country"}}
+    assert "has no column Land" in refused(engine, tmp_path, columns, name="people.csv", source=wrong)
+
+
+def test_a_row_that_is_empty_throughout_is_nobody_in_a_source_and_somebody_in_a_release(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    write(tmp_path, "people.csv", "x,t\n1,a\n,\n,\n2,b\n,b\n")
+    facts, _ = stored(engine, tmp_path, {"x": QI})
+    assert facts.rows == 3
+    assert engine.rows(engine.import_table(tmp_path / "people.csv", tmp_path)) == 5
+
+
+# ------------------------------------------------------------------ which rows
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("age >= 18", [20, 100]),  # as numbers: "100" < "18" as texts
+        ("age < 18 OR t = 'c'", [9, 100]),
+        ("born < '2000-01-01'", [20]),
+        ("name IS NOT NULL", [20, 100]),
+        ("lower(name) LIKE 'to%'", [100]),
+        ("NOT (name = 'Total') AND age BETWEEN 1 AND 50", [20]),
+        ("true -- everybody", [9, 20, 100]),
+    ],
+)
+def test_only_rows_that_meet_the_condition_are_read(
+    engine: DuckDBEngine, tmp_path: Path, condition: str, kept: list[int]
+) -> None:
+    write(tmp_path, "people.csv", "age,name,born,t\n9,?,,a\n20,Ada,31.12.1999,b\n100,Total,1.1.2001,c\n")
+    columns = {"age": NUMBER, "name": QI, "born": {"role": QI, "type": "date", "format": "%d.%m.%Y"}}
+    source = {"where": condition, "missing": ["?"]}
+    if len(kept) < 2:
+        assert "fewer than k" in refused(engine, tmp_path, columns, source=source)
+        source["where"] = f"({condition}) OR t = 'a'"
+        kept = [9, *kept]
+    _, table = stored(engine, tmp_path, columns, source=source)
+    assert sorted(table["age"].to_pylist()) == kept
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "age IN (SELECT 1)",
+        "EXISTS (FROM '/etc/passwd')",
+        "getenv('HOME') = 'x'",
+        "read_text('/etc/passwd') IS NULL",
+        "true) UNION SELECT 1 --",
+        "true; DROP TABLE x",
+        "true GROUP BY age",
+        "true ORDER BY age",
+        "count(*) OVER () > 1",
+        "nowhere > 5",
+        "age = current_setting('threads')",
+        "AND",
+        f"name = '{SECRET}",
+        "random() < 0.5",
+    ],
+)
+def test_a_condition_sees_the_columns_of_a_row_and_nothing_else(
+    engine: DuckDBEngine, tmp_path: Path, condition: str
+) -> None:
+    write(tmp_path, "people.csv", "age,name,t\n9,a,a\n20,b,b\n")
+    assert "source.where: " in refused(engine, tmp_path, {"age": NUMBER, "name": QI}, source={"where": condition})
+
+
+def test_a_condition_is_not_published_but_a_result_depends_on_it(tmp_path: Path) -> None:
+    from anon_pipeline_tests.people import write_spec
+
+    one, other = (
+        write_spec(tmp_path, {"x": QI, "t": "sensitive"}, "people.csv", source={"where": f"x <> '{who}'"})
+        for who in (SECRET, "Ada")
+    )
+    assert SECRET not in str(one.policy())
+    assert one.policy_hash == other.policy_hash
+    assert one.input_hash != other.input_hash
+
+
+def test_thousands_and_fractions_have_signs_of_their_own() -> None:
+    for stated in ({"thousands": "."}, {"thousands": ",", "decimal": ","}, {"header": 0}, {"names": ("a",)}):
+        with pytest.raises(ValidationError):
+            Source(path="people.csv", **stated)
+    Source(path="people.csv", thousands=".", decimal=",")
+
+
+# ------------------------------------------------------------------ folders, databases
+
+
+def test_files_of_a_folder_that_differ_are_refused_unless_it_is_asked_for(engine: DuckDBEngine, tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    write(tmp_path, "parts/a.parquet", pa.table({"x": [1, 2], "t": ["a", "b"]}))
+    write(tmp_path, "parts/b.parquet", pa.table({"x": [3], "z": [1], "t": ["a"]}))
+    columns = {"x": QI, "z": QI}
+    message = refused(engine, tmp_path, columns, name="parts")
+    assert "b.parquet has the column z, which a.parquet has not" in message
+    assert "source.union_by_name" in message
+    facts, _ = stored(engine, tmp_path, columns, "parts", source={"union_by_name": True})
+    assert facts.rows == 3
+    write(tmp_path, "parts/b.parquet", pa.table({"x": ["3"], "t": ["a"]}))
+    assert "column x is string in b.parquet and int64 in a.parquet" in refused(
+        engine, tmp_path, {"x": QI}, name="parts"
+    )
+
+
+def test_folders_are_columns_where_that_is_asked_for(engine: DuckDBEngine, tmp_path: Path) -> None:
+    for year in ("1999", "007"):
+        (tmp_path / f"parts/year={year}").mkdir(parents=True)
+        write(tmp_path, f"parts/year={year}/a.parquet", pa.table({"x": [1, 2], "t": ["a", "b"]}))
+    _, table = stored(engine, tmp_path, {"year": QI, "x": QI}, "parts", source={"partitions": True})
+    assert rows(table.select(["year", "x"])) == [("007", 1), ("007", 2), ("1999", 1), ("1999", 2)]
+    _, table = stored(engine, tmp_path, {"x": QI}, "parts")
+    assert table.num_rows == 4
+
+
+def test_a_database_with_one_table_needs_no_query(engine: DuckDBEngine, tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "people.db")) as database:
+        database.execute("CREATE TABLE \"my people\" AS SELECT 1 AS x, 'a' AS t UNION SELECT 2, 'b'")
+    facts, _ = stored(engine, tmp_path, {"x": QI}, "people.db")
+    assert facts.rows == 2
+    with duckdb.connect(str(tmp_path / "people.db")) as database:
+        database.execute("CREATE VIEW more AS SELECT 1 AS x")
+    with pytest.raises(InputError, match=r"people\.db is a database with the tables more, my people; say which rows"):
+        stored(engine, tmp_path, {"x": QI}, "people.db")
+
+
+def test_the_same_table_gives_the_same_content_hash_however_it_is_written(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """So it gives the same release: all that follows starts from the stored table."""
+    people = [(age, 1000.5 + 100 * age, date(1999, 1, 1 + age % 28), "Köln" if age % 2 else "Ulm") for age in range(60)]
+    columns = {"age": QI, "pay": NUMBER, "born": {"role": QI, "type": "date", "format": "%d.%m.%Y"}}
+    table = pa.table(dict(zip(("age", "pay", "born", "t"), map(list, zip(*people, strict=True)), strict=True)))
+    write(tmp_path, "people.parquet", table)
+    lines = ["Bericht;;;", "age;pay;born;t"]
+    for age, pay, born, town in people:
+        lines.append(
+            f"{age};{pay:,.2f};{born:%d.%m.%Y};{town}".replace(",", "_").replace(".", ",", 1).replace("_", ".")
+        )
+    write(tmp_path, "people.csv", "\r\n".join([*lines, ";;;", "Summe;;;"]) + "\r\n", "cp1252")
+    source = {"encoding": "cp1252", "delimiter": ";", "decimal": ",", "thousands": ".", "skip": 1}
+    one, _ = stored(engine, tmp_path, columns, "people.parquet")
+    other, _ = stored(engine, tmp_path, columns, source={**source, "where": "t IS NOT NULL"})
+    assert one == other

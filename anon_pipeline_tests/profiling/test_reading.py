@@ -1,0 +1,255 @@
+"""Files as they come: how each is written is found, stated in the proposed spec, and asked where it is in doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.errors import InputError
+from anon_pipeline.profiling.new_dataset import start_dataset
+from anon_pipeline.profiling.value_formats import dates_of, numbers_of, sentinel_of
+from anon_pipeline.spec import ReleaseSpec, Source
+
+N = 300
+#: A value of a person that nothing may repeat.
+SECRET = "Ottilie"
+HEADER = ["town", "pay", "born", "left"]
+
+
+def people(pay: Callable[[int], str], born: Callable[[int], str], town: str = "Köln") -> list[list[str]]:
+    random = np.random.default_rng(0)
+    towns = [town, "Ulm", SECRET]
+    return [
+        [towns[random.integers(3)], pay(int(random.integers(100, 900_000))), born(int(random.integers(1, 10_000))),
+         str(random.choice(["yes", "no"]))]
+        for _ in range(N)
+    ]  # fmt: skip
+
+
+def plain_pay(cents: int) -> str:
+    return f"{cents / 100:.2f}"
+
+
+def german_pay(cents: int) -> str:
+    return f"{cents / 100:,.2f}".replace(",", "_").replace(".", ",").replace("_", ".")
+
+
+def day(form: str) -> Callable[[int], str]:
+    return lambda days: (np.datetime64("1960-01-01") + days).item().strftime(form)
+
+
+def write(folder: Path, rows: list[list[str]], delimiter: str = ",", encoding: str = "utf-8") -> Path:
+    lines = [delimiter.join(f'"{one}"' if delimiter in one else one for one in row) for row in rows]
+    file = folder / "people.csv"
+    file.write_bytes(("\r\n".join(lines) + "\r\n").encode(encoding))
+    return file
+
+
+def proposed(engine: DuckDBEngine, folder: Path, file: Path) -> tuple[dict[str, Any], str]:
+    """The proposed spec, and what its lines ask."""
+    made = start_dataset(engine, "people", file, folder / "data")
+    text = made.file.read_text(encoding="utf-8")
+    assert SECRET not in text
+    assert SECRET not in str(made.to_json())
+    content: dict[str, Any] = yaml.safe_load(text)
+    return content, "\n".join(f"{one.place}: {one.question}" for _, one in made.open)
+
+
+def test_a_spreadsheet_with_semicolons_decimal_commas_and_dates_is_understood(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    rows = people(german_pay, day("%d.%m.%Y"))
+    spec, asked = proposed(engine, tmp_path, write(tmp_path, [HEADER, *rows], ";", "cp1252"))
+    assert spec["source"] == {
+        "path": "../../people.csv", "delimiter": ";", "encoding": "cp1252", "decimal": ",", "thousands": "."
+    }  # fmt: skip
+    assert spec["columns"]["pay"]["type"] == "numeric"
+    assert spec["columns"]["born"]["type"] == "date"
+    assert spec["columns"]["born"]["format"] == "%d.%m.%Y"
+    assert "source" not in asked
+    file = tmp_path / "data/people/release.yaml"
+    text = file.read_text(encoding="utf-8").replace("target: decide", "target: left")
+    for name in ("pay", "born"):
+        assert spec["columns"][name]["role"] != "identifier"
+    file.write_text(text.replace("role: exclude, type", "role: quasi_identifier, type"), encoding="utf-8")
+    facts = engine.store_source(ReleaseSpec.load(file), tmp_path / "stored.parquet")
+    assert {one.name: one.storage for one in facts.columns} == {
+        "town": "VARCHAR", "pay": "DOUBLE", "born": "DATE", "left": "VARCHAR"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("encoding", "town", "found", "question"),
+    [
+        ("utf-8", "Köln", "utf-8", False),
+        ("utf-8-sig", "Köln", "utf-8", False),
+        ("utf-16", "Köln", "utf-16", False),
+        ("utf-16-le", "Köln", "utf-16-le", False),
+        ("latin-1", "Köln", "cp1252", False),
+        ("cp1250", "Łódź", "decide", True),
+        ("cp1251", "Кёльн", "decide", True),
+    ],
+)
+def test_the_encoding_is_found_or_asked(
+    engine: DuckDBEngine, tmp_path: Path, encoding: str, town: str, found: str, question: bool
+) -> None:
+    rows = people(plain_pay, day("%Y-%m-%d"), town)
+    spec, asked = proposed(engine, tmp_path, write(tmp_path, [HEADER, *rows], ",", encoding))
+    assert spec["source"].get("encoding", "utf-8") == found
+    assert ("source.encoding" in asked) == question
+
+
+def test_title_lines_and_a_header_of_two_lines_are_told_apart(engine: DuckDBEngine, tmp_path: Path) -> None:
+    rows = people(plain_pay, day("%Y-%m-%d"))
+    rows = [[town, pay, str(place % 80), left] for place, (town, pay, _, left) in enumerate(rows)]
+    spec, _ = proposed(engine, tmp_path, write(tmp_path, [["Report"], [], HEADER, *rows]))
+    assert spec["source"] == {"path": "../../people.csv", "skip": 2}
+    assert set(spec["columns"]) == set(HEADER)
+    (tmp_path / "data/people/release.yaml").unlink()
+    lines = [["Report", "", "", ""], HEADER, ["", "gross", "years", ""], *rows]
+    spec, _ = proposed(engine, tmp_path, write(tmp_path, lines))
+    assert spec["source"] == {"path": "../../people.csv", "skip": 1, "header": 2}
+    assert set(spec["columns"]) == {"town", "pay gross", "born years", "left"}
+
+
+def test_a_file_without_a_header_is_told_with_its_line(engine: DuckDBEngine, tmp_path: Path) -> None:
+    rows = people(plain_pay, day("%Y-%m-%d"))
+    file = write(tmp_path, [["Report", "", "", ""], [SECRET, *rows[0][1:]], *rows])
+    with pytest.raises(InputError, match="line 2 seems to be a person's and no header") as raised:
+        proposed(engine, tmp_path, file)
+    assert SECRET not in str(raised.value)
+    named = Source(path="people.csv", header=0, skip=1, names=("a", "b", "c", "d"))
+    made = start_dataset(engine, "people", file, tmp_path / "data", source=named)
+    assert yaml.safe_load(made.file.read_text())["source"]["names"] == ["a", "b", "c", "d"]
+
+
+def test_a_line_of_totals_is_asked_about_and_empty_lines_are_counted(engine: DuckDBEngine, tmp_path: Path) -> None:
+    rows = people(plain_pay, day("%Y-%m-%d"))
+    for place in (5, 70):
+        rows[place] = ["", "", "", ""]
+    file = write(tmp_path, [HEADER, *rows, ["Total", "123456.78", "", ""]])
+    spec, asked = proposed(engine, tmp_path, file)
+    assert spec["source"]["where"] == "decide"
+    advice = asked.partition("; write ")[2].partition(" to leave it out")[0]  # is pasted as it is
+    assert yaml.safe_load(advice) == "\"town\" IS DISTINCT FROM 'Total'"
+    assert spec["columns"]["pay"]["type"] == "numeric"
+    assert f"# {2} rows are empty throughout" in (tmp_path / "data/people/release.yaml").read_text()
+    text = (tmp_path / "data/people/release.yaml").read_text()
+    text = text.replace("where: decide", f"where: {advice}").replace("target: decide", "target: left")
+    (tmp_path / "data/people/release.yaml").write_text(text)
+    spec_ = ReleaseSpec.load(tmp_path / "data/people")
+    assert engine.store_source(spec_, tmp_path / "stored.parquet").rows == N - 2
+
+
+def test_numbers_with_markers_stay_numbers_and_other_words_are_asked_about(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    rows = people(plain_pay, day("%Y-%m-%d"))
+    for place, marker in ((3, "N/A"), (4, "-"), (5, "-")):
+        rows[place][1] = marker
+    spec, asked = proposed(engine, tmp_path, write(tmp_path, [HEADER, *rows]))
+    assert set(spec["source"]["missing"]) == {"N/A", "-"}
+    assert spec["columns"]["pay"]["type"] == "numeric"
+    assert "columns.pay" not in asked
+    (tmp_path / "data/people/release.yaml").unlink()
+    rows = [[row[0], str(place % 70), *row[2:]] for place, row in enumerate(rows)]
+    rows[7][1] = rows[8][1] = SECRET
+    spec, asked = proposed(engine, tmp_path, write(tmp_path, [HEADER, *rows]))
+    assert "columns.pay.type: 2 rows hold 1 texts among numbers" in asked
+    assert spec["columns"]["pay"]["type"] == "decide"
+
+
+def test_codes_that_are_numbers_and_numbers_that_may_be_markers_are_asked_about(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    random = np.random.default_rng(1)
+    rows = [[str(random.integers(10_000, 10_050)), str(999 if i % 50 == 0 else random.integers(18, 90)),
+             str(random.integers(1, 9)), str(random.choice(["yes", "no"]))] for i in range(N)]  # fmt: skip
+    spec, asked = proposed(engine, tmp_path, write(tmp_path, [["plz", "age", "industry_code", "left"], *rows]))
+    assert "columns.plz.type: by its name a code" in asked
+    assert "hierarchy: {prefix: [5, 3, 2]}" in asked
+    assert "columns.industry_code.type: by its name a code" in asked
+    assert "columns.age.missing: 999 stands in 6 rows, far from all others" in asked
+    assert spec["columns"]["age"]["missing"] == "decide"
+    text = (tmp_path / "data/people/release.yaml").read_text().replace("missing: decide", "missing: [999]")
+    text = text.replace("target: decide", "target: left").replace("type: decide", "type: categorical")
+    (tmp_path / "data/people/release.yaml").write_text(text)
+    facts = engine.store_source(ReleaseSpec.load(tmp_path / "data/people"), tmp_path / "stored.parquet")
+    assert {one.name: one.missing for one in facts.columns}["age"] == 6
+
+
+# ------------------------------------------------------------------ notation alone
+
+
+@pytest.mark.parametrize(
+    ("values", "decimal", "thousands", "question"),
+    [
+        (["1.5", "2", "0.25"], ".", None, False),
+        (["1,5", "2", "0,25"], ",", None, False),
+        (["1,234.50", "2"], ".", ",", False),
+        (["1.234,50", "2"], ",", ".", False),
+        (["1'234.50", "2"], ".", "'", False),
+        (["1 234,50", "2"], ",", " ", False),
+        (["1,234,567", "2"], ".", ",", False),
+        (["1,234", "2,345"], ",", None, True),
+        (["1.234", "2.345", "9.999"], ".", None, True),
+        (["1.234", "2.345", "0.999"], ".", None, False),
+        (["1.234", "2.345", "12345.999"], ".", None, False),
+    ],
+)
+def test_how_numbers_are_written(values: list[str], decimal: str, thousands: str | None, question: bool) -> None:
+    found = numbers_of({"x": values, "y": ["a", "b"]})
+    assert (found.decimal, found.thousands, found.columns) == (decimal, thousands, ("x",))
+    assert (found.question is not None) == question
+
+
+@pytest.mark.parametrize(
+    ("values", "formats", "question"),
+    [
+        (["31.12.1999", "1.2.2000"], ("%d.%m.%Y",), False),
+        (["12/31/1999", "1/2/2000"], ("%m/%d/%Y",), False),
+        (["31/12/1999", "1/2/2000"], ("%d/%m/%Y",), False),
+        (["11/12/1999", "1/2/2000"], ("%d/%m/%Y",), True),
+        (["1999-12-31", "2000-01-02"], (), False),
+        (["1999-12-31", "02.01.2000"], ("%Y-%m-%d", "%d.%m.%Y"), False),
+        (["31.12.1999 10:30", "01.01.2000 09:00"], ("%d.%m.%Y %H:%M",), False),
+        (["5 Feb 2000", "17 Mar 2001"], ("%d %b %Y",), False),
+        (["31.12.99", "01.01.50"], ("%d.%m.%y",), True),
+        (["Ulm 12", "Bonn 13"], (), False),
+        (["123456", "654321"], (), False),
+    ],
+)
+def test_how_dates_are_written(values: list[str], formats: tuple[str, ...], question: bool) -> None:
+    found, asked = dates_of(values)
+    assert found == formats
+    assert (asked is not None) == question
+
+
+def test_what_is_far_from_all_others_may_stand_for_not_known() -> None:
+    assert sentinel_of([18, 20, 44, 70, 90, 999]) == "999"
+    assert sentinel_of([-1, 0, 5, 7, 90]) == "-1"
+    assert sentinel_of([1, 2, 3, 4, 9]) is None
+    assert sentinel_of([18, 98, 97, 96, 99]) is None
+    assert sentinel_of([-5, -3, -1, 4, 9]) is None
+
+
+def test_total_is_a_category_where_others_bear_it_too(engine: DuckDBEngine, tmp_path: Path) -> None:
+    rows = people(plain_pay, day("%Y-%m-%d"))
+    rows[3][0] = rows[-1][0] = "Total"
+    _, asked = proposed(engine, tmp_path, write(tmp_path, [HEADER, *rows]))
+    assert "source.where" not in asked
+
+
+@pytest.mark.parametrize("content", [b"", b"\x1f\x8b no gzip", b"\x00\x01\x02"])
+def test_a_file_that_is_not_what_its_name_says_is_told_in_a_sentence(
+    engine: DuckDBEngine, tmp_path: Path, content: bytes
+) -> None:
+    (tmp_path / "people.csv.gz").write_bytes(content)
+    with pytest.raises(InputError, match="people"):
+        start_dataset(engine, "people", tmp_path / "people.csv.gz", tmp_path / "data")
