@@ -40,6 +40,7 @@ class Rerun:
         hashes = sample_hash(row_hashes([pa.array(frame[name]) for name in names], names))
         order = np.argsort(hashes, kind="stable")
         frame = frame.iloc[order].reset_index(drop=True)
+        identifying = frame[spec.quasi_identifiers]  # whole numbers stay whole: chance hangs on how values are written
         frame = frame.astype(dict.fromkeys(frame.select_dtypes("number"), np.float64))
         sample, guide = folds_of_sample(hashes[order], spec.guide, key)
         types = {name: _type(frame[name]) for name in spec.features}
@@ -48,9 +49,7 @@ class Rerun:
         protected = protected_columns(spec)
         sensitive = frame[protected] if protected else None
         try:
-            return tree_of(spec, key).fit(
-                frame[spec.quasi_identifiers], trained.guidance(features, sample.fold), sensitive
-            )
+            return tree_of(spec, key).fit(identifying, trained.guidance(features, sample.fold), sensitive)
         except Refused:
             return None
 
