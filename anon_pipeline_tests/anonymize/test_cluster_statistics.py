@@ -13,8 +13,9 @@ from anon_pipeline.anonymize.criterion import Criterion, criterion_outputs
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.tables import Cells
 from anon_pipeline_tests.anonymize.test_refinement import counted, error, some_people
+from anon_pipeline_tests.examples import times
 
-few = settings(max_examples=40)
+few = settings(max_examples=times(40))
 priced = pytest.mark.parametrize("priced", [0, 30, 256])  # no number has a price, ages have, incomes have, too
 
 

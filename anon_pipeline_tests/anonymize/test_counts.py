@@ -13,6 +13,7 @@ from anon_pipeline.anonymize.axes import SplitFeature, feature_matrix, split_fea
 from anon_pipeline.anonymize.criterion import Criterion
 from anon_pipeline.anonymize.encoding import count_cells, learn_domain
 from anon_pipeline.tables import Cells
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import random_frame
 
 KINDS = {"age": "whole", "city": "text", "smoker": "boolean", "born": "date", "town": "category"}
@@ -37,7 +38,7 @@ def error(outputs: np.ndarray, people: np.ndarray) -> float:
     return float((people[:, None] * (outputs - np.average(outputs, axis=0, weights=people)) ** 2).sum())
 
 
-@settings(max_examples=40)
+@settings(max_examples=times(40))
 @given(st.integers(0, 10**6), st.integers(20, 120), st.integers(2, 12), SPREADS)
 def test_no_split_of_the_cells_is_better(seed: int, rows: int, k: int, spread: float) -> None:
     cells = cells_of(seed, rows)
@@ -67,7 +68,7 @@ def test_no_split_of_the_cells_is_better(seed: int, rows: int, k: int, spread: f
         assert threshold == (low + high) / 2
 
 
-@settings(max_examples=40)
+@settings(max_examples=times(40))
 @given(st.integers(0, 10**6), SPREADS)
 def test_what_a_part_leaves_is_the_count_of_the_rest(seed: int, spread: float) -> None:
     cells = cells_of(seed, 80)

@@ -15,6 +15,7 @@ from anon_pipeline.keys import Key
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.tables import Cells
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import KEY
 
 DEMAND = LDiversity(column="ill", l=2, kind="distinct")
@@ -42,7 +43,7 @@ def some_people(seed: int, n: int) -> tuple[pd.DataFrame, pd.Series]:
     return frame, pd.Series(draw.choice(["no", "no", "yes"], n))
 
 
-@settings(max_examples=40)
+@settings(max_examples=times(40))
 @given(st.integers(0, 9999), st.integers(20, 120), st.integers(1, 4), st.integers(1, 6), st.sampled_from([60, 10**6]))
 def test_both_halves_hold_and_have_enough_people(seed: int, n: int, classes: int, least: int, together: int) -> None:
     cells, people = counted(*some_people(seed, n))

@@ -30,6 +30,7 @@ from anon_pipeline.privacy.delta_disclosure import DeltaDisclosure
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.privacy.t_closeness import TCloseness
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import KEY
 
 ADULT = Path(__file__).parents[2] / "data/adult/adult.parquet"
@@ -94,7 +95,7 @@ DEMANDS = st.lists(
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=times(80))
 @given(patients(), DEMANDS, st.integers(2, 5), st.sampled_from([0.0, 0.1, 0.4]))
 def test_every_demand_holds_or_is_refused(
     table: tuple[pd.DataFrame, pd.DataFrame, np.ndarray], demands: list[Any], k: int, suppression: float
@@ -119,7 +120,7 @@ def test_every_demand_holds_or_is_refused(
             assert meets(demand, column[members].tolist(), column[released].tolist()), demand
 
 
-@settings(max_examples=40)
+@settings(max_examples=times(40))
 @given(patients(), DEMANDS)
 def test_what_holds_in_one_class_is_never_refused(
     table: tuple[pd.DataFrame, pd.DataFrame, np.ndarray], demands: list[Any]
@@ -134,7 +135,7 @@ def test_what_holds_in_one_class_is_never_refused(
         assert not possible
 
 
-@settings(max_examples=20)
+@settings(max_examples=times(20))
 @given(patients(), DEMANDS, st.randoms(use_true_random=False))
 def test_the_order_of_people_means_nothing(
     table: tuple[pd.DataFrame, pd.DataFrame, np.ndarray], demands: list[Any], random: Any

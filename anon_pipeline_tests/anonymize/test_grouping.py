@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from anon_pipeline.anonymize import encoding
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.grouping import Grouping
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import Table, tables
 
 
@@ -27,7 +28,7 @@ def plain(table: pd.DataFrame) -> list[Any]:
     return [tuple(map(repr, row)) for row in table.itertuples(index=False)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(60))
 @given(tables(), st.randoms(use_true_random=False))
 def test_classes_found_in_any_order_are_published_in_one(table: Table, random: Any) -> None:
     found = grouped(table)
@@ -43,7 +44,7 @@ def test_classes_found_in_any_order_are_published_in_one(table: Table, random: A
     assert plain(shuffled.in_order().table) == plain(found.in_order().table)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(60))
 @given(tables())
 def test_everybody_stays_in_their_class(table: Table) -> None:
     found = grouped(table)

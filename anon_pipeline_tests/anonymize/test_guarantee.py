@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.l_diversity import LDiversity
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import KEY, Table, tables
 
 FORMS = st.sampled_from(["value", "range"])
 SPREADS = st.sampled_from([0.0, 1.0])
-few = settings(max_examples=40)
+few = settings(max_examples=times(40))
 
 
 def fitted(table: Table, **parameters: object) -> AnonymizerTree:
@@ -148,7 +149,7 @@ def as_number(values: pd.Series) -> np.ndarray:
     return values.to_numpy(np.int64 if pd.api.types.is_integer_dtype(values.dtype) else np.float64)
 
 
-@settings(max_examples=100)
+@settings(max_examples=times(100))
 @given(tables(), st.sampled_from([None, 0.1, 0.25, 1.0, 5.0, 1000.0]))
 def test_no_shown_value_is_one_persons(table: Table, grid: float | None) -> None:
     from anon_pipeline.anonymize.encoding import column_type

@@ -17,8 +17,9 @@ from anon_pipeline.anonymize.hierarchy import Calendar, Hierarchy, Listed, Prefi
 from anon_pipeline.anonymize.tree import SplitTree
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.l_diversity import LDiversity
+from anon_pipeline_tests.examples import times
 
-few = settings(max_examples=30)
+few = settings(max_examples=times(30))
 
 EDUCATION = """\
 Preschool;Primary;School;*

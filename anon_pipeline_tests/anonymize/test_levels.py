@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.errors import InputError
+from anon_pipeline_tests.examples import times
 
-few = settings(max_examples=30)
+few = settings(max_examples=times(30))
 
 SIZES = ("tiny", "small", "middle", "large", "huge")
 

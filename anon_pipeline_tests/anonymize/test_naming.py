@@ -17,6 +17,7 @@ from anon_pipeline.anonymize.hierarchy import Calendar, Prefixes
 from anon_pipeline.anonymize.naming import Values, scale
 from anon_pipeline.anonymize.recode import default_grid, summarize
 from anon_pipeline.privacy.named_values import unshared_numbers
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import COLUMNS, Table, tables
 
 ORDERED = [
@@ -67,7 +68,7 @@ def check_numbers(told: pd.DataFrame, name: str, values: list[Any], k: int, grid
         assert sum(one > max(high, default=-np.inf) for one in values) >= k, "a few are above all ends"
 
 
-@settings(max_examples=150)
+@settings(max_examples=times(150))
 @given(tables(), st.sampled_from([None, 0.25, 1.0, 5.0]))
 def test_every_value_that_classes_name_is_shared_by_k_people(table: Table, grid: float | None) -> None:
     frame = table.frame
@@ -90,7 +91,7 @@ def test_every_value_that_classes_name_is_shared_by_k_people(table: Table, grid:
         assert not named_missing or column.isna().sum() >= table.k
 
 
-@settings(max_examples=30)
+@settings(max_examples=times(30))
 @given(tables(kinds=ORDERED), st.integers(0, 99))
 def test_who_is_left_out_is_not_among_those_who_share(table: Table, seed: int) -> None:
     """Values of suppressed people are not published, so they hide nobody."""
@@ -110,7 +111,7 @@ def test_who_is_left_out_is_not_among_those_who_share(table: Table, seed: int) -
             assert told[[name, f"{name}_low", f"{name}_high"]].isna().all(axis=None)
 
 
-@settings(max_examples=100)
+@settings(max_examples=times(100))
 @given(st.lists(st.tuples(st.integers(-300, 300), st.integers(1, 12)), min_size=1, max_size=40), st.integers(2, 12))
 @example([(0, 1)], 2)
 @example([(value, 1) for value in range(40)], 5)
@@ -133,7 +134,7 @@ def test_each_use_of_a_number_is_shared(counted: list[tuple[int, int]], k: int) 
     assert set(own) <= set(found.points.tolist()), "what k people have may be named"
 
 
-@settings(max_examples=200)
+@settings(max_examples=times(200))
 @given(
     st.dictionaries(st.integers(-200, 200), st.integers(1, 4), min_size=1, max_size=150),
     st.integers(2, 12),

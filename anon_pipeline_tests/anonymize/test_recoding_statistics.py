@@ -14,6 +14,7 @@ from anon_pipeline.anonymize.recode import summarize_category, summarize_ordered
 from anon_pipeline.anonymize.recoding_statistics import column_statistics
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Domain
+from anon_pipeline_tests.examples import times
 
 #: Codes of the members of each class; 0 is a missing value.
 CLASSES = st.lists(st.lists(st.integers(0, 6), min_size=2, max_size=8), min_size=1, max_size=6)
@@ -40,7 +41,7 @@ def shown(kind: ColumnType, classes: list[list[int]], storage: str = "BIGINT", u
     return column_statistics([summary], sizes, {"column": unit})["column"]
 
 
-@settings(max_examples=60)
+@settings(max_examples=times(60))
 @given(CLASSES)
 def test_ranges_are_those_of_people_counted_one_by_one(classes: list[list[int]]) -> None:
     people = []
@@ -55,7 +56,7 @@ def test_ranges_are_those_of_people_counted_one_by_one(classes: list[list[int]])
     assert told["width"] == expected if ranges else told["width"] is None
 
 
-@settings(max_examples=60)
+@settings(max_examples=times(60))
 @given(CLASSES)
 def test_sets_are_those_of_people_counted_one_by_one(classes: list[list[int]]) -> None:
     people = [

@@ -17,10 +17,11 @@ from anon_pipeline.anonymize.hierarchy import Prefixes
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.tables import Cells
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import KEY, Table, tables
 
 ADULT = Path(__file__).parents[2] / "data/adult/adult.parquet"
-few = settings(max_examples=40)
+few = settings(max_examples=times(40))
 
 
 def some_people(seed: int, people: int) -> pd.DataFrame:

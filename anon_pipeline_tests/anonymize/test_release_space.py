@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.release_space import ReleaseSpace
 from anon_pipeline.errors import InputError
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import Table, tables
 
-few = settings(max_examples=40)
+few = settings(max_examples=times(40))
 
 
 def holds(one: pd.Series, row: pd.Series, column: str) -> bool:

@@ -12,9 +12,10 @@ from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.encoding import learn_domain
 from anon_pipeline.anonymize.value_groups import MISSING, OTHERS, group_values
 from anon_pipeline.release.marginals import NOT_NAMED, marginals
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import Table, tables
 
-few = settings(max_examples=30)
+few = settings(max_examples=times(30))
 
 
 def counted(column: pd.Series, smallest: int, alone: int = 0) -> dict[str, int]:

@@ -14,6 +14,7 @@ from anon_pipeline.attack.candidates import find_candidates, misfit
 from anon_pipeline.attack.released import Knowledge, encode, read_release
 from anon_pipeline.errors import InputError
 from anon_pipeline_tests.attack.tables import KNOWLEDGE, QUASI, anonymized, people
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import COLUMNS, TEXTS, Table, tables
 
 #: Texts that a range or set cannot tell from its own signs are left to the table of classes.
@@ -62,19 +63,19 @@ KINDS = sorted(set(COLUMNS) - {"neighbours"})
 
 
 @given(tables(kinds=KINDS))
-@settings(max_examples=60)
+@settings(max_examples=times(60))
 def test_everyone_fits_their_own_class_by_the_published_table_of_classes(table):
     own_group_fits(table, "value")
 
 
 @given(tables(kinds=PLAIN_KINDS))
-@settings(max_examples=60)
+@settings(max_examples=times(60))
 def test_everyone_fits_their_own_class_by_its_ranges_and_sets(table):
     own_group_fits(table, "range")
 
 
 @given(tables())
-@settings(max_examples=60)
+@settings(max_examples=times(60))
 def test_a_raw_row_is_found_again_exactly(table):
     frame = table.frame.reset_index(drop=True)
     knowledge = Knowledge([str(name) for name in frame], numeric=numeric(frame))

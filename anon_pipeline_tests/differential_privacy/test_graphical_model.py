@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from anon_pipeline.differential_privacy.synthesis.drawn_rows import draw_codes
 from anon_pipeline.differential_privacy.synthesis.estimation import NoisyTable, fit, total_of
 from anon_pipeline.differential_privacy.synthesis.junction_tree import JunctionTree, spread, summed
+from anon_pipeline_tests.examples import times
 
 SETS = st.lists(st.sets(st.integers(0, 5), min_size=1, max_size=3), min_size=1, max_size=6)
 
@@ -26,7 +27,7 @@ def joint(tree: JunctionTree, potentials: list[np.ndarray]) -> np.ndarray:
     return table / table.sum()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=times(60))
 @given(SETS, st.integers(0, 2**32 - 1))
 def test_marginals_are_those_of_the_joint_table(sets: list[set[int]], seed: int) -> None:
     random = np.random.default_rng(seed)

@@ -14,6 +14,7 @@ from scipy import stats
 
 from anon_pipeline.differential_privacy import accounting, mechanisms
 from anon_pipeline.differential_privacy.accounting import NANO
+from anon_pipeline_tests.examples import times
 
 dp.enable_features("contrib")
 
@@ -108,7 +109,7 @@ def test_the_noisy_maximum_has_the_odds_of_the_exponential_mechanism() -> None:
     assert stats.chisquare(drawn, odds / odds.sum() * drawn.sum()).pvalue > FALSE_ALARM
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=times(300))
 @given(st.integers(1, 10**12), st.integers(1, 100 * NANO))
 def test_no_mechanism_costs_more_than_its_share(squared: int, nano: int) -> None:
     """The assertion inside is asked at sensitivities and shares of all sizes."""

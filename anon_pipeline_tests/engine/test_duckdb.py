@@ -26,6 +26,7 @@ from anon_pipeline.learning.guide import train
 from anon_pipeline.learning.models import task_of
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Source
 from anon_pipeline.tables import Cells, Domain
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import KEY, random_frame, write_spec
 
 QI = "quasi_identifier"
@@ -142,7 +143,7 @@ VALUES = st.one_of(st.none(), st.integers(-3, 3), st.just(10))
 TEXTS = st.one_of(st.none(), st.sampled_from(["", "-", "1:a", "a", "a1:", "é", "a\nb", "NULL", "0:"]))
 
 
-@settings(max_examples=20)
+@settings(max_examples=times(20))
 @given(st.lists(st.tuples(VALUES, TEXTS, TEXTS), min_size=1, max_size=6), st.randoms(), st.data())
 def test_the_content_hash_is_blind_to_order_and_to_nothing_else(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[Any, ...]], random: Any, data: st.DataObject
@@ -321,7 +322,7 @@ def test_suppressed_people_are_released_or_others_lost(engine: DuckDBEngine, tmp
     assert rows == 300 - tree.sizes_[3]
 
 
-@settings(max_examples=15)
+@settings(max_examples=times(15))
 @given(st.integers(0, 500), st.sampled_from([2, 7, 30]), st.sampled_from(["value", "range"]))
 def test_a_release_loses_no_row_and_has_k_of_a_kind(
     tmp_path_factory: pytest.TempPathFactory, seed: int, k: int, form: str
@@ -451,7 +452,7 @@ def test_the_guarantee_depends_on_how_many_cells_there_may_be(engine: DuckDBEngi
     assert (classes["born_high"] >= frame["born"]).all()
 
 
-@settings(max_examples=30)
+@settings(max_examples=times(30))
 @given(
     st.lists(
         st.tuples(st.integers(-50, 50), st.integers(1, 9)), min_size=1, max_size=60, unique_by=lambda pair: pair[0]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from anon_pipeline.engine.packing import Packing, is_dense, radix_of
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Domain
+from anon_pipeline_tests.examples import times
 
 
 @st.composite
@@ -29,7 +30,7 @@ def domains(draw: st.DrawFn) -> Domain:
     return Domain(kind, type_, array, np.ones(len(array) + 1, dtype=np.int64))
 
 
-@settings(max_examples=150)
+@settings(max_examples=times(150))
 @given(st.lists(domains(), min_size=1, max_size=9), st.integers(0, 999))
 def test_a_key_stands_for_one_tuple_only_else_strangers_share_a_cell(columns: list[Domain], seed: int) -> None:
     packing = Packing.plan(tuple(columns))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.spec import Role
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import write_spec
 
 #: Letters that mean something to somebody: to a pattern, a shell, SQL, an address, a partitioned table.
@@ -30,7 +31,7 @@ def decoys(file: Path) -> list[Path]:
     ]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=times(30))
 @given(ODD, ODD, ODD)
 def test_the_file_of_an_odd_name_is_read_and_no_other(above: str, folder: str, name: str) -> None:
     with tempfile.TemporaryDirectory() as scratch:

@@ -18,6 +18,7 @@ from anon_pipeline.masking.cells import CellTechnique, grid, h3_parents
 from anon_pipeline.masking.execution import StepReport, apply_steps
 from anon_pipeline.masking.planar_laplace import laplace_radius
 from anon_pipeline.masking.sphere import RADIUS, area_uniform, distances, moved
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.masking.tables import CATEGORICAL, KEY, NUMERIC, SECRETS, step
 from anon_pipeline_tests.skips import require_package
 
@@ -87,7 +88,7 @@ def test_laplace_noise_on_the_sphere_has_its_density_and_no_atom(per_earth: floa
         assert (1 - np.cos(metres / RADIUS)) / 2 == pytest.approx((np.arange(n) + 0.5) / n, abs=1e-6), "by area"
 
 
-@settings(max_examples=30)
+@settings(max_examples=times(30))
 @given(st.floats(1e-8, 1e-5), st.integers(0, 2**32 - 1))
 def test_near_places_are_alike_up_to_their_distance(epsilon: float, seed: int) -> None:
     """The noise of two places, by area, at any third: the ratio of densities is at most e^(epsilon distance)."""
@@ -157,7 +158,7 @@ def test_rows_of_one_place_move_together_or_apart() -> None:
     assert len(together.column("lat").unique()) == 1 and len(apart.column("lat").unique()) > 40
 
 
-@settings(max_examples=60)
+@settings(max_examples=times(60))
 @given(st.floats(-90, 90), st.floats(-180, 180), st.floats(0, 2e7), st.floats(0, 2 * np.pi))
 def test_one_arrives_as_far_as_one_goes(latitude: float, longitude: float, metres: float, bearing: float) -> None:
     here = np.array([latitude]), np.array([longitude])
@@ -166,7 +167,7 @@ def test_one_arrives_as_far_as_one_goes(latitude: float, longitude: float, metre
     assert distances(*here, *there)[0] == pytest.approx(metres, rel=1e-5, abs=0.5)
 
 
-@settings(max_examples=60)
+@settings(max_examples=times(60))
 @given(st.floats(-90, 90), st.floats(-180, 180), st.floats(10, 500_000))
 def test_a_grid_cell_holds_its_point_and_is_about_square(latitude: float, longitude: float, metres: float) -> None:
     south, west, height, width = grid(np.array([latitude]), np.array([longitude]), metres)
@@ -195,7 +196,7 @@ def test_cells_are_shown_by_name_or_by_centre() -> None:
         assert far.max() < 4000
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=times(15))
 @given(
     st.lists(st.tuples(st.floats(-89, 89), st.floats(-180, 179.99)), min_size=1, max_size=20),
     st.sampled_from([{"technique": "grid_cell", "metres": 300.0}, {"technique": "h3_cell", "resolution": 8}]),

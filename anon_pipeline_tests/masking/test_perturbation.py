@@ -18,6 +18,7 @@ from anon_pipeline.masking.execution import apply_steps
 from anon_pipeline.masking.order import canonical_order, undone
 from anon_pipeline.masking.pram import Pram, epsilon_of, invariant_of
 from anon_pipeline.masking.quantiles import rounded
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.masking.tables import CATEGORICAL, DATE, KEY, NUMERIC, OTHER_KEY, masked, step
 
 RNG = np.random.default_rng(5)
@@ -58,7 +59,7 @@ def test_draws_follow_from_key_dataset_step_row_and_its_number_among_equals() ->
     assert drawn[0].tolist() == [0.6960574869319008, 0.7870617933395859, 0.12802929394636997]
 
 
-@settings(max_examples=40)
+@settings(max_examples=times(40))
 @given(
     st.lists(st.tuples(st.integers(-3, 3), st.sampled_from("ab")), min_size=1, max_size=12),
     st.lists(st.tuples(st.integers(-3, 3), st.sampled_from("ab")), max_size=12),

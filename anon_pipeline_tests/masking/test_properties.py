@@ -16,6 +16,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.masking.catalog import TECHNIQUES
 from anon_pipeline.masking.execution import apply_steps
 from anon_pipeline.spec import ColumnType
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.masking.tables import (
     CATEGORICAL,
     COLUMN_STEPS,
@@ -171,7 +172,7 @@ def test_rows_of_other_columns_stay_where_they_were(technique: str) -> None:
 numbers = st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.integers(-20, 20)), max_size=30)
 
 
-@settings(max_examples=40)
+@settings(max_examples=times(40))
 @given(numbers, st.integers(1, 1000), st.sampled_from(["nearest", "down", "up"]))
 def test_rounding_whole_numbers_is_exact(values: list[int | None], to: int, how: str) -> None:
     shown, _ = masked(pa.array(values, pa.int64()), NUMERIC, step("round", to=to, how=how))
@@ -190,7 +191,7 @@ def test_rounding_whole_numbers_is_exact(values: list[int | None], to: int, how:
         assert rounded % to == 0 and abs(rounded - value) < to
 
 
-@settings(max_examples=30)
+@settings(max_examples=times(30))
 @given(st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6), st.just(-0.0)), min_size=1, max_size=30), st.integers(2, 6))
 def test_swapping_and_grouping_keep_what_they_promise(values: list[float | None], k: int) -> None:
     column = pa.array(values, pa.float64())
@@ -202,7 +203,7 @@ def test_swapping_and_grouping_keep_what_they_promise(values: list[float | None]
     assert report.facts.get("largest", 0) <= 2 * k - 1  # type: ignore[operator]
 
 
-@settings(max_examples=30)
+@settings(max_examples=times(30))
 @given(st.lists(st.one_of(st.none(), st.text(st.characters(codec="utf-8"), max_size=12)), max_size=20))
 def test_tokens_are_as_different_as_values_and_can_be_turned_back(values: list[str | None]) -> None:
     from anon_pipeline.keys import DEFAULT_KEY
@@ -215,7 +216,7 @@ def test_tokens_are_as_different_as_values_and_can_be_turned_back(values: list[s
     assert reveal(encrypted.to_pylist(), Encrypt(), "v", SECRETS.key(DEFAULT_KEY)) == values
 
 
-@settings(max_examples=30)
+@settings(max_examples=times(30))
 @given(st.lists(st.tuples(*[st.one_of(st.none(), st.integers(0, 3))] * 3), min_size=4, max_size=40), st.integers(2, 4))
 def test_local_suppression_reaches_k_and_only_removes(people_: list[tuple[int | None, ...]], k: int) -> None:
     columns = {name: pa.array([one[i] for one in people_], pa.int64()) for i, name in enumerate("abc")}

@@ -22,6 +22,7 @@ from anon_pipeline.pipeline.technical_names import owners, technical
 from anon_pipeline.pipeline.wrapping import checks_of
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import ASSETS, policy, write_dataset
+from anon_pipeline_tests.examples import times
 
 ROOT = Path(__file__).parents[2]
 Load = Callable[[Path], dg.Definitions]
@@ -179,7 +180,7 @@ column_names = st.sampled_from(
 ) | st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=40)
 
 
-@examples(max_examples=40)
+@examples(max_examples=times(40))
 @given(first=column_names, second=column_names)
 def test_any_name_of_a_column_works_and_none_hides_another(first: str, second: str) -> None:
     assume(len({name.casefold() for name in (first, second, "age", "city", "sex", "visits")}) == 6)

@@ -24,6 +24,7 @@ from anon_pipeline.pipeline.stages import Stages
 from anon_pipeline.release import ledger
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import Place, command, policy
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.release.test_ledger import publish
 
 SPEC = ReleaseSpec.model_validate(policy() | {"retention": {"private_days": 30}})
@@ -88,7 +89,7 @@ def test_stories_of_errors_and_spilled_files_go_too(home: Home) -> None:
     assert [path.name for folder in ("errors", "spill") for path in (home.private / folder).iterdir()] == ["young"] * 2
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=times(25))
 @given(ages=st.lists(st.integers(0, 60), max_size=4), period=st.integers(1, 60))
 def test_exactly_what_is_older_goes(home: Home, ages: list[int], period: int) -> None:
     shutil.rmtree(home.private / "people", ignore_errors=True)

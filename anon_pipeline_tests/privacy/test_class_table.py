@@ -21,6 +21,7 @@ from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.learning.cells import fixed_point
 from anon_pipeline.privacy.class_table import classes_that_differ
 from anon_pipeline.spec import ReleaseSpec, Role
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import Table, tables, write_spec
 
 
@@ -54,7 +55,7 @@ def released(table: Table, form: str, csv: bool, folder: Path) -> tuple[pd.DataF
     return pd.read_parquet(folder / "classes.parquet"), counts, spec
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=times(20))
 @given(tables(most_rows=40), st.sampled_from(["value", "range"]), st.booleans(), st.randoms(use_true_random=False))
 def test_a_release_agrees_with_its_own_class_table_and_with_no_other(
     table: Table, form: str, csv: bool, random: object

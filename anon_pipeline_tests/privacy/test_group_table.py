@@ -28,6 +28,7 @@ from anon_pipeline.privacy.group_table import (
 )
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import policy
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.masking.tables import KEY
 
 KINDS = {"town": ColumnType.CATEGORICAL, "born": ColumnType.NUMERIC, "income": ColumnType.NUMERIC}
@@ -92,7 +93,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # The technique, judged by code of another kind
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=times(25))
 @given(rows=people_tables, step=steps)
 def test_what_the_technique_makes_holds(folder: Path, rows: list[Row], step: Aggregate) -> None:
     groups = aggregated(everybody(rows), step)
@@ -105,7 +106,7 @@ def test_what_the_technique_makes_holds(folder: Path, rows: list[Row], step: Agg
     assert beside.means_hidden == groups.column("mean_income").null_count
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=times(25))
 @given(rows=people_tables, step=steps)
 def test_a_table_that_shows_everything_is_judged_as_one_would_by_hand(
     folder: Path, rows: list[Row], step: Aggregate

@@ -15,6 +15,7 @@ from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram
 from anon_pipeline.spec import PRIVACY_MODELS, load_privacy_model
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.privacy.tables import COLUMN, classes_of, merged, tables
 
 fractions = st.sampled_from([0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 1])
@@ -58,7 +59,7 @@ def badness(model: PrivacyModel, classes: ClassStatistics) -> float:
 
 
 @pytest.mark.parametrize("case", PARAMETERS)
-@settings(max_examples=60)
+@settings(max_examples=times(60))
 @given(data=st.data())
 def test_merging_keeps_holding_classes_and_never_worsens_the_worst(case: str, data: st.DataObject) -> None:
     name, parameters = PARAMETERS[case]
@@ -77,7 +78,7 @@ def test_merging_keeps_holding_classes_and_never_worsens_the_worst(case: str, da
 
 
 @pytest.mark.parametrize("case", PARAMETERS)
-@settings(max_examples=20)
+@settings(max_examples=times(20))
 @given(data=st.data())
 def test_hypothetical_classes_are_held_against_the_whole_table(case: str, data: st.DataObject) -> None:
     # Enforcement asks what a union would come to, without building the grouping that has it.
@@ -95,7 +96,7 @@ def test_hypothetical_classes_are_held_against_the_whole_table(case: str, data: 
 
 
 @pytest.mark.parametrize("case", PARAMETERS)
-@settings(max_examples=20)
+@settings(max_examples=times(20))
 @given(data=st.data())
 def test_suppressed_people_count_neither_in_the_table_nor_for_the_classes_that_stay(
     case: str, data: st.DataObject

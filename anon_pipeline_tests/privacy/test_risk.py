@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from anon_pipeline.arrays import IntArray
@@ -46,7 +46,6 @@ def table(people: list[tuple[int, str]]) -> ClassStatistics:
     return ClassStatistics(np.bincount(group).astype(np.int64), {"x": Histogram(tuple(values), counts, False)})
 
 
-@settings(deadline=None)
 @given(some_sizes)
 def test_prosecutor_is_one_over_the_class_of_each_person(sizes: list[int]) -> None:
     people = [Fraction(1, size) for size in sizes for _ in range(size)]
@@ -65,7 +64,6 @@ def test_a_record_exactly_at_the_threshold_is_not_above_it(threshold: float, lar
     assert prosecutor(sizes, [threshold]).share_above == {str(threshold): sizes[:largest_above].sum() / sizes.sum()}
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 30), st.integers(0, 50)), min_size=1, max_size=30))
 def test_journalist_and_marketer_follow_each_record_into_the_population(classes: list[tuple[int, int]]) -> None:
     sizes, population = [f for f, _ in classes], [f + more for f, more in classes]
@@ -87,7 +85,6 @@ def test_the_mean_of_a_journalist_is_the_larger_of_the_two_directions() -> None:
     assert journalist(ints(1, 1000), ints(10, 1000)).mean == pytest.approx(2 / 1010)
 
 
-@settings(deadline=None)
 @given(some_sizes)
 def test_if_the_population_is_the_table_all_three_agree(sizes: list[int]) -> None:
     f = ints(*sizes)
@@ -96,7 +93,6 @@ def test_if_the_population_is_the_table_all_three_agree(sizes: list[int]) -> Non
     assert marketer(f, f) == pytest.approx(marketer(f)) == pytest.approx(prosecutor(f).mean)
 
 
-@settings(deadline=None)
 @given(some_sizes)
 def test_buckets_hold_every_record_once(sizes: list[int]) -> None:
     limits = {"1": (1, 1), "2": (2, 2), "3-4": (3, 4), "5-9": (5, 9), "10-19": (10, 19), "20-49": (20, 49)}
@@ -105,7 +101,6 @@ def test_buckets_hold_every_record_once(sizes: list[int]) -> None:
     assert records_by_class_size(ints(*sizes)) == expected
 
 
-@settings(deadline=None)
 @given(st.permutations([1, 1, 2, 3, 7, 19, 20, 21, 600]))
 def test_the_order_of_the_classes_means_nothing(sizes: list[int]) -> None:
     f = ints(*sizes)
@@ -114,7 +109,6 @@ def test_the_order_of_the_classes_means_nothing(sizes: list[int]) -> None:
     assert risk == reidentification_risk(ClassStatistics(f, {}, 3 * f + f % 7))
 
 
-@settings(deadline=None)
 @given(some_people)
 def test_inference_guesses_the_value_most_frequent_around_each_person(people: list[tuple[int, str]]) -> None:
     best, alone = Fraction(0), 0
@@ -131,7 +125,6 @@ def test_inference_guesses_the_value_most_frequent_around_each_person(people: li
     assert found.homogeneous <= found.best_guess
 
 
-@settings(deadline=None)
 @given(some_people)
 def test_merging_classes_lowers_every_risk(people: list[tuple[int, str]]) -> None:
     fine = table(people)

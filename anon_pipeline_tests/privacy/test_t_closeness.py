@@ -16,6 +16,7 @@ from anon_pipeline.privacy import emd
 from anon_pipeline.privacy.statistics import Histogram
 from anon_pipeline.privacy.t_closeness import TCloseness
 from anon_pipeline.privacy.value_counts import ValueCounts
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.privacy import reference
 from anon_pipeline_tests.privacy.tables import COLUMN, Rows, classes_of, classes_of_people, tables
 
@@ -142,7 +143,7 @@ def test_hierarchical_distance_agrees_with_the_loop_and_with_a_linear_program(da
     assert float(distances[0]) == pytest.approx(least_work(rows, rows[0], ground), abs=1e-7)
 
 
-@settings(max_examples=20)
+@settings(max_examples=times(20))
 @given(tables())
 def test_the_ordered_formula_is_the_least_work_between_ranks(rows: Rows) -> None:
     m = len(rows[0])

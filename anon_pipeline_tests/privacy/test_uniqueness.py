@@ -30,6 +30,7 @@ from anon_pipeline.privacy.uniqueness import (
     snb,
     zayatz,
 )
+from anon_pipeline_tests.examples import times
 
 ADULT = Path(__file__).resolve().parents[2] / "data" / "adult" / "adult.parquet"
 NINE = ["sex", "age", "race", "marital_status", "education", "native_country", "workclass", "occupation", "income"]
@@ -137,7 +138,6 @@ def test_a_sample_of_adult_says_how_many_of_all_its_people_are_unique(
     assert found["dankar"].uniques == pytest.approx(3382, rel=0.07)
 
 
-@settings(deadline=None)
 @given(some_sizes, st.integers(0, 400))
 def test_zayatz_is_bayes_rule_with_hypergeometric_chances(sizes: list[int], unsampled: int) -> None:
     n = sum(sizes)
@@ -147,7 +147,7 @@ def test_zayatz_is_bayes_rule_with_hypergeometric_chances(sizes: list[int], unsa
 
 
 @given(some_sizes)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=times(60))
 def test_pitman_finds_the_highest_likelihood(sizes: list[int]) -> None:
     found = pitman(frequencies(sizes), 0.1)
     theta, alpha = found.parameters["theta"], found.parameters["alpha"]
@@ -200,7 +200,6 @@ def test_pitman_recovers_the_process_that_made_the_sample(theta: float, alpha: f
     assert estimated == pytest.approx(true, rel=0.15)
 
 
-@settings(deadline=None)
 @given(some_sizes, st.floats(0.01, 0.99))
 def test_classes_in_the_population_is_the_formula_of_haas_and_stokes(sizes: list[int], pi: float) -> None:
     expected = min(slow_shlosser(sizes, pi), sum(sizes) / pi) if 1 in sizes else len(sizes)
@@ -208,7 +207,7 @@ def test_classes_in_the_population_is_the_formula_of_haas_and_stokes(sizes: list
 
 
 @given(some_sizes, st.floats(0.05, 0.95))
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@settings(max_examples=times(40), suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 def test_snb_expects_what_the_sample_shows(sizes: list[int], pi: float) -> None:
     sizes = [*sizes, 1, 1, 1, 1, 2]
     found = snb(frequencies(sizes), pi)
@@ -230,34 +229,29 @@ def test_snb_is_right_on_a_population_of_its_own(alpha: float, beta: float, pi: 
     assert found.uniques == pytest.approx((population == 1).sum(), rel=0.25)
 
 
-@settings(deadline=None)
 @given(st.permutations([1, 1, 1, 1, 2, 2, 3, 5, 8, 13, 40]), some_fraction)
 def test_the_order_of_the_classes_means_nothing(sizes: list[int], pi: float) -> None:
     assert population_uniqueness(np.array(sizes), pi) == population_uniqueness(np.sort(sizes), pi)
 
 
-@settings(deadline=None)
 @given(some_sizes)
 def test_a_sample_of_everybody_is_exact(sizes: list[int]) -> None:
     for found in population_uniqueness(np.array(sizes), 1).values():
         assert (found.uniques, found.population, found.converged) == (sizes.count(1), sum(sizes), True)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 500), some_fraction)
 def test_all_unique_makes_everybody_unique(n: int, pi: float) -> None:
     for found in population_uniqueness(np.ones(n, dtype=np.int64), pi).values():
         assert found.share == pytest.approx(1)
 
 
-@settings(deadline=None)
 @given(st.integers(2, 10**9), some_fraction)
 def test_one_class_makes_nobody_unique(n: int, pi: float) -> None:
     for found in population_uniqueness(np.array([n]), pi).values():
         assert found.uniques == 0
 
 
-@settings(deadline=None)
 @given(some_sizes, some_fraction)
 def test_no_estimate_is_more_than_can_be(sizes: list[int], pi: float) -> None:
     for found in population_uniqueness(np.array(sizes), pi).values():
@@ -267,20 +261,17 @@ def test_no_estimate_is_more_than_can_be(sizes: list[int], pi: float) -> None:
             assert 0 <= (found.share or 0) <= 1 + 1e-12
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(2, 40), min_size=1, max_size=30), st.integers(1, 30), some_fraction)
 def test_more_sample_uniques_mean_more_population_uniques(larger: list[int], unique: int, pi: float) -> None:
     fewer, more = frequencies(larger + [1] * unique), frequencies(larger + [1] * (unique + 1))
     assert (zayatz(fewer, pi).share or 0) <= (zayatz(more, pi).share or 0) + 1e-12
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(2, 40), min_size=1, max_size=30), some_fraction)
 def test_dankar_says_nobody_where_no_one_is_unique_in_the_sample(sizes: list[int], pi: float) -> None:
     assert dankar(frequencies(sizes), pi).uniques == 0
 
 
-@settings(deadline=None)
 @given(some_sizes, some_fraction)
 def test_dankar_chooses_by_sampling_fraction(sizes: list[int], pi: float) -> None:
     by_model = population_uniqueness(np.array(sizes), pi)
@@ -331,13 +322,13 @@ def test_sizes_that_are_none_are_refused(sizes: list[float]) -> None:
 
 
 @given(st.floats(1e-3, 1e4), st.integers(0, 3000))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=times(50))
 def test_digamma_difference_is_a_sum_of_inverses(x: float, m: int) -> None:
     assert float(digamma_difference(x, m)) == pytest.approx(math.fsum(1 / (x + i) for i in range(m)), rel=1e-9)
 
 
 @given(st.floats(1e-3, 1e4), st.integers(0, 3000))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=times(50))
 def test_log_gamma_difference_is_a_sum_of_logarithms(x: float, m: int) -> None:
     expected = math.fsum(math.log(x + i) for i in range(m))
     assert float(log_gamma_difference(x + m, m)) == pytest.approx(expected, rel=1e-9, abs=1e-8)

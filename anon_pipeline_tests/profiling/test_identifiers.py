@@ -13,6 +13,7 @@ from stdnum.es import dni
 from stdnum.iso7064 import mod_97_10
 
 from anon_pipeline.profiling.identifiers import FEWEST, NATIONAL, by_name, by_values, rules
+from anon_pipeline_tests.examples import times
 
 #: Documented examples (none is a person's): of each kind, with what makes them different where a column has many.
 EXAMPLES = {
@@ -61,7 +62,7 @@ def test_what_names_nobody_meets_a_rule(value: str) -> None:
 
 @pytest.mark.parametrize("kind", ["a payment card number", "an IBAN", "a Dutch BSN", "a Polish PESEL", "a Spanish DNI"])
 @given(data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=times(25))
 def test_a_wrong_digit_passes_the_check(kind: str, data: st.DataObject) -> None:
     """Each of these rules finds every single wrong digit."""
     value = data.draw(st.sampled_from(EXAMPLES[kind]))
@@ -90,7 +91,7 @@ MADE = {"a payment card number": cards, "an IBAN": ibans, "a Spanish DNI": dnis}
 
 @pytest.mark.parametrize("kind", MADE)
 @given(seed=st.integers(0, 2**32), n=st.integers(FEWEST, 300), typos=st.floats(0, 0.05))
-@settings(max_examples=15)
+@settings(max_examples=times(15))
 def test_a_column_of_identifiers_with_some_typos_is_overlooked(kind: str, seed: int, n: int, typos: float) -> None:
     generator = random.Random(seed)
     values = MADE[kind](generator, n)
@@ -108,7 +109,7 @@ def test_a_column_of_identifiers_with_some_typos_is_overlooked(kind: str, seed: 
     step=st.sampled_from([1, 1, 10, 100, 1000]),
     consecutive=st.booleans(),
 )
-@settings(max_examples=150)
+@settings(max_examples=times(150))
 def test_random_numbers_are_taken_for_identifiers(seed: int, digits: int, n: int, step: int, consecutive: bool) -> None:
     """Random, rounded and consecutive numbers of every length: by the stated rate no example in a million is one."""
     generator = random.Random(seed)
@@ -134,7 +135,7 @@ def test_a_rule_is_met_by_chance_more_often_than_the_stated_rate_allows() -> Non
 
 @given(st.text(max_size=24) | st.from_regex(r"[0-9A-Z /.+-]{6,22}", fullmatch=True))
 @example("152857251808118400")  # of an unknown place, on which the Chinese rule of python-stdnum 2.2 fails
-@settings(max_examples=60)
+@settings(max_examples=times(60))
 def test_a_rule_fails_on_a_value_instead_of_saying_no(value: str) -> None:
     for one in rules():
         assert one.meets(value) in (True, False)

@@ -13,6 +13,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.profiling.profile import Profile, Proposal
 from anon_pipeline.profiling.proposed_spec import propose_spec, questions
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role, Source, undecided_lines
+from anon_pipeline_tests.examples import times
 
 ODD = [
     "decide",
@@ -48,7 +49,7 @@ def profile_of(columns: list[Proposal], target: str | None) -> Profile:
     asked=st.integers(0, 4),
     path=st.sampled_from(["../people.csv", "a b/päople.csv", "decide", "x#y.csv", "it's.csv"]),
 )
-@settings(max_examples=60)
+@settings(max_examples=times(60))
 def test_a_draft_can_be_read_before_it_is_decided_or_not_afterwards(
     names: list[str], asked: int, path: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats.contingency import association
 
 from anon_pipeline.profiling import separation as under_test
+from anon_pipeline_tests.examples import times
 
 COLUMN = st.lists(st.integers(0, 4), min_size=2, max_size=30)
 
@@ -50,7 +51,7 @@ def test_a_single_row_among_many_that_breaks_a_dependence_is_overlooked() -> Non
 
 
 @given(st.data())
-@settings(max_examples=50)
+@settings(max_examples=times(50))
 def test_the_greedy_key_does_not_choose_the_best_first_column(data: st.DataObject) -> None:
     n = data.draw(st.integers(2, 30))
     columns = {
@@ -74,7 +75,7 @@ def test_there_is_a_key_of_no_columns() -> None:
 
 
 @given(st.integers(0, 1000), st.integers(2, 6), st.integers(2, 6))
-@settings(max_examples=30)
+@settings(max_examples=times(30))
 def test_columns_of_chance_seem_associated(seed: int, r: int, c: int) -> None:
     generator = np.random.default_rng(seed)
     one, other = generator.integers(0, r, 4_000), generator.integers(0, c, 4_000)

@@ -18,6 +18,7 @@ from anon_pipeline.home import Home, sha256_of
 from anon_pipeline.release import ledger, publish, unfinished
 from anon_pipeline.release.publish import DATA, MANIFEST
 from anon_pipeline.release.withdraw import withdraw
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.release import test_publish
 from anon_pipeline_tests.release.test_publish import FACTS, SPEC, TABLE, candidate_of
 
@@ -172,4 +173,4 @@ class Releasing(RuleBasedStateMachine):
 
 
 TestReleasing = Releasing.TestCase
-TestReleasing.settings = settings(max_examples=40, stateful_step_count=12)
+TestReleasing.settings = settings(max_examples=times(40), stateful_step_count=12)

@@ -21,6 +21,7 @@ from anon_pipeline import home as home_module
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
 from anon_pipeline.release import ledger, signing, unfinished
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.release.test_ledger import lines, publish, write
 
 
@@ -63,7 +64,7 @@ def test_every_line_is_signed_as_it_is_appended(tmp_path: Path) -> None:
     assert not (home.private / "ledger.seal").exists()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=times(150))
 @given(data=st.data())
 def test_any_changed_byte_of_ledger_manifest_file_or_signature_is_found(home: Home, data: st.DataObject) -> None:
     file = data.draw(st.sampled_from(sorted(path for path in home.releases.rglob("*") if path.is_file())))

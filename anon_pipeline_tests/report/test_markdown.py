@@ -11,6 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from anon_pipeline.report import markdown as markdown_report
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.report.test_release_report import check, finding, manifest_content
 
 #: All that GitHub's dialect has beyond the common one and that changes how a text reads.
@@ -58,7 +59,7 @@ def test_any_name_of_a_column_is_code_and_nothing_else(words: str) -> None:
     assert plain(words) in shown(place.format(cell))
 
 
-@settings(max_examples=15)
+@settings(max_examples=times(15))
 @given(HOSTILE)
 def test_what_users_write_adds_nothing_but_text_to_the_report(words: str) -> None:
     content = manifest_content()

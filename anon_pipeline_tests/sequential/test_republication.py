@@ -26,6 +26,7 @@ from anon_pipeline.sequential.cohorts import MinimumCohortSize
 from anon_pipeline.sequential.guarantees import ABSENT, histories
 from anon_pipeline.sequential.republication import Demands, Routing, SequentialGrouping, group_sequentially
 from anon_pipeline.tables import HISTORY
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import KEY
 
 KEPT_ALWAYS = 1e9
@@ -103,7 +104,7 @@ def candidates(published: list[pd.DataFrame], everyone: bool = False) -> Counter
     return Counter(tuple(one.get(record, "-") for one in seen) for record in records)
 
 
-@settings(max_examples=25)
+@settings(max_examples=times(25))
 @given(
     seed=st.integers(0, 1000),
     k=st.integers(2, 6),
