@@ -25,7 +25,8 @@ from anon_pipeline_tests.end_to_end.harness import Place, write_dataset
 from benchmarks.rerun import Rerun
 
 KEY, SECRET = "RUN_AGAIN_KEY", "7d" * 32
-N, TRIES, SELDOM = 13, 150, 10.0
+#: Of these people most keys make the same classes, so that the tries tell; without a demand there is one class more.
+N, TRIES, SELDOM = 10, 150, 10.0
 Values = npt.NDArray[np.object_]
 DEMANDS: dict[str, dict[str, Any]] = {
     "l_diversity": {"column": "ill", "l": 2},
@@ -57,7 +58,7 @@ def people() -> pd.DataFrame:
         {
             "age": random.integers(20, 60, N),
             "town": random.choice(["Bonn", "Kiel", "Ulm"], N),
-            "ill": random.permutation(["yes"] * 5 + ["no"] * (N - 5)),
+            "ill": random.permutation(["yes"] * 4 + ["no"] * (N - 4)),
         }
     )
 
@@ -133,4 +134,4 @@ def test_without_the_key_hardly_anybody_is_learned(published: Published) -> None
 
     found = replay(group, truth.astype(np.int64), regroup, TRIES, SELDOM)
     assert not found.certain.any()
-    assert found.undecided.sum() <= N // 2  # more tries would tell of these, too
+    assert found.undecided.sum() <= 3  # more tries would tell of these, too
