@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anon_pipeline.anonymize import cuts, encoding, tree
+from anon_pipeline.anonymize import cuts, encoding
+from anon_pipeline.anonymize.axes import split_features
 from anon_pipeline.anonymize.chance import Chance
+from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.l_diversity import LDiversity
@@ -29,8 +31,8 @@ def counted(frame: pd.DataFrame, ill: pd.Series) -> tuple[Cells, ClassStatistics
 
 
 def halves(cells: Cells, people: ClassStatistics, group: IntArray, least: int, key: Key = KEY) -> list[IntArray]:
-    features = tree.split_features(cells, "both")
-    points = cuts.rounded(tree.criterion(cells, 1.0, 0))
+    features = split_features(cells, "both")
+    points = cuts.rounded(criterion_outputs(cells, 1.0, 0))
     cutter = cuts.Cutter(features, cells.codes, points, Chance.of(key, cells), DEMAND.holds, least)
     order = np.argsort(group, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(group[order]) != 0])

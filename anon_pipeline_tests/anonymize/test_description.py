@@ -22,6 +22,7 @@ from anon_pipeline.learning.targets import train_guide
 from anon_pipeline.pipeline.steps.utility import other_targets
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline.tables import Cells
+from anon_pipeline.workers import ALONE
 from anon_pipeline_tests.end_to_end.harness import people
 from anon_pipeline_tests.people import KEY, write_spec
 
@@ -121,6 +122,6 @@ def test_a_column_with_a_hierarchy_is_not_put_into_bins(engine: DuckDBEngine, tm
 def test_utility_is_measured_for_every_further_target(engine: DuckDBEngine, tmp_path: Path) -> None:
     spec = dataset(tmp_path)
     _, frame, types = counted(engine, spec)
-    run: Any = SimpleNamespace(spec=spec, load_model=None, key=KEY)
+    run: Any = SimpleNamespace(spec=spec, load_model=None, key=KEY, workers=lambda people: ALONE)
     measured = other_targets(run, frame, types, seed=0)
     assert list(measured) == ["visits"] and set(measured["visits"]["metrics"]) == {"r2", "mae"}

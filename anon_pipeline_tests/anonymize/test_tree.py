@@ -176,7 +176,7 @@ def test_projections_in_place_of_many_categories_keep_the_promise(monkeypatch: p
     exact = AnonymizerTree(k=10).fit(frame)
     monkeypatch.setattr(criterion, "ONE_HOT_LIMIT", 0)
     assert (AnonymizerTree(k=10).fit(frame).apply(frame) == exact.apply(frame)).all(), "few categories stay one-hot"
-    monkeypatch.setattr(tree, "PAIRS_LIMIT", 0)
+    monkeypatch.setattr(criterion, "PAIRS_LIMIT", 0)
     rough = AnonymizerTree(k=10).fit(frame)
     assert (rough.apply(frame) != exact.apply(frame)).any()
     assert rough.sizes_.min() >= 10
