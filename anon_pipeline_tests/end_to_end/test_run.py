@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from anon_pipeline.home import Home
 from anon_pipeline_tests.end_to_end.harness import Ended, Place, command, people, policy, write_dataset
 
 SCRIPT = Path(sys.executable).with_name("anon-pipeline")
@@ -137,8 +138,9 @@ def test_releases_list_and_show(template: Place) -> None:
 
 
 def test_the_commands_work_in_an_empty_home(tmp_path: Path) -> None:
-    assert command("releases", "list", home=tmp_path / "none").exit_code == 0
-    assert command("releases", "verify", home=tmp_path / "none").exit_code == 0
+    home = Home(tmp_path / "home").prepare()
+    assert command("releases", "list", home=home.root).exit_code == 0
+    assert command("releases", "verify", home=home.root).exit_code == 0
 
 
 def _one_byte_more(file: Path) -> None:
