@@ -48,7 +48,7 @@ def grouped() -> dict[str, Any]:
 
 PINNED: dict[Callable[[], dict[str, Any]], list[str]] = {
     policy: ["6d331e9acf1a7a37", "51511b644c225b8f"],
-    demanding: ["2e4f4a9300f3b530", "e4065fb270992054"],
+    demanding: ["93999297c2f1bed1", "1fe4081d624778ea"],
     followed: ["22654d496d8a9c1a", "aaa8764d45ea762d"],
     grouped: ["abdf71e518e7499e"],
 }
