@@ -124,7 +124,7 @@ def judged(attack: Rate, control: Rate | None, baseline: Rate) -> tuple[Leak | N
     """The leak, and whether it may be believed: only an attack that beats the blind guess shows that there is none."""
     if attack.trials == 0:
         return None, NOTHING
-    if control is None:
+    if control is None or control.trials == 0:
         beaten = difference(attack, baseline)[1] > 0
         return None, NO_CONTROL if beaten else TOO_WEAK
     leak = leak_of(attack, control)

@@ -397,6 +397,8 @@ def _measured(findings: Sequence[Mapping[str, Any]]) -> str:
             f"The strongest attack, {name}, gives away {_leak(best['leak'])}: it succeeds in {_share(best['attack'])} "
         )
         return f"{text}of the cases, and for people not in it in {_share(best['control'])}. {_summary(findings)}"
+    if best["verdict"] == NO_LEAK and best["leak"] is None:
+        return f"No leak was found: {name} succeeds for everybody who is not in it, too. {_summary(findings)}"
     if best["verdict"] == NO_LEAK:
         return f"No leak was found; the upper end for {name} is {percent(best['leak']['high'])}. {_summary(findings)}"
     return f"No figure: {name} succeeds in {_share(best['attack'])} of the cases. {_summary(findings)}"

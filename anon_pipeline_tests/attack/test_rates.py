@@ -113,6 +113,15 @@ def test_only_an_attack_that_beats_the_blind_guess_tells_anything():
     assert verdict(wilson(0, 0), wilson(50, 100), known(0.4)) == NOTHING
 
 
+def test_nobody_outside_to_try_it_on_is_no_control() -> None:
+    nobody = wilson(0, 0)
+    found = [
+        finding("skewness", "inference", Known(()), "guesses it", wilson(hits, 50), nobody, known(0.1)).verdict
+        for hits in (50, 5)
+    ]
+    assert found == [NO_CONTROL, TOO_WEAK]
+
+
 def test_a_finding_says_it_in_words_and_json():
     known_columns = Known(("age", "city"), 0.05)
     details = {

@@ -191,6 +191,13 @@ def test_an_audit_that_was_skipped_says_why_and_has_no_figures() -> None:
     assert "regulators" not in text
 
 
+@pytest.mark.parametrize("others", [None, 1000])
+def test_an_attack_without_a_figure_for_its_leak_is_told_all_the_same(others: int | None) -> None:
+    findings = [attack("skewness: loss", "inference", 1000, others, 0.1)]
+    told = {one.name: one.measured for one in words(findings=findings).criteria}["Inference"]
+    assert ("succeeds for everybody who is not in it" in told) == (others is not None)
+
+
 def test_regulators_are_quoted_and_nothing_is_claimed() -> None:
     text = page(content()).text
     for name in ("Singling out", "Linkability", "Inference", "Very small risk"):
