@@ -12,12 +12,14 @@ import os
 import re
 import sys
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from multiprocessing.connection import Connection
+from multiprocessing.util import Finalize
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -46,6 +48,7 @@ class Workers:
         self.count = max(1, count)
         self._imports = imports
         self._executor: ProcessPoolExecutor | None = None
+        self._owner = os.getpid()
         self._held: Connection | None = None
 
     @property
@@ -100,6 +103,8 @@ class Workers:
     def close(self) -> None:
         """End the processes, whatever they are doing."""
         executor, held, self._executor, self._held = self._executor, self._held, None, None
+        if self._owner != os.getpid():
+            return
         if held is not None:
             held.close()
         if executor is not None:
@@ -112,12 +117,15 @@ class Workers:
         self.close()
 
     def _pool(self) -> ProcessPoolExecutor:
-        if self._executor is None:
+        if self._executor is None or self._owner != os.getpid():  # a fork has no part in its parent's processes
+            self._owner = os.getpid()
             context = multiprocessing.get_context("forkserver")
             further = [one for one in self._imports if one not in sys.modules]
             context.set_forkserver_preload([*PRELOAD, *further])
             with_parent, self._held = context.Pipe(duplex=False)
             self._executor = ProcessPoolExecutor(self.count, context, _begin, (with_parent,))
+            # A process of multiprocessing's own joins its children before it ends: they are told to end before that.
+            Finalize(None, _close, (weakref.ref(self),), exitpriority=100)
         return self._executor
 
     @contextmanager
@@ -162,6 +170,11 @@ class Tally:
         following = Tally(self._progress, after)
         following._before = self._before + self._tasks
         return following
+
+
+def _close(workers: weakref.ref[Workers]) -> None:
+    if (alive := workers()) is not None:
+        alive.close()
 
 
 #: Everything in the calling process.
@@ -213,13 +226,13 @@ def _begin(with_parent: Connection) -> None:
     warnings.simplefilter("ignore")  # a library's warning may quote a person; the calling process tells what matters
     logging.disable()
 
-    def watch() -> None:
+    def end_with_caller() -> None:
         try:
             with_parent.poll(None)  # nothing is ever sent: it ends when the caller closes the pipe, or dies
         finally:
             os._exit(1)
 
-    Thread(target=watch, daemon=True).start()
+    Thread(target=end_with_caller, daemon=True).start()
 
 
 def _one_thread(function: Callable[..., T], task: tuple[Any, ...]) -> T:

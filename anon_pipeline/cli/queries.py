@@ -98,7 +98,7 @@ def show_budget(spec: SpecFile, as_json: AsJson = False) -> None:
     state = _budget(spec).state()
     content = state.to_json()
     if as_json:
-        asked = [{"time": line.time, **line.said} for line in state.lines if line.action == RESERVE]
+        asked = [{"time": line.time, **line.entries} for line in state.lines if line.action == RESERVE]
         print_json({**content, "questions": asked})
         return
     shown = Table(title=f"budget of {content['subject']}", title_justify="left")
@@ -106,8 +106,8 @@ def show_budget(spec: SpecFile, as_json: AsJson = False) -> None:
         shown.add_column(heading)
     for line in state.lines:
         if line.action == RESERVE:
-            rho = f"{line.said['nano_rho'] / 1e9:.6f}"
-            shown.add_row(line.time, line.said["dataset"], rho, Text(line.said["what"]))
+            rho = f"{line.entries['nano_rho'] / 1e9:.6f}"
+            shown.add_row(line.time, line.entries["dataset"], rho, Text(line.entries["what"]))
     out.print(shown)
     _say(out, *_told(content), f"head {content['head']}")
 
@@ -135,7 +135,7 @@ def verify_budget(
         print_json(found.to_json())
     else:
         _say(err, *found.problems)
-        _say(out, *found.told)
+        _say(out, *found.notes)
     raise typer.Exit(REFUSED if found.problems else 0)
 
 
@@ -148,7 +148,7 @@ def accept_budget(
     """Vouch for another allowance than before, or for a home that was moved or restored; the ledger says so."""
     line = _budget(spec).accept(why)
     if as_json:
-        print_json({"sequence": line.sequence, "time": line.time, **line.said})
+        print_json({"sequence": line.sequence, "time": line.time, **line.entries})
     else:
         _say(out, f"entered as line {line.sequence}")
 

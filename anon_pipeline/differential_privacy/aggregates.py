@@ -138,13 +138,13 @@ def _hash(columns: list[str]) -> str:
 def _condition(
     predicate: Predicate, asked: DifferentialPrivacy, reader: Reader, storage: dict[str, str], missing: tuple[str, ...]
 ) -> str:
-    def said(one: Predicate) -> str:
-        return _condition(one, asked, reader, storage, missing)
+    def condition_of(part: Predicate) -> str:
+        return _condition(part, asked, reader, storage, missing)
 
     if isinstance(predicate, Negated):
-        return f"(NOT {said(predicate.of)})"
+        return f"(NOT {condition_of(predicate.of)})"
     if isinstance(predicate, Joined):
-        return f"({said(predicate.left)} {predicate.by} {said(predicate.right)})"
+        return f"({condition_of(predicate.left)} {predicate.by} {condition_of(predicate.right)})"
     name = predicate.column
     value = reading.value(reader, name, asked.domains[name], storage[name], missing)
     if isinstance(predicate, Missing):

@@ -154,10 +154,10 @@ class Budget:
         """The answer that was given to a question before."""
         with self._locked():
             for line in reversed(self._checked()):
-                if line.action == ANSWER and line.said["key"] == key:
-                    file = self._answer_file(line.said["sha256"])
+                if line.action == ANSWER and line.entries["key"] == key:
+                    file = self._answer_file(line.entries["sha256"])
                     content = file.read_bytes() if file.is_file() else b""
-                    if hashlib.sha256(content).hexdigest() != line.said["sha256"]:
+                    if hashlib.sha256(content).hexdigest() != line.entries["sha256"]:
                         raise Refused([f"{file}: the stored answer is gone or was altered; restore it from a copy"])
                     return content
         return None
@@ -166,7 +166,7 @@ class Budget:
         """Whether the ledger is whole and has this very answer."""
         digest = hashlib.sha256(content).hexdigest()
         with self._locked():
-            return any(line.action == ANSWER and line.said["sha256"] == digest for line in self._checked())
+            return any(line.action == ANSWER and line.entries["sha256"] == digest for line in self._checked())
 
     def reserve(self, question: Question) -> Line:
         """Enter what a question costs; it is spent when this returns.
@@ -182,7 +182,7 @@ class Budget:
             state = _state(self.allowance, self._checked(opening=True))
             if not question.cost.within(state.left):
                 raise Refused([self._exhausted(question.cost, state)])
-            said = {
+            entries = {
                 "dataset": question.dataset,
                 "key": question.key,
                 "what": question.what,
@@ -190,7 +190,7 @@ class Budget:
                 "atto_delta": question.cost.atto_delta,
                 "place": ledger.place_of(self.folder),
             }
-            return ledger.append(self.folder, RESERVE, said, list(state.lines))
+            return ledger.append(self.folder, RESERVE, entries, list(state.lines))
 
     def store(self, reservation: Line, content: bytes) -> None:
         """Keep an answer, and enter that the reservation has one."""
@@ -206,8 +206,8 @@ class Budget:
                 write_file(file, content)
             except OSError as error:
                 raise InputError(f"{file.parent}: cannot be written ({error.strerror}); nothing is shown") from error
-            said = {"reserved": reservation.sequence, "key": reservation.said["key"], "sha256": digest}
-            ledger.append(self.folder, ANSWER, said, lines)
+            entries = {"reserved": reservation.sequence, "key": reservation.entries["key"], "sha256": digest}
+            ledger.append(self.folder, ANSWER, entries, lines)
 
     def state(self) -> State:
         """What was spent; refuses a ledger that was altered."""
@@ -231,8 +231,8 @@ class Budget:
                 raise Refused(found)
             if not lines:
                 raise InputError(f"{self.allowance.subject}: nothing was asked yet; there is nothing to accept")
-            said = {**self.allowance.to_json(), "why": why, "place": ledger.place_of(self.folder)}
-            return ledger.append(self.folder, ACCEPT, said, lines)
+            entries = {**self.allowance.to_json(), "why": why, "place": ledger.place_of(self.folder)}
+            return ledger.append(self.folder, ACCEPT, entries, lines)
 
     def _checked(self, opening: bool = False) -> list[Line]:
         """The lines, where they are what was written and say what the spec says; opened where there are none."""
@@ -242,8 +242,8 @@ class Budget:
         if not lines:
             if not opening:
                 return lines
-            said = {**self.allowance.to_json(), "place": ledger.place_of(self.folder)}
-            return [ledger.append(self.folder, OPEN, said, lines)]
+            entries = {**self.allowance.to_json(), "place": ledger.place_of(self.folder)}
+            return [ledger.append(self.folder, OPEN, entries, lines)]
         if (agreed := _agreed(lines)) != self.allowance.to_json():
             raise Refused(
                 [
@@ -279,7 +279,7 @@ class Budget:
 
 def _agreed(lines: list[Line]) -> dict[str, Any]:
     """The allowance that was entered last."""
-    last = next(line.said for line in reversed(lines) if line.action in (OPEN, ACCEPT))
+    last = next(line.entries for line in reversed(lines) if line.action in (OPEN, ACCEPT))
     return {name: last[name] for name in ("subject", "nano_rho", "atto_delta", "delta")}
 
 
@@ -288,13 +288,13 @@ def spent_in(lines: Iterable[Line]) -> Cost:
     spent = Cost(0, 0)
     for line in lines:
         if line.action == RESERVE:
-            spent += Cost(int(line.said["nano_rho"]), int(line.said["atto_delta"]))
+            spent += Cost(int(line.entries["nano_rho"]), int(line.entries["atto_delta"]))
     return spent
 
 
 def _state(allowance: Allowance, lines: list[Line]) -> State:
     spent = spent_in(lines)
-    answered = len({line.said["reserved"] for line in lines if line.action == ANSWER})
+    answered = len({line.entries["reserved"] for line in lines if line.action == ANSWER})
     reserved = sum(line.action == RESERVE for line in lines)
     return State(allowance, spent, reserved, answered, lines[-1].hash if lines else ledger.FIRST, tuple(lines))
 

@@ -36,7 +36,7 @@ class Line:
     time: str  # for people; nothing hangs on it, since a clock can be set back
     action: str
     previous: str  # SHA-256 of the line before
-    said: dict[str, Any]
+    entries: dict[str, Any]
     hash: str
     signature: str | None
 
@@ -56,7 +56,7 @@ class Line:
         except KeyError:
             raise ValueError("is no line") from None
         signature = content.pop("signature", None)
-        return cls(**fixed, said=content, hash=hashlib.sha256(text).hexdigest(), signature=signature)
+        return cls(**fixed, entries=content, hash=hashlib.sha256(text).hexdigest(), signature=signature)
 
 
 def place_of(folder: Path) -> str:
@@ -81,7 +81,7 @@ def read(folder: Path, file: str = FILE) -> list[Line]:
     return lines
 
 
-def append(folder: Path, action: str, said: dict[str, Any], after: list[Line]) -> Line:
+def append(folder: Path, action: str, entries: dict[str, Any], after: list[Line]) -> Line:
     """Add a line after those that were read, and return when it is on the disk; the caller holds the lock.
 
     Raises
@@ -100,7 +100,7 @@ def append(folder: Path, action: str, said: dict[str, Any], after: list[Line]) -
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "action": action,
         "previous": after[-1].hash if after else FIRST,
-        **said,
+        **entries,
     }
     if key is not None:
         # The line before is part of what is signed, so each signature vouches for all that stands above it.
@@ -152,7 +152,7 @@ def _head(folder: Path) -> str:
 
 
 def _moved(folder: Path, lines: list[Line]) -> list[str]:
-    places = [line.said["place"] for line in lines if "place" in line.said]
+    places = [line.entries["place"] for line in lines if "place" in line.entries]
     if not places or places[-1] == place_of(folder):
         return []
     return ["this budget is a copy, or was restored: it lies in another place than where its last line was written"]
@@ -166,7 +166,7 @@ def _signature_fits(key: Ed25519PublicKey, line: Line) -> bool:
     if line.signature is None:
         return False
     names = ("sequence", "time", "action", "previous")
-    content = {**{name: getattr(line, name) for name in names}, **line.said}
+    content = {**{name: getattr(line, name) for name in names}, **line.entries}
     try:
         return signing.fits(key, bytes.fromhex(line.signature), _signed_part(content))
     except ValueError:

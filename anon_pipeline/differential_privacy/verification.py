@@ -21,10 +21,10 @@ class Verified:
     """What was found: problems, one sentence each, and what an auditor should know besides."""
 
     problems: list[str] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        return {"holds": not self.problems, "problems": self.problems, "told": self.told}
+        return {"holds": not self.problems, "problems": self.problems, "notes": self.notes}
 
 
 def verify(
@@ -51,15 +51,15 @@ def verify(
     if against is not None:
         _compare(budget, lines, _other(against), found)
     spent = spent_in(lines)
-    found.told.append(
+    found.notes.append(
         f"{len(lines)} lines: {sum(line.action == RESERVE for line in lines)} reservations, a rho of "
         f"{spent.nano_rho / accounting.NANO:.6f} is spent"
     )
     for line in lines:
         if line.action == ACCEPT:
-            found.told.append(f"line {line.sequence} vouches for a change: {line.said.get('why')}")
+            found.notes.append(f"line {line.sequence} vouches for a change: {line.entries.get('why')}")
     if public_key is None and any(line.signature for line in lines):
-        found.told.append("signatures were not checked; name the steward's --public-key")
+        found.notes.append("signatures were not checked; name the steward's --public-key")
     return found
 
 
@@ -68,9 +68,9 @@ def _sums(budget: Budget, lines: list[Line]) -> list[str]:
     found, allowed, spent = [], Cost(0, 0), Cost(0, 0)
     for line in lines:
         if line.action in (OPEN, ACCEPT):
-            allowed = Cost(int(line.said["nano_rho"]), int(line.said["atto_delta"]))
+            allowed = Cost(int(line.entries["nano_rho"]), int(line.entries["atto_delta"]))
         if line.action == RESERVE:
-            cost = Cost(int(line.said["nano_rho"]), int(line.said["atto_delta"]))
+            cost = Cost(int(line.entries["nano_rho"]), int(line.entries["atto_delta"]))
             if cost.nano_rho < 1 or cost.atto_delta < 0:
                 found.append(f"budget line {line.sequence} reserves nothing")
             spent += cost
@@ -88,9 +88,9 @@ def _answers(lines: list[Line]) -> list[str]:
         if line.action == RESERVE:
             waiting.add(line.sequence)
         elif line.action == ANSWER:
-            if line.said.get("reserved") not in waiting:
+            if line.entries.get("reserved") not in waiting:
                 found.append(f"budget line {line.sequence} answers what was never reserved")
-            waiting.discard(line.said.get("reserved"))
+            waiting.discard(line.entries.get("reserved"))
     return found
 
 
@@ -111,7 +111,7 @@ def _other(file: Path) -> list[Line]:
 
 
 def _compare(budget: Budget, ours: list[Line], theirs: list[Line], found: Verified) -> None:
-    subjects = {line.said.get("subject") for line in theirs if line.action in (OPEN, ACCEPT)}
+    subjects = {line.entries.get("subject") for line in theirs if line.action in (OPEN, ACCEPT)}
     if theirs and budget.allowance.subject not in subjects:
         raise InputError("--against: is the ledger of another subject")
     common = 0
@@ -128,6 +128,6 @@ def _compare(budget: Budget, ours: list[Line], theirs: list[Line], found: Verifi
             f"together both homes spent a rho of {together.nano_rho / accounting.NANO:g}, and the subject has "
             f"{budget.allowance.total.nano_rho / accounting.NANO:g}"
         )
-    found.told.append(
+    found.notes.append(
         f"both homes together spent a rho of {together.nano_rho / accounting.NANO:.6f}; {common} lines are common"
     )

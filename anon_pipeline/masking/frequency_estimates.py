@@ -45,7 +45,7 @@ class FrequencyEstimates:
     counts: list[EstimatedCount]
 
 
-def estimate_counts(shown: pa.Array, step: LocalRandomizer) -> FrequencyEstimates:
+def estimate_counts(answers: pa.Array, step: LocalRandomizer) -> FrequencyEstimates:
     """Estimate the counts of a column that `step` has left.
 
     A category that c of n people have is reported Bin(c, p) + Bin(n - c, q) times, so (reported - n q) / (p - q) is
@@ -57,7 +57,7 @@ def estimate_counts(shown: pa.Array, step: LocalRandomizer) -> FrequencyEstimate
     ValueError
         With a sentence where the column holds something else than reports of this step.
     """
-    reported, n = step.counts(shown)
+    reported, n = step.counts(answers)
     p, q = step.rates
     estimates = (reported - n * q) / (p - q)
     possible = np.clip(estimates, 0, n)

@@ -69,7 +69,7 @@ class LocalRandomizer(ColumnTechnique):
         """What is shown for people whose categories have these numbers, shape (n,)."""
 
     @abstractmethod
-    def counts(self, shown: pa.Array) -> tuple[IntArray, int]:
+    def counts(self, answers: pa.Array) -> tuple[IntArray, int]:
         """How often each category is reported in a released column, shape (k,), and by how many people.
 
         Raises
@@ -92,10 +92,10 @@ class LocalRandomizer(ColumnTechnique):
         missing = -1 if self.missing is None else place[self.missing]
         true = np.array([missing, *numbers], dtype=np.int64)[codes]
         known = np.flatnonzero(true >= 0)
-        shown = self.reports(true[known], context.draws.at(known))
+        answers = self.reports(true[known], context.draws.at(known))
         positions = np.full(len(true), len(known), dtype=np.int64)
         positions[known] = np.arange(len(known))
-        released = pa.concat_arrays([shown, pa.nulls(1, pa.string())]).take(pa.array(positions))
+        released = pa.concat_arrays([answers, pa.nulls(1, pa.string())]).take(pa.array(positions))
         p, q = self.rates
         return Applied(
             {name: released},
@@ -140,12 +140,12 @@ class RandomizedResponse(LocalRandomizer):
         k = len(self.categories)
         stays = draws.uniform() < self.rates[0]
         moved = (true + 1 + draws.below(np.full(len(true), k - 1))) % k
-        shown = np.where(stays, true, moved)
-        return pa.array(self.categories, pa.string()).take(pa.array(shown))
+        answers = np.where(stays, true, moved)
+        return pa.array(self.categories, pa.string()).take(pa.array(answers))
 
     @override
-    def counts(self, shown: pa.Array) -> tuple[IntArray, int]:
-        codes, found = codes_of(as_texts(shown))
+    def counts(self, answers: pa.Array) -> tuple[IntArray, int]:
+        codes, found = codes_of(as_texts(answers))
         place = {category: number for number, category in enumerate(self.categories)}
         names = found.to_pylist()
         if any(name not in place for name in names):
@@ -185,8 +185,8 @@ class UnaryEncoding(LocalRandomizer):
         return fixed.cast(pa.binary()).cast(pa.string())
 
     @override
-    def counts(self, shown: pa.Array) -> tuple[IntArray, int]:
-        texts = as_texts(shown).drop_null()
+    def counts(self, answers: pa.Array) -> tuple[IntArray, int]:
+        texts = as_texts(answers).drop_null()
         k = len(self.categories)
         pattern = f"^[{NOT_REPORTED}{REPORTED}]*$"
         fits = pc.and_(pc.equal(pc.binary_length(texts), k), pc.match_substring_regex(texts, pattern))
@@ -225,8 +225,8 @@ class LocalFrequencies(LocalRandomizer):
         return self.chosen.reports(true, draws)
 
     @override
-    def counts(self, shown: pa.Array) -> tuple[IntArray, int]:
-        return self.chosen.counts(shown)
+    def counts(self, answers: pa.Array) -> tuple[IntArray, int]:
+        return self.chosen.counts(answers)
 
 
 def best_encoding(categories: int, epsilon: float) -> Literal["randomized_response", "unary_encoding"]:

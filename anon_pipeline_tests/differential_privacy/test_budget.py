@@ -268,7 +268,7 @@ def test_another_allowance_must_be_entered(tmp_path: Path) -> None:
     wider.ask(question("b"), lambda: b"x")
     found = verify(wider)
     assert not found.problems
-    assert any("the board agreed" in told for told in found.told)
+    assert any("the board agreed" in note for note in found.notes)
 
 
 def test_two_datasets_of_one_subject_draw_on_one_budget(tmp_path: Path) -> None:
@@ -321,8 +321,8 @@ def test_signed_lines_cannot_be_written_anew(tmp_path: Path, monkeypatch: pytest
     (folder / ledger.FILE).unlink()
     written: list[ledger.Line] = []
     for line in lines:
-        said = {**line.said, "nano_rho": 1} if line.action == ledger.RESERVE else line.said
-        written.append(ledger.append(folder, line.action, said, written))
+        entries = {**line.entries, "nano_rho": 1} if line.action == ledger.RESERVE else line.entries
+        written.append(ledger.append(folder, line.action, entries, written))
     assert verify(budget, key.public_key()).problems
 
 

@@ -54,14 +54,14 @@ def _spread_over(given: IntArray, chances: FloatArray, random: np.random.Generat
     return found
 
 
-def with_all_values(codes: IntArray, found: Measurements, random: np.random.Generator) -> IntArray:
+def with_all_values(codes: IntArray, measurements: Measurements, random: np.random.Generator) -> IntArray:
     """Codes of all values in place of those that several share, by the values' noisy counts.
 
     A missing value that is too rare to have a code of its own does not come out.
     """
     result = codes.copy()
-    for column, mapping in enumerate(found.codes):
-        noisy = np.maximum(column_counts([one for one in found.first if column in one.columns], column)[0], 0)
+    for column, mapping in enumerate(measurements.codes):
+        noisy = np.maximum(column_counts([one for one in measurements.first if column in one.columns], column)[0], 0)
         missing = len(mapping) - 1
         for shared in range(int(mapping.max()) + 1):
             values = np.flatnonzero(mapping == shared)

@@ -48,7 +48,7 @@ class Synthetic:
     """
 
     axes: Sequence[Axis]
-    found: Measurements
+    measurements: Measurements
     model: Model
     codes: IntArray
     table: pa.Table
@@ -56,13 +56,15 @@ class Synthetic:
     def quality(self) -> dict[str, Any]:
         """Noisy counts beside the synthetic ones, as plain data."""
         names = [axis.name for axis in self.axes]
-        shared = np.stack([mapping[self.codes[:, place]] for place, mapping in enumerate(self.found.codes)], axis=1)
+        shared = np.stack(
+            [mapping[self.codes[:, place]] for place, mapping in enumerate(self.measurements.codes)], axis=1
+        )
         lines = [
             {**asdict(one), "columns": [names[column] for column in one.columns]}
-            for one in count_quality(self.found.tables, shared, self.model.total)
+            for one in count_quality(self.measurements.tables, shared, self.model.total)
         ]
         columns = {
-            axis.name: [asdict(one) for one in value_counts(self.found.first, self.codes, place)]
+            axis.name: [asdict(one) for one in value_counts(self.measurements.first, self.codes, place)]
             for place, axis in enumerate(self.axes)
         }
         return {"counts": lines, "values": columns}
@@ -109,27 +111,27 @@ def measure_people(engine: Any, spec: ReleaseSpec, home: Home, key: Key) -> tupl
     )
 
     def answer() -> bytes:
-        found = measuring.measure(read_coded(engine, spec, axes), settings)
-        return stored.to_bytes(found, secrets.token_hex(16))
+        measurements = measuring.measure(read_coded(engine, spec, axes), settings)
+        return stored.to_bytes(measurements, secrets.token_hex(16))
 
     return Budget(home, Allowance.of(asked)).ask(question, answer)
 
 
 def make_table(spec: ReleaseSpec, content: bytes) -> Synthetic:
     """The synthetic table of some measurements: the same each time, since what is random in it hangs on them."""
-    axes, found = axes_of(spec), stored.from_bytes(content)
+    axes, measurements = axes_of(spec), stored.from_bytes(content)
     asked = asked_of(spec)
-    total = float(asked.size.public) if isinstance(asked.size, PublicSize) else total_of(found.tables)
-    model = fit(found.sizes, found.tables, total)
+    total = float(asked.size.public) if isinstance(asked.size, PublicSize) else total_of(measurements.tables)
+    model = fit(measurements.sizes, measurements.tables, total)
     random = np.random.default_rng(np.frombuffer(hashlib.sha256(content).digest(), dtype=np.uint32))
     shared = draw_codes(model, max(1, round(total)), random)
-    codes = with_all_values(shared, found, random)
-    return Synthetic(axes, found, model, codes, as_table(codes, axes, random))
+    codes = with_all_values(shared, measurements, random)
+    return Synthetic(axes, measurements, model, codes, as_table(codes, axes, random))
 
 
 def protection(spec: ReleaseSpec, content: bytes) -> dict[str, Any]:
     """What is promised, for the manifest: unit, bounds, cost, conversion, mechanisms, domains."""
-    asked, found = asked_of(spec), stored.from_bytes(content)
+    asked, measurements = asked_of(spec), stored.from_bytes(content)
     delta = asked.conversion_delta
     unit = "row" if asked.person is None else "person"
     domains = {name: asked.domains[name].model_dump(mode="json", exclude_none=True) for name in spec.released}
@@ -138,11 +140,11 @@ def protection(spec: ReleaseSpec, content: bytes) -> dict[str, Any]:
         "neighbours": NEIGHBOURS[unit],
         "rows_per_unit": asked.most_rows,
         "subject": asked.budget.subject,
-        "rho": found.nano_rho / NANO,
-        "epsilon": accounting.epsilon_of(found.nano_rho, delta),
+        "rho": measurements.nano_rho / NANO,
+        "epsilon": accounting.epsilon_of(measurements.nano_rho, delta),
         "delta": delta,
         "conversion": CONVERSION,
-        "mechanisms": measuring.described(found, spec.released),
+        "mechanisms": measuring.described(measurements, spec.released),
         "domains": domains,
         "domains_sha256": hashlib.sha256(json.dumps(domains, sort_keys=True).encode()).hexdigest(),
         "size": "public" if isinstance(asked.size, PublicSize) else "noisy",
@@ -151,14 +153,14 @@ def protection(spec: ReleaseSpec, content: bytes) -> dict[str, Any]:
 
 def outside(table: pa.Table, domains: Mapping[str, PublicDomain]) -> dict[str, int]:
     """How many values of each column do not lie in its public domain: a check on what was written."""
-    found = {}
+    measurements = {}
     for name, domain in domains.items():
         values = table.column(name).drop_null()
         if domain.values is not None:
             public = set(domain.values)
-            found[name] = sum(value not in public for value in values.to_pylist())
+            measurements[name] = sum(value not in public for value in values.to_pylist())
         else:
             low, high = (domain.bins[0], domain.bins[-1]) if domain.bins is not None else domain.range or (0.0, 0.0)
             numbers = np.asarray(values, dtype=np.float64)
-            found[name] = int(((numbers < low) | (numbers > high)).sum())
-    return found
+            measurements[name] = int(((numbers < low) | (numbers > high)).sum())
+    return measurements

@@ -245,7 +245,7 @@ def merged(table: NoisyTable, codes: Sequence[IntArray]) -> NoisyTable:
     return NoisyTable(table.columns, counts, variance)
 
 
-def described(found: Measurements, names: Sequence[str]) -> list[dict[str, object]]:
+def described(measurements: Measurements, names: Sequence[str]) -> list[dict[str, object]]:
     """The mechanisms, for the manifest: what each measured, its noise and what it cost."""
     return [
         {
@@ -256,5 +256,5 @@ def described(found: Measurements, names: Sequence[str]) -> list[dict[str, objec
             "scale": one.scale,
             "rho": one.nano_rho / NANO,
         }
-        for one in found.mechanisms
+        for one in measurements.mechanisms
     ]

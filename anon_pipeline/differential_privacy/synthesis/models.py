@@ -49,14 +49,14 @@ def naive_bayes(spec: ReleaseSpec, made: Synthetic) -> PublicNaiveBayes:
     """Naive Bayes from the counts of each column with the target, as the model of all measurements expects them."""
     names = [axis.name for axis in made.axes]
     target = names.index(spec.target)
-    to_classes = made.found.codes[target]
+    to_classes = made.measurements.codes[target]
     classes = made.axes[target].domain.values or ()
     columns, counts = [], []
     for name in spec.features:
         place = names.index(name)
         expected = made.model.counts(tuple(sorted((place, target))))
         expected = expected if place < target else expected.T
-        mapping = made.found.codes[place]
+        mapping = made.measurements.codes[place]
         table: FloatArray = expected[mapping][:, to_classes[: len(classes)]]  # values that share a code share chances
         columns.append(_codes(made.axes[place]))
         counts.append(table)

@@ -14,18 +14,18 @@ from anon_pipeline.differential_privacy.synthesis.measuring import Measurements,
 MEASUREMENTS = "measurements.json"
 
 
-def to_bytes(found: Measurements, token: str) -> bytes:
+def to_bytes(measurements: Measurements, token: str) -> bytes:
     """All of it; nothing but noisy counts, public parameters, and what follows from them.
 
     The token is drawn with the noise. Versions and rows hang on it, so they tell nothing of the source either.
     """
     content = {
         "token": token,
-        "first": [_written(one) for one in found.first],
-        "codes": [mapping.tolist() for mapping in found.codes],
-        "later": [_written(one) for one in found.later],
+        "first": [_written(one) for one in measurements.first],
+        "codes": [mapping.tolist() for mapping in measurements.codes],
+        "later": [_written(one) for one in measurements.later],
         "mechanisms": [
-            {"measures": one.measures, "scale": one.scale, "nano_rho": one.nano_rho} for one in found.mechanisms
+            {"measures": one.measures, "scale": one.scale, "nano_rho": one.nano_rho} for one in measurements.mechanisms
         ],
     }
     return json.dumps(content, sort_keys=True).encode()
