@@ -153,14 +153,14 @@ def protection(spec: ReleaseSpec, content: bytes) -> dict[str, Any]:
 
 def outside(table: pa.Table, domains: Mapping[str, PublicDomain]) -> dict[str, int]:
     """How many values of each column do not lie in its public domain: a check on what was written."""
-    measurements = {}
+    counts = {}
     for name, domain in domains.items():
         values = table.column(name).drop_null()
         if domain.values is not None:
             public = set(domain.values)
-            measurements[name] = sum(value not in public for value in values.to_pylist())
+            counts[name] = sum(value not in public for value in values.to_pylist())
         else:
             low, high = (domain.bins[0], domain.bins[-1]) if domain.bins is not None else domain.range or (0.0, 0.0)
             numbers = np.asarray(values, dtype=np.float64)
-            measurements[name] = int(((numbers < low) | (numbers > high)).sum())
-    return measurements
+            counts[name] = int(((numbers < low) | (numbers > high)).sum())
+    return counts
