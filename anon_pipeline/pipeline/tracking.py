@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from anon_pipeline.home import Home
+from anon_pipeline.imports import large_imports
 from anon_pipeline.pipeline.technical_names import technical
 
 DATASET, DAGSTER_RUN, STEP, PARENT = "dataset", "dagster_run_id", "step", "mlflow.parentRunId"
@@ -117,7 +118,9 @@ class Tracking:
 @cache
 def _client(uri: str, home: Home) -> Any:
     """The client of a store, made once a process: it looks at the schema, and at every migration, each time."""
-    from mlflow import MlflowClient
+    with large_imports(absent=["pyspark"]):  # an extra of ours, which no metric needs and which takes a second
+        from mlflow import MlflowClient
+        from mlflow.store.tracking import sqlalchemy_store  # noqa: F401  # the client imports it when it is first asked
 
     for noisy in ("alembic", "mlflow.store.db.utils"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
