@@ -13,8 +13,10 @@ from typing import Any
 
 from anon_pipeline.home import Home
 from anon_pipeline.imports import large_imports
+from anon_pipeline.pipeline.empty_database import lay_empty_database
 from anon_pipeline.pipeline.technical_names import technical
 
+ADDRESS = "sqlite:///"
 DATASET, DAGSTER_RUN, STEP, PARENT = "dataset", "dagster_run_id", "step", "mlflow.parentRunId"
 
 
@@ -28,7 +30,7 @@ class Tracking:
 
     @property
     def uri(self) -> str:
-        return f"sqlite:///{self._folder / 'mlflow.db'}"
+        return f"{ADDRESS}{self._folder / 'mlflow.db'}"
 
     @contextmanager
     def step(self, dataset: str, dagster_run: str, step: str) -> Iterator[dict[str, Any]]:
@@ -125,6 +127,7 @@ def _client(uri: str, home: Home) -> Any:
     for noisy in ("alembic", "mlflow.store.db.utils"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     with home.lock("mlflow"):  # two processes must not create the schema at once
+        lay_empty_database(Path(uri.removeprefix(ADDRESS)))
         client = MlflowClient(tracking_uri=uri)
         client.search_experiments(max_results=1)
     return client
