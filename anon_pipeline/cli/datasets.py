@@ -19,11 +19,18 @@ from anon_pipeline.spec import ReleaseSpec, Source
 @app.command()
 def init(
     name: Annotated[str, typer.Argument(help="The dataset: small letters, digits and _.")],
-    table: Annotated[Path, typer.Option("--from", help="A CSV, Parquet, DuckDB or SQLite file, or a Parquet folder.")],
+    table: Annotated[
+        Path,
+        typer.Option(
+            "--from",
+            help="A CSV, Excel, Parquet, Arrow, JSON, DuckDB, SQLite, SPSS, Stata or SAS file, or a Parquet folder.",
+        ),
+    ],
     copy: Annotated[bool, typer.Option("--copy", help="Copy the table into the folder of the dataset.")] = False,
     query: Annotated[str | None, typer.Option(help="The rows of a DuckDB or SQLite file.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")] = None,
+    sheet: Annotated[str | None, typer.Option(help="Of a workbook; its only filled one where absent.")] = None,
     names: Annotated[str | None, typer.Option(help="Of the columns of a CSV without a header: a,b,c.")] = None,
     noise: Annotated[
         bool, typer.Option("--noise", help="Ask for what noisy questions need: unit, budget, domains.")
@@ -36,7 +43,7 @@ def init(
 
     if delimiter is not None and not 1 <= len(delimiter) <= 4:
         raise InputError("--delimiter: is one to four letters")
-    stated = {"query": query, "delimiter": delimiter, "encoding": encoding}
+    stated = {"query": query, "sheet": sheet, "delimiter": delimiter, "encoding": encoding}
     unnamed = {} if names is None else {"header": 0, "names": names_in(names)}
     source = Source.model_validate(
         {"path": str(table), **{key: one for key, one in stated.items() if one is not None}, **unnamed}

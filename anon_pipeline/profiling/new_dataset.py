@@ -36,7 +36,7 @@ class NewDataset:
 
 
 def profile_table(engine: ForeignTables, table: Path, source: Source | None = None) -> Profile:
-    """Propose a role for every column of a CSV, Parquet or database file, or of a folder of Parquet files.
+    """Propose a role for every column of a file that may be a source, or of a folder of Parquet files.
 
     Raises
     ------

@@ -121,6 +121,8 @@ def _column(one: Proposal) -> list[str]:
     said: dict[str, object] = {"role": one.role.value, "type": str(one.type)}
     if one.format:
         said["format"] = one.format[0] if len(one.format) == 1 else list(one.format)
+    if one.levels and (one.role is not Role.EXCLUDE or one.question is not None):
+        said["levels"] = list(one.levels)
     asked = ({"role": one.question} if one.question is not None else {}) | dict(one.asked)
     written = [f"{key}: {UNDECIDED if key in asked else _flow(value)}" for key, value in said.items()]
     written += [f"{key}: {UNDECIDED}" for key in asked if key not in said]

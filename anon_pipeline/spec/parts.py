@@ -255,8 +255,9 @@ class Column(Strict):
 class Source(Strict):
     """Where the table lies, and how it is written where that cannot be seen from the file itself."""
 
-    path: str  # relative to the spec: a CSV, Parquet, DuckDB or SQLite file, or a folder of Parquet files
+    path: str  # relative to the spec: a table of one of the kinds that the engineer's page names, or a folder of Parquet files
     query: str | None = None  # the rows of a DuckDB or SQLite file; its only table where absent
+    sheet: str | None = Field(default=None, min_length=1)  # of a workbook; its only filled one where absent
     missing: tuple[str, ...] = ()  # texts that stand for "not known", beside the empty field
     delimiter: str | None = Field(default=None, min_length=1, max_length=4)  # CSV; detected where absent
     encoding: str = "utf-8"  # of a text file
