@@ -255,7 +255,7 @@ class Column(Strict):
 class Source(Strict):
     """Where the table lies, and how it is written where that cannot be seen from the file itself."""
 
-    path: str  # relative to the spec: a table of one of the kinds that the engineer's page names, or a folder of Parquet files
+    path: str  # relative to the spec: a file (the engineer's page names the kinds), or a folder of Parquet files
     query: str | None = None  # the rows of a DuckDB or SQLite file; its only table where absent
     sheet: str | None = Field(default=None, min_length=1)  # of a workbook; its only filled one where absent
     missing: tuple[str, ...] = ()  # texts that stand for "not known", beside the empty field
