@@ -297,7 +297,8 @@ def _compared(prepared: Folds, anonymized: Sequence[Anonymized], name: str) -> d
     before = [fold.before[name].scores(prepared.classes) for fold in prepared.folds]
     after = [one.after[name].scores(prepared.classes) if one.rows else {} for one in anonymized]
     return {
-        metric: compared([one[metric] for one in before], [one.get(metric) for one in after]) for metric in before[0]
+        metric: compared([one[metric] for one in before], [one.get(metric) for one in after], metric)
+        for metric in before[0]
     }
 
 

@@ -287,6 +287,11 @@ BAD_CSV = {
         {"x": QI},
         "columns: people.csv has columns without a role: name, zip;",
     ),
+    "a column that is written otherwise": (
+        "town,t\n1,a\n2,b\n",
+        {"twon": QI},
+        "columns: people.csv has no column twon; did you mean town? correct the name",
+    ),
     "an unknown column": ("x,t\n1,a\n2,b\n", {"x": QI, "y": QI}, "columns: people.csv has no column y"),
     "duplicate names": (
         "x,x,t\n1,2,a\n3,4,b\n",
