@@ -18,6 +18,7 @@ from anon_pipeline.engine.databases import store_duckdb, store_sqlite
 from anon_pipeline.engine.parquet_files import check_names, parquet_relation, renamed
 from anon_pipeline.engine.paths import PLAIN, exactly
 from anon_pipeline.engine.plain_tables import ARROW_FILES, ARROW_HEAD, JSON_FILES, store_arrow, store_json
+from anon_pipeline.engine.postgresql import store_postgresql
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.stated import as_stated
 from anon_pipeline.engine.survey_files import is_survey_file, store_survey_file
@@ -28,7 +29,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Source
 
 PARQUET_FILES = (".parquet", ".pq")
-DATABASES = ("duckdb", "sqlite")
+DATABASES = ("duckdb", "sqlite", "postgresql")
 
 
 @contextmanager
@@ -48,12 +49,15 @@ def opened_at(
     scratch: Path,
     columns: Mapping[str, Column] = MappingProxyType({}),
 ) -> Iterator[OpenSource]:
-    """Open a source that lies at `path`, for which there may be no spec yet; `columns` say how values are written."""
+    """Open a source that lies at `path`, for which there may be no spec yet; `columns` say how values are written.
+
+    Of a server `path` is the folder that a file with its address is relative to.
+    """
     label = source.path
     try:
-        kind = "folder" if path.is_dir() else kind_of(path)
+        kind = source.database or ("folder" if path.is_dir() else kind_of(path))
         if source.query is not None and kind not in DATABASES:
-            raise InputError("source.query: only a DuckDB or SQLite database takes a query; remove it")
+            raise InputError("source.query: only a database takes a query; remove it")
         if source.sheet is not None and not is_workbook(path):
             raise InputError("source.sheet: only a workbook of Excel or LibreOffice has sheets; remove it")
         with _relation(connection, kind, source, path, scratch) as (rows, files):
@@ -92,6 +96,8 @@ def _relation(
                 store_duckdb(connection, path, source.query, stored, check, label)
             elif kind == "sqlite":
                 store_sqlite(path, source.query, stored, check, label)
+            elif kind == "postgresql":
+                store_postgresql(source, path, stored, check)
             elif kind == "json":
                 store_json(connection, path, stored)
             elif kind == "arrow":

@@ -74,6 +74,7 @@ def start_dataset(
 
     Parameters
     ----------
+    table : of a server the folder that a file with its address is relative to
     source : query, delimiter and encoding where the table needs them; its path is for messages
     asked_with_noise : propose the section `differential_privacy` too, with every domain to be decided
 
@@ -97,8 +98,10 @@ def start_dataset(
     found = profile_table(engine, table, said)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        path = _copied(table, folder) if copy else _path_from(folder, table)
-        text = propose_spec(found, name, said.model_copy(update={"path": path}), asked_with_noise)
+        if said.database is None:
+            path = _copied(table, folder) if copy else _path_from(folder, table)
+            said = said.model_copy(update={"path": path})
+        text = propose_spec(found, name, said, asked_with_noise)
         write_file(file, text, public=True)
     except OSError as error:
         raise InputError(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from anon_pipeline.engine.base import ForeignTables, Survey
+from anon_pipeline.engine.postgresql import levels_of_postgresql
 from anon_pipeline.engine.sources import kind_of
 from anon_pipeline.engine.survey_files import is_survey_file, levels_of
 from anon_pipeline.profiling.column_names import named_by
@@ -78,7 +79,10 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
         columns.notes.append(f"{survey.empty:,} rows are empty throughout and count as nobody")
     for name, doubts in _doubtful_numbers(survey).items():
         columns.asked_of.setdefault(name, {}).update(doubts)
-    levels = levels_of(table, table.name) if table.is_file() and is_survey_file(table) else {}
+    if source.database is not None:
+        levels = levels_of_postgresql(source, table)
+    else:
+        levels = levels_of(table, table.name) if table.is_file() and is_survey_file(table) else {}
     return survey, Reading(source, asked, columns.formats, columns.asked_of, tuple(columns.notes), levels)
 
 
