@@ -52,14 +52,14 @@ def init(
     place = {"path": str(table)} if table is not None else server
     stated = {"table": of_database, "query": query, "sheet": sheet, "delimiter": delimiter, "encoding": encoding}
     unnamed = {} if names is None else {"header": 0, "names": names_in(names)}
-    source = _source_of({**place, **{key: one for key, one in stated.items() if one is not None}, **unnamed})
+    source = _source_of({**place, **{key: value for key, value in stated.items() if value is not None}, **unnamed})
     with scratch_folder() as scratch:
         lies = table if table is not None else Path.cwd()
-        made = start_dataset(DuckDBEngine(scratch), name, lies, data_folder(), copy, source, noise)
+        new_dataset = start_dataset(DuckDBEngine(scratch), name, lies, data_folder(), copy, source, noise)
     if as_json:
-        print_json(made.to_json())
+        print_json(new_dataset.to_json())
         return
-    show_new_dataset(name, made)
+    show_new_dataset(name, new_dataset)
 
 
 def _source_of(stated: dict[str, object]) -> Source:
@@ -82,16 +82,16 @@ def profile(
     if out_file is not None and out_file.exists():
         raise InputError(f"{out_file}: exists already; a policy is not overwritten")
     with scratch_folder() as scratch:
-        found = profile_table(DuckDBEngine(scratch), table)
+        profiled = profile_table(DuckDBEngine(scratch), table)
     if out_file is not None:
         try:
-            write_file(out_file, propose_spec_beside(found, table, out_file), public=True)
+            write_file(out_file, propose_spec_beside(profiled, table, out_file), public=True)
         except OSError as error:
             raise InputError(f"{out_file}: cannot be written ({error.strerror})") from None
     if as_json:
-        print_json(found.to_json())
+        print_json(profiled.to_json())
     elif out_file is None:
-        sys.stdout.write(propose_spec_beside(found, table, Path("release.yaml")))
+        sys.stdout.write(propose_spec_beside(profiled, table, Path("release.yaml")))
     else:
         err.print(f"wrote {out_file}; decide its lines that say `decide`, then run it", markup=False)
 

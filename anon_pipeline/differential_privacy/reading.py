@@ -50,8 +50,10 @@ def readable(spec: ReleaseSpec) -> ReleaseSpec:
     """The spec for reading: a column that no release shows may have a public domain all the same, and is read."""
     domains = asked_of(spec).domains
     columns = {
-        name: one.model_copy(update={"role": Role.INSENSITIVE}) if name in domains and one.role is Role.EXCLUDE else one
-        for name, one in spec.columns.items()
+        name: column.model_copy(update={"role": Role.INSENSITIVE})
+        if name in domains and column.role is Role.EXCLUDE
+        else column
+        for name, column in spec.columns.items()
     }
     return spec.model_copy(update={"columns": columns})
 
@@ -71,7 +73,7 @@ def source_version(spec: ReleaseSpec, key: Key) -> str:
     if not path.exists():
         raise InputError(f"source.path: {spec.source.path}: there is no such file or folder beside the spec")
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
-    written = {name: [one.format, one.missing] for name, one in spec.columns.items()}
+    written = {name: [column.format, column.missing] for name, column in spec.columns.items()}
     digest = hashlib.sha256(json.dumps([spec.source.model_dump(mode="json"), written], default=str).encode())
     try:
         for file in files:

@@ -204,7 +204,9 @@ def _plain_column(field: pa.Field) -> tuple[pa.DataType, Callable[[pa.Array], pa
         to = _decimal(field)
         return to, lambda column: column.storage.cast(to)
     if isinstance(kind, pa.UuidType):
-        return pa.string(), lambda column: pa.array([None if one is None else str(one) for one in column.to_pylist()])
+        return pa.string(), lambda column: pa.array(
+            [None if value is None else str(value) for value in column.to_pylist()]
+        )
     if server == "bpchar":  # filled up with blanks to its length
         return pa.string(), lambda column: pc.utf8_rtrim(column, " ")
     types = pa.types

@@ -85,8 +85,8 @@ def _relation(
         with text_relation(connection, source, path, label, scratch) as rows:
             yield rows, ()
     elif kind in ("parquet", "folder"):
-        with parquet_relation(connection, source, path, label) as found:
-            yield found
+        with parquet_relation(connection, source, path, label) as relation:
+            yield relation
     else:
         stored = scratch / f"{kind}.parquet"
         stored.unlink(missing_ok=True)  # of a killed process

@@ -133,9 +133,11 @@ def store_survey_file(path: Path, destination: Path, label: str) -> str:
         raise InputError(f"{label}: the table is empty")
     writer.close()
     selected = []
-    for one in schema:
-        whole = pa.types.is_floating(one.type) and one.name not in fractions
-        selected.append(f"CAST({quoted(one.name)} AS BIGINT) AS {quoted(one.name)}" if whole else quoted(one.name))
+    for column in schema:
+        whole = pa.types.is_floating(column.type) and column.name not in fractions
+        selected.append(
+            f"CAST({quoted(column.name)} AS BIGINT) AS {quoted(column.name)}" if whole else quoted(column.name)
+        )
     return ", ".join(selected)
 
 

@@ -234,7 +234,7 @@ def _parsed(reader: Reader, source: OpenSource, name: str, value: str, target: s
 
 
 def _check_people(reader: Reader, source: OpenSource, spec: ReleaseSpec, typed: list[TypedColumn]) -> None:
-    target = next(one for one in typed if one.name == spec.target)
+    target = next(column for column in typed if column.name == spec.target)
     rows, known, distinct = reader.rows(
         f"SELECT count(*), count(value), count(DISTINCT value) FROM "
         f"(SELECT {target.expression} AS value FROM {source.relation}) AS target"

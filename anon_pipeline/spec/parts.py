@@ -99,9 +99,9 @@ def _read_steps(value: Any) -> tuple[MaskingStep, ...]:
     read = getattr(importlib.import_module(module), attribute) if value else None
     steps: list[MaskingStep] = []
     problems: list[str] = []
-    for number, one in enumerate(value):
+    for number, step in enumerate(value):
         try:
-            steps.append(read(one))  # type: ignore[misc]
+            steps.append(read(step))  # type: ignore[misc]
         except ValidationError as error:
             problems += sentences(error, f"{number}")
         except ValueError as error:
@@ -158,7 +158,7 @@ DATE_FORMAT = re.compile(r"(%-?[YymdjbBHIMSfp]|[^%])+")
 
 def _texts(values: Sequence[Any]) -> list[Any]:
     """A list in which YAML read numbers, as texts."""
-    return [str(one) if isinstance(one, int | float) and not isinstance(one, bool) else one for one in values]
+    return [str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value for value in values]
 
 
 class Column(Strict):
@@ -204,7 +204,8 @@ class Column(Strict):
     def _read_format(cls, value: Any) -> Any:
         formats = [value] if isinstance(value, str) else value
         if isinstance(formats, list | tuple) and not all(
-            isinstance(one, str) and "%" in one and DATE_FORMAT.fullmatch(one) for one in formats
+            isinstance(date_format, str) and "%" in date_format and DATE_FORMAT.fullmatch(date_format)
+            for date_format in formats
         ):
             raise ValueError('is how dates are written, for example "%d.%m.%Y" (day, month, year) or "%m/%d/%Y %H:%M"')
         return formats

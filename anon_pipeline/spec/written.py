@@ -18,12 +18,12 @@ UNDECIDED = "decide"
 
 def undecided_lines(text: str) -> list[tuple[int, str]]:
     """The lines of a spec on which a value is still `decide`: the number, from 1, and the dotted path."""
-    found: list[tuple[int, str]] = []
+    lines: list[tuple[int, str]] = []
     seen: set[int] = set()  # a node may be its own descendant, by an alias
 
     def look(node: yaml.Node, path: str) -> None:
         if isinstance(node, yaml.ScalarNode) and node.style is None and node.value == UNDECIDED:
-            found.append((node.start_mark.line + 1, path))
+            lines.append((node.start_mark.line + 1, path))
         if id(node) in seen:
             return
         seen.add(id(node))
@@ -36,7 +36,7 @@ def undecided_lines(text: str) -> list[tuple[int, str]]:
 
     if UNDECIDED in text and (root := yaml.compose(text, Loader=PlainLoader)) is not None:
         look(root, "")
-    return found
+    return lines
 
 
 def put(content: dict[str, Any], path: str, value: Any) -> None:
@@ -49,7 +49,7 @@ def put(content: dict[str, Any], path: str, value: Any) -> None:
             raise InputError(f"{path!r}: is no path into the spec; write one as privacy.k_anonymity.k")
         if isinstance(place, list):
             if not part.isdecimal() or int(part) >= len(place):
-                numbers = ", ".join(f"{before}.{one}" for one in range(len(place)))
+                numbers = ", ".join(f"{before}.{position}" for position in range(len(place)))
                 raise InputError(f"{path}: {before} stands {len(place)} times; say which one: {numbers}")
         elif not isinstance(place, dict):
             raise InputError(f"{path}: does not exist, since {before} is a single value; use the path {before}")
@@ -63,8 +63,8 @@ def put(content: dict[str, Any], path: str, value: Any) -> None:
 def with_lists(value: Any) -> Any:
     """Plain data with its tuples as lists, as YAML gives them."""
     if isinstance(value, dict):
-        return {key: with_lists(one) for key, one in value.items()}
-    return [with_lists(one) for one in value] if isinstance(value, list | tuple) else value
+        return {key: with_lists(item) for key, item in value.items()}
+    return [with_lists(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 class PlainLoader(yaml.SafeLoader):

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +17,8 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.profiling.new_dataset import start_dataset
 from anon_pipeline.spec import ReleaseSpec, Source
 from anon_pipeline_tests.people import write_spec
-from anon_pipeline_tests.skips import require_postgresql
+from anon_pipeline_tests.postgresql import PASSWORD, Server, running_server
 
-PASSWORD = "geheim-4711"
 #: A value of a person that nothing may repeat.
 SECRET = "Ottilie"
 VARIABLE = "CLINIC_DSN"
@@ -52,61 +47,17 @@ CREATE TABLE stamps (age int, seen timestamptz, free numeric, ill text);
 INSERT INTO stamps
   SELECT i, timestamptz '2024-01-01 10:00+02' + i * interval '1 day', i + .25, (ARRAY['no', 'yes'])[1 + i % 2]
   FROM generate_series(1, 20) AS i;
-CREATE ROLE reader LOGIN PASSWORD 'geheim-4711';
 GRANT USAGE ON SCHEMA clinic TO reader;
 GRANT SELECT ON clinic.people, odd, stamps TO reader;
 CREATE TABLE hidden (age int);
 """
 
 
-class Server:
-    """A server of our own, on a socket in a folder of its own."""
-
-    def __init__(self, programs: Path, folder: Path) -> None:
-        self._programs, self.folder = programs, folder
-        self._as = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.geteuid() == 0 else []
-        if self._as:
-            subprocess.run(["chown", "postgres", folder], check=True)
-        self._run(
-            "initdb", "-D", f"{folder}/data", "-A", "trust", "-U", "owner", "--no-sync", "-E", "UTF8", "--locale=C"
-        )
-        (folder / "data/pg_hba.conf").write_text("local all owner trust\nlocal all reader scram-sha-256\n")
-        self.start()
-
-    def _run(self, program: str, *arguments: str) -> None:
-        done = subprocess.run(
-            [*self._as, self._programs / program, *arguments], cwd="/", capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-
-    def start(self) -> None:
-        options = f"-c listen_addresses='' -c fsync=off -k {self.folder}"
-        self._run(
-            "pg_ctl", "-D", f"{self.folder}/data", "-o", options, "-l", f"{self.folder}/log", "-w", "-t", "600", "start"
-        )
-
-    def stop(self) -> None:
-        self._run("pg_ctl", "-D", f"{self.folder}/data", "-m", "immediate", "-w", "-t", "600", "stop")
-
-    def address(self, user: str = "reader", password: str = PASSWORD, database: str = "postgres") -> str:
-        return f"postgresql://{user}:{password}@/{database}?host={self.folder}"
-
-    def execute(self, script: str) -> None:
-        self._run(
-            "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", str(self.folder), "-U", "owner", "-c", script, "postgres"
-        )
-
-
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    programs = require_postgresql()
-    with tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True) as folder:  # a path short enough
-        os.chmod(folder, 0o755)  # the server runs as another user
-        made = Server(programs, Path(folder))
-        made.execute(PEOPLE)
-        yield made
-        with suppress(AssertionError):
-            made.stop()
+    with running_server() as running:
+        running.execute(PEOPLE)
+        yield running
 
 
 @pytest.fixture
