@@ -51,8 +51,8 @@ class Plan:
         unlisted = any(asked.domains[name].unknown for name in statement.groups)
         if unlisted:
             found.append(Measurement("count"))  # tells which groups are shown
-        for one in statement.statistics:
-            found += measured(one)
+        for statistic in statement.statistics:
+            found += measured(statistic)
         plan = cls(statement, asked, Cost(nano_rho, atto_delta if unlisted else 0), tuple(dict.fromkeys(found)))
         if plan.share < plan.groups_of_unit:
             raise InputError("query: the share of the budget is too small for so many figures; spend more")
@@ -124,26 +124,28 @@ class Plan:
         """The mechanisms, for answer, preview and manifest."""
         return [
             {
-                "measures": one.kind if one.column is None else f"{one.kind} of {one.column}",
-                "mechanism": self._mechanism(one),
-                "scale": self.scale(one),
+                "measures": measurement.kind
+                if measurement.column is None
+                else f"{measurement.kind} of {measurement.column}",
+                "mechanism": self._mechanism(measurement),
+                "scale": self.scale(measurement),
                 "rho": self.share / NANO,
                 **(
                     {"threshold": self.threshold, "delta": self.cost.atto_delta / ATTO}
-                    if self._thresholded(one)
+                    if self._thresholded(measurement)
                     else {}
                 ),
             }
-            for one in self.measurements
+            for measurement in self.measurements
         ]
 
-    def _thresholded(self, one: Measurement) -> bool:
-        return self.unlisted and one.kind == "count"
+    def _thresholded(self, measurement: Measurement) -> bool:
+        return self.unlisted and measurement.kind == "count"
 
-    def _mechanism(self, one: Measurement) -> str:
-        if one.kind == "quantile":
+    def _mechanism(self, measurement: Measurement) -> str:
+        if measurement.kind == "quantile":
             return "exponential mechanism (Gumbel)"
-        return "discrete Gaussian with threshold" if self._thresholded(one) else "discrete Gaussian"
+        return "discrete Gaussian with threshold" if self._thresholded(measurement) else "discrete Gaussian"
 
 
 def measured(statistic: Statistic) -> list[Measurement]:

@@ -118,10 +118,10 @@ def _require_standing(home: Home, dataset: str, version: str) -> None:
     withdrawn = ledger.withdrawal(home, dataset, version)
     if withdrawn is not None:
         raise Refused([f"these are the statistics {dataset}/{version}, which were withdrawn on {withdrawn.time}"])
-    entry = next((one for one in ledger.read(home) if one.release == (dataset, version)), None)
+    entry = next((entry for entry in ledger.read(home) if entry.release == (dataset, version)), None)
     problems = ["the ledger does not know them"] if entry is None else ledger.verify_release(home, entry)
     if problems:
-        raise Refused([f"the statistics {dataset}/{version} are not what they were: {one}" for one in problems])
+        raise Refused([f"the statistics {dataset}/{version} are not what they were: {problem}" for problem in problems])
 
 
 def _opendp_version() -> str:

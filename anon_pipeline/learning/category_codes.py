@@ -15,9 +15,9 @@ class CategoryCodes(OrdinalEncoder):
     """`OrdinalEncoder` of an object array of shape (n, columns), with the same codes."""
 
     def fit(self, X: Any, y: Any = None) -> CategoryCodes:
-        """As if `max_categories` were not set where no column has more: then it decides nothing."""
+        """As if `max_categories` were not set where no column has as many: then it decides nothing."""
         most = self.max_categories
-        if most is not None and all(len(pd.unique(column)) <= most for column in X.T):
+        if most is not None and all(len(pd.unique(column)) < most for column in X.T):
             self.max_categories = None
         try:
             super().fit(X, y)

@@ -102,5 +102,5 @@ class PublicNaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             logs = log_softmax(parameters[0] * scores + parameters[1:], axis=1)
             return float(-logs[np.arange(len(places)), places].mean() + 1e-6 * (parameters**2).sum())
 
-        found = minimize(loss, np.r_[1.0, np.zeros(scores.shape[1])], method="L-BFGS-B").x
-        self.slope_, self.shift_ = float(found[0]), found[1:]
+        fitted = minimize(loss, np.r_[1.0, np.zeros(scores.shape[1])], method="L-BFGS-B").x
+        self.slope_, self.shift_ = float(fitted[0]), fitted[1:]

@@ -58,11 +58,11 @@ def publish_synthetic(
         folder.parent.chmod(0o755)
         remove_leftovers(folder.parent)
         with written_folder(folder, public=True) as staged:
-            for name, one in files.items():
-                if isinstance(one, Path):
-                    shutil.copyfile(one, staged / name)
+            for name, file_content in files.items():
+                if isinstance(file_content, Path):
+                    shutil.copyfile(file_content, staged / name)
                 else:
-                    write_file(staged / name, one)
+                    write_file(staged / name, file_content)
             content = {
                 "format": manifest.FORMAT,
                 "kind": KIND,
@@ -89,5 +89,5 @@ def publish_synthetic(
 
 def _software() -> dict[str, Any]:
     """What made the release, the library of noise among it."""
-    told = manifest.software()
-    return told | {"packages": {**told["packages"], "opendp": metadata.version("opendp")}}
+    software = manifest.software()
+    return software | {"packages": {**software["packages"], "opendp": metadata.version("opendp")}}
