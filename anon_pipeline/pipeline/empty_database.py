@@ -48,14 +48,15 @@ def _is_whole(copy: Path) -> bool:
         return False
     try:
         with closing(sqlite3.connect(copy)) as connection:
-            return connection.execute("PRAGMA quick_check").fetchall() == [("ok",)]
+            sound = connection.execute("PRAGMA quick_check").fetchall() == [("ok",)]
+            return sound and connection.execute("SELECT count(*) FROM alembic_version").fetchone() == (1,)
     except sqlite3.DatabaseError:
         return False
 
 
 def _made(folder: Path) -> bytes:
     """The bytes of a database that MLflow makes in a folder, which is left as it was."""
-    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+    from anon_pipeline.pipeline.tracker import SqlAlchemyStore
 
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         database = Path(scratch) / "mlflow.db"

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from anon_pipeline.home import Home
-from anon_pipeline.imports import large_imports
 from anon_pipeline.pipeline.empty_database import lay_empty_database
 from anon_pipeline.pipeline.technical_names import technical
 
@@ -87,7 +86,7 @@ class Tracking:
         name : of the registered model
         archive : a file that does not exist yet
         """
-        import mlflow
+        from anon_pipeline.pipeline.tracker import mlflow
 
         client = _client(self.uri, self._home)
         logging.getLogger("mlflow.sklearn").setLevel(logging.ERROR)  # that pickles run code: the report says so
@@ -110,7 +109,7 @@ class Tracking:
 
     def load_model(self, uri: str) -> Any:
         """A scikit-learn model logged in this store; `spec.LoggedModel` says which URIs name one."""
-        import mlflow
+        from anon_pipeline.pipeline.tracker import mlflow
 
         mlflow.set_tracking_uri(self.uri)
         mlflow.set_registry_uri(self.uri)  # else the environment may name another one
@@ -120,9 +119,7 @@ class Tracking:
 @cache
 def _client(uri: str, home: Home) -> Any:
     """The client of a store, made once a process: it looks at the schema, and at every migration, each time."""
-    with large_imports(absent=["pyspark"]):  # an extra of ours, which no metric needs and which takes a second
-        from mlflow import MlflowClient
-        from mlflow.store.tracking import sqlalchemy_store  # noqa: F401  # the client imports it when it is first asked
+    from anon_pipeline.pipeline.tracker import MlflowClient
 
     for noisy in ("alembic", "mlflow.store.db.utils"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
@@ -135,7 +132,7 @@ def _client(uri: str, home: Home) -> Any:
 
 def _log(client: Any, child: str, parent: str, metrics: dict[str, Any]) -> None:
     """Write what a step noted to its run and to that of the release, in one transaction each."""
-    from mlflow.entities import Metric, RunTag
+    from anon_pipeline.pipeline.tracker import Metric, RunTag
 
     now = int(time.time() * 1000)
     numbers, tags, names = [], [], []

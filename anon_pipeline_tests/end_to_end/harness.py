@@ -27,6 +27,7 @@ from anon_pipeline.spec import ReleaseSpec
 PRELOAD = [
     "anon_pipeline.cli",
     "anon_pipeline.pipeline.launch",
+    "anon_pipeline.pipeline.tracker",
     "anon_pipeline.privacy.k_anonymity",
     "alembic",
     "dagster._core.execution.execute_in_process",
@@ -36,9 +37,6 @@ PRELOAD = [
     "dagster._core.workspace.context",
     "dagster._daemon",
     "anon_pipeline.pipeline.checker",
-    "mlflow",
-    "mlflow.store.tracking.sqlalchemy_store",
-    "mlflow.tracking",
     "sklearn.ensemble",
     "sklearn.model_selection",
     "sklearn.tree",
