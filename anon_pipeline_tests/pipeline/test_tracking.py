@@ -1,6 +1,7 @@
 """A home's MLflow database: the same whether MLflow made it or it was copied, and opened once a process."""
 
 import os
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +20,16 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / "anon-pipeline"
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that holds the copy."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as variables:
+        variables.setenv("XDG_CACHE_HOME", str(folder))
+        database(folder / "home")
+    return folder / "anon-pipeline"
+
+
 def database(home: Path) -> Path:
     """A new home's database, after a step was logged to it."""
     logged = Tracking(Home(home).prepare())
@@ -32,14 +43,15 @@ def content(file: Path) -> tuple[list[object], list[object], list[object]]:
     with closing(sqlite3.connect(file)) as connection:
         schema: list[object] = connection.execute("SELECT type, name FROM sqlite_master ORDER BY 1, 2").fetchall()
         columns = (
-            "SELECT * FROM sqlite_master AS item, pragma_table_xinfo(item.name) AS one ORDER BY item.name, one.name"
+            "SELECT * FROM sqlite_master AS item, pragma_table_xinfo(item.name) AS col ORDER BY item.name, col.name"
         )
         schema += [(row[1], *row[5:]) for row in connection.execute(columns)]
         version = connection.execute("SELECT version_num FROM alembic_version").fetchall()
         return schema, version, connection.execute("SELECT name, artifact_location FROM experiments").fetchall()
 
 
-def test_a_copied_database_is_the_one_that_mlflow_makes(tmp_path: Path, cache: Path) -> None:
+def test_a_copied_database_is_the_one_that_mlflow_makes(tmp_path: Path, cache: Path, made: Path) -> None:
+    shutil.copytree(made, cache)
     SqlAlchemyStore(f"sqlite:///{tmp_path / 'theirs.db'}", str(tmp_path / "artifacts"))
     schema, version, _ = content(tmp_path / "theirs.db")
     first, second = database(tmp_path / "first"), database(tmp_path / "second")
@@ -54,8 +66,8 @@ def test_a_copied_database_is_the_one_that_mlflow_makes(tmp_path: Path, cache: P
 
 
 @pytest.mark.parametrize("damage", [b"", b"SQLite format 3\0 and no more"])
-def test_a_damaged_copy_is_made_anew(tmp_path: Path, cache: Path, damage: bytes) -> None:
-    database(tmp_path / "first")
+def test_a_damaged_copy_is_made_anew(tmp_path: Path, cache: Path, made: Path, damage: bytes) -> None:
+    shutil.copytree(made, cache)
     (copy,) = cache.iterdir()
     whole = content(copy)
     copy.write_bytes(damage)
@@ -70,7 +82,10 @@ def test_a_folder_that_others_may_enter_is_not_used(tmp_path: Path, cache: Path)
     assert not list(cache.iterdir())
 
 
-def test_a_process_opens_the_store_of_a_home_once(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_opens_the_store_of_a_home_once(
+    tmp_path: Path, cache: Path, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(made, cache)
     clients: list[object] = []
 
     class Counted(MlflowClient):  # type: ignore[misc]
