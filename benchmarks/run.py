@@ -38,13 +38,16 @@ SMALL = 3_000
 PACKAGES = ("scikit-learn", "numpy", "pandas", "duckdb", "dagster", "great-expectations", "mlflow")
 #: How a step says on stderr that it begins.
 STEP = re.compile(r"\w+: (\w+) \.\.\.")
-#: What a run imports; a checkout without modules of its own for two of the libraries imports them as they are.
+#: What a run imports, and how; older checkouts import the libraries as they are.
 IMPORTS = """
-import anon_pipeline.pipeline.launch
 try:
-    import anon_pipeline.pipeline.checker, anon_pipeline.pipeline.tracker
+    from anon_pipeline.imports import large_imports
 except ModuleNotFoundError:
-    import great_expectations.expectations, mlflow.store.tracking.sqlalchemy_store
+    import anon_pipeline.pipeline.launch, great_expectations.expectations, mlflow.store.tracking.sqlalchemy_store
+else:
+    with large_imports():
+        import anon_pipeline.pipeline.launch
+    import anon_pipeline.pipeline.checker, anon_pipeline.pipeline.tracker
 """
 TICKS = os.sysconf("SC_CLK_TCK")
 
