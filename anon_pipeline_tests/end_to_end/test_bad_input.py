@@ -215,10 +215,20 @@ def test_a_disk_that_is_full_at_the_release_publishes_nothing(fresh: Place) -> N
     assert fresh.releases() == {}
 
 
-def test_ctrl_c_is_no_traceback(fresh: Place) -> None:
-    ended = fresh.run(sabotage=sabotage.ctrl_c_while_utility_is_measured)
+@pytest.mark.parametrize(
+    "stop",
+    [
+        sabotage.ctrl_c_while_the_spec_is_read,
+        sabotage.sigterm_while_the_spec_is_read,
+        sabotage.sigterm_while_utility_is_measured,
+    ],
+)
+def test_who_stops_it_hears_so(fresh: Place, stop: Callable[[], None]) -> None:
+    ended = fresh.run(sabotage=stop)
     assert ended.exit_code == 130, ended.said
+    assert ended.stderr.endswith("anon-pipeline: stopped\n")
     assert "Traceback" not in ended.said
+    assert "leaked" not in ended.said
     assert fresh.releases() == {}
 
 
