@@ -74,7 +74,11 @@ def test_a_spreadsheet_with_semicolons_decimal_commas_and_dates_is_understood(
     assert spec["columns"]["born"]["format"] == "%d.%m.%Y"
     assert "source" not in asked
     file = tmp_path / "data/people/release.yaml"
-    text = file.read_text(encoding="utf-8").replace("target: decide", "target: left")
+    text = (
+        file.read_text(encoding="utf-8")
+        .replace("target: decide", "target: left")
+        .replace("left: {role: decide", "left: {role: sensitive")
+    )
     for name in ("pay", "born"):
         assert spec["columns"][name]["role"] != "identifier"
     file.write_text(text.replace("role: exclude, type", "role: quasi_identifier, type"), encoding="utf-8")
@@ -141,7 +145,11 @@ def test_a_line_of_totals_is_asked_about_and_empty_lines_are_counted(engine: Duc
     assert spec["columns"]["pay"]["type"] == "numeric"
     assert f"# {2} rows are empty throughout" in (tmp_path / "data/people/release.yaml").read_text()
     text = (tmp_path / "data/people/release.yaml").read_text()
-    text = text.replace("where: decide", f"where: {advice}").replace("target: decide", "target: left")
+    text = (
+        text.replace("where: decide", f"where: {advice}")
+        .replace("target: decide", "target: left")
+        .replace("left: {role: decide", "left: {role: sensitive")
+    )
     (tmp_path / "data/people/release.yaml").write_text(text)
     spec_ = ReleaseSpec.load(tmp_path / "data/people")
     assert engine.store_source(spec_, tmp_path / "stored.parquet").rows == N - 2
@@ -178,7 +186,11 @@ def test_codes_that_are_numbers_and_numbers_that_may_be_markers_are_asked_about(
     assert "columns.age.missing: 999 stands in 6 rows, far from all others" in asked
     assert spec["columns"]["age"]["missing"] == "decide"
     text = (tmp_path / "data/people/release.yaml").read_text().replace("missing: decide", "missing: [999]")
-    text = text.replace("target: decide", "target: left").replace("type: decide", "type: categorical")
+    text = (
+        text.replace("target: decide", "target: left")
+        .replace("left: {role: decide", "left: {role: sensitive")
+        .replace("type: decide", "type: categorical")
+    )
     (tmp_path / "data/people/release.yaml").write_text(text)
     facts = engine.store_source(ReleaseSpec.load(tmp_path / "data/people"), tmp_path / "stored.parquet")
     assert {one.name: one.missing for one in facts.columns}["age"] == 6
