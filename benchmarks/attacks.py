@@ -21,7 +21,7 @@ import pandas as pd
 from anon_pipeline.attack.models_audit import RAW, RELEASE
 from anon_pipeline.attack.rates import LEAK, NO_LEAK
 from anon_pipeline.attack.table_audit import audit_table
-from anon_pipeline.audit.people import audit, control_people, knowledge_of
+from anon_pipeline.audit.people import Audited, audit, control_people, knowledge_of
 from anon_pipeline.engine.base import Batch
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.home import Home
@@ -52,7 +52,7 @@ def main() -> None:
         people, types = masked_people(Path(folder))
     contents: dict[str, dict[str, Any]] = {UNGROUPED: attack_ungrouped(people, types)}
     for name, spec in RELEASES.items():
-        contents[name] = audit(spec, KEY, people, types)
+        contents[name] = audit(Audited(spec, KEY, people, types))
         print(f"{name}: {time.time() - start:.0f} s", file=sys.stderr)
     contents[UNGROUPED]["models"] = contents["k = 10"]["models"]
     print(markdown(contents))

@@ -30,7 +30,7 @@ from anon_pipeline.anonymize.policy import tree_of
 from anon_pipeline.anonymize.recode import recoded_table
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.sql import literal
-from anon_pipeline.learning.cells import NOBODY, guided_cells
+from anon_pipeline.learning.cells import NOBODY, StoredPeople, guided_cells
 from anon_pipeline.privacy.verdict import verify_by_columns
 from anon_pipeline.spec import ReleaseSpec
 
@@ -129,7 +129,9 @@ def release(
     with watch.step("read, type, count equal people, hash"):
         facts = engine.store_source(spec, folder / "stored.parquet")
     with watch.step("cells with guidance"):
-        cells = guided_cells(engine, folder / "stored.parquet", spec, facts.types(), GivenGuide(), NOBODY, 1.0)
+        cells = guided_cells(
+            StoredPeople(engine, folder / "stored.parquet", spec, facts.types()), GivenGuide(), NOBODY, 1.0
+        )
     with watch.step("fit, summarize"):
         tree = tree_of(spec, None).fit_cells(cells)
     with watch.step("write"):

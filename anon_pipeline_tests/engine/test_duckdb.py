@@ -21,9 +21,10 @@ from anon_pipeline.anonymize.recode import recoded_table
 from anon_pipeline.engine.binning import bins_of
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
-from anon_pipeline.learning.cells import fitting_domains, folds_of_sample, guided_cells
+from anon_pipeline.learning.cells import StoredPeople, fitting_domains, folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import train
 from anon_pipeline.learning.models import task_of
+from anon_pipeline.learning.problem import Problem
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Source
 from anon_pipeline.tables import Cells, Domain
 from anon_pipeline_tests.examples import times
@@ -375,9 +376,9 @@ def guided(engine: DuckDBEngine, folder: Path, frame: pd.DataFrame, model: str, 
     folded, guide_used = folds_of_sample(sample.hash, spec.guide, KEY)
     features = {name: types[name] for name in spec.features}
     trained = train(
-        sample.features, sample.target, guide_used, task_of(types[target]), features, spec.seed, folded.fold
+        Problem(sample.features, sample.target, task_of(types[target]), features, spec.seed), guide_used, folded.fold
     )
-    return guided_cells(engine, table, spec, types, trained, folded, 1.0)
+    return guided_cells(StoredPeople(engine, table, spec, types), trained, folded, 1.0)
 
 
 @pytest.mark.parametrize(
