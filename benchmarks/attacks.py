@@ -21,6 +21,7 @@ import pandas as pd
 from anon_pipeline.attack.models_audit import RAW, RELEASE
 from anon_pipeline.attack.rates import LEAK, NO_LEAK
 from anon_pipeline.attack.table_audit import audit_table
+from anon_pipeline.attack.targets import Tables
 from anon_pipeline.audit.people import Audited, audit, control_people, knowledge_of
 from anon_pipeline.engine.base import Batch
 from anon_pipeline.engine.duckdb import DuckDBEngine
@@ -76,7 +77,7 @@ def attack_ungrouped(people: Batch, types: dict[str, ColumnType]) -> dict[str, A
     members, others = frame[~control].reset_index(drop=True), frame[control].reset_index(drop=True)
     order = members.astype(str).sort_values(SPEC.released, kind="stable").index.to_numpy(np.int64)
     knowledge = knowledge_of(SPEC, types)
-    findings = audit_table(members.iloc[order], order, members, others, knowledge, targets=SPEC.audit.targets)
+    findings = audit_table(Tables(members.iloc[order], members, others, order), knowledge, targets=SPEC.audit.targets)
     return {"findings": [one.to_json() for one in findings]}
 
 

@@ -19,9 +19,10 @@ import pandas as pd
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.policy import anonymize_part, protected_columns, tree_of
 from anon_pipeline.arrays import IntArray
-from anon_pipeline.attack.models_audit import RELEASE, audit_fitted, audit_models
+from anon_pipeline.attack.model_answers import Question
+from anon_pipeline.attack.models_audit import RAW, RELEASE, Effort, audit_fitted, audit_models
 from anon_pipeline.attack.rates import TOO_WEAK
-from anon_pipeline.attack.table_audit import Earlier, Knowledge, audit_table
+from anon_pipeline.attack.table_audit import Earlier, Knowledge, Tables, audit_table
 from anon_pipeline.engine.base import Batch
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.keys import Key
@@ -197,12 +198,8 @@ def audit(
         return {**content, "skipped": "the twin released nobody"}
     with fitting.workers.meanwhile(
         audit_table,
-        twin.released,
-        twin.origin,
-        twin.members,
-        twin.control,
+        Tables(twin.released, twin.members, twin.control, twin.origin, twin.classes),
         knowledge_of(spec, audited.types),
-        twin.classes,
         earlier,
         spec.audit.targets,
         seed,
@@ -260,14 +257,16 @@ def _attack_models(audited: Audited, twin: Twin, seed: int, fitting: Fitting) ->
     try:
         models = audit_models(
             twin.members,
-            spec.target,
-            Trainer(spec, key, types, load, released=False),
-            Trainer(spec, key, types, load, released=True),
-            spec.features,
-            attributes=[name for name in spec.with_role(Role.SENSITIVE) if name != spec.target],
-            sample=spec.audit.people,
-            shadows=spec.audit.shadows,
-            seed=seed,
+            Question(
+                spec.target,
+                spec.features,
+                attributes=[name for name in spec.with_role(Role.SENSITIVE) if name != spec.target],
+            ),
+            {
+                RAW: Trainer(spec, key, types, load, released=False),
+                RELEASE: Trainer(spec, key, types, load, released=True),
+            },
+            Effort(sample=spec.audit.people, shadows=spec.audit.shadows, seed=seed),
             workers=fitting.workers,
             progress=fitting.progress,
         ).to_json()
@@ -276,7 +275,11 @@ def _attack_models(audited: Audited, twin: Twin, seed: int, fitting: Fitting) ->
     fitted = twin.guide.full
     try:
         guide = audit_fitted(
-            fitted.estimator, twin.members, twin.control, spec.target, fitted.features, attributes=[], seed=seed
+            fitted.estimator,
+            twin.members,
+            twin.control,
+            Question(spec.target, fitted.features, attributes=[]),
+            Effort(seed=seed),
         ).to_json()
     except InputError as error:
         guide = {"skipped": str(error)}

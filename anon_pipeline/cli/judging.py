@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from anon_pipeline.audit.foreign_table import Files
 from anon_pipeline.cli.app import REFUSED, AsJson, app, names_in, print_json
 from anon_pipeline.cli.tables import show_attacks, show_verdict
 from anon_pipeline.errors import InputError
@@ -83,7 +84,7 @@ def attack(
         Roles(names_in(quasi_identifiers), names_in(sensitive)) if spec is None else Roles.of(ReleaseSpec.load(spec))
     )
     with scratch_folder() as scratch:
-        attacked = attack_table(table, original, control, roles, scratch, targets, seed)
+        attacked = attack_table(Files(table, original, control), roles, scratch, targets, seed)
     if as_json:
         print_json(attacked.to_json())
         return
