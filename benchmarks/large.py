@@ -28,6 +28,7 @@ import yaml
 
 from anon_pipeline.anonymize.policy import tree_of
 from anon_pipeline.anonymize.recode import recoded_table
+from anon_pipeline.engine.base import Recoding
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.sql import literal
 from anon_pipeline.learning.cells import NOBODY, StoredPeople, guided_cells
@@ -138,13 +139,7 @@ def release(
         class_of_cell = tree.partition_.apply(cells.codes)
         shown = recoded_table(tree.summaries_, spec.recode.form)
         engine.write_release(
-            folder / "stored.parquet",
-            cells.domains,
-            cells,
-            class_of_cell,
-            shown,
-            spec.released,
-            folder / "data.parquet",
+            folder / "stored.parquet", Recoding(cells, class_of_cell, shown), spec.released, folder / "data.parquet"
         )
     with watch.step("count again"):
         verdict = verify_by_columns(engine, folder / "data.parquet", spec.quasi_identifiers, K, ["income"])

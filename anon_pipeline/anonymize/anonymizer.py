@@ -148,7 +148,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
     sizes_: IntArray
     information_loss_: dict[str, float]
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (scikit-learn: a parameter of its own for everything)
         self,
         k: int = 10,
         *,

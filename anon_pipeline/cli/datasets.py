@@ -13,6 +13,7 @@ from anon_pipeline.cli.tables import show_new_dataset
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, data_folder, write_file
 from anon_pipeline.home import scratch as scratch_folder
+from anon_pipeline.profiling.new_dataset import DatasetRequest
 from anon_pipeline.spec import ReleaseSpec, Source
 
 
@@ -42,7 +43,9 @@ def init(
         {"path": str(table), **{key: value for key, value in stated.items() if value is not None}, **unnamed}
     )
     with scratch_folder() as scratch:
-        new_dataset = start_dataset(DuckDBEngine(scratch), name, table, data_folder(), copy, source, noise)
+        new_dataset = start_dataset(
+            DuckDBEngine(scratch), DatasetRequest(name, table, copy, source, noise), data_folder()
+        )
     if as_json:
         print_json(new_dataset.to_json())
         return

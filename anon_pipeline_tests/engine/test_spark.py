@@ -22,7 +22,7 @@ import pytest
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.policy import tree_of
 from anon_pipeline.anonymize.recode import recoded_table
-from anon_pipeline.engine.base import ClassCounts, Engine
+from anon_pipeline.engine.base import ClassCounts, Engine, Recoding
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.spark import SparkEngine
 from anon_pipeline.engine.spark_process import _megabytes
@@ -103,7 +103,7 @@ def way(engine: Engine, spec: ReleaseSpec, folder: Path, tree: AnonymizerTree | 
     for form in ("value", "range"):
         file = folder / f"{form}.parquet"
         shown = recoded_table(tree.summaries_, form)
-        engine.write_release(table, cells.domains, cells, class_of_cell, shown, spec.released, file)
+        engine.write_release(table, Recoding(cells, class_of_cell, shown), spec.released, file)
         said |= {f"{form}s": engine.content_hash(file), f"{form}s released": pq.read_table(file)}
     tree.classes_.to_parquet(folder / "classes.parquet", index=False)
     said["published classes"] = engine.content_hash(folder / "classes.parquet")

@@ -9,6 +9,7 @@ from protocol import CATEGORICAL, GUIDANCE, QUASI_IDENTIFIERS, TARGET, Run
 
 from anon_pipeline.anonymize.policy import tree_of
 from anon_pipeline.anonymize.recode import recoded_table
+from anon_pipeline.engine.base import Recoding
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.learning.cells import Sample, StoredPeople, guided_cells
 from anon_pipeline.spec import ReleaseSpec
@@ -53,6 +54,6 @@ with tempfile.TemporaryDirectory() as scratch:
         tree = tree_of(policy, None).fit_cells(cells)
         class_of_cell = tree.partition_.apply(cells.codes)
         shown = recoded_table(tree.summaries_, "value")
-        engine.write_release(stored, cells.domains, cells, class_of_cell, shown, policy.released, released)
+        engine.write_release(stored, Recoding(cells, class_of_cell, shown), policy.released, released)
     table = pd.read_parquet(released).sort_values("row")
 run.write(table, table["row"], tree.apply(run.people[QUASI_IDENTIFIERS])[table["row"]])
