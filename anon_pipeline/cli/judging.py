@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from anon_pipeline.audit.foreign_table import Files
 from anon_pipeline.cli.app import REFUSED, AsJson, app, names_in, print_json
 from anon_pipeline.cli.tables import show_attacks, show_verdict
 from anon_pipeline.errors import InputError
@@ -76,7 +75,7 @@ def attack(
     as_json: AsJson = False,
 ) -> None:
     """Attack a table: who in it is linked, singled out, inferred or recognised (exit 0, whatever is found)."""
-    from anon_pipeline.audit.foreign_table import Roles, attack_table
+    from anon_pipeline.audit.foreign_table import Files, Roles, attack_table
 
     if (spec is None) == (quasi_identifiers is None) or (spec is not None and sensitive is not None):
         raise InputError("name either --spec, or --quasi-identifiers and, where there are any, --sensitive")

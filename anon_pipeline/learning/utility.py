@@ -294,7 +294,7 @@ def _compared(prepared: Folds, anonymized: Sequence[Anonymized], name: str) -> d
     before = [fold.before[name].scores(prepared.classes) for fold in prepared.folds]
     after = [part.after[name].scores(prepared.classes) if part.rows else {} for part in anonymized]
     return {
-        metric: compared([scores[metric] for scores in before], [scores.get(metric) for scores in after])
+        metric: compared([scores[metric] for scores in before], [scores.get(metric) for scores in after], metric)
         for metric in before[0]
     }
 

@@ -38,7 +38,7 @@ class NewDataset:
 
 
 def profile_table(engine: ForeignTables, table: Path, source: Source | None = None) -> Profile:
-    """Propose a role for every column of a CSV, Parquet or database file, or of a folder of Parquet files.
+    """Propose a role for every column of a file that may be a source, or of a folder of Parquet files.
 
     Raises
     ------
@@ -70,7 +70,7 @@ class DatasetRequest:
     Attributes
     ----------
     name : of the dataset and its folder
-    table : named by a relative path in the spec
+    table : named by a relative path in the spec; of a server the folder that a file with its address is relative to
     copy : whether it is copied into the folder, and named there
     source : query, delimiter and encoding where the table needs them; its path is for messages
     asked_with_noise : propose the section `differential_privacy` too, with every domain to be decided
@@ -107,8 +107,10 @@ def start_dataset(engine: ForeignTables, wanted: DatasetRequest, data: Path) -> 
     profiled = profile_table(engine, table, stated_source)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        path = _copied(table, folder) if wanted.copy else _path_from(folder, table)
-        text = propose_spec(profiled, name, stated_source.model_copy(update={"path": path}), wanted.asked_with_noise)
+        if stated_source.database is None:
+            path = _copied(table, folder) if wanted.copy else _path_from(folder, table)
+            stated_source = stated_source.model_copy(update={"path": path})
+        text = propose_spec(profiled, name, stated_source, wanted.asked_with_noise)
         write_file(file, text, public=True)
     except OSError as error:
         raise InputError(

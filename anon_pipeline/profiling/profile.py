@@ -71,6 +71,7 @@ class Proposal:
     ----------
     question : what a person must decide before the spec can run; None where the proposed role is safe as it is
     format : how its dates are written, where they are not written as SQL does
+    levels : its categories in their order, where the file says that they have one
     asked : what else a person must decide of it, by key of the column
     distinct, missing : distinct values (estimated for a sampled table) and rows without one
     """
@@ -84,6 +85,7 @@ class Proposal:
     missing: int
     format: tuple[str, ...] = ()
     asked: Mapping[str, str] = field(default_factory=dict)
+    levels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,8 @@ def profile(survey: Survey, reading: Reading) -> Profile:
     grouped = {name: codes[name] for name, proposal in proposals.items() if proposal.role is Role.QUASI_IDENTIFIER}
     for name, proposal in proposals.items():
         written = reading.formats.get(name, ()), reading.asked_of.get(name, {})
-        proposals[name] = replace(proposal, format=written[0], asked=_still_asked(proposal, written[1]))
+        levels = reading.levels.get(name, ()) if proposal.type is ColumnType.CATEGORICAL else ()
+        proposals[name] = replace(proposal, format=written[0], asked=_still_asked(proposal, written[1]), levels=levels)
     return Profile(
         survey.rows,
         survey.sample.num_rows,

@@ -341,7 +341,10 @@ class ReleaseSpec(Strict):
         keys = [self.draws.file] if self.draws is not None and self.draws.file is not None else []
         lists += [step.list_file for step in steps if step.list_file is not None]
         keys += [step.key_file for step in steps if step.key_file is not None]
-        check_files(self.folder, [self.source.path, *self._populations()], lists, keys)
+        of_server = self.source.connection.file if self.source.connection is not None else None
+        keys += [of_server] if of_server is not None else []
+        tables = [] if self.source.database is not None else [self.source.path]
+        check_files(self.folder, [*tables, *self._populations()], lists, keys)
 
     def replaced(self, changes: Mapping[str, Any]) -> ReleaseSpec:
         """The spec with other values at some places, validated again.
@@ -461,7 +464,9 @@ class ReleaseSpec(Strict):
 
     @property
     def source_path(self) -> Path:
-        """The source, resolved against the folder of the spec."""
+        """The source, resolved against the folder of the spec; of a server the folder, where its address may lie."""
+        if self.source.database is not None:
+            return self._folder.resolve()
         return (self._folder / self.source.path).resolve()
 
     def policy(self) -> dict[str, Any]:
