@@ -115,14 +115,14 @@ class Effort:
     delta: float = roc.DELTA
 
 
-DEFAULT = Effort()
+DEFAULT_EFFORT = Effort()
 
 
 def audit_models(
     people: pd.DataFrame,
     question: Question,
     trains: Mapping[str, Train],
-    effort: Effort = DEFAULT,
+    effort: Effort = DEFAULT_EFFORT,
     workers: Workers = ALONE,
     progress: Progress | None = None,
 ) -> ModelsAudit:
@@ -175,7 +175,7 @@ def audit_fitted(
     members: pd.DataFrame,
     non_members: pd.DataFrame,
     question: Question,
-    effort: Effort = DEFAULT,
+    effort: Effort = DEFAULT_EFFORT,
     name: str = FITTED,
 ) -> ModelsAudit:
     """Attack a fitted model, such as the one that guides the grouping, without training another one.
