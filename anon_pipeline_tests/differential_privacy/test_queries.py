@@ -14,7 +14,7 @@ from anon_pipeline.differential_privacy.queries import Share
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
-from anon_pipeline.profiling.new_dataset import start_dataset
+from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.differential_privacy.tables import PERSON, counting, plan_of, policy, write_dataset
 from anon_pipeline_tests.end_to_end.harness import command
@@ -229,7 +229,9 @@ def test_a_new_dataset_leaves_every_domain_to_a_person(tmp_path: Path) -> None:
     table = tmp_path / "visits.csv"
     people().to_csv(table, index=False)
     data = tmp_path / "data"
-    made = start_dataset(DuckDBEngine(tmp_path / "scratch"), "visits", table, data, asked_with_noise=True)
+    made = start_dataset(
+        DuckDBEngine(tmp_path / "scratch"), DatasetRequest("visits", table, asked_with_noise=True), data
+    )
     text = made.file.read_text()
     section = text[text.index("differential_privacy:") :]
     proposed = yaml.safe_load(section)["differential_privacy"]

@@ -22,14 +22,15 @@ import pytest
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.policy import tree_of
 from anon_pipeline.anonymize.recode import recoded_table
-from anon_pipeline.engine.base import ClassCounts, Engine
+from anon_pipeline.engine.base import ClassCounts, Engine, Recoding
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.spark import SparkEngine
 from anon_pipeline.engine.spark_process import _megabytes
 from anon_pipeline.errors import InputError
-from anon_pipeline.learning.cells import folds_of_sample, guided_cells
+from anon_pipeline.learning.cells import StoredPeople, folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import train
 from anon_pipeline.learning.models import task_of
+from anon_pipeline.learning.problem import Problem
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.sequential.release_history import hashed
 from anon_pipeline.spec import ColumnType, ReleaseSpec
@@ -91,9 +92,9 @@ def way(engine: Engine, spec: ReleaseSpec, folder: Path, tree: AnonymizerTree | 
     folded, guide = folds_of_sample(sample.hash, spec.guide, KEY)
     features = {name: types[name] for name in spec.features}
     trained = train(
-        sample.features, sample.target, guide, task_of(types[spec.target]), features, spec.seed, folded.fold
+        Problem(sample.features, sample.target, task_of(types[spec.target]), features, spec.seed), guide, folded.fold
     )
-    cells = guided_cells(engine, table, spec, types, trained, folded, 1.0)
+    cells = guided_cells(StoredPeople(engine, table, spec, types), trained, folded, 1.0)
     said |= {"domains": cells.domains, "cells": engine.count_cells(table, cells.domains)}
     said |= {"codes": cells.codes, "counts": cells.counts, "guidance": cells.guidance}
     said["protected"] = engine.sensitive_of_cells(table, cells.domains, cells, [spec.target])
@@ -102,7 +103,7 @@ def way(engine: Engine, spec: ReleaseSpec, folder: Path, tree: AnonymizerTree | 
     for form in ("value", "range"):
         file = folder / f"{form}.parquet"
         shown = recoded_table(tree.summaries_, form)
-        engine.write_release(table, cells.domains, cells, class_of_cell, shown, spec.released, file)
+        engine.write_release(table, Recoding(cells, class_of_cell, shown), spec.released, file)
         said |= {f"{form}s": engine.content_hash(file), f"{form}s released": pq.read_table(file)}
     tree.classes_.to_parquet(folder / "classes.parquet", index=False)
     said["published classes"] = engine.content_hash(folder / "classes.parquet")
@@ -545,9 +546,9 @@ def test_people_are_followed_alike(spark: SparkEngine, tmp_path: Path, identifie
         sample = engine.sample(followed, spec, types, N)
         folded, guide = folds_of_sample(sample.hash, spec.guide, KEY)
         trained = train(
-            sample.features, sample.target, guide, task_of(types["t"]), {"age": types["age"]}, 0, folded.fold
+            Problem(sample.features, sample.target, task_of(types["t"]), {"age": types["age"]}, 0), guide, folded.fold
         )
-        cells = guided_cells(engine, followed, spec, types, trained, folded, 1.0, followed=True)
+        cells = guided_cells(StoredPeople(engine, followed, spec, types), trained, folded, 1.0, followed=True)
         assert [plain(one) for one in cells.domains] == [plain(one) for one in domains]
         people = pa.Table.from_batches(
             list(engine.classes_of_people(followed, cells.domains, cells, np.arange(len(cells.counts)), "id"))

@@ -12,7 +12,7 @@ import yaml
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
-from anon_pipeline.profiling.new_dataset import start_dataset
+from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 from anon_pipeline.profiling.value_formats import dates_of, numbers_of, sentinel_of
 from anon_pipeline.spec import ReleaseSpec, Source
 
@@ -53,7 +53,7 @@ def write(folder: Path, rows: list[list[str]], delimiter: str = ",", encoding: s
 
 def proposed(engine: DuckDBEngine, folder: Path, file: Path) -> tuple[dict[str, Any], str]:
     """The proposed spec, and what its lines ask."""
-    made = start_dataset(engine, "people", file, folder / "data")
+    made = start_dataset(engine, DatasetRequest("people", file), folder / "data")
     text = made.file.read_text(encoding="utf-8")
     assert SECRET not in text
     assert SECRET not in str(made.to_json())
@@ -129,7 +129,7 @@ def test_a_file_without_a_header_is_told_with_its_line(engine: DuckDBEngine, tmp
         proposed(engine, tmp_path, file)
     assert SECRET not in str(raised.value)
     named = Source(path="people.csv", header=0, skip=1, names=("a", "b", "c", "d"))
-    made = start_dataset(engine, "people", file, tmp_path / "data", source=named)
+    made = start_dataset(engine, DatasetRequest("people", file, source=named), tmp_path / "data")
     assert yaml.safe_load(made.file.read_text())["source"]["names"] == ["a", "b", "c", "d"]
 
 
@@ -264,4 +264,4 @@ def test_a_file_that_is_not_what_its_name_says_is_told_in_a_sentence(
 ) -> None:
     (tmp_path / "people.csv.gz").write_bytes(content)
     with pytest.raises(InputError, match="people"):
-        start_dataset(engine, "people", tmp_path / "people.csv.gz", tmp_path / "data")
+        start_dataset(engine, DatasetRequest("people", tmp_path / "people.csv.gz"), tmp_path / "data")
