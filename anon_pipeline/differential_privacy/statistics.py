@@ -17,7 +17,7 @@ from anon_pipeline.differential_privacy.reading import asked_of
 from anon_pipeline.home import Home
 from anon_pipeline.release import manifest
 from anon_pipeline.release.publication import Published, created, publish_folder
-from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec import STATISTICS, ReleaseSpec
 
 ANSWERS, TABLE = "answers.json", "statistics.csv"
 COLUMNS = ("question", "group", "statistic", "value", "low", "high")
@@ -67,7 +67,7 @@ def publish(home: Home, spec: ReleaseSpec, answers: Mapping[str, dict[str, Any]]
         Where these statistics were withdrawn, or the releases are not what they were.
     """
     content = json.dumps(answers, indent=2, sort_keys=True) + "\n"
-    dataset, version = f"{spec.dataset}_statistics", hashlib.sha256(content.encode()).hexdigest()[:12]
+    dataset, version = f"{spec.dataset}{STATISTICS}", hashlib.sha256(content.encode()).hexdigest()[:12]
 
     def write(staged: Path) -> dict[str, Any]:
         (staged / ANSWERS).write_text(content, encoding="utf-8")

@@ -101,7 +101,7 @@ def test_nobody_moves_a_measurement_further_than_stated(unit: str) -> None:
     [
         (f"place <= {PERSON['groups']}", "place <= 1000"),  # people stand in as many groups as they like
         (f"least(rows, {PERSON['rows']})", "rows"),  # and with as many rows
-        ("PARTITION BY person ORDER BY md5", "ORDER BY md5"),  # groups are kept whoever else stands in them
+        ("PARTITION BY person ORDER BY hash", "ORDER BY hash"),  # groups are kept whoever else stands in them
         (f"least(rows, {PERSON['rows']} - counted)", "rows"),
     ],
 )
