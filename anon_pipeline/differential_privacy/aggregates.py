@@ -87,9 +87,10 @@ def histogram(source: Source, statement: Statement, column: str) -> str:
     triples = f"SELECT {', '.join(keys)}, count(*) AS {ROWS} FROM ({rows}) AS one{_grouped(keys)}"
     chosen = _chosen_groups(source.reader, triples, groups, unit.groups)
     # The rows of a person that are counted are chosen by a hash of their value, so neither small nor large ones only.
+    order = f"{source.reader.hashed(['person', CODE])}, {CODE}"
     before = (
         f"coalesce(sum({ROWS}) OVER (PARTITION BY {', '.join(['person', *groups])} "
-        f"ORDER BY {source.reader.hashed(['person', CODE])}, {CODE} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)"
+        f"ORDER BY {order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)"
     )
     left = f"SELECT {', '.join([*groups, CODE])}, {ROWS}, {before} AS counted FROM ({chosen}) AS triple"
     return (

@@ -101,7 +101,7 @@ def about(plan: Plan) -> dict[str, Any]:
 def width(plan: Plan, statistic: Statistic) -> dict[str, Any]:
     """Half of the 95 % interval of a figure, as far as it is known before anything is drawn."""
     if statistic.kind == "quantile":
-        (one,) = measured(statistic)
+        one = measured(statistic)[0]
         scale, size = plan.scale(one), domain_of(plan.asked, statistic).size
         return {"rank": intervals.rank_error(size, one.whole, scale)}
     if statistic.kind == "mean":
@@ -171,23 +171,31 @@ def _measure(plan: Plan, exact: Exact) -> tuple[list[Cell], dict[Measurement, In
         if one.kind == "quantile":
             share = plan.share // plan.groups_of_unit  # a person stands in so many groups, and each chooses
             histograms = exact.histogram(str(one.column), cells)
-            chosen = [
-                mechanisms.quantile(rows, one.part, one.whole, plan.asked.most_rows, share) for rows in histograms
-            ]
-            drawn[one] = np.array(chosen, dtype=np.int64)
+            drawn[one] = np.array([_quantile(plan, one, rows, share) for rows in histograms], dtype=np.int64)
         else:
             numbers = np.array(exact.numbers(one, cells), dtype=np.int64)
             drawn[one] = mechanisms.gaussian_counts(numbers, plan.squared_sensitivity(one), plan.share)
     return cells, drawn
 
 
+def _quantile(plan: Plan, one: Measurement, histogram: IntArray, share: int) -> int:
+    """The place of a quantile on its grid, or of an end of its interval."""
+    most = plan.asked.most_rows
+    if one.end == 0:
+        return mechanisms.quantile(histogram, one.part, one.whole, most, share)
+    return mechanisms.quantile_end(histogram, one.part, one.whole, most, share, plan.off(one))
+
+
 def figure(plan: Plan, statistic: Statistic, drawn: dict[Measurement, int]) -> dict[str, Any]:
-    """A figure with its interval; the interval of a quantile is told in rows, beside the answer."""
+    """A figure with its interval; that of a quantile has ends that were drawn themselves."""
     if statistic.kind == "mean":
         return _mean(plan, statistic, drawn)
-    (one,) = measured(statistic)
     if statistic.kind == "quantile":
-        return {"value": reading.number_of(domain_of(plan.asked, statistic), drawn[one]), "low": None, "high": None}
+        value, low, high = (drawn[one] for one in measured(statistic))
+        places = {"value": value, "low": min(low, value), "high": max(high, value)}
+        domain = domain_of(plan.asked, statistic)
+        return {name: reading.number_of(domain, place) for name, place in places.items()}
+    (one,) = measured(statistic)
     around = intervals.half_width(plan.scale(one))
     if statistic.kind == "sum":
         unit = float(grid(domain_of(plan.asked, statistic))[0])

@@ -61,13 +61,13 @@ def publish_folder(
     folder = home.releases / dataset / version
     with home.lock("ledger"):
         unfinished.finish(home)
+        remove_leftovers(folder.parent)
         if folder.exists():
             return _standing(home, dataset, version, folder)
         ledger.require_unaltered(home)
         allowed()
         folder.parent.mkdir(exist_ok=True)
         folder.parent.chmod(0o755)
-        remove_leftovers(folder.parent)
         with written_folder(folder, public=True) as staged:
             content = write(staged)
             content["files"] = {

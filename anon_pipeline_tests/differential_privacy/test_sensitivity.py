@@ -51,6 +51,10 @@ def numbers(exact: Exact, one: Measurement, cells: list[Cell]) -> np.ndarray:
     """What noise is added to, or the scores that a quantile is chosen by, a row per group."""
     if one.kind == "quantile":
         histograms = exact.histogram(str(one.column), cells)
+        if one.end:
+            return np.array(
+                [mechanisms.quantile_end_scores(rows, one.part, one.whole, 7 * one.end) for rows in histograms]
+            )
         return np.array([mechanisms.quantile_scores(rows, one.part, one.whole) for rows in histograms])
     return np.array(exact.numbers(one, cells)).reshape(-1, 1)
 
