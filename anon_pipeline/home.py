@@ -74,9 +74,9 @@ class Home:
             raise InputError(f"{self.root}: a home has no ? and no % in its path; set {VARIABLE} to another folder")
         os.umask(0o077)  # what is not made public on purpose, no other user can read
         try:
-            made = not self.root.exists()
+            is_new = not self.root.exists()
             self.root.mkdir(parents=True, exist_ok=True)
-            if made:
+            if is_new:
                 self.root.chmod(0o755)
             self.releases.mkdir(exist_ok=True)
             self.releases.chmod(0o755)

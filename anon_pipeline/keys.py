@@ -153,8 +153,8 @@ def private_key(spec: ReleaseSpec, home: Home) -> Key:
     """
     if spec.draws is not None:
         return Secrets(folder=spec.folder).key(KeySource.model_validate(spec.draws.model_dump()))
-    key, made = kept_key(spec.dataset, home)
-    if made:
+    key, is_new = kept_key(spec.dataset, home)
+    if is_new:
         log.warning(
             "%s: a private key was made and is kept in %s; all that is random is drawn under it: back it up, and show "
             "it to nobody",
@@ -191,7 +191,7 @@ def kept_key(dataset: str, home: Home) -> tuple[Key, bool]:
     """The key that is kept for a dataset in the private zone, and whether it was made just now."""
     place = kept_place(dataset, home)
     with home.lock(f"key-{dataset}"):
-        made = not place.exists()
-        if made:
+        is_new = not place.exists()
+        if is_new:
             write_file(place, secrets.token_hex(32) + "\n")
-        return Secrets().key(KeySource(file=str(place))), made
+        return Secrets().key(KeySource(file=str(place))), is_new

@@ -87,8 +87,8 @@ class Workers:
                     break
                 if progress is not None:
                     progress(done, len(tasks))
-            failed = next((one for one in futures if one.done() and one.exception() is not None), None)
-            return [failed.result()] if failed is not None else [one.result() for one in futures]
+            failed = next((future for future in futures if future.done() and future.exception() is not None), None)
+            return [failed.result()] if failed is not None else [future.result() for future in futures]
 
     @contextmanager
     def meanwhile(self, function: Callable[..., T], *task: Any) -> Iterator[Callable[[], T]]:
@@ -120,7 +120,7 @@ class Workers:
         if self._executor is None or self._owner != os.getpid():  # a fork has no part in its parent's processes
             self._owner = os.getpid()
             context = multiprocessing.get_context("forkserver")
-            further = [one for one in self._imports if one not in sys.modules]
+            further = [module for module in self._imports if module not in sys.modules]
             context.set_forkserver_preload([*PRELOAD, *further])
             with_parent, self._held = context.Pipe(duplex=False)
             self._executor = ProcessPoolExecutor(self.count, context, _begin, (with_parent,))
@@ -200,10 +200,10 @@ def bytes_of(memory: str) -> int:
     share = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", memory)
     if share is not None:
         return int(float(share[1]) / 100 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT])(i?)B?\s*", memory, re.IGNORECASE)
-    if found is None:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT])(i?)B?\s*", memory, re.IGNORECASE)
+    if match is None:
         raise InputError(f"memory: {memory} is no amount of memory; write it as 4GB")
-    return int(float(found[1]) * (1024 if found[3] else 1000) ** ("KMGT".index(found[2].upper()) + 1))
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** ("KMGT".index(match[2].upper()) + 1))
 
 
 @cache

@@ -120,7 +120,7 @@ BAD = {
     "an unknown key would be ignored": (GOOD + "spread: 2\n", ["spread: is not a key of the spec"]),
     "an unknown nested key would be ignored": (
         changed("grid: 5", "grd: 5"),
-        ["columns.age.grd: is not a key of the spec"],
+        ["columns.age.grd: is not a key of the spec; did you mean grid? check its spelling"],
     ),
     "an unknown key of a privacy model would be ignored": (
         changed("{k: 10}", "{k: 10, K: 3}"),

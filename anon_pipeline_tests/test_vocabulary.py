@@ -1,4 +1,4 @@
-"""Public names are those of the field: none of the words that this project once had for standard terms."""
+"""Names are those of the field: public ones none of the old words for standard terms, and no loop over `one`."""
 
 from __future__ import annotations
 
@@ -86,6 +86,21 @@ def _assigned(body: list[ast.stmt]) -> Iterator[str]:
         yield from (target.id for target in targets if isinstance(target, ast.Name))
 
 
+def bound_names(tree: ast.Module) -> Iterator[str]:
+    """Whatever a name is given to, public or private: parameters, also of lambdas, variables, loops, imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+
+
 def snake_case(name: str) -> str:
     return name.lower() if name.isupper() else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
@@ -98,3 +113,19 @@ def test_no_public_name_is_an_old_word_for_a_standard_term() -> None:
             if name in STANDARD and name not in KEPT:
                 old.append(f"{file.relative_to(PACKAGE)}: {name} is called {STANDARD[name]}")
     assert not old, "\n".join(old)
+
+
+def test_nothing_is_called_one() -> None:
+    lines = [
+        f"{file.relative_to(PACKAGE)}: {name} is called after {STANDARD['one']}"
+        for file in sorted(PACKAGE.rglob("*.py"))
+        for name in sorted(set(bound_names(ast.parse(file.read_text(encoding="utf-8")))))
+        if name.strip("_") == "one"
+    ]
+    loops = re.compile(r"{%-?\s*(?:for|set)\s+(?:\w+,\s*)*one\b")
+    lines += [
+        f"{file.relative_to(PACKAGE)}: a loop over `one`"
+        for file in sorted(PACKAGE.rglob("*.html"))
+        if loops.search(file.read_text(encoding="utf-8"))
+    ]
+    assert not lines, "\n".join(lines)

@@ -247,15 +247,15 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         for domain in cells.domains:
             if domain.ordered or domain.nodes is not None:
                 continue
-            told = f"the column {domain.name} has {len(domain.values)} different texts in {cells.n} rows"
+            fact = f"the column {domain.name} has {len(domain.values)} different texts in {cells.n} rows"
             if len(domain.values) > max(30, 0.5 * cells.n):
                 raise InputError(
-                    f"{told}: nearly everyone has a value of their own, so no class could show one; make it numeric, "
+                    f"{fact}: nearly everyone has a value of their own, so no class could show one; make it numeric, "
                     "shorten it to a prefix, or exclude it"
                 )
             if len(domain.values) > MOST_TEXTS:
                 raise InputError(
-                    f"{told}, more than the {MOST_TEXTS} that can be grouped as they are; say what they have in common "
+                    f"{fact}, more than the {MOST_TEXTS} that can be grouped as they are; say what they have in common "
                     f"by columns.{domain.name}.hierarchy, such as {{prefix: [3, 2]}} or {{file: ...}}, or exclude it"
                 )
         fitted, leaf, repair = self._before_demands(cells, people, population_table)
@@ -408,14 +408,14 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
         """What the class of each row shows; `group` is the class of each row, -1 for one that is left out."""
         if (group < 0).any():
             X, group = X[group >= 0], group[group >= 0]
-        shown = {}
+        columns = {}
         for summary in self.summaries_:
             name = summary.domain.name
             if self.form == "range":
-                shown[name] = np.array(summary.ranges(), dtype=object)[group]
+                columns[name] = np.array(summary.ranges(), dtype=object)[group]
             else:
-                shown[name] = _restore(X[name], summary, group)
-        return pd.DataFrame(shown, index=X.index)
+                columns[name] = _restore(X[name], summary, group)
+        return pd.DataFrame(columns, index=X.index)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted tree as JSON, without `demands` and `answers`, which its classes meet already, and the key.
@@ -482,11 +482,11 @@ def _restored_category(column: pd.Series, summary: recode.CategorySummary, group
     originals: dict[str, Any] = {str(value): value for value in known}
     text = all(isinstance(value, str) for value in originals.values())
     names = [None, *(originals.get(v, v) for v in summary.domain.values), recode.SUPPRESSED if text else None]
-    shown = pd.Series(names, dtype=object).to_numpy()[summary.representative[group]]
+    values = pd.Series(names, dtype=object).to_numpy()[summary.representative[group]]
     if isinstance(column.dtype, pd.CategoricalDtype):
-        unknown = [value for value in pd.unique(shown) if value is not None and value not in known]
-        return pd.Categorical(shown, [*known, *unknown], ordered=column.cat.ordered and not unknown)
-    return shown if column.dtype == object else _typed(pd.Series(shown, dtype=object), column.dtype)
+        unknown = [value for value in pd.unique(values) if value is not None and value not in known]
+        return pd.Categorical(values, [*known, *unknown], ordered=column.cat.ordered and not unknown)
+    return values if column.dtype == object else _typed(pd.Series(values, dtype=object), column.dtype)
 
 
 def _typed(values: pd.Series, dtype: Any) -> Any:

@@ -45,8 +45,10 @@ class Partition:
         order = np.lexsort((class_of_cell, leaf))
         starts = np.flatnonzero(np.r_[True, (np.diff(leaf[order]) != 0) | (np.diff(class_of_cell[order]) != 0)])
         people = np.add.reduceat(cells.counts[order], starts)
-        one = order[starts]  # a cell of each class of each leaf
-        best = one[np.lexsort((-class_of_cell[one], people, leaf[one]))]  # the last of a leaf has most people
+        cell_of_class = order[starts]  # a cell of each class of each leaf
+        best = cell_of_class[
+            np.lexsort((-class_of_cell[cell_of_class], people, leaf[cell_of_class]))
+        ]  # the last of a leaf has most people
         class_of_leaf = np.full(tree.leaves, -1, dtype=np.int64)
         class_of_leaf[leaf[best]] = class_of_cell[best]
         elsewhere = np.flatnonzero(class_of_leaf[leaf] != class_of_cell)
@@ -55,15 +57,15 @@ class Partition:
 
     def apply(self, codes: npt.NDArray[np.int32]) -> IntArray:
         """The class of each tuple of codes, shape (n, p) to (n,)."""
-        found = self.class_of_leaf[self.tree.apply(codes)]
+        classes = self.class_of_leaf[self.tree.apply(codes)]
         if len(self.elsewhere):
             known, sought = hash_of_codes(self.elsewhere), hash_of_codes(codes)
             first, last = np.searchsorted(known, sought), np.searchsorted(known, sought, side="right")
             for step in range(int((last - first).max())):  # more than one only where hashes of cells collide
                 place = np.flatnonzero(first + step < last)
                 same = (self.elsewhere[first[place] + step] == codes[place]).all(axis=1)
-                found[place[same]] = self.class_elsewhere[first[place[same]] + step]
-        return found
+                classes[place[same]] = self.class_elsewhere[first[place[same]] + step]
+        return classes
 
 
 def members(class_of_cell: IntArray, classes: int) -> sparse.csr_array:
@@ -104,10 +106,10 @@ def information_loss(
                 continue
             value = value - np.average(value[known], weights=cells.counts[known])
             total = float((cells.counts[known] * value[known] ** 2).sum())
-            inside, told = value[kept], known[kept]
-            people = np.bincount(group[told], weights=count[told], minlength=classes)
-            summed = np.bincount(group[told], weights=count[told] * inside[told], minlength=classes)
-            squares = float((count[told] * inside[told] ** 2).sum())
+            inside, is_known = value[kept], known[kept]
+            people = np.bincount(group[is_known], weights=count[is_known], minlength=classes)
+            summed = np.bincount(group[is_known], weights=count[is_known] * inside[is_known], minlength=classes)
+            squares = float((count[is_known] * inside[is_known] ** 2).sum())
             within = squares - float((summed**2 / np.maximum(people, 1)).sum())
         else:
             share = np.bincount(code, weights=cells.counts, minlength=len(domain)) / cells.n

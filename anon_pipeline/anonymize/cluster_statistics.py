@@ -74,8 +74,8 @@ class ClusterStatistics:
                 self._values += len(present)
                 scales.append(np.full(len(present), squared_scale.get(column, 0.0)))
                 steps.append(np.full(len(present), 1 / max(1, len(domain.values) - 1) * (column in squared_scale)))
-                for position, told in criterion.outputs_of(column):
-                    self._told.append((values, position, np.round(told[present], 6)))
+                for position, output in criterion.outputs_of(column):
+                    self._told.append((values, position, np.round(output[present], 6)))
                     self._free.remove(position)
             known = np.zeros(0) if domain.positions is None else domain.positions.astype(np.float64)
             if len(known) and known.max() > known.min():
@@ -95,7 +95,7 @@ class ClusterStatistics:
         self.classes = classes = int(group.max()) + 1
         self.size = np.bincount(group, weights=self.people, minlength=classes)
         weighted = (self.people[:, None] * self._scores).T
-        self._total = np.stack([np.bincount(group, weights=one, minlength=classes) for one in weighted], axis=1)
+        self._total = np.stack([np.bincount(group, weights=output, minlength=classes) for output in weighted], axis=1)
         # People and cells by class and value.
         shape = classes, self._values
         self._bearing, self._bearers = np.zeros(shape), np.zeros(shape, dtype=np.int64)
@@ -140,8 +140,8 @@ class ClusterStatistics:
         self._share[changed] = share
         # Squared distance to a class: that of the scores, and per category scale * (1 - 2 share of the value + alike).
         price = share * (-2 * self._scale)
-        for values, position, told in self._told:
-            price[:, values] += (told - self._mean[changed, position][:, None]) ** 2
+        for values, position, output in self._told:
+            price[:, values] += (output - self._mean[changed, position][:, None]) ** 2
         self._price[changed] = price
         self._alike[changed] = np.einsum("jv,jv,v->j", share, share, self._scale) + self._constant
         if self._cover:

@@ -164,5 +164,5 @@ def _present(code: IntArray, size: int) -> tuple[IntArray, IntArray]:
     """Codes of a column among which are all that occur, and the place of each cell's code among them, shape (n,)."""
     if size <= len(code):
         return np.arange(size), code
-    found, place = np.unique(code, return_inverse=True)
-    return found, place
+    present, place = np.unique(code, return_inverse=True)
+    return present, place

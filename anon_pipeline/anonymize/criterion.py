@@ -83,7 +83,9 @@ class Criterion:
         """Guidance and ordered columns of some cells, shape (c, o'')."""
         codes, counts = self._cells.codes[part], self._cells.counts[part]
         guidance = self._cells.guidance[part] * GUIDANCE_UNIT / counts[:, None]
-        return np.hstack([(guidance - self._centre) * self._scale, *(one[codes[:, at]] for at, one in self._ordered)])
+        return np.hstack(
+            [(guidance - self._centre) * self._scale, *(values[codes[:, at]] for at, values in self._ordered)]
+        )
 
     def outputs_of(self, column: int) -> Iterator[tuple[int, FloatArray]]:
         """The positions in `scores` that a column alone decides, and what each of its codes has there, (m + 1,)."""

@@ -151,7 +151,7 @@ class Cutter:
         directions = np.asarray(summing @ points)
         longest = np.maximum(np.abs(directions).max(axis=1, keepdims=True), 1.0)
         directions = np.rint(directions * (DIRECTIONS / longest)).reshape(LINES, part.classes, -1)
-        places = np.stack([np.einsum("cd,cd->c", points, one[part.of]) for one in directions])
+        places = np.stack([np.einsum("cd,cd->c", points, direction[part.of]) for direction in directions])
         return places.astype(np.int64), np.einsum("ljd,ljd->lj", directions, directions)
 
     def _along_axes(self, part: _Part) -> tuple[IntArray, None]:
@@ -162,8 +162,8 @@ class Cutter:
             places[number] = axis.rank[code]
             if axis.within is not None:
                 node = axis.within[code]
-                one = np.minimum.reduceat(node, part.starts) == np.maximum.reduceat(node, part.starts)
-                places[number] *= one[part.of]
+                settled = np.minimum.reduceat(node, part.starts) == np.maximum.reduceat(node, part.starts)
+                places[number] *= settled[part.of]
         return places, None
 
 
@@ -190,9 +190,9 @@ def _saved(
     summed = _so_far(values * people[:, None], bounds, segment)
     end = np.r_[bounds[1:], len(segment)] - 1
     total, everybody = summed[end][segment[cut]], left[end][segment[cut]].astype(np.float64)
-    one = left[cut].astype(np.float64)
-    apart = summed[cut] - total * (one / everybody)[:, None]
-    saved: FloatArray = np.einsum("qd,qd->q", apart, apart) * (everybody / (one * (everybody - one)))
+    below = left[cut].astype(np.float64)
+    apart = summed[cut] - total * (below / everybody)[:, None]
+    saved: FloatArray = np.einsum("qd,qd->q", apart, apart) * (everybody / (below * (everybody - below)))
     return saved
 
 
@@ -206,8 +206,10 @@ def _so_far(numbers: IntArray, bounds: IntArray, segment: IntArray) -> IntArray:
 
 def _signs(codes: npt.NDArray[np.int32], chance: Chance) -> npt.NDArray[np.uint64]:
     """As many random bits per cell as there are lines: of its people and the key, shape (C,)."""
-    one, other = chance.members.view(np.uint64).T
-    mixed = (hash_of_codes(codes) + one * np.uint64(0x9E3779B97F4A7C15)) ^ (other * np.uint64(0xC2B2AE3D27D4EB4F))
+    first_word, second_word = chance.members.view(np.uint64).T
+    mixed = (hash_of_codes(codes) + first_word * np.uint64(0x9E3779B97F4A7C15)) ^ (
+        second_word * np.uint64(0xC2B2AE3D27D4EB4F)
+    )
     mixed = (mixed ^ (mixed >> np.uint64(31))) * np.uint64(0xD6E8FEB86659FD93)
     signs: npt.NDArray[np.uint64] = mixed >> np.uint64(64 - LINES)
     return signs

@@ -184,7 +184,7 @@ def count_sensitive(
         values = [None, *domain.values.tolist()]
         ones = np.ones(len(code), dtype=np.int64)
         histograms[str(name)] = Histogram(
-            values=tuple(values[one] for one in present),
+            values=tuple(values[place] for place in present),
             counts=histogram(cell, position[code], ones, (len(cells.counts), len(present))),
             ordered=domain.ordered,
             missing_is_a_value=name in answers,

@@ -165,10 +165,10 @@ def _merge(work: Work, asking: BoolArray, merged: BoolArray, holds: Holds) -> tu
         if used.any():
             work.people = work.people.without((work.group < 0) | used[work.group])
         order = np.lexsort((pairs[:, 1], pairs[:, 0], price))
-        for one, other in pairs[order].tolist():
-            if not used[one] and not used[other]:
-                used[one] = used[other] = True
-                target[max(one, other)] = min(one, other)
+        for first, second in pairs[order].tolist():
+            if not used[first] and not used[second]:
+                used[first] = used[second] = True
+                target[max(first, second)] = min(first, second)
     touched = merged | (target != np.arange(len(target)))
     kept, new = np.unique(target[target >= 0], return_inverse=True)
     renumbered = np.full(len(target), -1)
@@ -198,10 +198,12 @@ def _suppress(work: Work, asking: BoolArray, cheapest: FloatArray, mean: FloatAr
     squares = work.members() @ (work.people.sizes * (work.outputs**2).sum(axis=1))
     within = squares - weight * (mean**2).sum(axis=1)
     saved = cheapest - (weight * variance - within)[asking]
-    for one in np.flatnonzero(asking)[np.argsort(-saved / weight[asking], kind="stable")][: (saved > 0).sum()].tolist():
-        if weight[one] <= work.suppressible and (~chosen).sum() > 1:
-            work.suppressible -= int(weight[one])
-            chosen[one] = True
+    for group in np.flatnonzero(asking)[np.argsort(-saved / weight[asking], kind="stable")][
+        : (saved > 0).sum()
+    ].tolist():
+        if weight[group] <= work.suppressible and (~chosen).sum() > 1:
+            work.suppressible -= int(weight[group])
+            chosen[group] = True
     return chosen
 
 

@@ -38,12 +38,12 @@ class FeatureImportance:
     @classmethod
     def of(cls, cells: Cells) -> FeatureImportance:
         """The main effects are means over people who share a code, in the sense of an analysis of variance."""
-        effects, told = [], np.zeros(len(cells.domains))
+        effects, variance = [], np.zeros(len(cells.domains))
         for column in range(len(cells.domains)):
             effect, people = _main_effect(cells, column)
             effects.append(effect)
-            told[column] = (people[:, None] * effect**2).sum()
-        shares = told / told.sum() if told.sum() > 0 else np.full(len(told), 1 / len(told))
+            variance[column] = (people[:, None] * effect**2).sum()
+        shares = variance / variance.sum() if variance.sum() > 0 else np.full(len(variance), 1 / len(variance))
         return cls(tuple(effects), shares)
 
 
@@ -58,7 +58,9 @@ def _main_effect(cells: Cells, column: int) -> tuple[FloatArray, FloatArray]:
         kind = np.r_[GROUPS, np.minimum(middle[1:] * GROUPS, GROUPS - 1).astype(np.int64)]
     of_kind = np.bincount(kind, weights=people)
     guidance = cells.guidance * GUIDANCE_UNIT
-    summed = np.stack([np.bincount(kind[code], weights=one, minlength=len(of_kind)) for one in guidance.T], axis=1)
+    summed = np.stack(
+        [np.bincount(kind[code], weights=output, minlength=len(of_kind)) for output in guidance.T], axis=1
+    )
     effect = (summed - of_kind[:, None] * guidance.sum(axis=0) / cells.n) / (of_kind + SHRINKAGE)[:, None]
     if effect.shape[1] > DIRECTIONS:
         _, _, directions = np.linalg.svd(effect * np.sqrt(of_kind)[:, None], full_matrices=False)

@@ -102,13 +102,14 @@ class Listed:
         coded = _number if domain.ordered else str
         # Where two texts are one number, as 7 and 7.0 are, the first line counts.
         places = {coded(text): path for text, path in reversed(list(self.paths.items()))}
-        found = [places.get(value) for value in domain.values.tolist()]
-        paths = [path for path in found if path is not None]
-        if len(paths) < len(found):
-            people = int(domain.counts[1:][[path is None for path in found]].sum())
+        path_of_value = [places.get(value) for value in domain.values.tolist()]
+        paths = [path for path in path_of_value if path is not None]
+        absent = len(path_of_value) - len(paths)
+        if absent:
+            people = int(domain.counts[1:][[path is None for path in path_of_value]].sum())
             raise InputError(
-                f"columns.{domain.name}.hierarchy: {len(found) - len(paths)} of the column's {len(found)} values "
-                f"(of {people} people) are not in {self.source}; add a line for each, or name them under source.missing"
+                f"columns.{domain.name}.hierarchy: {absent} of the column's {len(path_of_value)} values (of {people} "
+                f"people) are not in {self.source}; add a line for each, or name them under source.missing"
             )
         # What the column lacks of the file counts too: where the file has several tops, none of them holds everybody.
         root = [EVERYTHING] * (len({path[-1] for path in self.paths.values()}) > 1)

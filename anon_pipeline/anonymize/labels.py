@@ -66,12 +66,12 @@ def lowest_labels(domain: Domain, nodes: Nodes, members: sparse.csr_array, k: in
             last[told[alone]] = np.where(covered, high, ends[1])[alone]
         open_ &= ~covered
     texts = []
-    for one in range(classes):
-        shown, outer = min(int(levels[one]), nodes.named), (int(first[one]), int(last[one]))
-        if levels[one] == UNTOLD or outer == (-1, -1):
-            texts.append(EVERYTHING if people[one] else "")
+    for group in range(classes):
+        level_named, outer = min(int(levels[group]), nodes.named), (int(first[group]), int(last[group]))
+        if levels[group] == UNTOLD or outer == (-1, -1):
+            texts.append(EVERYTHING if people[group] else "")
             continue
-        lowest, highest = (_name(domain, nodes, shown, end) for end in outer)
+        lowest, highest = (_name(domain, nodes, level_named, end) for end in outer)
         whole = lowest if outer[0] == outer[1] else f"{lowest} .. {highest}"
         texts.append(f"≤ {highest}" if outer[0] == -1 else f"≥ {lowest}" if outer[1] == -1 else whole)
     rests = np.where(missing == 0, "", np.where((missing > 1) & (missing.sum() >= k), "missing", EVERYTHING))

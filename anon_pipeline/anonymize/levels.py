@@ -29,14 +29,14 @@ def in_order(domain: Domain, levels: Sequence[str]) -> Domain:
             "order; say type: categorical, or leave out the levels"
         )
     place = {level: number for number, level in enumerate(levels)}
-    found = np.array([place.get(str(value), -1) for value in domain.values], dtype=np.int64)
-    if (found < 0).any():
-        people = int(domain.counts[1:][found < 0].sum())
+    level_of = np.array([place.get(str(value), -1) for value in domain.values], dtype=np.int64)
+    if (level_of < 0).any():
+        people = int(domain.counts[1:][level_of < 0].sum())
         raise InputError(
-            f"columns.{domain.name}.levels: {(found < 0).sum()} of the column's {len(found)} values (of {people} "
+            f"columns.{domain.name}.levels: {(level_of < 0).sum()} of the column's {len(level_of)} values (of {people} "
             "people) are not among them; add these, or name them under source.missing"
         )
-    return replace(domain, levels=found)
+    return replace(domain, levels=level_of)
 
 
 def median_levels(levels: IntArray, members: sparse.csr_array, withheld: int, named: npt.NDArray[np.bool_]) -> IntArray:

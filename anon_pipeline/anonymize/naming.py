@@ -118,14 +118,14 @@ def named_ends(first: IntArray, last: IntArray, people: IntArray, named: BoolArr
     first, last : places in an order of m names
     people, named : who bears each, and whether it may be named, shape (m,)
     """
-    told = np.flatnonzero(named)
-    if not len(told):
+    places = np.flatnonzero(named)
+    if not len(places):
         return np.full(first.shape, -1), np.full(last.shape, -1)
-    beyond = bool(people[: told[0]].any()), bool(people[told[-1] + 1 :].any())
-    below, above = np.searchsorted(told, first, "right") - 1, np.searchsorted(told, last, "left")
+    beyond = bool(people[: places[0]].any()), bool(people[places[-1] + 1 :].any())
+    below, above = np.searchsorted(places, first, "right") - 1, np.searchsorted(places, last, "left")
     return (
-        np.where(below < int(beyond[0]), -1, told[below]),
-        np.where(above >= len(told) - int(beyond[1]), -1, told[np.minimum(above, len(told) - 1)]),
+        np.where(below < int(beyond[0]), -1, places[below]),
+        np.where(above >= len(places) - int(beyond[1]), -1, places[np.minimum(above, len(places) - 1)]),
     )
 
 
@@ -137,14 +137,14 @@ def scale(values: Values, k: int) -> Scale:
     people = line.reached[ends] - line.reached[starts]
     outer = np.r_[True, np.zeros(len(own), dtype=bool)] | np.r_[np.zeros(len(own), dtype=bool), True]
     points = (line.first[own] // 2).tolist()
-    for one in np.flatnonzero(people >= np.where(outer, k, 2 * k)).tolist():
-        below = None if one == 0 else int(line.first[own[one - 1]]) // 2
-        above = None if one == len(own) else int(line.first[own[one]]) // 2
-        points += line.split(int(starts[one]), int(ends[one]), below, above, k)
-    found = np.array(sorted(points), dtype=np.int64)
-    between, apart = line.centres(found, k)
-    of_few = (line.at(found) > 0) & (line.at(found) < k)
-    return Scale(found, of_few, between, apart, bool(0 < people[0] < k), bool(0 < people[-1] < k))
+    for stretch in np.flatnonzero(people >= np.where(outer, k, 2 * k)).tolist():
+        below = None if stretch == 0 else int(line.first[own[stretch - 1]]) // 2
+        above = None if stretch == len(own) else int(line.first[own[stretch]]) // 2
+        points += line.split(int(starts[stretch]), int(ends[stretch]), below, above, k)
+    ends_between = np.array(sorted(points), dtype=np.int64)
+    between, apart = line.centres(ends_between, k)
+    of_few = (line.at(ends_between) > 0) & (line.at(ends_between) < k)
+    return Scale(ends_between, of_few, between, apart, bool(0 < people[0] < k), bool(0 < people[-1] < k))
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,22 +196,22 @@ class _Line:
 
         Each part has the finest step of `coarser` at which k people lie between two multiples.
         """
-        found: list[int] = []
+        points: list[int] = []
         # A power of ten below everybody: the multiples of a step are the same from there, but none of them stays at 0.
         origin = -(10 ** len(str(int(np.abs(np.r_[self.first[:1], self.last[-1:]]).max()))))
         lowest, odd = divmod(int(self.first[start]), 2)
         beyond = int(np.searchsorted(self.last, 2 * lowest + 1, "right"))
         if below is None and not odd and self.reached[beyond] - self.reached[start + 1] >= k:
-            start, below, found = start + 1, lowest, [lowest]
+            start, below, points = start + 1, lowest, [lowest]
         while start < end:
             for step in coarser():
                 low = origin + ((int(self.first[start]) - 1) // 2 - origin) // step * step
                 low = low if below is None else max(low, below)
                 high = origin - (origin - int(self.last[start]) // 2 - 1) // step * step
                 if high > LARGEST:
-                    return found
+                    return points
                 if above is not None and high >= above:
-                    return found if low == below else [*found, low]
+                    return points if low == below else [*points, low]
                 after = int(np.searchsorted(self.last, 2 * high))
                 beyond = int(np.searchsorted(self.first, 2 * high, "right"))
                 inside, rest = self.reached[after] - self.reached[start], self.reached[end] - self.reached[beyond]
@@ -219,9 +219,9 @@ class _Line:
                     continue
                 if self.nameable(high, k):
                     break
-            found += [high] if low == below else [low, high]
+            points += [high] if low == below else [low, high]
             start, below = beyond, high
-        return found
+        return points
 
     def centres(self, points: IntArray, k: int) -> tuple[IntArray, BoolArray]:
         """What stands for the people between each point and the next, and whether they are enough."""
@@ -230,16 +230,16 @@ class _Line:
         apart = np.zeros(len(points), dtype=bool)
         apart[:-1] = self.reached[before] - self.reached[after[:-1]] >= k
         between = points.copy()
-        for one in np.flatnonzero(apart).tolist():
-            inside, low, high = slice(after[one], before[one]), int(points[one]), int(points[one + 1])
+        for gap in np.flatnonzero(apart).tolist():
+            inside, low, high = slice(after[gap], before[gap]), int(points[gap]), int(points[gap + 1])
             people = self.people[inside]
             mean = low + float(((self.nearest[inside] - low) * people).sum() / people.sum())
-            between[one] = low if mean - low <= high - mean else high
+            between[gap] = low if mean - low <= high - mean else high
             for step in coarser():
                 if step > high - low:
                     break
                 number = min(max(round(mean / step) * step, low), high)
                 if number in (low, high) or (step * 10 >= high - low and self.nameable(number, k)):
-                    between[one] = number
+                    between[gap] = number
                     break
         return between, apart

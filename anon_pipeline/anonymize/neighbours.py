@@ -72,4 +72,4 @@ def _compared(mean: FloatArray, asking: IntArray) -> Iterator[tuple[IntArray, In
         some = asking[slice(*np.searchsorted(asking, (start, end)))]
         if len(some):
             near = np.sort(np.argsort(((centre - own) ** 2).sum(axis=1), kind="stable")[:BLOCKS])
-            yield some, np.concatenate([np.arange(starts[one], ends[one]) for one in near.tolist()])
+            yield some, np.concatenate([np.arange(starts[neighbour], ends[neighbour]) for neighbour in near.tolist()])

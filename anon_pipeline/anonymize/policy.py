@@ -26,7 +26,9 @@ def tree_of(spec: ReleaseSpec, key: Key | None, in_folds: bool = False) -> Anony
     """
     hierarchies = hierarchies_of(spec)
     if in_folds:
-        hierarchies = {name: one for name, one in hierarchies.items() if not isinstance(one, Calendar)}
+        hierarchies = {
+            name: hierarchy for name, hierarchy in hierarchies.items() if not isinstance(hierarchy, Calendar)
+        }
     demands = [demand for demand in privacy_models(spec.privacy) if demand.name != "k_anonymity"]
     if in_folds:
         demands = [demand for demand in demands if not isinstance(demand, PopulationModel)]

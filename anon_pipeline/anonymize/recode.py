@@ -141,14 +141,14 @@ class CategorySummary:
             members.sort_indices()
         classes = members.shape[0]
         of_entry = np.repeat(np.arange(classes), np.diff(members.indptr))
-        told = (members.data > 1) & named[members.indices]
-        alone = np.bincount(of_entry[~told], minlength=classes) > 0
-        ends = np.cumsum(np.bincount(of_entry[told], minlength=classes) + alone)
+        is_told = (members.data > 1) & named[members.indices]
+        alone = np.bincount(of_entry[~is_told], minlength=classes) > 0
+        ends = np.cumsum(np.bincount(of_entry[is_told], minlength=classes) + alone)
         code = np.empty(ends[-1] if classes else 0, dtype=np.int64)
         untold = np.zeros(len(code), dtype=bool)
         untold[ends[alone] - 1] = True
         code[untold] = len(self.domain)
-        code[~untold] = members.indices[told]
+        code[~untold] = members.indices[is_told]
         names = pa.array([None, *(str(value) for value in values), SUPPRESSED], pa.string())
         sets: list[list[str | None]] = pa.ListArray.from_arrays(
             pa.array(np.r_[0, ends], pa.int32()), names.take(pa.array(code))
@@ -162,9 +162,9 @@ class CategorySummary:
         if self.domain.levels is not None:
             return self._spans(self.domain.levels)
         texts = []
-        for told in self.sets():
-            shown = ["missing" if name is None else name for name in told]
-            texts.append(shown[0] if len(shown) == 1 else "{" + ", ".join(shown) + "}")
+        for names in self.sets():
+            words = ["missing" if name is None else name for name in names]
+            texts.append(words[0] if len(words) == 1 else "{" + ", ".join(words) + "}")
         return texts
 
     def _spans(self, levels: IntArray) -> list[str]:

@@ -32,15 +32,15 @@ def column_statistics(
     dates only); `exact`, the share of people whose group is a single value; `withheld`, the share of people of whom no
     value is told.
     """
-    told = {}
+    statistics = {}
     for summary in summaries:
         name = summary.domain.name
         if isinstance(summary, OrderedSummary):
             unit = "days" if summary.domain.type is ColumnType.DATE else units.get(name)
-            told[name] = {**_ordered(summary, sizes), "unit": unit}
+            statistics[name] = {**_ordered(summary, sizes), "unit": unit}
         else:
-            told[name] = _categories(summary, sizes)
-    return told
+            statistics[name] = _categories(summary, sizes)
+    return statistics
 
 
 def _ordered(summary: OrderedSummary, sizes: IntArray) -> dict[str, Any]:
@@ -59,8 +59,8 @@ def _ordered(summary: OrderedSummary, sizes: IntArray) -> dict[str, Any]:
 
 def _categories(summary: CategorySummary, sizes: IntArray) -> dict[str, Any]:
     sets = summary.sets()
-    width = np.array([len(one) for one in sets], dtype=np.int64)
-    exact = np.array([len(one) == 1 and one[0] != SUPPRESSED for one in sets], dtype=bool)
+    width = np.array([len(names) for names in sets], dtype=np.int64)
+    exact = np.array([len(names) == 1 and names[0] != SUPPRESSED for names in sets], dtype=bool)
     return {
         "groups": len(set(map(tuple, sets))),
         "width": _middle(width, sizes),

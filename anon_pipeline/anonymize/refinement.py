@@ -100,7 +100,7 @@ def _expected(cells: Cells, k: int) -> IntArray:
     """The guidance that the quasi-identifiers alone would tell: each cell's share of its leaf's sum, shape (C, g)."""
     leaf = fit_tree(cells, max(k, MINIMUM_LEAF_SIZE), 0.0, "guidance", 0).apply(cells.codes)
     share = cells.counts / np.bincount(leaf, weights=cells.counts)[leaf]
-    summed = np.stack([np.bincount(leaf, weights=one) for one in cells.guidance.T.astype(np.float64)], axis=1)
+    summed = np.stack([np.bincount(leaf, weights=output) for output in cells.guidance.T.astype(np.float64)], axis=1)
     return np.round(summed[leaf] * share[:, None]).astype(np.int64)
 
 
@@ -314,9 +314,9 @@ class LocalSearch:
         former, before, classes = clusters.group, clusters.objective(), clusters.classes
         bounds = np.searchsorted(of, np.arange(classes + 1))
         seeded = []
-        for one in np.argsort(-gain, kind="stable").tolist():
-            members_of_seed = cell[bounds[one] : bounds[one + 1]]
-            if gain[one] <= LEAST or not len(members_of_seed):
+        for candidate in np.argsort(-gain, kind="stable").tolist():
+            members_of_seed = cell[bounds[candidate] : bounds[candidate + 1]]
+            if gain[candidate] <= LEAST or not len(members_of_seed):
                 break
             if not taken[former[members_of_seed]].any():  # so that each founding can be taken back by itself
                 taken[former[members_of_seed]] = True

@@ -122,10 +122,10 @@ class Categories:
         place = {value: number for number, value in enumerate(values)}
         sizes = np.array([len(set_) for set_ in self.named])
         untold = np.array([SUPPRESSED in set_ for set_ in self.named])
-        found = np.tile(np.where(untold, -UNTOLD, -OUTSIDE), (len(values), 1))
+        log_fit = np.tile(np.where(untold, -UNTOLD, -OUTSIDE), (len(values), 1))
         for group, set_ in enumerate(self.named):
-            found[[place[value] for value in set_ if value in place], group] = 0.0
-        likely: FloatArray = found - np.log(sizes)
+            log_fit[[place[value] for value in set_ if value in place], group] = 0.0
+        likely: FloatArray = log_fit - np.log(sizes)
         return likely
 
 
@@ -302,13 +302,13 @@ class _ClassTable:
 def _columns(classes: pd.DataFrame) -> list[Interval | Categories]:
     """The quasi-identifiers, by the names that follow each other in a class table (`classes.class_table`)."""
     names = list(classes.columns)
-    found: list[Interval | Categories] = []
+    columns: list[Interval | Categories] = []
     place = 1
     while place < len(names):
         name, following = names[place], names[place + 1 : place + 4]
         if following[:1] == [f"{name}_values"]:
             named = [list(set_) for set_ in classes[f"{name}_values"]]
-            found.append(Categories(name, classes[name], named))
+            columns.append(Categories(name, classes[name], named))
             place += 2
         elif following == [f"{name}_low", f"{name}_high", f"{name}_missing"]:
             low, high = (_numbers(classes[f"{name}_{end}"]) for end in ("low", "high"))
@@ -317,13 +317,13 @@ def _columns(classes: pd.DataFrame) -> list[Interval | Categories]:
             high = np.where(bounded & np.isnan(high), np.inf, high)
             missing = classes[f"{name}_missing"].to_numpy(np.float64, na_value=np.nan)
             kind = encoding.column_type(classes[f"{name}_low"])
-            found.append(Interval(name, kind, classes[name], low, high, missing))
+            columns.append(Interval(name, kind, classes[name], low, high, missing))
             place += 4
         else:
             raise InputError(f"classes.parquet: does not say what the classes stand for in {name}; is it of a release?")
         if names[place : place + 2] == [f"{name}_label", f"{name}_level"]:  # a hierarchy's words for the same
             place += 2
-    return found
+    return columns
 
 
 def _numbers(column: pd.Series) -> FloatArray:

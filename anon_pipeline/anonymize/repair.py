@@ -65,7 +65,7 @@ class Repair:
             chance or (Chance.of(key, self.cells) if self.people.sensitive else Chance.none(self.cells)),
             self.suppressible,
             self.recount,
-            max((one.k for one in self.demands if isinstance(one, KAnonymity)), default=1),
+            max((demand.k for demand in self.demands if isinstance(demand, KAnonymity)), default=1),
         )
 
     def refuse_what_fails(self, class_of_cell: IntArray) -> None:
@@ -83,9 +83,9 @@ class Repair:
         if failed:
             raise Refused(
                 [
-                    f"{one.name}: no grouping was found in which {one.demand}; the best value reached is "
-                    f"{'infinite' if one.measured is None else format(one.measured, '.4g')}"
-                    for one in failed
+                    f"{finding.name}: no grouping was found in which {finding.demand}; the best value reached is "
+                    f"{'infinite' if finding.measured is None else format(finding.measured, '.4g')}"
+                    for finding in failed
                 ]
             )
 

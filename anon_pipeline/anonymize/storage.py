@@ -38,7 +38,7 @@ def save_cells(cells: Cells, folder: Path) -> None:
 
 def load_cells(folder: Path) -> Cells:
     """Read what `save_cells` wrote."""
-    domains = tuple(_domain_from_json(one) for one in json.loads((folder / "domains.json").read_text()))
+    domains = tuple(_domain_from_json(domain) for domain in json.loads((folder / "domains.json").read_text()))
     with np.load(folder / "cells.npz", allow_pickle=False) as arrays:
         return Cells(domains, arrays["codes"], arrays["counts"], arrays["guidance"])
 
@@ -88,7 +88,9 @@ def fitted_from_json(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return content["parameters"], {
         "domains_": domains,
         "partition_": partition,
-        "summaries_": [_summary_from_json(one, d) for one, d in zip(content["summaries"], domains, strict=True)],
+        "summaries_": [
+            _summary_from_json(summary, d) for summary, d in zip(content["summaries"], domains, strict=True)
+        ],
         "sizes_": np.array(content["sizes"], np.int64),
         "information_loss_": content["information_loss"],
     }
@@ -96,12 +98,12 @@ def fitted_from_json(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def summaries_to_json(summaries: list[Summary]) -> list[dict[str, Any]]:
     """What classes show, and the columns it is about, as plain data."""
-    return [{"domain": _domain_to_json(one.domain), **_summary_to_json(one)} for one in summaries]
+    return [{"domain": _domain_to_json(summary.domain), **_summary_to_json(summary)} for summary in summaries]
 
 
 def summaries_from_json(content: list[dict[str, Any]]) -> list[Summary]:
     """What `summaries_to_json` gave."""
-    return [_summary_from_json(one, _domain_from_json(one["domain"])) for one in content]
+    return [_summary_from_json(summary, _domain_from_json(summary["domain"])) for summary in content]
 
 
 def tree_to_json(tree: SplitTree, domains: tuple[Domain, ...]) -> dict[str, Any]:
@@ -115,9 +117,9 @@ def tree_to_json(tree: SplitTree, domains: tuple[Domain, ...]) -> dict[str, Any]
 
 def tree_from_json(content: dict[str, Any]) -> tuple[SplitTree, tuple[Domain, ...]]:
     """What `tree_to_json` gave."""
-    features = tuple(_axis_from_json(one) for one in content["features"])
+    features = tuple(_axis_from_json(axis) for axis in content["features"])
     nodes = {name: np.array(content["nodes"][name], float if name == "threshold" else np.int64) for name in NODE_ARRAYS}
-    return SplitTree(features, **nodes), tuple(_domain_from_json(one) for one in content["domains"])
+    return SplitTree(features, **nodes), tuple(_domain_from_json(domain) for domain in content["domains"])
 
 
 def _axis_to_json(axis: SplitFeature) -> dict[str, Any]:

@@ -60,10 +60,10 @@ class SplitTree:
     def apply(self, codes: npt.NDArray[np.int32]) -> IntArray:
         """The leaf of each tuple of codes, shape (n, p) to (n,)."""
         children = np.stack([self.right, self.left], axis=1).astype(np.int32).ravel()
-        found = np.empty(len(codes), dtype=np.int64)
+        node = np.empty(len(codes), dtype=np.int64)
         for start in range(0, len(codes), CACHED):  # in parts that stay in the processor's cache
-            found[start : start + CACHED] = self._walk(codes[start : start + CACHED], children)
-        return self.leaf[found]
+            node[start : start + CACHED] = self._walk(codes[start : start + CACHED], children)
+        return self.leaf[node]
 
     def _walk(self, codes: npt.NDArray[np.int32], children: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """The node where each tuple of codes ends; `children` holds the right and the left child of each node."""

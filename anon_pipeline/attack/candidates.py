@@ -116,8 +116,8 @@ def misfit(release: Released, codes: IntArray, candidates: Candidates) -> FloatA
         cost = np.empty(len(at))
         for start in range(0, len(at), 512):  # the diagonal of a square, so squares are kept small
             block = at[start : start + 512]
-            shown = isinstance(boxes, OrderedBoxes) and boxes.nearest
-            of_block = boxes.costs(code[block], 0.0) / (UNIT * UNLIKE) if shown else ~boxes.fits(code[block])
+            has_nearest = isinstance(boxes, OrderedBoxes) and boxes.nearest
+            of_block = boxes.costs(code[block], 0.0) / (UNIT * UNLIKE) if has_nearest else ~boxes.fits(code[block])
             cost[start : start + 512] = of_block[np.arange(len(block)), box[block]]
         total += cost[key]
     best = np.diff(candidates.best.indptr)

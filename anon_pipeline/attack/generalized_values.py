@@ -52,8 +52,8 @@ def read_interval(text: str) -> Interval | None:
         return ABSENT
     first, _, rest = text.partition(" or ")
     if rest in ("missing", ANYTHING):  # a single missing value is written "*"
-        shown = read_interval(first)
-        return None if shown is None else Interval(shown.low, shown.high, True)
+        interval = read_interval(first)
+        return None if interval is None else Interval(interval.low, interval.high, True)
     if (point := read_point(text)) is not None:
         return Interval(point, point)
     if text.startswith("{") and text.endswith("}"):
@@ -137,29 +137,31 @@ def read_set(text: str, vocabulary: Set[str]) -> frozenset[str | None]:
     if stripped.startswith("{") and stripped.endswith("}"):
         return _members(stripped[1:-1], vocabulary)
     if match := re.fullmatch(r"([^*]+)(\*+)", stripped):
-        alike = [one for one in vocabulary if one.startswith(match[1])]
-        return frozenset([one for one in alike if len(one) == len(stripped)] or alike)
+        alike = [value for value in vocabulary if value.startswith(match[1])]
+        return frozenset([value for value in alike if len(value) == len(stripped)] or alike)
     return frozenset([ANYTHING])
 
 
 def _members(inside: str, vocabulary: Set[str]) -> frozenset[str | None]:
     """The members of a set; parts that only together are a category, as in "{Smith, John, *}", are put together."""
     parts = inside.split(",")
-    told: set[str | None] = set()
+    members: set[str | None] = set()
     at = 0
     while at < len(parts):
         for end in range(len(parts), at, -1):
             joined = ",".join(parts[at:end])
-            spellings = [category(one) for one in (joined, joined.removeprefix(" "), joined.strip())]
-            found = next((one for one in spellings if one in vocabulary and one != ANYTHING), None)
-            if found is not None:
-                told |= {found, None} if found == "missing" else {found}
+            spellings = [category(spelling) for spelling in (joined, joined.removeprefix(" "), joined.strip())]
+            spelled = next(
+                (spelling for spelling in spellings if spelling in vocabulary and spelling != ANYTHING), None
+            )
+            if spelled is not None:
+                members |= {spelled, None} if spelled == "missing" else {spelled}
                 break
         else:
-            end, one = at + 1, parts[at].strip()
-            told |= {ANYTHING} if one == ANYTHING else {None} if one.lower() in _MISSING else set()
+            end, part = at + 1, parts[at].strip()
+            members |= {ANYTHING} if part == ANYTHING else {None} if part.lower() in _MISSING else set()
         at = end
-    return frozenset(told)
+    return frozenset(members)
 
 
 def numbers(column: pd.Series) -> npt.NDArray[np.float64]:
@@ -177,8 +179,8 @@ def numbers(column: pd.Series) -> npt.NDArray[np.float64]:
     if pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype):
         return _without_dust(column.to_numpy(dtype=np.float64, na_value=np.nan))
     codes, values = pd.factorize(column)
-    told = np.array([_number(value) for value in values] + [math.nan])
-    return told[codes]
+    parsed = np.array([_number(value) for value in values] + [math.nan])
+    return parsed[codes]
 
 
 def _without_dust(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -210,8 +212,8 @@ def texts(column: pd.Series) -> npt.NDArray[np.object_]:
     Columns whose types differ between the source and its release can so be compared.
     """
     codes, values = pd.factorize(column)
-    told = np.array([*[category(value) for value in values], None], dtype=object)
-    return told[codes]
+    parsed = np.array([*[category(value) for value in values], None], dtype=object)
+    return parsed[codes]
 
 
 def category(value: Any) -> str:

@@ -93,14 +93,14 @@ def inference(attacked: Attacked, targets: int) -> list[Finding]:
     for column, domain in enumerate(attacked.kept):
         if domain.name not in attacked.knowledge.sensitive:
             continue
-        one = outcome(attacked, column, members, control)
+        sensitive = outcome(attacked, column, members, control)
         findings += [
-            within_groups(attacked, one, guessed, guessed_control),
-            across_groups(attacked, one, members, control),
-            skewness(attacked, one, guessed, guessed_control, members, control),
+            within_groups(attacked, sensitive, guessed, guessed_control),
+            across_groups(attacked, sensitive, members, control),
+            skewness(attacked, sensitive, guessed, guessed_control, members, control),
         ]
         if domain.ordered:
-            findings.append(similarity(attacked, one, guessed, guessed_control, members, control))
+            findings.append(similarity(attacked, sensitive, guessed, guessed_control, members, control))
     return findings
 
 
@@ -121,8 +121,8 @@ def within_groups(
         else np.arange(sensitive.labels)
     )
     largest = np.asarray(table[:, known].max(axis=1).todense()).ravel()
-    told = np.asarray(table[:, known].sum(axis=1)).ravel()
-    alike = largest == told
+    known_people = np.asarray(table[:, known].sum(axis=1)).ravel()
+    alike = largest == known_people
     details = {
         "in_homogeneous_groups": float(members.sizes[alike].sum() / members.sizes.sum()),
         "homogeneous_groups": int(alike.sum()),
@@ -151,7 +151,7 @@ def across_groups(attacked: Attacked, sensitive: Outcome, members: People, contr
     table = counts(release.group, sensitive.released, (len(release.sizes), min(sensitive.labels, LEARNED))).tocoo()
     group, label = table.coords[0], table.coords[1]
     features = _features(attacked, release.representative)[group]
-    telling = np.array([len(np.unique(told[~np.isnan(told)])) > 1 for told in features.T])
+    telling = np.array([len(np.unique(feature[~np.isnan(feature)])) > 1 for feature in features.T])
     if len(np.unique(label)) < 2 or not telling.any():
 
         def guess(people: People) -> IntArray:
@@ -321,13 +321,17 @@ def _mode_guess(
     return guess == truth[:number], most == candidates.records()
 
 
-def _most_frequent(one: Outcome, number: int) -> Rate:
+def _most_frequent(sensitive: Outcome, number: int) -> Rate:
     """Always guessing the release's most frequent label, of the same people."""
-    return known(float((one.members[:number] == 0).mean()), number)
+    return known(float((sensitive.members[:number] == 0).mean()), number)
 
 
-def _how_close(one: Outcome) -> str:
-    return f" to one of {one.labels} intervals" if one.domain.ordered and one.labels <= INTERVALS + 1 else ""
+def _how_close(sensitive: Outcome) -> str:
+    return (
+        f" to one of {sensitive.labels} intervals"
+        if sensitive.domain.ordered and sensitive.labels <= INTERVALS + 1
+        else ""
+    )
 
 
 def _raw(attacked: Attacked, people: People) -> FloatArray:

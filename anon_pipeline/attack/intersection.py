@@ -51,9 +51,9 @@ def intersection(
         return []
     members = attacked.members
     in_all = np.ones(len(members), dtype=bool)
-    for one in earlier:
-        if one.people is not None:
-            in_all &= np.isin(members.row, one.people)
+    for former in earlier:
+        if former.people is not None:
+            in_all &= np.isin(members.row, former.people)
     chosen = _taken(members, np.flatnonzero(in_all)[:targets])
     others = None if attacked.control is None else attacked.control.first(targets)
     people = [each for each in (chosen, others) if each is not None]
@@ -61,15 +61,15 @@ def intersection(
         return []
     now = [_Table(attacked, each) for each in people]
     alone_now = now[0].remaining()
-    for one in earlier:
+    for former in earlier:
         release = read_release(
-            one.released, [original] if control is None else [original, control], attacked.knowledge, one.classes
+            former.released, [original] if control is None else [original, control], attacked.knowledge, former.classes
         )
-        shared = [place for place, domain in enumerate(attacked.kept) if domain.name in one.released.columns]
-        then_kept = [attacked.kept[place].encode(one.released[attacked.kept[place].name]) for place in shared]
+        shared = [place for place, domain in enumerate(attacked.kept) if domain.name in former.released.columns]
+        then_kept = [attacked.kept[place].encode(former.released[attacked.kept[place].name]) for place in shared]
         for table, each in zip(now, people, strict=True):
-            found = find_candidates(release, each.codes)
-            table.narrow(shared, then_kept, release.group, found)
+            candidates = find_candidates(release, each.codes)
+            table.narrow(shared, then_kept, release.group, candidates)
     left = now[0].remaining()
     attack = measured(now[0].success())
     of_control: Rate | None = measured(now[1].success()) if len(now) > 1 else None
@@ -102,17 +102,17 @@ class _Table:
 
     def __init__(self, attacked: Attacked, people: People) -> None:
         self.attacked = attacked
-        found = find_candidates(attacked.release, people.codes)
-        self.people = people.first(len(found))
-        unit = found.unit[attacked.release.group]
+        candidates = find_candidates(attacked.release, people.codes)
+        self.people = people.first(len(candidates))
+        unit = candidates.unit[attacked.release.group]
         # Rows of the same unit and kept values cannot be told apart: they stand or fall together.
         self.kind, first = combined([unit, attacked.same_kept])
         self.kept = attacked.kept_codes[first]
         self.same_kept = attacked.same_kept[first]
         self.sizes = np.bincount(self.kind)
-        kinds = counts(unit[first], np.arange(len(first)), (len(found.sizes), len(first)))
-        self.possible: sparse.csr_array = (found.best @ kinds).tocsr()
-        self.contradicted = np.zeros(len(found), dtype=bool)
+        kinds = counts(unit[first], np.arange(len(first)), (len(candidates.sizes), len(first)))
+        self.possible: sparse.csr_array = (candidates.best @ kinds).tocsr()
+        self.contradicted = np.zeros(len(candidates), dtype=bool)
 
     def narrow(self, shared: list[int], then_kept: list[IntArray], group: IntArray, finding: Candidates) -> None:
         """Keep what an earlier release allows: in it a candidate has the same values in the `shared` columns."""

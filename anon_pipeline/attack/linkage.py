@@ -78,12 +78,14 @@ def linkage(attacked: Attacked, targets: int) -> list[Finding]:
     reported = {min(2, len(names)), min(3, len(names)), (len(names) + 1) // 2, len(names)}
     generator = np.random.default_rng([attacked.seed, 2])
     findings, by_knowledge = [], []
-    few = [None if one is None else one.first(max(targets // 4, 1)) for one in (members, control)]
+    few = [None if people is None else people.first(max(targets // 4, 1)) for people in (members, control)]
     for size in sizes:
         best = sorted(order[:size])
-        rates = [_attempt(attacked, one, best) for one in ((members, control) if size in reported else few)]
+        rates = [_attempt(attacked, people, best) for people in ((members, control) if size in reported else few)]
         sets = [sorted(generator.choice(len(names), size, replace=False).tolist()) for _ in range(RANDOM_SETS)]
-        drawn = [[_attempt(attacked, one, columns) for columns in sets] for one in few] if size < len(names) else []
+        drawn = (
+            [[_attempt(attacked, people, columns) for columns in sets] for people in few] if size < len(names) else []
+        )
         by_knowledge.append(
             {
                 "known": size,
@@ -99,7 +101,7 @@ def linkage(attacked: Attacked, targets: int) -> list[Finding]:
     findings[-1] = replace(findings[-1], details={**findings[-1].details, "by_knowledge": by_knowledge})
     for share in WRONG:
         every = list(range(len(names)))
-        rates = [_attempt(attacked, one, every, share) for one in (members, control)]
+        rates = [_attempt(attacked, people, every, share) for people in (members, control)]
         findings.append(_finding(attacked, members, every, share, rates, False))
     return findings
 
@@ -129,13 +131,13 @@ def row_order(attacked: Attacked) -> list[Finding]:
     """
     if attacked.origin is None or attacked.identity is None:
         return []
-    told = np.flatnonzero(attacked.origin >= 0)
-    if len(told) < 2:
+    rows = np.flatnonzero(attacked.origin >= 0)
+    if len(rows) < 2:
         return []
-    origin, group, same_kept = attacked.origin[told], attacked.release.group[told], attacked.same_kept[told]
-    drawn = np.random.default_rng([attacked.seed, 8]).permutation(len(told))
-    identity = attacked.identity[told]
-    everybody = np.zeros(len(told), dtype=np.int64)
+    origin, group, same_kept = attacked.origin[rows], attacked.release.group[rows], attacked.same_kept[rows]
+    drawn = np.random.default_rng([attacked.seed, 8]).permutation(len(rows))
+    identity = attacked.identity[rows]
+    everybody = np.zeros(len(rows), dtype=np.int64)
     findings = []
     for name, taken, block in (
         ("row order", "the rows to be in the source's order", everybody),
@@ -195,7 +197,7 @@ def _attempt(attacked: Attacked, people: People | None, columns: Sequence[int], 
 
 
 def _mean(attempts: Sequence[Attempt | None]) -> float | None:
-    rates = [one[0].rate for one in attempts if one is not None]
+    rates = [attempt[0].rate for attempt in attempts if attempt is not None]
     return float(np.mean(rates)) if rates else None
 
 
@@ -242,9 +244,9 @@ def _complete(attacked: Attacked, members: People, candidates: Candidates) -> di
     details: dict[str, Any] = {"marketer_risk": len(release.sizes) / release.rows, "groups": len(release.sizes)}
     if attacked.origin is not None:
         own = own_links(attacked, members, candidates)
-        told = ~np.isnan(own)
-        if told.any():
-            details |= {"own_record": float(own[told].mean()), "own_group_is_best": float((own[told] > 0).mean())}
+        linked = ~np.isnan(own)
+        if linked.any():
+            details |= {"own_record": float(own[linked].mean()), "own_group_is_best": float((own[linked] > 0).mean())}
     fitting = find_candidates(release, members.codes, rule="fitting")
     details["candidate_records_that_fit"] = quantiles(fitting.records())
     details["success_among_all_that_fit"] = float(success(attacked, members, fitting).mean())

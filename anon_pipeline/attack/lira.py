@@ -80,7 +80,7 @@ def draw_halves(n: int, shadows: int, seed: int) -> Halves:
     member[random.permutation(n)[: n // 2]] = True
     half_of_the_models = np.tile(np.arange(shadows) < shadows // 2, (n, 1))
     inside: BoolArray = random.permuted(half_of_the_models, axis=1).T
-    seeds = tuple(int(one) for one in random.integers(2**31 - 1, size=shadows + 1))
+    seeds = tuple(int(number) for number in random.integers(2**31 - 1, size=shadows + 1))
     return Halves(member, inside, seeds)
 
 
@@ -127,10 +127,10 @@ def train_all_shadows(
         for train, (_, answer, _) in zip(trains.values(), attacked, strict=True)
         for half, seed in pairs
     ]
-    said = [confidence for _, _, confidence in workers.map(_trained_and_asked, tasks, tally.next())]
+    confidences = [confidence for _, _, confidence in workers.map(_trained_and_asked, tasks, tally.next())]
     return {
         name: ShadowScores(
-            model, halves, answer, confidence, np.stack(said[place * len(pairs) : (place + 1) * len(pairs)])
+            model, halves, answer, confidence, np.stack(confidences[place * len(pairs) : (place + 1) * len(pairs)])
         )
         for place, (name, (model, answer, confidence)) in enumerate(zip(trains, attacked, strict=True))
     }
@@ -143,8 +143,8 @@ def _trained_and_asked(
     with model_answers.one_thread():
         model = model_answers.ask(lambda: train(part, seed), "be trained")
         used = model_answers.answer_of(model, truth) if answer is None else answer
-        said = model_answers.confidence(model, asked, truth, used)
-    return (model if answer is None else None), used, said
+        confidence = model_answers.confidence(model, asked, truth, used)
+    return (model if answer is None else None), used, confidence
 
 
 def scores(shadow_scores: ShadowScores, *, online: bool = True, own_variance: bool | None = None) -> FloatArray:

@@ -31,9 +31,9 @@ def membership(attacked: Attacked, targets: int) -> list[Finding]:
     control = attacked.control.first(targets)
     members = attacked.members.first(min(REGISTER, max(targets, REGISTER - len(control))))
     scores, fit = _scores(attacked, members, control)
-    number = min(len(one) for one in (*scores, members.first(targets)))
+    number = min(len(group) for group in (*scores, members.first(targets)))
     inside, outside = scores[0][:number], scores[1][:number]
-    attack, of_control = (measured(said) for said in _better_half(inside, outside))
+    attack, of_control = (measured(guesses) for guesses in _better_half(inside, outside))
     curve = roc.auc(inside, outside)
     details: dict[str, object] = {"auc": curve, "auc_of_fit_alone": roc.auc(fit[0][:number], fit[1][:number])}
     for rate in roc.JUDGED_AT:
@@ -57,22 +57,22 @@ def _scores(
     attacked: Attacked, members: People, control: People
 ) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
     """Ranks of members and control people, larger for "in", and how well they fit alone."""
-    found = [find_candidates(attacked.release, people.codes) for people in (members, control)]
+    guessed = [find_candidates(attacked.release, people.codes) for people in (members, control)]
     fits = [
-        -misfit(attacked.release, people.codes[: len(one)], one)
-        for people, one in zip((members, control), found, strict=True)
+        -misfit(attacked.release, people.codes[: len(candidates)], candidates)
+        for people, candidates in zip((members, control), guessed, strict=True)
     ]
-    spread = [one.best / np.diff(one.best.indptr)[:, None] for one in found]
-    crowd = sum((np.asarray(one.sum(axis=0)).ravel() for one in spread), np.zeros(len(found[0].sizes)))
+    spread = [candidates.best / np.diff(candidates.best.indptr)[:, None] for candidates in guessed]
+    crowd = sum((np.asarray(share.sum(axis=0)).ravel() for share in spread), np.zeros(len(guessed[0].sizes)))
     shares = []
-    for one, own in zip(found, spread, strict=True):
+    for candidates, own in zip(guessed, spread, strict=True):
         # The person in question is left out of the crowd, members and others alike, so nobody tips their own scale.
-        present = np.asarray(own @ (found[0].sizes / (crowd + 1.0))).ravel()
-        shares.append(np.round(present, 9)[: len(one)])
+        present = np.asarray(own @ (guessed[0].sizes / (crowd + 1.0))).ravel()
+        shares.append(np.round(present, 9)[: len(candidates)])
     fit = np.asarray(np.round(np.concatenate(fits), 9), dtype=np.float64)
     both = combined([np.unique(fit, return_inverse=True)[1], np.unique(np.concatenate(shares), return_inverse=True)[1]])
     rank = both[0].astype(np.float64)
-    cut = len(found[0])
+    cut = len(guessed[0])
     return (rank[:cut], rank[cut:]), (fit[:cut], fit[cut:])
 
 
@@ -81,5 +81,5 @@ def _better_half(inside: FloatArray, outside: FloatArray) -> tuple[FloatArray, F
     every = np.concatenate([inside, outside])
     threshold = np.sort(every)[::-1][len(every) // 2]
     lot = (len(every) / 2 - (every > threshold).sum()) / (every == threshold).sum()
-    said = np.where(every > threshold, 1.0, np.where(every == threshold, lot, 0.0))
-    return said[: len(inside)], said[len(inside) :]
+    guesses = np.where(every > threshold, 1.0, np.where(every == threshold, lot, 0.0))
+    return guesses[: len(inside)], guesses[len(inside) :]

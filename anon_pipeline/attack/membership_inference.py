@@ -77,9 +77,9 @@ class MembershipFinding:
             if point is None:
                 text += f"; too few people to say anything at {rate} false accusations"
             else:
-                found = point.true_positive_rate
-                text += f"; at {rate} false accusations they find {percent(found.rate)} of the members "
-                text += f"({percent(found.low)} to {percent(found.high)})"
+                members_found = point.true_positive_rate
+                text += f"; at {rate} false accusations they find {percent(members_found.rate)} of the members "
+                text += f"({percent(members_found.low)} to {percent(members_found.high)})"
         if self.epsilon is not None:
             text += f"; this attacker's measured lower bound of epsilon is {self.epsilon:.2f}, which guarantees nothing"
         return text + "."
@@ -118,14 +118,14 @@ def attack_by_loss(
     InputError
         For columns that are not there, people without a target, an empty group or a model that fails to answer.
     """
-    groups = [model_answers.split(one, target, features) for one in (members, non_members)]
-    asked = pd.concat([one for one, _ in groups], ignore_index=True)
-    truth = pd.concat([one for _, one in groups], ignore_index=True)
+    groups = [model_answers.split(people, target, features) for people in (members, non_members)]
+    asked = pd.concat([frame for frame, _ in groups], ignore_index=True)
+    truth = pd.concat([labels for _, labels in groups], ignore_index=True)
     member = np.arange(len(asked)) < len(members)
     answer = model_answers.answer_of(model, truth)
     with model_answers.one_thread():
-        said = model_answers.confidence(model, asked, truth, answer)
-    return finding(loss_scores(said, answer), member, name, "loss_threshold", answer, delta=delta)
+        confidence = model_answers.confidence(model, asked, truth, answer)
+    return finding(loss_scores(confidence, answer), member, name, "loss_threshold", answer, delta=delta)
 
 
 def findings(shadow_scores: ShadowScores, name: str, *, delta: float = roc.DELTA) -> list[MembershipFinding]:

@@ -32,8 +32,8 @@ def minimality(attacked: Attacked, targets: int) -> list[Finding]:
         return []
     members = attacked.members.first(targets)
     control = None if attacked.control is None else attacked.control.first(targets)
-    people = [one for one in (members, control) if one is not None]
-    found = [find_candidates(release, person.codes) for person in people]
+    people = [group for group in (members, control) if group is not None]
+    guessed = [find_candidates(release, person.codes) for person in people]
     shapes = _shapes(release)
     findings = []
     for column, domain in enumerate(attacked.kept):
@@ -44,8 +44,8 @@ def minimality(attacked: Attacked, targets: int) -> list[Finding]:
         predicted = _cross_predicted(
             shapes, np.bincount(release.group, weights=of_rows) / release.sizes, release, attacked.seed
         )
-        scores = [_of_people(predicted, one, release) for one in found]
-        truths = [rare[one.kept[: len(score), column]] for one, score in zip(people, scores, strict=True)]
+        scores = [_of_people(predicted, candidates, release) for candidates in guessed]
+        truths = [rare[group.kept[: len(score), column]] for group, score in zip(people, scores, strict=True)]
         attack, of_control, blind = named_rare(scores, truths, float(of_rows.mean()))
         findings.append(
             finding(

@@ -86,7 +86,7 @@ def attribute_inference(
     """
     asked, truth = model_answers.split(people, target, features)
     guessed = list(features if attributes is None else attributes)
-    unknown = [one for one in guessed if one not in features]
+    unknown = [attribute for attribute in guessed if attribute not in features]
     if unknown:
         raise InputError(f"{unknown[0]} is no feature of the model, so the model cannot be asked to guess it")
     with model_answers.one_thread():
@@ -101,12 +101,12 @@ def attribute_inference(
             ]
         )
         right, blind = tried.code == score.argmax(axis=0), tried.code == 0
-        known = Known((*(one for one in features if one != attribute), target))
+        known = Known((*(feature for feature in features if feature != attribute), target))
         details = {"model": name, "attribute": attribute, "candidates": len(tried.values)}
         return _finding("model_attribute_inference", known, right, blind, member, details, f"guess {attribute}")
 
     with model_answers.one_thread():
-        return [attack(one) for one in guessed]
+        return [attack(attribute) for attribute in guessed]
 
 
 def model_inversion(
@@ -132,9 +132,9 @@ def model_inversion(
     tried = {feature: candidates(asked[feature]) for feature in features}
     labels, label_of = _labels(truth, model_answers.answer_of(model, truth))
     with model_answers.one_thread():
-        found = _reconstruct(tried, labels, log_fit(model, asked, truth))
-    code = np.stack([one.code for one in tried.values()])  # (f, n)
-    agreement = (code == found[:, np.maximum(label_of, 0)]).mean(axis=0)
+        inferred = _reconstruct(tried, labels, log_fit(model, asked, truth))
+    code = np.stack([values.code for values in tried.values()])  # (f, n)
+    agreement = (code == inferred[:, np.maximum(label_of, 0)]).mean(axis=0)
     blind = (code == 0).mean(axis=0)
     known = label_of >= 0
     inside, outside = agreement[known & member], agreement[known & ~member]
@@ -155,12 +155,12 @@ def model_inversion(
 
 def candidates(column: pd.Series) -> Candidates:
     """The values of a column that an attacker tries; a missing value is one of them."""
-    code, shown = _groups(column) if _ordered(column) else _texts(column)
-    count = np.bincount(code, minlength=len(shown))
+    code, representative = _groups(column) if _ordered(column) else _texts(column)
+    count = np.bincount(code, minlength=len(representative))
     order = np.argsort(-count, kind="stable")[:MOST_TEXTS]
-    place = np.full(len(shown), -1, dtype=np.int64)
+    place = np.full(len(representative), -1, dtype=np.int64)
     place[order] = np.arange(len(order))
-    return Candidates(column.iloc[shown[order]], np.log(count[order] / len(column)), place[code])
+    return Candidates(column.iloc[representative[order]], np.log(count[order] / len(column)), place[code])
 
 
 def _ordered(column: pd.Series) -> bool:
@@ -182,14 +182,14 @@ def _groups(column: pd.Series) -> tuple[CodeArray, CodeArray]:
     ends = np.unique(np.quantile(rank, np.arange(1, MOST_GROUPS + 1) / MOST_GROUPS, method="inverted_cdf"))
     code = np.full(len(column), len(ends), dtype=np.int64)
     code[present] = np.searchsorted(ends, rank)
-    shown = []
+    representative = []
     for number in range(len(ends)):
         group = np.flatnonzero(code[present] == number)
         by_rank = group[np.argsort(rank[group], kind="stable")]
-        shown.append(present[by_rank[(len(by_rank) - 1) // 2]])
+        representative.append(present[by_rank[(len(by_rank) - 1) // 2]])
     if len(present) < len(column):
-        shown.append(np.flatnonzero(code == len(ends))[0])
-    return code, np.array(shown, dtype=np.int64)
+        representative.append(np.flatnonzero(code == len(ends))[0])
+    return code, np.array(representative, dtype=np.int64)
 
 
 def _labels(truth: pd.Series, answer: Answer) -> tuple[pd.Series, CodeArray]:
@@ -215,10 +215,10 @@ def log_fit(model: Model, asked: pd.DataFrame, truth: pd.Series) -> LogFit:
     if answer is Answer.NUMBER:
         error = max(float(model_answers.confidence(model, asked, truth, answer).std()), 1e-12)
         return lambda rows, truths: -((model_answers.confidence(model, rows, truths, answer) / error) ** 2) / 2
-    said = _predicted(model, asked)
-    labels = pd.Index(pd.unique(pd.concat([pd.Series(said), truth.astype(object)])))
+    predicted = _predicted(model, asked)
+    labels = pd.Index(pd.unique(pd.concat([pd.Series(predicted), truth.astype(object)])))
     table = np.ones((len(labels), len(labels)))  # one imagined person each, so that nothing is impossible
-    np.add.at(table, (labels.get_indexer(said), labels.get_indexer(truth.astype(object))), 1.0)
+    np.add.at(table, (labels.get_indexer(predicted), labels.get_indexer(truth.astype(object))), 1.0)
     log_share = np.log(table / table.sum(axis=1, keepdims=True))
 
     def by_label(rows: pd.DataFrame, truths: pd.Series) -> FloatArray:
@@ -240,8 +240,8 @@ def _reconstruct(tried: dict[str, Candidates], labels: pd.Series, fit: LogFit) -
     at = np.arange(len(labels))
     for _ in range(MOST_ROUNDS):
         before = chosen.copy()
-        for row, one in enumerate(tried.values()):
-            m = len(one.values)
+        for row, values in enumerate(tried.values()):
+            m = len(values.values)
             # Every label with every candidate of this feature, in one question to the model.
             grid = np.repeat(chosen[:, :, None], m, axis=2)
             grid[row] = np.arange(m)
@@ -251,7 +251,7 @@ def _reconstruct(tried: dict[str, Candidates], labels: pd.Series, fit: LogFit) -
                     for place, (feature, other) in enumerate(tried.items())
                 }
             )
-            score = fit(frame, _taken(labels, np.repeat(at, m))).reshape(len(labels), m) + one.log_prior
+            score = fit(frame, _taken(labels, np.repeat(at, m))).reshape(len(labels), m) + values.log_prior
             best = score.argmax(axis=1)
             # A tie is left as it is, so that rounds end.
             chosen[row] = np.where(score[at, best] > score[at, chosen[row]] + 1e-12, best, chosen[row])
@@ -286,17 +286,17 @@ def _finding(
 ) -> Finding:
     attack, control = rates.measured(right[member]), rates.measured(right[~member])
     control_group = control if control.trials else None
-    made = rates.finding(
+    finding = rates.finding(
         attack_name, "inference", known, success, attack, control_group, rates.measured(blind[member]), details
     )
     text = f"{details['model']}: asking it, an attacker can {success} in {percent(attack.rate)} of the cases "
     text += f"({percent(attack.low)} to {percent(attack.high)}) for people it was trained on"
     if control_group is not None:
         text += f" and in {percent(control.rate)} ({percent(control.low)} to {percent(control.high)}) for others"
-    text += f"; the most frequent value is right in {percent(made.baseline.rate)}. "
+    text += f"; the most frequent value is right in {percent(finding.baseline.rate)}. "
     text += {
         rates.LEAK: "It remembers people it was trained on.",
         rates.NO_LEAK: "No more than it has learnt about everybody.",
         rates.TOO_WEAK: "That is no better than guessing, so it shows neither a leak nor its absence.",
-    }.get(made.verdict, f"{made.verdict[0].upper()}{made.verdict[1:]}.")
-    return replace(made, sentence=text)
+    }.get(finding.verdict, f"{finding.verdict[0].upper()}{finding.verdict[1:]}.")
+    return replace(finding, sentence=text)

@@ -74,24 +74,24 @@ class ModelsAudit:
 
     def strongest(self, model: str) -> MembershipFinding:
         """The membership attack with the largest AUC against a model (`RAW`, `RELEASE` or `FITTED`)."""
-        against = [one for one in self.membership if one.model == model]
+        against = [finding for finding in self.membership if finding.model == model]
         if not against:
             raise InputError("no such model was attacked")
-        return max(against, key=lambda one: one.auc)
+        return max(against, key=lambda finding: finding.auc)
 
     def sentences(self) -> list[str]:
         """Everything in plain words, one sentence a result."""
-        found: list[MembershipFinding | Bought] = [*self.membership, *self.bought]
-        return [one.sentence() for one in found] + [one.sentence for one in self.inference]
+        findings: list[MembershipFinding | Bought] = [*self.membership, *self.bought]
+        return [finding.sentence() for finding in findings] + [finding.sentence for finding in self.inference]
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         return {
             "members": self.members,
             "non_members": self.non_members,
-            "membership": [one.to_json() for one in self.membership],
-            "bought": [{**asdict(one), "sentence": one.sentence()} for one in self.bought],
-            "inference": [one.to_json() for one in self.inference],
+            "membership": [finding.to_json() for finding in self.membership],
+            "bought": [{**asdict(bought), "sentence": bought.sentence()} for bought in self.bought],
+            "inference": [finding.to_json() for finding in self.inference],
         }
 
 
@@ -141,14 +141,16 @@ def audit_models(
     trains = {RAW: train_raw, RELEASE: train_release}
     shadow_scores = lira.train_all_shadows(trains, pool, target, features, halves, workers, progress)
     membership = [
-        one for name, by in shadow_scores.items() for one in membership_inference.findings(by, name, delta=delta)
+        finding
+        for name, by in shadow_scores.items()
+        for finding in membership_inference.findings(by, name, delta=delta)
     ]
-    groups = [np.flatnonzero(one) for one in (halves.member, ~halves.member)]
+    groups = [np.flatnonzero(side) for side in (halves.member, ~halves.member)]
     rows = np.sort(np.concatenate([group[_some(len(group), asked, seed)] for group in groups]))
     inference = [
-        one
+        finding
         for name, by in shadow_scores.items()
-        for one in _inference(by.model, pool.iloc[rows], halves.member[rows], target, features, attributes, name)
+        for finding in _inference(by.model, pool.iloc[rows], halves.member[rows], target, features, attributes, name)
     ]
     return ModelsAudit(
         members=int(halves.member.sum()),
@@ -203,10 +205,10 @@ def _inference(
     attributes: Sequence[str] | None,
     name: str,
 ) -> list[Finding]:
-    found = model_inference.attribute_inference(
+    findings = model_inference.attribute_inference(
         model, people, member, target, features, attributes=attributes, name=name
     )
-    return [*found, model_inference.model_inversion(model, people, member, target, features, name=name)]
+    return [*findings, model_inference.model_inversion(model, people, member, target, features, name=name)]
 
 
 def _bought(raw: ShadowScores, release: ShadowScores) -> list[Bought]:

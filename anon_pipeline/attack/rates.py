@@ -236,10 +236,10 @@ def _range(interval: Rate | Leak) -> str:
 
 def quantiles(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> dict[str, float] | None:
     """Smallest, quartiles and largest of some aggregate; None of nothing."""
-    found = np.asarray(values, dtype=np.float64)
-    if not len(found):
+    numbers = np.asarray(values, dtype=np.float64)
+    if not len(numbers):
         return None
-    at = np.quantile(found, [0, 0.25, 0.5, 0.75, 1]) if weights is None else _weighted(found, np.asarray(weights))
+    at = np.quantile(numbers, [0, 0.25, 0.5, 0.75, 1]) if weights is None else _weighted(numbers, np.asarray(weights))
     return dict(zip(("min", "q25", "median", "q75", "max"), map(float, at), strict=True))
 
 
@@ -253,11 +253,11 @@ def _json(value: Any) -> Any:
     if hasattr(value, "__dataclass_fields__"):
         return {name: _json(getattr(value, name)) for name in value.__dataclass_fields__}
     if isinstance(value, Mapping):
-        return {str(name): _json(one) for name, one in value.items()}
+        return {str(name): _json(item) for name, item in value.items()}
     if isinstance(value, np.ndarray):
-        return [_json(one) for one in value.tolist()]
+        return [_json(item) for item in value.tolist()]
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_json(one) for one in value]
+        return [_json(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

@@ -78,9 +78,9 @@ class Domain:
     def learn(cls, name: str, ordered: bool, columns: Sequence[pd.Series]) -> Domain:
         """The values of some columns together, and the share of the people who bear each, by code."""
         read = [numbers(column) if ordered else texts(column) for column in columns]
-        codes, found = pd.factorize(np.concatenate(read), sort=True)
-        counts = np.bincount(codes + 1, minlength=len(found) + 1)
-        values = np.asarray(found, dtype=np.float64 if ordered else object)
+        codes, distinct = pd.factorize(np.concatenate(read), sort=True)
+        counts = np.bincount(codes + 1, minlength=len(distinct) + 1)
+        values = np.asarray(distinct, dtype=np.float64 if ordered else object)
         return cls(name, ordered, values, counts / max(counts.sum(), 1))
 
     def encode(self, column: pd.Series) -> IntArray:
@@ -92,9 +92,9 @@ class Domain:
             place = np.minimum(np.searchsorted(self.values, cells), len(self.values) - 1)
             code = np.where(self.values[place] == cells, place + 1, -1)
             return np.where(np.isnan(cells), 0, code).astype(np.int64)
-        codes, found = pd.factorize(pd.Series(texts(column)))
+        codes, distinct = pd.factorize(pd.Series(texts(column)))
         index = {value: code for code, value in enumerate(self.values, 1)}
-        known = np.array([*[index.get(value, -1) for value in found], 0], dtype=np.int64)
+        known = np.array([*[index.get(value, -1) for value in distinct], 0], dtype=np.int64)
         return known[codes]
 
     def __len__(self) -> int:
@@ -302,7 +302,9 @@ def read_release(
         labels.append(label)
         texts.append(named)
     group, first = combined(labels)
-    named_by = [[named[label] for label in one[first]] for one, named in zip(labels, texts, strict=True)]
+    named_by = [
+        [named[label] for label in column_labels[first]] for column_labels, named in zip(labels, texts, strict=True)
+    ]
     group_of_class = _group_of_class(classes, released, domains, named_by)
     boxes, box, representative = [], [], []
     rest = 1 / float(np.median(np.bincount(group)))
@@ -315,8 +317,11 @@ def read_release(
         boxes.append(of_column)
         box.append(of_group)
         representative.append(plain)
-    if any(not one.nearest for one in boxes):  # then a lone category is a set of one
-        boxes = [replace(one, nearest=False) if isinstance(one, CategoryBoxes) else one for one in boxes]
+    if any(not of_column.nearest for of_column in boxes):  # then a lone category is a set of one
+        boxes = [
+            replace(of_column, nearest=False) if isinstance(of_column, CategoryBoxes) else of_column
+            for of_column in boxes
+        ]
     return Released(
         knowledge=knowledge,
         domains=domains,
@@ -353,12 +358,12 @@ def _labels(column: pd.Series, ordered: bool) -> tuple[IntArray, list[Cell]]:
         values: list[Cell] = [None, *np.unique(cells[~np.isnan(cells)]).tolist()]
         label = np.where(np.isnan(cells), 0, np.searchsorted(np.array(values[1:], dtype=float), cells) + 1)
         if unread.any():
-            codes, found = pd.factorize(pd.Series(texts(column[unread])), sort=True)
+            codes, distinct = pd.factorize(pd.Series(texts(column[unread])), sort=True)
             label[unread] = len(values) + codes
-            values += found.tolist()
+            values += distinct.tolist()
         return label.astype(np.int64), values
-    codes, found = pd.factorize(pd.Series(texts(column)), sort=True)
-    return (codes + 1).astype(np.int64), [None, *found.tolist()]
+    codes, distinct = pd.factorize(pd.Series(texts(column)), sort=True)
+    return (codes + 1).astype(np.int64), [None, *distinct.tolist()]
 
 
 def _group_of_class(
@@ -382,10 +387,10 @@ def _group_of_class(
             generalized_values.ANYTHING not in representative
         ):  # what is withheld is a missing value in columns that hold no text
             values = [None if value == generalized_values.ANYTHING else value for value in values]
-        keys.append([values[one] for one in label])
+        keys.append([values[code] for code in label])
     group = {key: place for place, key in enumerate(zip(*named, strict=True))}
-    found = [group.get(key, -1) for key in zip(*keys, strict=True)]
-    return np.array(found, dtype=np.int64)
+    groups = [group.get(key, -1) for key in zip(*keys, strict=True)]
+    return np.array(groups, dtype=np.int64)
 
 
 def _ordered_column(
@@ -393,8 +398,8 @@ def _ordered_column(
 ) -> tuple[OrderedBoxes, IntArray, FloatArray]:
     """The distinct boxes of a column, each group's box, and a plain value per group."""
     read = [_interval(cell) for cell in named]
-    low, high = np.array([one.low for one in read]), np.array([one.high for one in read])
-    missing = np.array([one.missing for one in read])
+    low, high = np.array([interval.low for interval in read]), np.array([interval.high for interval in read])
+    missing = np.array([interval.missing for interval in read])
     value = np.array([cell if isinstance(cell, float) else math.nan for cell in named])
     plain = not any(isinstance(cell, str) for cell in named)
     if classes is not None and f"{domain.name}_low" in classes.columns and (group >= 0).any():
@@ -458,7 +463,7 @@ def _category_column(
         plain[place] = representative if representative >= 0 else codes[0] if codes else math.nan
         key = (codes, generalized_values.ANYTHING in members, representative if representative in codes else -1)
         box[place] = number.setdefault(key, len(number))
-    pairs = [(one, code) for one, (codes, _, _) in enumerate(number) for code in codes]
+    pairs = [(place, code) for place, (codes, _, _) in enumerate(number) for code in codes]
     rows, columns = (np.array(pairs, dtype=np.int64).reshape(-1, 2)).T
     sets = sparse.csc_array((np.ones(len(rows), dtype=bool), (rows, columns)), shape=(len(number), len(domain)))
     others = np.array([anything for _, anything, _ in number])

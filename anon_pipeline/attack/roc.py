@@ -76,12 +76,12 @@ def operating_point(
         return None
     allowed = math.floor(len(non_members) * rate + 1e-9)
     threshold = np.sort(non_members)[len(non_members) - 1 - allowed]
-    found = int((members > threshold).sum())
+    members_found = int((members > threshold).sum())
     # The threshold is an order statistic of the non-members, so the rate beyond it is distributed as
     # Beta(allowed + 1, n - allowed), or below where there are ties: of that, this limit is the exact quantile.
     most = clopper_pearson(allowed, len(non_members)).high
-    epsilon = epsilon_lower_bound(found, len(members), allowed, len(non_members), delta=delta, judged=judged)
-    return OperatingPoint(rate, allowed, clopper_pearson(found, len(members)), most, epsilon)
+    epsilon = epsilon_lower_bound(members_found, len(members), allowed, len(non_members), delta=delta, judged=judged)
+    return OperatingPoint(rate, allowed, clopper_pearson(members_found, len(members)), most, epsilon)
 
 
 def epsilon_lower_bound(
@@ -173,4 +173,6 @@ def _below(scores: FloatArray, others: FloatArray) -> FloatArray:
 
 def _standard_error(of_members: FloatArray, of_non_members: FloatArray) -> float:
     """Of the mean placement: both groups are samples."""
-    return math.sqrt(sum(float(one.var(ddof=1)) / len(one) for one in (of_members, of_non_members) if len(one) > 1))
+    return math.sqrt(
+        sum(float(scores.var(ddof=1)) / len(scores) for scores in (of_members, of_non_members) if len(scores) > 1)
+    )

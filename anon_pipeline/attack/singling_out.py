@@ -106,13 +106,13 @@ def multivariate(attacked: Attacked) -> list[Condition]:
 def matches(conditions: list[Condition], people: People) -> IntArray:
     """How many people meet each condition, shape (len(conditions),)."""
     codes = [*np.asfortranarray(people.codes).T, *np.asfortranarray(people.kept).T]
-    found = []
+    people_matched = []
     for condition in conditions:
         among = np.flatnonzero(condition.masks[0][codes[condition.columns[0]]])
         for column, mask in zip(condition.columns[1:], condition.masks[1:], strict=True):
             among = among[mask[codes[column][among]]]
-        found.append(len(among))
-    return np.array(found, dtype=np.int64)
+        people_matched.append(len(among))
+    return np.array(people_matched, dtype=np.int64)
 
 
 def by_luck(counts: IntArray, control: int, people: int) -> Rate:
@@ -132,8 +132,8 @@ def by_luck(counts: IntArray, control: int, people: int) -> Rate:
     means = np.r_[0.0, 1.0, np.geomspace(1e-3, max(50.0, 4 * bins / scale), GRID)]  # 1 is luckiest
     likely = stats.poisson.pmf(np.arange(bins - 1)[:, None], means * scale)
     likely = np.vstack([likely, 1 - likely.sum(axis=0)])
-    shares = [clopper_pearson(int(one), len(counts), 1 - 0.05 / bins) for one in met]
-    limits = np.r_[[one.high for one in shares], [-one.low for one in shares]]
+    shares = [clopper_pearson(int(count), len(counts), 1 - 0.05 / bins) for count in met]
+    limits = np.r_[[share.high for share in shares], [-share.low for share in shares]]
     one_person = means * np.exp(-means)
     ends = []
     for sign in (1, -1):
@@ -147,22 +147,25 @@ def by_luck(counts: IntArray, control: int, people: int) -> Rate:
     return Rate(rate * len(counts), len(counts), rate, low, high)
 
 
-def _gamma_estimate(found: IntArray, conditions: int, scale: float) -> float:
+def _gamma_estimate(people_matched: IntArray, conditions: int, scale: float) -> float:
     """P(exactly one person) where w is gamma distributed; conditions that too many meet count as never."""
-    if not len(found) or not found.any():
+    if not len(people_matched) or not people_matched.any():
         return 0.0
-    mean, excess = float(found.mean()) / scale, (float(found.var()) - float(found.mean())) / scale**2
+    mean, excess = (
+        float(people_matched.mean()) / scale,
+        (float(people_matched.var()) - float(people_matched.mean())) / scale**2,
+    )
     if excess <= 0:
         single = mean * math.exp(-mean)
     else:
         shape = mean**2 / excess
         single = mean * math.exp(-(shape + 1) * math.log1p(mean / shape))
-    return single * len(found) / conditions
+    return single * len(people_matched) / conditions
 
 
 def _finding(attacked: Attacked, name: str, conditions: list[Condition]) -> Finding:
     members, control = attacked.members, attacked.control
-    found = matches(conditions, members)
+    people_matched = matches(conditions, members)
     shares = [domain.shares for domain in (*attacked.release.domains, *attacked.kept)]
     weights = np.array([condition.weight(shares) for condition in conditions])
     blind = len(members) * weights * (1 - weights) ** (len(members) - 1)
@@ -178,13 +181,13 @@ def _finding(attacked: Attacked, name: str, conditions: list[Condition]) -> Find
         "singling_out",
         Known((*knowledge.quasi_identifiers, *(domain.name for domain in attacked.kept))),
         "states a condition that exactly one person of the original meets",
-        measured(found == 1),
+        measured(people_matched == 1),
         of_control,
         known(float(blind.mean()) if len(blind) else 0.0, len(blind)),
         {
             "conditions": len(conditions),
-            "people_meeting_one": quantiles(found),
-            "nobody_meets": int((found == 0).sum()),
+            "people_meeting_one": quantiles(people_matched),
+            "nobody_meets": int((people_matched == 0).sum()),
         },
         others="as many people not in it",
     )

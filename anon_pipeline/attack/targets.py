@@ -156,9 +156,9 @@ def with_wrong_cells(people: People, domains: Sequence[Domain], share: float, se
 
 def counts(rows: IntArray, columns: IntArray, shape: tuple[int, int]) -> sparse.csr_array:
     """How often each pair occurs; a row or column below 0 is left out."""
-    told = (rows >= 0) & (columns >= 0)
-    pairs = (rows[told], columns[told])
-    return sparse.coo_array((np.ones(int(told.sum())), pairs), shape=shape).tocsr()
+    known = (rows >= 0) & (columns >= 0)
+    pairs = (rows[known], columns[known])
+    return sparse.coo_array((np.ones(int(known.sum())), pairs), shape=shape).tocsr()
 
 
 def _encode(domains: Sequence[Domain], table: pd.DataFrame) -> IntArray:

@@ -160,7 +160,7 @@ def _read(path: Path, scratch: Path, nested: bool = False) -> pd.DataFrame:
         raise InputError(f"{path.name}: cannot be read") from None
     if not content.num_rows:
         raise InputError(f"{path.name}: has no rows")
-    listed = [one.name for one in content.schema if pa.types.is_nested(one.type)]
+    listed = [column.name for column in content.schema if pa.types.is_nested(column.type)]
     if listed and not nested:
         raise InputError(f"{path.name}: {', '.join(listed)} holds lists or records; attacks need plain values")
     table: pd.DataFrame = content.to_pandas()
@@ -199,16 +199,16 @@ def _columns(
             f"Altered by the tool, and named neither as a quasi-identifier nor as sensitive, so not attacked: "
             f"{', '.join(altered)}."
         )
-    shown = [[name for name in one if name in released] for one in (roles.quasi_identifiers, roles.sensitive)]
-    return (shown[0], shown[1], kept), notes
+    published = [[name for name in listed if name in released] for listed in (roles.quasi_identifiers, roles.sensitive)]
+    return (published[0], published[1], kept), notes
 
 
-def _is_kept(shown: pd.Series, raw: pd.Series) -> bool:
+def _is_kept(published: pd.Series, raw: pd.Series) -> bool:
     """Whether a column that nobody has named shows people's own values, and not what a tool made of them."""
     read = generalized_values.numbers if _is_ordered(raw, None) else generalized_values.texts
-    shown_values, raw_values = pd.Series(read(shown)), pd.Series(read(raw))
-    told = shown.notna().to_numpy()
-    return bool((shown_values.isin(raw_values) & shown_values.notna())[told].all())
+    shown_values, raw_values = pd.Series(read(published)), pd.Series(read(raw))
+    is_told = published.notna().to_numpy()
+    return bool((shown_values.isin(raw_values) & shown_values.notna())[is_told].all())
 
 
 def _is_ordered(column: pd.Series, declared: ColumnType | None) -> bool:

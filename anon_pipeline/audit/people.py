@@ -130,18 +130,21 @@ def _twin(
     control: pd.DataFrame,
 ) -> Twin:
     inside = members[tree.apply(members[spec.quasi_identifiers]) >= 0].reset_index(drop=True)
-    shown = inside.assign(**tree.transform(inside[spec.quasi_identifiers]))[spec.released]
+    recoded = inside.assign(**tree.transform(inside[spec.quasi_identifiers]))[spec.released]
     # Rows that look the same have no order in a release, so theirs is drawn.
-    shuffled = shown.sample(frac=1, random_state=spec.seed)
+    shuffled = recoded.sample(frac=1, random_state=spec.seed)
     order = shuffled.assign(**{name: shuffled[name].astype(str) for name in spec.released}).sort_values(
         spec.released, kind="stable"
     )
     origin = order.index.to_numpy(np.int64)
     classes = tree.classes_
-    if any(one.labels is not None or one.domain.levels is not None for one in tree.summaries_) and tree.form == "range":
+    if (
+        any(summary.labels is not None or summary.domain.levels is not None for summary in tree.summaries_)
+        and tree.form == "range"
+    ):
         # Labels are words that an attacker looks up in the table of classes, which tells what each stands for.
-        classes = classes.assign(**{one.domain.name: one.ranges() for one in tree.summaries_})
-    return Twin(shown.iloc[origin].reset_index(drop=True), origin, inside, control, classes, trained)
+        classes = classes.assign(**{summary.domain.name: summary.ranges() for summary in tree.summaries_})
+    return Twin(recoded.iloc[origin].reset_index(drop=True), origin, inside, control, classes, trained)
 
 
 def audit(
@@ -310,7 +313,7 @@ def bounds(spec: ReleaseSpec, content: dict[str, Any]) -> list[Bound]:
         found.append(Bound(name, demand, max(leaks, default=None), limit))
     if asked.membership_auc is not None:
         membership = content.get("models", {}).get("membership", [])
-        aucs = [one["auc_high" if upper else "auc"] for one in membership if one["model"] == RELEASE]
+        aucs = [finding["auc_high" if upper else "auc"] for finding in membership if finding["model"] == RELEASE]
         demand = f"models trained on the release tell members from others, AUC at most {asked.membership_auc:g}"
         found.append(Bound("membership_auc", demand, max(aucs, default=None), asked.membership_auc))
     return found

@@ -201,16 +201,18 @@ class Leaning(Chance):
         """Towards the class of the cells `here`: its parts are merged, parted from others, and then left whole."""
         members = Chance.of(key, repair.cells).members
         before = repair.class_of_cell
-        parts = [members[before == one].sum(axis=0) for one in np.unique(before[here])][: UNITED + 1]
+        parts = [members[before == group].sum(axis=0) for group in np.unique(before[here])][: UNITED + 1]
         own = members[here].sum(axis=0)
         unions = [np.sum(some, axis=0) for size in range(1, UNITED + 1) for some in combinations(parts, size)]
-        pairs = np.array([(one, other) for one in range(len(parts)) for other in range(len(parts)) if one != other])
+        pairs = np.array(
+            [(first, second) for first in range(len(parts)) for second in range(len(parts)) if first != second]
+        )
         partners = pairs_of(np.array(parts), pairs) if len(pairs) else np.empty((0, 2), np.int64)
         wanted = {
             "merged": (_names(parts), False),
             "left": (_names([own]), False),
             "partner": (_names(partners), False),
-            "split": (_names([own, *(one - own for one in unions)]), True),
+            "split": (_names([own, *(union - own for union in unions)]), True),
         }
         return cls(key, members, wanted)
 
@@ -219,7 +221,7 @@ class Leaning(Chance):
         names, large = self._wanted.get(decision.split(" ")[0], (set(), False))
         if not names:
             return drawn
-        places = [place for place, one in enumerate(people) if one.tobytes() in names]
+        places = [place for place, members in enumerate(people) if members.tobytes() in names]
         if not places:
             return drawn
         coins = self._coins.pseudorandom("coin", decision, people[places].view(np.uint64))[:, 0]
@@ -236,7 +238,7 @@ class Leaning(Chance):
 
 
 def _names(groups: list[IntArray] | IntArray) -> set[bytes]:
-    return {np.ascontiguousarray(one, dtype=np.int64).tobytes() for one in groups}
+    return {np.ascontiguousarray(group, dtype=np.int64).tobytes() for group in groups}
 
 
 def _around(repair: Repair, attacked: BoolArray) -> BoolArray:
@@ -246,9 +248,10 @@ def _around(repair: Repair, attacked: BoolArray) -> BoolArray:
     weight = repair.people.sizes
     people = np.bincount(repair.class_of_cell, weights=weight, minlength=number)
     summed = np.stack(
-        [np.bincount(repair.class_of_cell, weights=weight * one, minlength=number) for one in repair.outputs.T], axis=1
+        [np.bincount(repair.class_of_cell, weights=weight * output, minlength=number) for output in repair.outputs.T],
+        axis=1,
     )
     mean = summed / people[:, None]
-    apart = np.min([((mean - mean[one]) ** 2).sum(axis=1) for one in own.tolist()], axis=0)
+    apart = np.min([((mean - mean[group]) ** 2).sum(axis=1) for group in own.tolist()], axis=0)
     near = np.argsort(apart, kind="stable")[: NEIGHBOURS + len(own)]
     return np.isin(repair.class_of_cell, np.union1d(near, own))

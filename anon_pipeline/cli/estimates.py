@@ -33,22 +33,22 @@ def estimate(
 
     step = randomizer_of(_steps(table, column, spec), column)
     try:
-        found = estimate_counts(_read(table, column), step)
+        estimates = estimate_counts(_read(table, column), step)
     except ValueError as error:
         raise InputError(f"{table}: column {column}: {error}") from None
     if as_json:
-        sys.stdout.write(json.dumps({"column": column, **asdict(found)}, indent=2) + "\n")
+        sys.stdout.write(json.dumps({"column": column, **asdict(estimates)}, indent=2) + "\n")
         return
     from rich.console import Console
     from rich.table import Table
 
-    title = f"{column}: {found.people:,} people, {found.technique} at epsilon {found.epsilon:g}"
+    title = f"{column}: {estimates.people:,} people, {estimates.technique} at epsilon {estimates.epsilon:g}"
     shown_table = Table(title=title, title_justify="left")
     for heading in ("category", "reported", "estimated count", "95 % interval"):
         shown_table.add_column(heading, justify="left" if heading == "category" else "right")
-    for one in found.counts:
-        interval = f"{one.low:,.0f} to {one.high:,.0f}"
-        shown_table.add_row(one.category, f"{one.reported:,}", f"{one.count:,.0f}", interval)
+    for category in estimates.counts:
+        interval = f"{category.low:,.0f} to {category.high:,.0f}"
+        shown_table.add_row(category.category, f"{category.reported:,}", f"{category.count:,.0f}", interval)
     Console().print(shown_table)
 
 
@@ -94,6 +94,6 @@ def _steps(table: Path, column: str, spec: Path | None) -> list[Technique]:
     if column not in columns:
         raise InputError(f"--column: the release has no column {column}")
     try:
-        return [read_step(one) for one in cast(list[object], columns[column].get("steps") or [])]
+        return [read_step(step) for step in cast(list[object], columns[column].get("steps") or [])]
     except (ValueError, TypeError, AttributeError):
         raise InputError(f"{manifest}: the steps of {column} cannot be read; name the spec with --spec") from None

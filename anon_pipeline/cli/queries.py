@@ -80,10 +80,14 @@ def statistics(
     if as_json:
         print_json(outcome.to_json())
     elif outcome.exit_code == 0:
-        said = outcome.manifest["differential_privacy"]
+        privacy = outcome.manifest["differential_privacy"]
         state = "published" if outcome.new else "stands already; nothing was spent"
         _say(out, f"{outcome.manifest['dataset']} {outcome.manifest['version']}: {state}")
-        _say(out, f"together an epsilon of {said['epsilon']:.4g} at delta {said['delta']:g}", *_told(said["budget"]))
+        _say(
+            out,
+            f"together an epsilon of {privacy['epsilon']:.4g} at delta {privacy['delta']:g}",
+            *_told(privacy["budget"]),
+        )
         _say(out, f"in {outcome.folder}")
     else:
         _say(err, *outcome.failures)
@@ -101,14 +105,14 @@ def show_budget(spec: SpecFile, as_json: AsJson = False) -> None:
         asked = [{"time": line.time, **line.entries} for line in state.lines if line.action == RESERVE]
         print_json({**content, "questions": asked})
         return
-    shown = Table(title=f"budget of {content['subject']}", title_justify="left")
+    table = Table(title=f"budget of {content['subject']}", title_justify="left")
     for heading in ("time", "dataset", "rho", "question"):
-        shown.add_column(heading)
+        table.add_column(heading)
     for line in state.lines:
         if line.action == RESERVE:
             rho = f"{line.entries['nano_rho'] / 1e9:.6f}"
-            shown.add_row(line.time, line.entries["dataset"], rho, Text(line.entries["what"]))
-    out.print(shown)
+            table.add_row(line.time, line.entries["dataset"], rho, Text(line.entries["what"]))
+    out.print(table)
     _say(out, *_told(content), f"head {content['head']}")
 
 
@@ -130,13 +134,13 @@ def verify_budget(
     from anon_pipeline.release import signing
 
     key = None if public_key is None else signing.read_public_key(public_key)
-    found = verify(_budget(spec), key, head, against)
+    verified = verify(_budget(spec), key, head, against)
     if as_json:
-        print_json(found.to_json())
+        print_json(verified.to_json())
     else:
-        _say(err, *found.problems)
-        _say(out, *found.notes)
-    raise typer.Exit(REFUSED if found.problems else 0)
+        _say(err, *verified.problems)
+        _say(out, *verified.notes)
+    raise typer.Exit(REFUSED if verified.problems else 0)
 
 
 @budget.command("accept")
@@ -173,31 +177,33 @@ def _budget(spec: Path) -> Budget:
 
 
 def _show_answer(content: dict[str, Any]) -> None:
-    shown = Table(title=content["dataset"], title_justify="left")
+    table = Table(title=content["dataset"], title_justify="left")
     for name in content["columns"]:
-        shown.add_column(Text(name))
+        table.add_column(Text(name))
     for row in content["rows"]:
-        shown.add_row(*(Text(_cell(row[name])) for name in content["columns"]))
-    out.print(shown)
+        table.add_row(*(Text(_cell(row[name])) for name in content["columns"]))
+    out.print(table)
     paid = content["cost"]
     spent = f"spent {_cost(paid)}" if content["new"] else "asked before: nothing was spent"
     _say(out, spent, *_told(content["budget"]), *(f"note: {note}" for note in content["notes"]))
 
 
 def _show_preview(content: dict[str, Any]) -> None:
-    shown = Table(title=f"{content['dataset']}: what the question would cost and tell", title_justify="left")
+    table = Table(title=f"{content['dataset']}: what the question would cost and tell", title_justify="left")
     for heading in ("measures", "mechanism", "scale", "rho"):
-        shown.add_column(heading)
-    for one in content["mechanisms"]:
-        shown.add_row(Text(one["measures"]), one["mechanism"], f"{one['scale']:.4g}", f"{one['rho']:.6f}")
-    out.print(shown)
+        table.add_column(heading)
+    for mechanism in content["mechanisms"]:
+        table.add_row(
+            Text(mechanism["measures"]), mechanism["mechanism"], f"{mechanism['scale']:.4g}", f"{mechanism['rho']:.6f}"
+        )
+    out.print(table)
     for name, width in content["half_widths"].items():
-        told = {
+        wordings = {
             "value": "{name}: within {value:.4g} of the exact figure",
             "rank": "{name}: within {rank:,} rows of the quantile",
             "rows": "{name}: within about {value_times_rows:.4g} divided by the rows of the group",
         }
-        text = next(said for which, said in told.items() if which in width)
+        text = next(wording for which, wording in wordings.items() if which in width)
         _say(out, text.format(name=name, **width) + ", with 95 % confidence")
     _say(out, f"would spend {_cost(content['cost'])}; nothing was read or spent")
     _say(out, *(f"note: {note}" for note in content["notes"]))

@@ -25,74 +25,76 @@ if TYPE_CHECKING:  # what is shown is imported by the command that makes it
 
 def show_release(manifest: dict[str, Any], folder: Path | None, new: bool) -> None:
     """A release: what was asked, what holds, and what it cost."""
-    shown = Table(title=f"{manifest['dataset']} {manifest['version']}", title_justify="left", show_header=False)
-    shown.add_column(style="bold")
-    shown.add_column()
+    table = Table(title=f"{manifest['dataset']} {manifest['version']}", title_justify="left", show_header=False)
+    table.add_column(style="bold")
+    table.add_column()
     if manifest.get("kind") == "synthetic":
-        _show_synthetic(shown, manifest, folder, new)
+        _show_synthetic(table, manifest, folder, new)
         return
     if manifest.get("groups"):
-        _show_groups(shown, manifest, folder, new)
+        _show_groups(table, manifest, folder, new)
         return
     if "questions" in manifest:
-        _show_statistics(shown, manifest, folder, new)
+        _show_statistics(table, manifest, folder, new)
         return
     rows, measured = manifest["rows"], manifest["measured"]
     sizes = measured["class_sizes"]
-    shown.add_row("state", "released" if new else "stands already; nothing new was published")
-    shown.add_row("people", f"{rows['released']:,} released, {rows['suppressed']:,} suppressed")
-    shown.add_row("classes", f"{sizes['classes']:,}; the smallest has {sizes['smallest']:,} people")
-    shown.add_row("information lost", f"{measured['information_loss']['mean']:.1%} of the quasi-identifiers' variance")
+    table.add_row("state", "released" if new else "stands already; nothing new was published")
+    table.add_row("people", f"{rows['released']:,} released, {rows['suppressed']:,} suppressed")
+    table.add_row("classes", f"{sizes['classes']:,}; the smallest has {sizes['smallest']:,} people")
+    table.add_row("information lost", f"{measured['information_loss']['mean']:.1%} of the quasi-identifiers' variance")
     for finding in manifest["verified"]:
-        shown.add_row("demand", f"{finding['demand']}: measured {number(finding['measured'])}")
-    for metric, one in manifest["utility"]["metrics"].items():
-        shown.add_row(
+        table.add_row("demand", f"{finding['demand']}: measured {number(finding['measured'])}")
+    for metric, estimates in manifest["utility"]["metrics"].items():
+        table.add_row(
             metric,
-            f"{interval(one['before'])} before, {interval(one['after'])} after; "
-            f"difference {interval(one['difference'], sign='+')}",
+            f"{interval(estimates['before'])} before, {interval(estimates['after'])} after; "
+            f"difference {interval(estimates['difference'], sign='+')}",
         )
     if folder is not None:
-        shown.add_row("folder", str(folder))
-    out.print(shown)
+        table.add_row("folder", str(folder))
+    out.print(table)
 
 
-def _show_statistics(shown: Table, manifest: dict[str, Any], folder: Path | None, new: bool) -> None:
-    said = manifest["differential_privacy"]
-    shown.add_row("state", "released" if new else "stands already; nothing new was published")
-    shown.add_row("differential privacy", f"epsilon {said['epsilon']:.4g} at delta {said['delta']:g}")
+def _show_statistics(table: Table, manifest: dict[str, Any], folder: Path | None, new: bool) -> None:
+    privacy = manifest["differential_privacy"]
+    table.add_row("state", "released" if new else "stands already; nothing new was published")
+    table.add_row("differential privacy", f"epsilon {privacy['epsilon']:.4g} at delta {privacy['delta']:g}")
     for name, query in manifest["questions"].items():
-        shown.add_row(Text(name), Text(query))
+        table.add_row(Text(name), Text(query))
     if folder is not None:
-        shown.add_row("folder", str(folder))
-    out.print(shown)
+        table.add_row("folder", str(folder))
+    out.print(table)
 
 
-def _show_synthetic(shown: Table, manifest: dict[str, Any], folder: Path | None, new: bool) -> None:
-    said = manifest["differential_privacy"]
-    shown.add_row("state", "released" if new else "stands already; nothing new was published or spent")
-    shown.add_row("rows", f"{manifest['rows']['synthetic']:,} synthetic rows, nobody's")
-    shown.add_row("promise", f"epsilon {said['epsilon']:.4g} at delta {said['delta']:.4g} for every {said['unit']}")
-    shown.add_row("budget", f"rho {said['rho']:.4g} of that of the subject {said['subject']}")
+def _show_synthetic(table: Table, manifest: dict[str, Any], folder: Path | None, new: bool) -> None:
+    privacy = manifest["differential_privacy"]
+    table.add_row("state", "released" if new else "stands already; nothing new was published or spent")
+    table.add_row("rows", f"{manifest['rows']['synthetic']:,} synthetic rows, nobody's")
+    table.add_row(
+        "promise", f"epsilon {privacy['epsilon']:.4g} at delta {privacy['delta']:.4g} for every {privacy['unit']}"
+    )
+    table.add_row("budget", f"rho {privacy['rho']:.4g} of that of the subject {privacy['subject']}")
     if manifest.get("model"):
-        shown.add_row("model", f"{manifest['model']['kind']} of {manifest['model']['target']}, in model.zip")
+        table.add_row("model", f"{manifest['model']['kind']} of {manifest['model']['target']}, in model.zip")
     if folder is not None:
-        shown.add_row("folder", str(folder))
-    out.print(shown)
+        table.add_row("folder", str(folder))
+    out.print(table)
 
 
-def _show_groups(shown: Table, manifest: dict[str, Any], folder: Path | None, new: bool) -> None:
+def _show_groups(table: Table, manifest: dict[str, Any], folder: Path | None, new: bool) -> None:
     groups = manifest["groups"]
-    shown.add_row("state", "released" if new else "stands already; nothing new was published")
-    shown.add_row("people", f"{groups['people']:,} counted, {groups['people_left_out']:,} in groups that are left out")
-    shown.add_row("groups", f"{groups['groups']:,}; the smallest counts {groups['smallest']:,} people")
+    table.add_row("state", "released" if new else "stands already; nothing new was published")
+    table.add_row("people", f"{groups['people']:,} counted, {groups['people_left_out']:,} in groups that are left out")
+    table.add_row("groups", f"{groups['groups']:,}; the smallest counts {groups['smallest']:,} people")
     if groups["means"]:
-        shown.add_row("means", f"{', '.join(groups['means'])}; {groups['means_hidden']:,} values are hidden")
-    shown.add_row("note", groups["note"])
+        table.add_row("means", f"{', '.join(groups['means'])}; {groups['means_hidden']:,} values are hidden")
+    table.add_row("note", groups["note"])
     for finding in manifest["verified"]:
-        shown.add_row("demand", f"{finding['demand']}: measured {number(finding['measured'])}")
+        table.add_row("demand", f"{finding['demand']}: measured {number(finding['measured'])}")
     if folder is not None:
-        shown.add_row("folder", str(folder))
-    out.print(shown)
+        table.add_row("folder", str(folder))
+    out.print(table)
 
 
 def interval(estimate: dict[str, float | None], sign: str = "") -> str:
@@ -119,12 +121,12 @@ def yes_or_no(holds: bool) -> str:
 
 def show_verdict(name: str, verdict: Verdict) -> None:
     """What was demanded of a table, what was measured, and what fails."""
-    shown = Table(title=f"{name}: {'holds' if verdict.holds else 'does not hold'}", title_justify="left")
+    table = Table(title=f"{name}: {'holds' if verdict.holds else 'does not hold'}", title_justify="left")
     for heading in ("demand", "measured", f"{'groups' if verdict.groups else 'classes'} that fail", "holds"):
-        shown.add_column(heading)
+        table.add_column(heading)
     for finding in verdict.findings:
-        shown.add_row(finding.demand, number(finding.measured), f"{finding.failing:,}", yes_or_no(finding.holds))
-    out.print(shown)
+        table.add_row(finding.demand, number(finding.measured), f"{finding.failing:,}", yes_or_no(finding.holds))
+    out.print(table)
     out.print(
         f"{verdict.rows:,} groups; the smallest counts {verdict.smallest_class:,} people"
         if verdict.groups
@@ -132,8 +134,8 @@ def show_verdict(name: str, verdict: Verdict) -> None:
         f"{verdict.rows_below:,} rows stand in classes that are too small"
     )
     for column, measures in verdict.sensitive.items():
-        told = ", ".join(f"{name} {number(value)}" for name, value in measures.items())
-        out.print(f"{column}: {told}", markup=False)
+        figures = ", ".join(f"{name} {number(value)}" for name, value in measures.items())
+        out.print(f"{column}: {figures}", markup=False)
     for problem in verdict.problems:
         out.print(problem, markup=False)
 
@@ -142,38 +144,42 @@ def show_attacks(name: str, attacked: AttackedTable) -> None:
     """A line per attack, and what each means."""
     from anon_pipeline.report import attacks as audit_report
 
-    shown = Table(title=f"{name}: {attacked.rows:,} rows", title_justify="left", box=None, pad_edge=False)
+    table = Table(title=f"{name}: {attacked.rows:,} rows", title_justify="left", box=None, pad_edge=False)
     for heading in ("attack", "people in it", "others", "blind guess", "leak", "verdict"):
-        shown.add_column(heading, no_wrap=True)
+        table.add_column(heading, no_wrap=True)
     for row in audit_report.table(attacked.to_json()["findings"]):
-        shown.add_row(
+        table.add_row(
             *(Text(cell) for cell in (row.name, row.attack, row.control, row.baseline, row.leak, row.verdict))
         )
-    Console(width=max(out.width, 200)).print(shown)  # a line per attack, however narrow the window
+    Console(width=max(out.width, 200)).print(table)  # a line per attack, however narrow the window
     for finding in attacked.findings:
         out.print(f"\n{finding.name}: {finding.sentence}", markup=False, highlight=False, soft_wrap=True)
     for note in attacked.notes:
         out.print(f"\n{note}", markup=False, highlight=False, soft_wrap=True)
 
 
-def show_new_dataset(name: str, made: NewDataset) -> None:
+def show_new_dataset(name: str, new_dataset: NewDataset) -> None:
     """The proposed roles of a new dataset, and the lines that a person decides."""
-    found = made.profile
-    sampled = "" if found.looked_at == found.rows else f", by looking at {found.looked_at:,} of them"
-    shown = Table(
-        title=f"{name}: {found.rows:,} rows{sampled}", title_justify="left", show_header=False, box=None, pad_edge=False
+    profile = new_dataset.profile
+    sampled = "" if profile.looked_at == profile.rows else f", by looking at {profile.looked_at:,} of them"
+    table = Table(
+        title=f"{name}: {profile.rows:,} rows{sampled}",
+        title_justify="left",
+        show_header=False,
+        box=None,
+        pad_edge=False,
     )
-    shown.add_column(style="bold")
-    shown.add_column()
+    table.add_column(style="bold")
+    table.add_column()
     for role in Role:
-        of_role = [one.name for one in found.columns if one.role is role and one.question is None]
+        of_role = [proposal.name for proposal in profile.columns if proposal.role is role and proposal.question is None]
         if of_role:
-            shown.add_row(role.value, Text(", ".join(of_role)))
-    out.print(shown)
-    told = [f"wrote {made.file}; decide these lines of it, a reason stands above each column:"]
-    told += [f"  line {line}, {one.place}: {one.question}" for line, one in made.open]
-    told.append(f"then: anon-pipeline run {made.file.parent}")
-    for sentence in told:
+            table.add_row(role.value, Text(", ".join(of_role)))
+    out.print(table)
+    sentences = [f"wrote {new_dataset.file}; decide these lines of it, a reason stands above each column:"]
+    sentences += [f"  line {line}, {question.place}: {question.question}" for line, question in new_dataset.open]
+    sentences.append(f"then: anon-pipeline run {new_dataset.file.parent}")
+    for sentence in sentences:
         out.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -182,13 +188,13 @@ def show_tradeoff(dataset: str, points: Sequence[TradeOffPoint], files: Sequence
     from anon_pipeline.report import tradeoff
 
     headings, rows = tradeoff.table(points, brief=True)
-    shown = Table(title=f"{dataset}: the price list", title_justify="left")
-    shown.add_column()
+    table = Table(title=f"{dataset}: the price list", title_justify="left")
+    table.add_column()
     for row in rows:  # a column a setting, since there are more measures than settings
-        shown.add_column(Text(row[0]), justify="right")
+        table.add_column(Text(row[0]), justify="right")
     for number, heading in enumerate(headings[1:], start=1):
-        shown.add_row(Text(heading), *(Text(row[number]) for row in rows))
-    out.print(shown)
+        table.add_row(Text(heading), *(Text(row[number]) for row in rows))
+    out.print(table)
     if any(point.current for point in points):
         out.print("* what the spec says", markup=False)
     for sentence in tradeoff.notes(points):
@@ -198,25 +204,25 @@ def show_tradeoff(dataset: str, points: Sequence[TradeOffPoint], files: Sequence
 
 def show_masking(name: str, masked: Masked) -> None:
     """What each masking step did."""
-    shown = Table(title=f"{name}: {masked.rows:,} {'groups' if masked.groups else 'rows'}", title_justify="left")
+    table = Table(title=f"{name}: {masked.rows:,} {'groups' if masked.groups else 'rows'}", title_justify="left")
     for heading in ("columns", "technique", "guarantee", "cells changed"):
-        shown.add_column(heading)
+        table.add_column(heading)
     for report in masked.reports:
         changed = ", ".join(f"{cost.changed:.1%}" for cost in report.costs.values()) or "-"
-        shown.add_row(Text(", ".join(report.columns) or "-"), report.technique, report.guarantee, changed)
-    out.print(shown)
+        table.add_row(Text(", ".join(report.columns) or "-"), report.technique, report.guarantee, changed)
+    out.print(table)
 
 
 def show_ledger(entries: Sequence[Entry]) -> None:
     """Releases and withdrawals, a line each."""
-    shown = Table()
+    table = Table()
     for heading in ("#", "time", "dataset", "version", "action", "why"):
-        shown.add_column(heading)
+        table.add_column(heading)
     for entry in entries:
-        shown.add_row(
+        table.add_row(
             str(entry.sequence), entry.time, entry.dataset, entry.version, entry.action, Text(entry.why or "")
         )
-    out.print(shown)
+    out.print(table)
 
 
 def show_difference(first: str, second: str, changes: Sequence[Change]) -> None:
@@ -224,12 +230,12 @@ def show_difference(first: str, second: str, changes: Sequence[Change]) -> None:
     if not changes:
         out.print(f"{first} and {second} tell the same of themselves", highlight=False)
         return
-    shown = Table(title=f"{first} and {second}", title_justify="left")
+    table = Table(title=f"{first} and {second}", title_justify="left")
     for heading in ("part", "what", first, second):
-        shown.add_column(heading, overflow="fold")
+        table.add_column(heading, overflow="fold")
     for change in changes:
-        shown.add_row(Text(change.part), Text(change.what), Text(_plain(change.before)), Text(_plain(change.after)))
-    out.print(shown)
+        table.add_row(Text(change.part), Text(change.what), Text(_plain(change.before)), Text(_plain(change.after)))
+    out.print(table)
 
 
 def _plain(value: Any) -> str:

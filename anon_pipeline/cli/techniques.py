@@ -32,9 +32,9 @@ def as_text(row: CatalogRow, whole: bool) -> str:
         f"  guarantee  {row.guarantee}",
         f"  stands     {place}; works on {', '.join(row.on)}",
     ]
-    for number, one in enumerate(row.parameters):
-        default = one.default if one.default == "required" else f"default {one.default}"
-        text = f"{one.name}: {one.type}, {default}{f' ({one.meaning})' if one.meaning else ''}"
+    for number, parameter in enumerate(row.parameters):
+        default = parameter.default if parameter.default == "required" else f"default {parameter.default}"
+        text = f"{parameter.name}: {parameter.type}, {default}{f' ({parameter.meaning})' if parameter.meaning else ''}"
         lines.append(f"  {'' if number else 'parameters':10} {text}")
     if whole:
         lines += ["", *(f"  {line}".rstrip() for line in row.source.splitlines())]

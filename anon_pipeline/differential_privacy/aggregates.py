@@ -168,4 +168,4 @@ def _grouped(keys: list[str]) -> str:
 def columns_of(statement: Statement) -> list[str]:
     """The columns whose codes are summed, quantiles not among them."""
     kinds = ("known", "sum", "mean")
-    return list(dict.fromkeys(str(one.column) for one in statement.statistics if one.kind in kinds))
+    return list(dict.fromkeys(str(statistic.column) for statistic in statement.statistics if statistic.kind in kinds))

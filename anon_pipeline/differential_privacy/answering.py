@@ -65,7 +65,7 @@ class Exact:
         return [found[cell] for cell in cells]
 
     def _column(self, name: str) -> list[int]:
-        return [int(one or 0) for one in self._table.column(name).to_pylist()]
+        return [int(number or 0) for number in self._table.column(name).to_pylist()]
 
 
 def draw(plan: Plan, exact: Exact) -> dict[str, Any]:
@@ -79,7 +79,9 @@ def draw(plan: Plan, exact: Exact) -> dict[str, Any]:
                 number = plan.statement.groups.index(item.shows)
                 row[item.name] = label(plan.asked.domains[item.shows], cell[number])
             else:
-                row[item.name] = figure(plan, item.shows, {one: int(drawn[one][place]) for one in drawn})
+                row[item.name] = figure(
+                    plan, item.shows, {measurement: int(drawn[measurement][place]) for measurement in drawn}
+                )
         rows.append(row)
     return {"columns": [item.name for item in plan.statement.items], "rows": rows, **about(plan)}
 
@@ -101,25 +103,25 @@ def about(plan: Plan) -> dict[str, Any]:
 def width(plan: Plan, statistic: Statistic) -> dict[str, Any]:
     """Half of the 95 % interval of a figure, as far as it is known before anything is drawn."""
     if statistic.kind == "quantile":
-        one = measured(statistic)[0]
-        scale, size = plan.scale(one), domain_of(plan.asked, statistic).size
-        return {"rank": intervals.rank_error(size, one.whole, scale)}
+        measurement = measured(statistic)[0]
+        scale, size = plan.scale(measurement), domain_of(plan.asked, statistic).size
+        return {"rank": intervals.rank_error(size, measurement.whole, scale)}
     if statistic.kind == "mean":
         centred, known = measured(statistic)
         unit = float(exactly(domain_of(plan.asked, statistic).step or 1))
         return {"value_times_rows": intervals.NORMAL * plan.scale(centred) * unit, "rows": plan.scale(known)}
-    (one,) = measured(statistic)
+    (measurement,) = measured(statistic)
     unit = float(grid(domain_of(plan.asked, statistic))[0]) if statistic.kind == "sum" else 1.0
-    return {"value": intervals.half_width(plan.scale(one)) * unit}
+    return {"value": intervals.half_width(plan.scale(measurement)) * unit}
 
 
 def notes(plan: Plan) -> list[str]:
     """What an interval does not say; every answer carries it."""
     asked, found = plan.asked, []
-    numbers = [one for one in plan.statement.statistics if one.kind in ("sum", "mean", "quantile")]
+    numbers = [statistic for statistic in plan.statement.statistics if statistic.kind in ("sum", "mean", "quantile")]
     if asked.person is None:
         found.append("a row is protected, not a person: whoever has several rows is protected less")
-    elif any(one.kind != "people" for one in plan.statement.statistics) or plan.statement.groups:
+    elif any(statistic.kind != "people" for statistic in plan.statement.statistics) or plan.statement.groups:
         found.append(
             f"a person counts with at most {asked.most_rows} rows in at most {plan.groups_of_unit} groups; the "
             "intervals are of what is counted, and what people have beyond is in none of them: true counts are no "
@@ -135,7 +137,7 @@ def notes(plan: Plan) -> list[str]:
             f"groups that nobody listed are shown from a noisy count of {plan.threshold} on; smaller ones are left "
             "out, and counts near it are more often too large than too small"
         )
-    if any(one.kind in ("count", "known", "people") for one in plan.statement.statistics):
+    if any(statistic.kind in ("count", "known", "people") for statistic in plan.statement.statistics):
         found.append("a count may be below 0 where there are few: leave it so, or sums of counts become too large")
     return found
 
@@ -165,25 +167,27 @@ def _measure(plan: Plan, exact: Exact) -> tuple[list[Cell], dict[Measurement, In
         drawn[count] = np.array([noisy[cell] for cell in cells], dtype=np.int64)
     else:
         cells = plan.cells()
-    for one in plan.measurements:
-        if one in drawn:
+    for measurement in plan.measurements:
+        if measurement in drawn:
             continue
-        if one.kind == "quantile":
+        if measurement.kind == "quantile":
             share = plan.share // plan.groups_of_unit  # a person stands in so many groups, and each chooses
-            histograms = exact.histogram(str(one.column), cells)
-            drawn[one] = np.array([_quantile(plan, one, rows, share) for rows in histograms], dtype=np.int64)
+            histograms = exact.histogram(str(measurement.column), cells)
+            drawn[measurement] = np.array(
+                [_quantile(plan, measurement, rows, share) for rows in histograms], dtype=np.int64
+            )
         else:
-            numbers = np.array(exact.numbers(one, cells), dtype=np.int64)
-            drawn[one] = mechanisms.gaussian_counts(numbers, plan.squared_sensitivity(one), plan.share)
+            numbers = np.array(exact.numbers(measurement, cells), dtype=np.int64)
+            drawn[measurement] = mechanisms.gaussian_counts(numbers, plan.squared_sensitivity(measurement), plan.share)
     return cells, drawn
 
 
-def _quantile(plan: Plan, one: Measurement, histogram: IntArray, share: int) -> int:
+def _quantile(plan: Plan, sought: Measurement, histogram: IntArray, share: int) -> int:
     """The place of a quantile on its grid, or of an end of its interval."""
     most = plan.asked.most_rows
-    if one.end == 0:
-        return mechanisms.quantile(histogram, one.part, one.whole, most, share)
-    return mechanisms.quantile_end(histogram, one.part, one.whole, most, share, plan.off(one))
+    if sought.end == 0:
+        return mechanisms.quantile(histogram, sought.part, sought.whole, most, share)
+    return mechanisms.quantile_end(histogram, sought.part, sought.whole, most, share, plan.off(sought))
 
 
 def figure(plan: Plan, statistic: Statistic, drawn: dict[Measurement, int]) -> dict[str, Any]:
@@ -191,16 +195,20 @@ def figure(plan: Plan, statistic: Statistic, drawn: dict[Measurement, int]) -> d
     if statistic.kind == "mean":
         return _mean(plan, statistic, drawn)
     if statistic.kind == "quantile":
-        value, low, high = (drawn[one] for one in measured(statistic))
+        value, low, high = (drawn[measurement] for measurement in measured(statistic))
         places = {"value": value, "low": min(low, value), "high": max(high, value)}
         domain = domain_of(plan.asked, statistic)
         return {name: reading.number_of(domain, place) for name, place in places.items()}
-    (one,) = measured(statistic)
-    around = intervals.half_width(plan.scale(one))
+    (measurement,) = measured(statistic)
+    around = intervals.half_width(plan.scale(measurement))
     if statistic.kind == "sum":
         unit = float(grid(domain_of(plan.asked, statistic))[0])
-        return {"value": drawn[one] * unit, "low": (drawn[one] - around) * unit, "high": (drawn[one] + around) * unit}
-    return {"value": drawn[one], "low": drawn[one] - around, "high": drawn[one] + around}
+        return {
+            "value": drawn[measurement] * unit,
+            "low": (drawn[measurement] - around) * unit,
+            "high": (drawn[measurement] + around) * unit,
+        }
+    return {"value": drawn[measurement], "low": drawn[measurement] - around, "high": drawn[measurement] + around}
 
 
 def _mean(plan: Plan, statistic: Statistic, drawn: dict[Measurement, int]) -> dict[str, Any]:
@@ -229,7 +237,8 @@ def _cells_of(table: pa.Table, groups: int) -> list[Cell]:
 def _order(cell: Cell) -> tuple[tuple[int, str, float], ...]:
     """By what a group shows, never by how many are in it."""
     return tuple(
-        (2, "", 0.0) if one is None else (1, one, 0.0) if isinstance(one, str) else (0, "", float(one)) for one in cell
+        (2, "", 0.0) if value is None else (1, value, 0.0) if isinstance(value, str) else (0, "", float(value))
+        for value in cell
     )
 
 
@@ -244,7 +253,9 @@ def read(plan: Plan, spec: ReleaseSpec, aggregated: Aggregated) -> Exact:
 
     columns = aggregates.columns_of(plan.statement)
     table = over(lambda source: aggregates.totals(source, plan.statement, columns))
-    sought = dict.fromkeys(str(one.column) for one in plan.measurements if one.kind == "quantile")
+    sought = dict.fromkeys(
+        str(measurement.column) for measurement in plan.measurements if measurement.kind == "quantile"
+    )
     histograms = {
         column: over(partial(aggregates.histogram, statement=plan.statement, column=column)) for column in sought
     }

@@ -97,13 +97,13 @@ class State:
         total, spent, left, delta = self.allowance.total, self.spent, self.left, self.allowance.delta
         return {
             "subject": self.allowance.subject,
-            "rho": {name: one.nano_rho / accounting.NANO for name, one in _named(total, spent, left)},
+            "rho": {name: cost.nano_rho / accounting.NANO for name, cost in _named(total, spent, left)},
             "epsilon": {
                 "total": accounting.epsilon_of(total.nano_rho, delta),
                 "spent": accounting.epsilon_of(spent.nano_rho, delta),
             },
             "delta": delta,
-            "threshold_delta": {name: one.atto_delta / accounting.ATTO for name, one in _named(total, spent, left)},
+            "threshold_delta": {name: cost.atto_delta / accounting.ATTO for name, cost in _named(total, spent, left)},
             "reserved": self.reserved,
             "answered": self.answered,
             "head": f"{len(self.lines)}:{self.head}",
@@ -226,7 +226,11 @@ class Budget:
             raise InputError("--why: is one line of at most 500 letters")
         with self._locked():
             lines = ledger.read(self.folder)
-            found = [one for one in ledger.problems(self.folder, lines) if not one.startswith("this budget is a copy")]
+            found = [
+                problem
+                for problem in ledger.problems(self.folder, lines)
+                if not problem.startswith("this budget is a copy")
+            ]
             if found:
                 raise Refused(found)
             if not lines:

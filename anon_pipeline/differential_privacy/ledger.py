@@ -159,7 +159,7 @@ def _moved(folder: Path, lines: list[Line]) -> list[str]:
 
 
 def _signed_part(content: dict[str, Any]) -> bytes:
-    return json.dumps({name: one for name, one in content.items() if name != "signature"}, sort_keys=True).encode()
+    return json.dumps({name: value for name, value in content.items() if name != "signature"}, sort_keys=True).encode()
 
 
 def _signature_fits(key: Ed25519PublicKey, line: Line) -> bool:

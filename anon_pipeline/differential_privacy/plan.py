@@ -59,8 +59,8 @@ class Plan:
         unlisted = any(asked.domains[name].unknown for name in statement.groups)
         if unlisted:
             found.append(Measurement("count"))  # tells which groups are shown
-        for one in statement.statistics:
-            found += measured(one)
+        for statistic in statement.statistics:
+            found += measured(statistic)
         plan = cls(statement, asked, Cost(nano_rho, atto_delta if unlisted else 0), tuple(dict.fromkeys(found)))
         if plan.share < plan.groups_of_unit:
             raise InputError("query: the share of the budget is too small for so many figures; spend more")
@@ -137,34 +137,34 @@ class Plan:
         """The mechanisms, for answer, preview and manifest."""
         return [
             {
-                "measures": one.measures,
-                "mechanism": self._mechanism(one),
-                "scale": self.scale(one),
+                "measures": measurement.measures,
+                "mechanism": self._mechanism(measurement),
+                "scale": self.scale(measurement),
                 "rho": self.share / NANO,
                 **(
                     {"threshold": self.threshold, "delta": self.cost.atto_delta / ATTO}
-                    if self._thresholded(one)
+                    if self._thresholded(measurement)
                     else {}
                 ),
             }
-            for one in self.measurements
+            for measurement in self.measurements
         ]
 
-    def _thresholded(self, one: Measurement) -> bool:
-        return self.unlisted and one.kind == "count"
+    def _thresholded(self, measurement: Measurement) -> bool:
+        return self.unlisted and measurement.kind == "count"
 
-    def _mechanism(self, one: Measurement) -> str:
-        if one.kind == "quantile":
+    def _mechanism(self, measurement: Measurement) -> str:
+        if measurement.kind == "quantile":
             return "exponential mechanism (Gumbel)"
-        return "discrete Gaussian with threshold" if self._thresholded(one) else "discrete Gaussian"
+        return "discrete Gaussian with threshold" if self._thresholded(measurement) else "discrete Gaussian"
 
 
 def measured(statistic: Statistic) -> list[Measurement]:
     """The measurements that a statistic is made of; a mean is two, a quantile three."""
     if statistic.kind == "mean":
         return [Measurement("centred", statistic.column), Measurement("known", statistic.column)]
-    one = Measurement(statistic.kind, statistic.column, statistic.part, statistic.whole)
-    return [one, replace(one, end=-1), replace(one, end=1)] if statistic.kind == "quantile" else [one]
+    value = Measurement(statistic.kind, statistic.column, statistic.part, statistic.whole)
+    return [value, replace(value, end=-1), replace(value, end=1)] if statistic.kind == "quantile" else [value]
 
 
 def grid(domain: PublicDomain) -> tuple[Fraction, int, int]:

@@ -233,15 +233,15 @@ def read_queries(spec: ReleaseSpec) -> list[NamedQuery]:
     if not isinstance(content, list) or not content:
         raise InputError(f"{file}: is a list of questions, each with name, sql, and epsilon or rho")
     queries = []
-    for number, one in enumerate(content, start=1):
+    for number, item in enumerate(content, start=1):
         try:
-            query = NamedQuery.model_validate(one)
+            query = NamedQuery.model_validate(item)
             plan_of(spec, query.sql, query.share)
         except ValidationError as error:
             raise InputError(f"{file}: question {number}: {'; '.join(sentences(error))}") from None
         except InputError as error:
             raise InputError(f"{file}: question {number}: {error}") from None
         queries.append(query)
-    if len({one.name for one in queries}) < len(queries):
+    if len({query.name for query in queries}) < len(queries):
         raise InputError(f"{file}: two questions have one name; give each its own")
     return queries

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from anon_pipeline.engine.postgresql import changes_of_postgresql
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.typed import FLOATING, Reader, is_whole
 from anon_pipeline.errors import InputError
@@ -49,8 +50,10 @@ def readable(spec: ReleaseSpec) -> ReleaseSpec:
     """The spec for reading: a column that no release shows may have a public domain all the same, and is read."""
     domains = asked_of(spec).domains
     columns = {
-        name: one.model_copy(update={"role": Role.INSENSITIVE}) if name in domains and one.role is Role.EXCLUDE else one
-        for name, one in spec.columns.items()
+        name: column.model_copy(update={"role": Role.INSENSITIVE})
+        if name in domains and column.role is Role.EXCLUDE
+        else column
+        for name, column in spec.columns.items()
     }
     return spec.model_copy(update={"columns": columns})
 
@@ -60,11 +63,17 @@ def source_version(spec: ReleaseSpec, key: Key) -> str:
 
     Of the bytes of the files and of how they are read; the same people in another order are another version.
     """
+    if spec.source.database is not None:
+        answer = changes_of_postgresql(spec.source, spec.folder)
+        if answer is None:
+            raise InputError("source.changed: is missing; noisy answers are kept by what it says of the table")
+        asked = json.dumps([spec.source.model_dump(mode="json"), answer], default=str)
+        return key.derived("source version", hashlib.sha256(asked.encode()).hexdigest()).hex()
     path = spec.source_path
     if not path.exists():
         raise InputError(f"source.path: {spec.source.path}: there is no such file or folder beside the spec")
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
-    written = {name: [one.format, one.missing] for name, one in spec.columns.items()}
+    written = {name: [column.format, column.missing] for name, column in spec.columns.items()}
     digest = hashlib.sha256(json.dumps([spec.source.model_dump(mode="json"), written], default=str).encode())
     try:
         for file in files:

@@ -183,14 +183,14 @@ class _Reader:
         groups: tuple[str, ...] = ()
         if (grouped := tree.args.get("group")) is not None:
             self._only(grouped, "expressions")
-            groups = tuple(self._declared(one) for one in grouped.expressions)
+            groups = tuple(self._declared(expression) for expression in grouped.expressions)
         if len(set(groups)) < len(groups):
             raise InputError("query: GROUP BY names a column twice; name it once")
         where = None
         if (condition := tree.args.get("where")) is not None:
             self._only(condition, "this")
             where = self._condition(condition.this)
-        items = tuple(self._item(one, groups) for one in tree.expressions)
+        items = tuple(self._item(expression, groups) for expression in tree.expressions)
         names = [item.name for item in items]
         if len(set(names)) < len(names):
             raise InputError("query: two columns of the answer have one name; give one of them another with AS")
@@ -301,10 +301,14 @@ class _Reader:
         exp = self._exp
         kind = type(node)
         readers: dict[type[Any], Callable[[Any], Predicate]] = {
-            exp.Paren: lambda one: self._condition(one.this),
-            exp.Not: lambda one: Negated(self._condition(one.this)),
-            exp.And: lambda one: Joined("AND", self._condition(one.this), self._condition(one.expression)),
-            exp.Or: lambda one: Joined("OR", self._condition(one.this), self._condition(one.expression)),
+            exp.Paren: lambda condition: self._condition(condition.this),
+            exp.Not: lambda condition: Negated(self._condition(condition.this)),
+            exp.And: lambda condition: Joined(
+                "AND", self._condition(condition.this), self._condition(condition.expression)
+            ),
+            exp.Or: lambda condition: Joined(
+                "OR", self._condition(condition.this), self._condition(condition.expression)
+            ),
             exp.In: self._among,
             exp.Between: self._between,
             exp.Is: self._missing,
@@ -327,7 +331,7 @@ class _Reader:
 
     def _among(self, node: Any) -> Predicate:
         column = self._declared(node.this)
-        return Among(column, tuple(self._value(column, one) for one in node.expressions))
+        return Among(column, tuple(self._value(column, value) for value in node.expressions))
 
     def _between(self, node: Any) -> Predicate:
         column = self._declared(node.this)

@@ -66,7 +66,7 @@ class SourceFacts:
     @property
     def duplicate_persons(self) -> int:
         """Rows that share their value of the identifier that repeats most."""
-        return max((one.rows for one in self.identifiers), default=0)
+        return max((repetition.rows for repetition in self.identifiers), default=0)
 
     def types(self) -> dict[str, ColumnType]:
         return {column.name: column.type for column in self.columns}
@@ -77,10 +77,10 @@ class SourceFacts:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> SourceFacts:
         columns = tuple(
-            ColumnFacts(**{**one, "role": Role(one["role"]), "type": ColumnType(one["type"])})
-            for one in content["columns"]
+            ColumnFacts(**{**column, "role": Role(column["role"]), "type": ColumnType(column["type"])})
+            for column in content["columns"]
         )
-        identifiers = tuple(Repetition(**one) for one in content["identifiers"])
+        identifiers = tuple(Repetition(**repetition) for repetition in content["identifiers"])
         return cls(content["rows"], content["content_hash"], columns, identifiers)
 
 

@@ -41,8 +41,8 @@ def bins_of(
         column, counts = batch.column("value"), batch.column("people").to_numpy()
         if column.null_count:
             missing += int(counts[np.asarray(column.is_null())].sum())
-        told = np.asarray(column.is_valid())
-        values, counts = column.drop_null().to_numpy(zero_copy_only=False), counts[told]
+        present = np.asarray(column.is_valid())
+        values, counts = column.drop_null().to_numpy(zero_copy_only=False), counts[present]
         reached = before + np.cumsum(counts)
         bin_of = (reached - counts) * bins // max(known, 1)
         for number in np.unique(bin_of).tolist():
@@ -64,9 +64,9 @@ def bins_of(
     return Domain(
         name,
         kind,
-        np.array([high[one] if median[one] is None else median[one] for one in order], dtype=number_type),
-        np.array([missing, *(people[one] for one in order)], dtype=np.int64),
+        np.array([high[number] if median[number] is None else median[number] for number in order], dtype=number_type),
+        np.array([missing, *(people[number] for number in order)], dtype=np.int64),
         storage,
-        lows=np.array([low[one] for one in order], dtype=number_type),
-        highs=np.array([high[one] for one in order], dtype=number_type),
+        lows=np.array([low[number] for number in order], dtype=number_type),
+        highs=np.array([high[number] for number in order], dtype=number_type),
     )

@@ -57,11 +57,11 @@ def store_duckdb(
         connection.execute(f"ATTACH {literal(str(path))} AS {NAMED} (READ_ONLY, TYPE duckdb)")
         connection.execute(f"USE {NAMED}")
         if query is None:
-            found = connection.execute(
+            tables = connection.execute(
                 f"SELECT table_name FROM duckdb_tables() WHERE database_name = '{NAMED}' UNION ALL "
                 f"SELECT view_name FROM duckdb_views() WHERE database_name = '{NAMED}' AND NOT internal"
             )
-            query = _only_table(label, found.fetchall())
+            query = _only_table(label, tables.fetchall())
         for setting, locked in (
             ("allowed_paths", f"[{literal(str(destination))}]"),  # what it is written to
             ("enable_external_access", "false"),
@@ -107,7 +107,7 @@ def _one_select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.Sta
     for part in parts:
         kind, function = part.get("type"), str(part.get("function_name", "")).casefold()
         if kind == "BASE_TABLE":
-            *within, name = (one.casefold() for one in part["qualified_name"]["path"])
+            *within, name = (part_of_name.casefold() for part_of_name in part["qualified_name"]["path"])
             if name not in tables or not places.issuperset(within):
                 raise InputError(f"source.query: names a table or column that does not exist; {HOW}")
         elif kind == "TABLE_FUNCTION":
@@ -144,8 +144,8 @@ def store_sqlite(path: Path, query: str | None, destination: Path, check_names: 
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
         database.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)  # VACUUM INTO needs to attach, too
         if query is None:
-            found = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
-            query = _only_table(label, [(name,) for (name,) in found if not name.startswith("sqlite_")])
+            tables = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
+            query = _only_table(label, [(name,) for (name,) in tables if not name.startswith("sqlite_")])
         denied = False
 
         def decide(action: int, *asked: str | None) -> int:

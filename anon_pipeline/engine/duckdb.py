@@ -143,7 +143,7 @@ class DuckDBEngine(SqlEngine):
             session.connection.execute("SET preserve_insertion_order=true")  # rows are chosen by their position
             with sources.opened_at(session.connection, source, path, self._scratch, columns) as opened:
                 storage = session.storage(opened.relation)
-                rows = _one(session, f"SELECT count(*) FROM {opened.relation}")[0]
+                rows = _only_row(session, f"SELECT count(*) FROM {opened.relation}")[0]
                 if rows == 0:
                     raise InputError(f"{source.path}: the table is empty")
                 most = max(1, min(SURVEYED_ROWS, SURVEYED_CELLS // len(storage)))
@@ -154,13 +154,13 @@ class DuckDBEngine(SqlEngine):
                     f'SELECT * EXCLUDE ("#position") FROM ({numbered}) WHERE hash("#position") % {every} = 0',
                 )
                 texts = [name for name, kind in storage.items() if kind == "VARCHAR"]
-                found = [one for one in MISSING_MARKERS if _occurs(session, one, texts)]
-                missing = tuple(dict.fromkeys([*source.missing, *found]))
+                markers = [marker for marker in MISSING_MARKERS if _occurs(session, marker, texts)]
+                missing = tuple(dict.fromkeys([*source.missing, *markers]))
                 values = {name: _value(name, kind, missing) for name, kind in storage.items()}
                 whole = "chosen" if every == 1 else opened.relation
                 distinct = "count(DISTINCT {})" if every == 1 else "approx_count_distinct({})"
-                counts = ", ".join(f"count({one}), {distinct.format(one)}" for one in values.values())
-                counted = _one(session, f"SELECT {counts} FROM {whole}")
+                counts = ", ".join(f"count({value}), {distinct.format(value)}" for value in values.values())
+                counted = _only_row(session, f"SELECT {counts} FROM {whole}")
             columns_found = [
                 ColumnSurvey(name, storage[name], known, min(known, distinct), *_readings(session, value))
                 for (name, value), known, distinct in zip(values.items(), counted[0::2], counted[1::2], strict=True)
@@ -188,7 +188,7 @@ def _occurs(session: Session, marker: str, texts: Sequence[str]) -> bool:
 def _readings(session: Session, value: str) -> tuple[int, int, int, int]:
     """How many rows of the sample have a value, and one that reads as a number, a code, a date."""
     text = f"({value})::VARCHAR"
-    present, numbers, codes, dates = _one(
+    present, numbers, codes, dates = _only_row(
         session,
         f"SELECT count({value}), count({session.parsed(text, 'DOUBLE')}), "
         f"count(*) FILTER (WHERE regexp_matches(trim({text}), '^[+-]?(0[0-9]|[0-9]{{19}})')), "
@@ -197,5 +197,5 @@ def _readings(session: Session, value: str) -> tuple[int, int, int, int]:
     return present, numbers, codes, dates
 
 
-def _one(session: Session, query: str) -> tuple[Any, ...]:
+def _only_row(session: Session, query: str) -> tuple[Any, ...]:
     return session.rows(query)[0]

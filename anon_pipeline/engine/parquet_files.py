@@ -70,19 +70,21 @@ def check_names(label: str, names: Sequence[str]) -> None:
 
 
 def _refuse_files_that_differ(files: Sequence[Path], folder: Path, label: str) -> None:
-    first = {one.name: one.type for one in pq.read_schema(files[0])}
+    first = {field.name: field.type for field in pq.read_schema(files[0])}
     remedy = "correct it, or say source.union_by_name: true if that is as it should be"
     for file in files[1:]:
         here, there = str(file.relative_to(folder)), str(files[0].relative_to(folder))
-        schema: dict[str, pa.DataType] = {one.name: one.type for one in pq.read_schema(file)}
+        schema: dict[str, pa.DataType] = {field.name: field.type for field in pq.read_schema(file)}
         for columns, others, has, lacks in ((schema, first, here, there), (first, schema, there, here)):
             for name in columns:
                 if name not in others:
                     raise InputError(f"{label}: {has} has the column {name}, which {lacks} has not; {remedy}")
         for name, kind in schema.items():
-            one, other = _plain_type(kind), _plain_type(first[name])
-            if one != other and not pa.types.is_null(one) and not pa.types.is_null(other):
-                raise InputError(f"{label}: the column {name} is {one} in {here} and {other} in {there}; {remedy}")
+            type_here, type_there = _plain_type(kind), _plain_type(first[name])
+            if type_here != type_there and not pa.types.is_null(type_here) and not pa.types.is_null(type_there):
+                raise InputError(
+                    f"{label}: the column {name} is {type_here} in {here} and {type_there} in {there}; {remedy}"
+                )
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:

@@ -67,8 +67,8 @@ class SqlEngine(CountingEngine):
     def store_source(self, spec: ReleaseSpec, destination: Path) -> SourceFacts:
         with self._session() as session, self._opened(session, spec, destination.parent) as source:
             columns = typed.typed_columns(session, source, spec)
-            select = ", ".join(f"{one.expression} AS {quoted(one.name)}" for one in columns)
-            names = ", ".join(quoted(one.name) for one in columns)
+            select = ", ".join(f"{column.expression} AS {quoted(column.name)}" for column in columns)
+            names = ", ".join(quoted(column.name) for column in columns)
             people = f"SELECT {select} FROM {source.relation}"
             if spec.with_role(Role.IDENTIFIER):  # then there is nothing to count together
                 query = f"SELECT {names}, CAST(1 AS BIGINT) AS {quoted(PEOPLE)} FROM ({people}) AS person"
@@ -78,7 +78,7 @@ class SqlEngine(CountingEngine):
                     f"GROUP BY {names}"
                 )
             session.write(query, destination)
-        return self.describe(destination, spec, {one.name: one.type for one in columns})
+        return self.describe(destination, spec, {column.name: column.type for column in columns})
 
     def describe(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType]) -> SourceFacts:
         with self._session() as session:
@@ -188,15 +188,15 @@ class SqlEngine(CountingEngine):
             storage = session.storage(relation)
             if PEOPLE not in storage:
                 relation = f"(SELECT *, CAST(1 AS BIGINT) AS {quoted(PEOPLE)} FROM {relation}) AS people"
-            made = f"({query({**storage, PEOPLE: 'BIGINT'}, relation)}) AS made"
+            masked = f"({query({**storage, PEOPLE: 'BIGINT'}, relation)}) AS made"
             names = ", ".join(quoted(name) for name in columns)
             # To group rows that are all different takes several times as long as to write them.
-            rows, different = session.rows(f"SELECT count(*), approx_count_distinct(hash({names})) FROM {made}")[0]
-            together = f"SELECT {names}, CAST(sum({quoted(PEOPLE)}) AS BIGINT) AS {quoted(PEOPLE)} FROM {made}"
+            rows, different = session.rows(f"SELECT count(*), approx_count_distinct(hash({names})) FROM {masked}")[0]
+            together = f"SELECT {names}, CAST(sum({quoted(PEOPLE)}) AS BIGINT) AS {quoted(PEOPLE)} FROM {masked}"
             if different * 2 <= rows:
                 session.write(f"{together} GROUP BY {names}", destination)
             else:
-                session.write(f"SELECT {names}, {quoted(PEOPLE)} FROM {made}", destination)
+                session.write(f"SELECT {names}, {quoted(PEOPLE)} FROM {masked}", destination)
 
     def values(self, table: Path, column: str) -> Iterator[pa.Array]:
         with self._session() as session:
@@ -309,7 +309,9 @@ class SqlEngine(CountingEngine):
             recoded = with_decimals(recoded, domains)
             session.register("shown", recoded.append_column(CLASS, pa.array(np.arange(len(recoded)))))
             restored = {
-                one.name: value_expression(session, one, recoded) for one in domains if one.name in recoded.column_names
+                domain.name: value_expression(session, domain, recoded)
+                for domain in domains
+                if domain.name in recoded.column_names
             }
             on = " AND ".join(f"person.{quoted(part)} = class_of_cell.{quoted(part)}" for part in mapping)
             groups = ", ".join([f"class_of_cell.{quoted(CLASS)}", *(f"person.{quoted(name)}" for name in grouped)])
@@ -346,17 +348,17 @@ class SqlEngine(CountingEngine):
             relation = session.parquet(table)
             storage = session.storage(relation)
             people = f"CAST({people_counted(storage)} AS BIGINT) AS {quoted(PEOPLE)}"
-            listed = ", ".join(quoted(one) for one in dict.fromkeys([*quasi_identifiers, *sensitive]))
+            listed = ", ".join(quoted(name) for name in dict.fromkeys([*quasi_identifiers, *sensitive]))
             # Everything else is counted from the few different rows.
             grouped = f"SELECT {listed}, {people} FROM {relation} GROUP BY {listed}" if listed else None
             session.keep("alike", grouped or f"SELECT {people} FROM {relation}")
             together = f"CAST(sum({quoted(PEOPLE)}) AS BIGINT) AS {quoted(PEOPLE)}"
             names = ", ".join(quoted(name) for name in quasi_identifiers)
             if quasi_identifiers:
-                found = session.arrow(f"SELECT {names}, {together} FROM alike GROUP BY {names} ORDER BY {names}")
+                counted = session.arrow(f"SELECT {names}, {together} FROM alike GROUP BY {names} ORDER BY {names}")
             else:  # then everybody is one class
-                found = session.arrow(f"SELECT {together} FROM alike")
-            session.register("classes", found.append_column(CLASS, pa.array(np.arange(len(found)))))
+                counted = session.arrow(f"SELECT {together} FROM alike")
+            session.register("classes", counted.append_column(CLASS, pa.array(np.arange(len(counted)))))
             same = [f"classes.{quoted(name)} IS NOT DISTINCT FROM alike.{quoted(name)}" for name in quasi_identifiers]
             histograms = {
                 name: self._histogram(
@@ -368,7 +370,7 @@ class SqlEngine(CountingEngine):
                 )
                 for name in sensitive
             }
-        frame = found.to_pandas()
+        frame = counted.to_pandas()
         return ClassCounts(
             classes=frame[list(quasi_identifiers)],
             sizes=frame[PEOPLE].to_numpy(np.int64),
@@ -428,16 +430,16 @@ class SqlEngine(CountingEngine):
         population = spec.model_copy(update={"source": source})
         with self._session() as session, self._opened(session, population, self._scratch) as opened:
             columns = typed.typed_quasi_identifiers(session, opened, population, types)
-            select = ", ".join(f"{one.expression} AS {quoted(one.name)}" for one in columns)
+            select = ", ".join(f"{column.expression} AS {quoted(column.name)}" for column in columns)
             relation = f"(SELECT {select} FROM {opened.relation}) AS typed"
             storage = session.storage(relation)
             coded = ", ".join(
-                f"CAST({quoted(one.name)} AS TIMESTAMP) AS {quoted(one.name)}"
-                if one.type is ColumnType.DATE
-                else f"{typed.coded(one.name, one.type, storage[one.name])} AS {quoted(one.name)}"
-                for one in columns
+                f"CAST({quoted(column.name)} AS TIMESTAMP) AS {quoted(column.name)}"
+                if column.type is ColumnType.DATE
+                else f"{typed.coded(column.name, column.type, storage[column.name])} AS {quoted(column.name)}"
+                for column in columns
             )
-            names = ", ".join(quoted(one.name) for one in columns)
+            names = ", ".join(quoted(column.name) for column in columns)
             frame: pd.DataFrame = session.arrow(
                 f"SELECT {names}, CAST(count(*) AS BIGINT) AS {quoted(PEOPLE)} FROM (SELECT {coded} FROM {relation}) "
                 f"AS person GROUP BY {names} ORDER BY {names}"
@@ -445,23 +447,23 @@ class SqlEngine(CountingEngine):
         return frame
 
     def foreign_values(self, released: Path, stored: Path, columns: Sequence[str]) -> dict[str, int]:
-        found = {}
+        foreign = {}
         with self._session() as session:
-            one, other = session.parquet(released), session.parquet(stored)
-            people = people_counted(session.storage(one))
+            table, source = session.parquet(released), session.parquet(stored)
+            people = people_counted(session.storage(table))
             for name in columns:
                 column = quoted(name)
                 recoded = (
-                    f"SELECT {column} AS value, {people} AS people FROM {one} "
+                    f"SELECT {column} AS value, {people} AS people FROM {table} "
                     f"WHERE {column} IS NOT NULL AND CAST({column} AS VARCHAR) <> '*' GROUP BY 1"
                 )
-                known = f"SELECT DISTINCT {column} AS value FROM {other}"
+                known = f"SELECT DISTINCT {column} AS value FROM {source}"
                 query = (
                     f"SELECT coalesce(sum(shown.people), 0) FROM ({recoded}) AS shown "
                     f"LEFT JOIN ({known}) AS known ON shown.value = known.value WHERE known.value IS NULL"
                 )
-                found[name] = int(session.rows(query)[0][0])
-        return found
+                foreign[name] = int(session.rows(query)[0][0])
+        return foreign
 
     def out_of_bounds(self, table: Path, bounds: dict[str, list[Any]]) -> dict[str, int]:
         with self._session() as session:

@@ -99,8 +99,8 @@ class SparkSqlSession:
         return [tuple(row) for row in self._frame(query).collect()]
 
     def arrow(self, query: str) -> pa.Table:
-        found: pa.Table = self._frame(query).toArrow()
-        return found
+        table: pa.Table = self._frame(query).toArrow()
+        return table
 
     def stream(self, query: str) -> Iterator[pa.RecordBatch]:
         """Spark writes the whole result, all cores at once, before the first batch is read: memory holds one."""
@@ -279,8 +279,8 @@ def _kept(spec: ReleaseSpec) -> set[str]:
 
 def _refuse_types_that_differ(spec: ReleaseSpec, columns: dict[str, SparkColumn]) -> None:
     """Types that Spark lacks, or that it writes as other texts than DuckDB, would make another release."""
-    for name, said in spec.columns.items():
-        if said.role is Role.EXCLUDE or name not in columns:
+    for name, column in spec.columns.items():
+        if column.role is Role.EXCLUDE or name not in columns:
             continue
         storage = columns[name].storage
         if columns[name].spark is None and (storage in typed.PLAIN or storage.startswith("DECIMAL")):
@@ -288,7 +288,7 @@ def _refuse_types_that_differ(spec: ReleaseSpec, columns: dict[str, SparkColumn]
                 f"columns.{name}: holds {storage} values, which Spark has not; cast or exclude it, "
                 "or use --engine duckdb"
             )
-        if said.type is CATEGORY and storage in ("FLOAT", "DOUBLE", "TIMESTAMP WITH TIME ZONE"):
+        if column.type is CATEGORY and storage in ("FLOAT", "DOUBLE", "TIMESTAMP WITH TIME ZONE"):
             raise InputError(
                 f"columns.{name}.type: is categorical, but the source holds {storage} values, which Spark writes as "
                 "other texts; store them as text, or use --engine duckdb"
@@ -318,6 +318,6 @@ def _refuse_values_that_differ(
 
 
 def _refuse_some(session: SparkSqlSession, query: str, sentence: str) -> None:
-    found = session.rows(query)[0][0]
-    if found:
-        raise InputError(sentence.format(found))
+    number = session.rows(query)[0][0]
+    if number:
+        raise InputError(sentence.format(number))

@@ -14,9 +14,9 @@ def spark_sql(query: str) -> str:
 
     tree = sqlglot.parse_one(query, read="duckdb")
     for node in reversed(list(tree.walk())):  # the inner ones first
-        said = _in_sparks_words(node)
-        if said is not None:
-            node.replace(said)
+        translated = _in_sparks_words(node)
+        if translated is not None:
+            node.replace(translated)
     return str(tree.sql(dialect="spark"))
 
 
@@ -25,10 +25,10 @@ def _in_sparks_words(node: exp.Expression) -> exp.Expression | None:
     from sqlglot import exp
 
     def spark(text: str, *values: exp.Expression) -> exp.Expression:
-        said: exp.Expression = exp.maybe_parse(text, dialect="spark")
-        for place, value in zip(list(said.find_all(exp.Placeholder)), values, strict=True):
+        expression: exp.Expression = exp.maybe_parse(text, dialect="spark")
+        for place, value in zip(list(expression.find_all(exp.Placeholder)), values, strict=True):
             place.replace(value)
-        return said
+        return expression
 
     if isinstance(node, exp.IsInf):
         return spark("(ABS(?) = CAST('Infinity' AS DOUBLE))", node.this)

@@ -69,11 +69,11 @@ def _plain(
         same = f"{value}::VARCHAR IN ({markers})"
         if not is_text:
             same += "".join(
-                f" OR TRY_CAST({value} AS DOUBLE) = TRY_CAST({literal(one)} AS DOUBLE)" for one in column.missing
+                f" OR TRY_CAST({value} AS DOUBLE) = TRY_CAST({literal(marker)} AS DOUBLE)" for marker in column.missing
             )
         value = f"CASE WHEN ({same}) IS NOT TRUE THEN {value} END"
     if column is not None and column.format is not None and (is_text or "INT" in storage):
-        formats = ", ".join(literal(one) for one in column.format)
+        formats = ", ".join(literal(date_format) for date_format in column.format)
         moment = f"try_strptime(trim({value}::VARCHAR), [{formats}])"
         return f"coalesce(strftime({moment}, '%Y-%m-%d %H:%M:%S.%f'), {value}::VARCHAR)"
     kind = None if column is None else column.type

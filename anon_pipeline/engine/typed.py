@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.errors import InputError
-from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Role
+from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Role, did_you_mean
 
 WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 FLOATING = {"FLOAT", "DOUBLE", "UBIGINT", "HUGEINT", "UHUGEINT"}
@@ -105,12 +105,15 @@ def typed_columns(reader: Reader, source: OpenSource, spec: ReleaseSpec) -> list
             f"columns: {source.label} has {share} of the spec's columns; its first line must name them, "
             "and every line have as many fields"
         )
+    absent = [name for name, column in spec.columns.items() if name not in storage and not column.made]
+    for name in absent:
+        if near := did_you_mean(name, unnamed):
+            raise InputError(f"columns: {source.label} has no column {name}; {near}correct the name or remove it")
     if unnamed:
         raise InputError(
             f"columns: {source.label} has columns without a role: {', '.join(unnamed)}; "
             "give each a role (exclude leaves it out)"
         )
-    absent = [name for name, column in spec.columns.items() if name not in storage and not column.made]
     made = [name for name, column in spec.columns.items() if name in storage and column.made]
     if made:
         raise InputError(
@@ -234,7 +237,7 @@ def _parsed(reader: Reader, source: OpenSource, name: str, value: str, target: s
 
 
 def _check_people(reader: Reader, source: OpenSource, spec: ReleaseSpec, typed: list[TypedColumn]) -> None:
-    target = next(one for one in typed if one.name == spec.target)
+    target = next(column for column in typed if column.name == spec.target)
     rows, known, distinct = reader.rows(
         f"SELECT count(*), count(value), count(DISTINCT value) FROM "
         f"(SELECT {target.expression} AS value FROM {source.relation}) AS target"

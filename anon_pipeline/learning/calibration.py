@@ -61,15 +61,17 @@ def calibration(
     classes : the target's values, sorted; None of a regression
     smallest : people in a group, at least
     """
-    if classes is not None and any(one.probabilities is None for one in (*before, *after)):
+    if classes is not None and any(answer.probabilities is None for answer in (*before, *after)):
         return None
-    pairs = [[_foretold(one, classes) for one in answers] for answers in (before, after)]
+    pairs = [[_foretold(answer, classes) for answer in answers] for answers in (before, after)]
+    errors = [[error_of(reliability(*foretold, smallest)) for foretold in answers] for answers in pairs]
+    kind = "calibration_error" if classes is not None else "calibration_error_of_numbers"
     whole = [tuple(np.concatenate(parts) for parts in zip(*answers, strict=True)) for answers in pairs]
     return Calibration(
         of=str(classes[1]) if classes is not None and len(classes) == 2 else None,
         before=reliability(whole[0][0], whole[0][1], smallest),
         after=reliability(whole[1][0], whole[1][1], smallest),
-        error=compared(*([error_of(reliability(*one, smallest)) for one in answers] for answers in pairs)),
+        error=compared(errors[0], errors[1], kind),
     )
 
 
@@ -100,7 +102,7 @@ def error_of(reliability: Reliability) -> float:
     of equally many people in place of equally wide ones. A perfect model has a small error too, from chance alone.
     """
     people, predicted, observed = (
-        np.array(one) for one in (reliability.people, reliability.predicted, reliability.observed)
+        np.array(figures) for figures in (reliability.people, reliability.predicted, reliability.observed)
     )
     return float((people * np.abs(predicted - observed)).sum() / people.sum())
 

@@ -98,8 +98,8 @@ def fitting_domains(
     largest = sorted(domains, key=len, reverse=True)[:3]
     raise InputError(
         f"grouping.cells: the quasi-identifiers have more than {limit:,} distinct tuples even with {BINS[-1]} values "
-        f"per number or date; {', '.join(f'{one.name} has {len(one.values):,} values' for one in largest)}: shorten "
-        "such a column to a prefix, exclude it, or raise grouping.cells (a million needs about half a gigabyte)"
+        f"per number or date; {', '.join(f'{domain.name} has {len(domain.values):,} values' for domain in largest)}: "
+        "shorten such a column to a prefix, exclude it, or raise grouping.cells (a million needs about half a gigabyte)"
     )
 
 

@@ -70,12 +70,17 @@ def subgroups(
         for number, label in enumerate(groups.labels):
             inside = np.split(group == number, bounds)
             scores = [
-                [one.of(rows).scores(classes) if rows.any() else {} for one, rows in zip(answers, inside, strict=True)]
+                [
+                    answer.of(rows).scores(classes) if rows.any() else {}
+                    for answer, rows in zip(answers, inside, strict=True)
+                ]
                 for answers in (before, after)
             ]
             names = [name for fold in scores[0] for name in fold]
             metrics = {
-                name: _summed_up(compared(*([fold.get(name) for fold in folds] for folds in scores)))
+                name: _summed_up(
+                    compared([fold.get(name) for fold in scores[0]], [fold.get(name) for fold in scores[1]], name)
+                )
                 for name in dict.fromkeys(names)
             }
             found.append(Subgroup(column, label, int((group == number).sum()), metrics))
@@ -85,5 +90,5 @@ def subgroups(
 def _summed_up(comparison: Comparison) -> Comparison:
     """The same without the value in each fold."""
     return Comparison(
-        *(replace(one, per_fold=()) for one in (comparison.before, comparison.after, comparison.difference))
+        *(replace(estimate, per_fold=()) for estimate in (comparison.before, comparison.after, comparison.difference))
     )

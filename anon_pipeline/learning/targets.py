@@ -39,8 +39,8 @@ class JointGuide:
 
     def guidance(self, frame: pd.DataFrame, fold: IntArray) -> FloatArray:
         """What the models say about each row, shape (n, g); as `TrainedGuide.guidance` says for each of them."""
-        said = [part.guidance(frame, fold) * scale for part, scale in zip(self.parts, self.scales, strict=True)]
-        return np.hstack(said)
+        scaled = [part.guidance(frame, fold) * scale for part, scale in zip(self.parts, self.scales, strict=True)]
+        return np.hstack(scaled)
 
 
 def modelled(guide: Guide, feature_types: dict[str, ColumnType]) -> dict[str, ColumnType]:
@@ -79,8 +79,8 @@ def train_guide(
     features = modelled(guide, feature_types)
     sample = np.asarray(fold) >= 0
     parts = [
-        train(frame, one, guide, kind, features, seed, fold, load_logged, workers, with_full)
-        for one, kind in _targets(frame, target, guide, task, feature_types, sample)
+        train(frame, outcome, guide, kind, features, seed, fold, load_logged, workers, with_full)
+        for outcome, kind in _targets(frame, target, guide, task, feature_types, sample)
     ]
     return _joint(parts, frame, np.asarray(fold), sample)
 
@@ -112,7 +112,7 @@ def train_guides_by_fold(
     features = modelled(guide, feature_types)
     everybody = np.ones(len(frame), dtype=bool)
     by_fold: list[list[TrainedGuide]] = [[] for _ in inner]
-    for one, kind in _targets(frame, target, guide, task, feature_types, everybody):
+    for outcome, kind in _targets(frame, target, guide, task, feature_types, everybody):
         parts: dict[tuple[int, int | None], BoolArray] = {}
         for number, held_out in enumerate(inner):
             outside = outer != number
@@ -121,7 +121,7 @@ def train_guides_by_fold(
                 for left in np.unique(held_out[outside]).tolist():
                     parts[number, left] = outside & (held_out != left)
         masks = list(parts.values())
-        fitted = fit_parts(frame, one, guide, kind, features, seed, masks, load_logged, workers, progress)
+        fitted = fit_parts(frame, outcome, guide, kind, features, seed, masks, load_logged, workers, progress)
         models = dict(zip(parts, fitted, strict=True))
         for number, guides in enumerate(by_fold):
             guides.append(TrainedGuide({left: model for (of, left), model in models.items() if of == number}, guide.on))

@@ -120,18 +120,18 @@ def trade_off(
     counted = _count(engine, table, spec, types, key, load_logged, workers)
     prepared = _prepare(engine, table, spec, types, key, load_logged, workers) if with_utility else None
     population_table = functools.cache(functools.partial(engine.population_table, spec, types))
-    populations = [None if one.population is None else population_table(one.population) for one in specs]
+    populations = [None if varied.population is None else population_table(varied.population) for varied in specs]
 
     # A task is one tree, and all are in one queue: the small k take much longer than the large ones.
     tasks: list[tuple[Any, ...]] = [
-        (_measure, one, key, counted, population) for one, population in zip(specs, populations, strict=True)
+        (_measure, varied, key, counted, population) for varied, population in zip(specs, populations, strict=True)
     ]
     if prepared is not None:
         alone = replace(prepared, folds=())
         tasks += [
-            (compare_fold, alone, fold, functools.partial(anonymize_part, one, key))
+            (compare_fold, alone, fold, functools.partial(anonymize_part, varied, key))
             for fold in prepared.folds
-            for one in specs
+            for varied in specs
         ]
     done = workers.map(_or_refusal, tasks, progress)
     fitted, scored = done[: len(specs)], done[len(specs) :]
@@ -144,7 +144,7 @@ def trade_off(
         point = replace(point, measured=fitted[number])
         if prepared is not None:
             parts = scored[number :: len(specs)]
-            refused = next((one for one in parts if isinstance(one, str)), None)
+            refused = next((part for part in parts if isinstance(part, str)), None)
             if refused is None:
                 point = replace(point, utility=summarize(prepared, parts))
             else:
@@ -219,7 +219,7 @@ def _measure(spec: ReleaseSpec, key: Key, counted: Counted, population_table: pd
         smallest_class=int(tree.sizes_.min()),
         information_lost=mean_loss(tree.information_loss_),
         suppressed=1 - int(tree.sizes_.sum()) / cells.n,
-        homogeneity={name: one.homogeneous for name, one in attribute_inference(classes).items()},
+        homogeneity={name: inference.homogeneous for name, inference in attribute_inference(classes).items()},
         largest_risk=risk.max,
         mean_risk=risk.mean,
     )

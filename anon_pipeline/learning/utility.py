@@ -152,10 +152,10 @@ def measure_utility(
     )
     anonymized = compare_folds(prepared, anonymize, workers, fits.next())
     measured = summarize(prepared, anonymized)
-    if not all(one.rows for one in anonymized):
+    if not all(part.rows for part in anonymized):
         return measured
     before = [fold.before[measured.model] for fold in prepared.folds]
-    after = [one.after[measured.model] for one in anonymized]
+    after = [part.after[measured.model] for part in anonymized]
     kinds = {name: (feature_types[name], storage) for name, storage in (columns or {}).items()}
     return replace(
         measured,
@@ -286,7 +286,7 @@ def summarize(prepared: Folds, anonymized: Sequence[Anonymized]) -> Utility:
         folds=len(prepared.folds),
         rows=prepared.rows,
         rows_trained_before=tuple(len(fold.part) for fold in prepared.folds),
-        rows_trained_after=tuple(one.rows for one in anonymized),
+        rows_trained_after=tuple(part.rows for part in anonymized),
         metrics=metrics[own],
         further_models={name: metrics[name] for name in further},
     )
@@ -295,9 +295,10 @@ def summarize(prepared: Folds, anonymized: Sequence[Anonymized]) -> Utility:
 def _compared(prepared: Folds, anonymized: Sequence[Anonymized], name: str) -> dict[str, Comparison]:
     """Every score of one model; a fold without anybody to learn from has none after."""
     before = [fold.before[name].scores(prepared.classes) for fold in prepared.folds]
-    after = [one.after[name].scores(prepared.classes) if one.rows else {} for one in anonymized]
+    after = [part.after[name].scores(prepared.classes) if part.rows else {} for part in anonymized]
     return {
-        metric: compared([one[metric] for one in before], [one.get(metric) for one in after]) for metric in before[0]
+        metric: compared([scores[metric] for scores in before], [scores.get(metric) for scores in after], metric)
+        for metric in before[0]
     }
 
 

@@ -75,8 +75,8 @@ class Aggregate(TableTechnique):
         return NUMERIC if column in self.means else ANY
 
     def columns_after(self, kinds: Mapping[str, ColumnType]) -> dict[str, ColumnType]:
-        made = dict.fromkeys([PEOPLE, *(MEAN + name for name in self.means)], ColumnType.NUMERIC)
-        return {name: kinds[name] for name in self.columns} | made
+        new_columns = dict.fromkeys([PEOPLE, *(MEAN + name for name in self.means)], ColumnType.NUMERIC)
+        return {name: kinds[name] for name in self.columns} | new_columns
 
     @override
     def apply(self, columns: Columns, context: Context) -> Applied:
@@ -86,22 +86,22 @@ class Aggregate(TableTechnique):
         first = np.full(len(counts), len(groups))
         np.minimum.at(first, groups, np.arange(len(groups)))
         kept = np.flatnonzero(~left_out)
-        made: Columns = {name: columns[name].take(pa.array(first[kept])) for name in self.columns}
-        made[PEOPLE] = pa.array(counts[kept])
+        written: Columns = {name: columns[name].take(pa.array(first[kept])) for name in self.columns}
+        written[PEOPLE] = pa.array(counts[kept])
         hidden = 0
         for name in self.means:
             means, unsafe = self._means(to_floats(columns[name]), groups, len(counts))
-            made[MEAN + name] = pa.array(means[kept], mask=unsafe[kept])
+            written[MEAN + name] = pa.array(means[kept], mask=unsafe[kept])
             hidden += int(unsafe[kept].sum())
-        order = pa.table(made).sort_by([(name, "ascending") for name in self.columns])
-        shown = {name: order.column(name).combine_chunks() for name in order.column_names}
+        order = pa.table(written).sort_by([(name, "ascending") for name in self.columns])
+        sorted_groups = {name: order.column(name).combine_chunks() for name in order.column_names}
         facts: dict[str, Fact] = {
             "groups": len(kept),
             "groups_left_out": int(left_out.sum()),
             "people_left_out": int(counts[left_out].sum()),
             "means_hidden": hidden,
         }
-        return Applied(shown, replaces_table=True, facts=facts)
+        return Applied(sorted_groups, replaces_table=True, facts=facts)
 
     def _left_out(self, counts: IntArray) -> npt.NDArray[np.bool_]:
         """The groups that are too small, and those that hide them, shape (n,)."""

@@ -151,7 +151,7 @@ def _default(info: FieldInfo) -> str:
 
 def type_text(info: FieldInfo) -> str:
     """A field's type as a person reads it, with its limits: "number > 0 and <= 100", "nearest | down | up"."""
-    said = _type(info.annotation)
+    text = _type(info.annotation)
     words = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
     limits = [
         f"{words[name]} {_short(value)}"
@@ -159,7 +159,7 @@ def type_text(info: FieldInfo) -> str:
         for name in words
         if (value := getattr(constraint, name, None)) is not None
     ]
-    return f"{said} {' and '.join(limits)}" if limits else said
+    return f"{text} {' and '.join(limits)}" if limits else text
 
 
 def _type(annotation: Any) -> str:
@@ -169,12 +169,12 @@ def _type(annotation: Any) -> str:
     if origin is Literal:
         return " | ".join(map(str, arguments))
     if origin in (Union, types.UnionType):
-        kinds = dict.fromkeys(_type(one) for one in arguments if one is not type(None))
+        kinds = dict.fromkeys(_type(argument) for argument in arguments if argument is not type(None))
         if "number" in kinds:
             kinds.pop("whole number", None)
         return " | ".join(kinds)
     if origin is tuple:
-        members = [_type(one) for one in arguments if one is not Ellipsis]
+        members = [_type(argument) for argument in arguments if argument is not Ellipsis]
         return f"list of {members[0]}" if Ellipsis in arguments else f"[{', '.join(members)}]"
     if origin is dict:
         return f"mapping of {_type(arguments[0])} to {_type(arguments[1])}"

@@ -57,9 +57,9 @@ class CellTechnique(PositionTechnique):
         """The names of the known rows' cells in the column `into`."""
         cells = np.full(len(columns[self.columns[0]]), None, dtype=object)
         cells[known] = names
-        made = {str(self.into): pa.array(cells.tolist(), pa.string())}
+        column = {str(self.into): pa.array(cells.tolist(), pa.string())}
         dropped = tuple(name for name in self.columns if name != self.into)
-        return Applied(made, dropped=dropped, facts={"cells": len(set(names))})
+        return Applied(column, dropped=dropped, facts={"cells": len(set(names))})
 
 
 class GridCell(CellTechnique):
@@ -82,9 +82,9 @@ class GridCell(CellTechnique):
         if self.into is not None:
             names = [f"{s:.{DIGITS}f},{w:.{DIGITS}f}" for s, w in zip(south.tolist(), west.tolist(), strict=True)]
             return self.named(columns, known, names)
-        made = self.written(columns, known, south + height / 2, west + width / 2, DIGITS)
+        centres = self.written(columns, known, south + height / 2, west + width / 2, DIGITS)
         cells = len(np.unique(np.column_stack([south, west]), axis=0)) if len(known) else 0
-        return Applied(made, facts={"cells": cells})
+        return Applied(centres, facts={"cells": cells})
 
     @property
     def side(self) -> float:
@@ -117,8 +117,8 @@ class H3Cell(CellTechnique):
         names = [h3.latlng_to_cell(lat, lon, self.resolution) for lat, lon in points]
         if self.into is not None:
             return self.named(columns, known, names)
-        made = self.written(columns, known, *self.centres(names), DIGITS)
-        return Applied(made, facts={"cells": len(set(names))})
+        centres = self.written(columns, known, *self.centres(names), DIGITS)
+        return Applied(centres, facts={"cells": len(set(names))})
 
     @property
     def side(self) -> float:
@@ -154,7 +154,7 @@ def h3_parents(cells: Iterable[str], resolutions: Iterable[int]) -> dict[str, tu
     """
     h3 = _h3("h3_cell")
     wanted = tuple(resolutions)
-    return {cell: tuple(h3.cell_to_parent(cell, one) for one in wanted) for cell in dict.fromkeys(cells)}
+    return {cell: tuple(h3.cell_to_parent(cell, resolution) for resolution in wanted) for cell in dict.fromkeys(cells)}
 
 
 def _h3(place: str) -> Any:

@@ -79,7 +79,7 @@ def column_cost(
     distance, measure = _distance(old, new, kinds_before[name], kinds_after[name])
     correlation = _correlation_change(name, before, after, kinds_before, kinds_after)
     # Of figures in full, one who knows all values but one could solve for that one.
-    distance, correlation = (None if one is None else two_digits(one) for one in (distance, correlation))
+    distance, correlation = (None if value is None else two_digits(value) for value in (distance, correlation))
     return ColumnCost(changed, distance, measure, correlation)
 
 
@@ -184,8 +184,8 @@ def association(left: pa.Array, right: pa.Array, left_kind: ColumnType, right_ki
     return float((first * second).sum()) / scale if scale > 0 else 0.0
 
 
-def _cramers_v(one: IntArray, other: IntArray) -> float | None:
-    a, b = _without_gaps(one), _without_gaps(other)
+def _cramers_v(first: IntArray, second: IntArray) -> float | None:
+    a, b = _without_gaps(first), _without_gaps(second)
     rows, columns = int(a.max(initial=0)) + 1, int(b.max(initial=0)) + 1
     if max(rows, columns) > MOST_CATEGORIES:
         return None

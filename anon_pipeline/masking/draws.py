@@ -98,9 +98,9 @@ class Draws:
         """For things that these values tell apart, instead of rows: equal ones get the same numbers in every row."""
         return self._with(_hashed(columns))
 
-    def bound(self, *made: Any) -> Draws:
+    def bound(self, *further: Any) -> Draws:
         """Where what the step made of the whole column (plain data) is another, so are all numbers."""
-        return Draws(self._key, [*self._step, *made], self._things, self._calls)
+        return Draws(self._key, [*self._step, *further], self._things, self._calls)
 
     def number(self) -> float:
         """A number strictly between 0 and 1 that belongs to the step, and to no thing."""

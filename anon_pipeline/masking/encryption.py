@@ -41,8 +41,8 @@ class Encrypt(KeyedTechnique):
         for text in coded.dictionary.to_pylist():
             encrypted = cipher.encrypt(_padded(text.encode()), [domain.encode()])
             tokens.append(base64.b32encode(encrypted).decode().rstrip("=").lower())
-        shown = pa.DictionaryArray.from_arrays(coded.indices, pa.array(tokens, pa.string())).cast(pa.string())
-        return Applied({name: shown}, facts={"key_id": key.id}, notes=(PSEUDONYMOUS,))
+        masked = pa.DictionaryArray.from_arrays(coded.indices, pa.array(tokens, pa.string())).cast(pa.string())
+        return Applied({name: masked}, facts={"key_id": key.id}, notes=(PSEUDONYMOUS,))
 
 
 def reveal(tokens: Iterable[str | None], technique: Encrypt, column: str, key: Key) -> list[str | None]:

@@ -136,8 +136,8 @@ def _layered(columns: Sequence[SqlColumn], steps: Mapping[str, Sequence[Techniqu
             number, name = looked_up.index(column.name), quoted(column.name)
             values = f"(SELECT DISTINCT {name} AS value, {name} AS shown FROM {relation}) AS distinct_values"
             both = [replace(columns[place], name="value"), replace(columns[place], name="shown")]
-            shown = _stacked(both, {"shown": steps[column.name]}, values)
-            joins.append(f"LEFT JOIN ({shown}) AS of{number} ON of{number}.value IS NOT DISTINCT FROM person.{name}")
+            masked = _stacked(both, {"shown": steps[column.name]}, values)
+            joins.append(f"LEFT JOIN ({masked}) AS of{number} ON of{number}.value IS NOT DISTINCT FROM person.{name}")
     return f"SELECT {select} FROM ({query}) AS person {' '.join(joins)}"
 
 
@@ -219,10 +219,10 @@ def apply_steps(
     state = {name: _chunk(plain.column(name).take(pa.array(order))) for name in column_types}
     run = _Run(plan, dataset, key, secrets, people[order], state)
     reports = [*run.column_steps(), *(run.table_step(step) for step in plan.table)]
-    made = pa.table({name: run.state[name] for name in run.state})
+    masked = pa.table({name: run.state[name] for name in run.state})
     if not run.is_of_groups:
-        made = made.take(pa.array(undone(order, run.rows)))
-    return made, reports
+        masked = masked.take(pa.array(undone(order, run.rows)))
+    return masked, reports
 
 
 class _Run:
@@ -271,10 +271,10 @@ class _Run:
         technique, (name,) = step.technique, step.columns
         if isinstance(technique, RowTechnique):
             try:
-                shown = _selected(connection, self.state[name], self.kinds[name], [technique])
+                masked = _selected(connection, self.state[name], self.kinds[name], [technique])
             except InputError as error:
                 raise InputError(f"{step.place}: {error}") from None
-            applied = Applied({name: shown})
+            applied = Applied({name: masked})
         else:
             assert isinstance(technique, ColumnTechnique)  # noqa: S101 - the plan says so
             applied = technique.apply({name: self.state[name]}, self._context(step))
@@ -291,8 +291,8 @@ class _Run:
 
     def _sample(self, step: Step) -> Columns:
         """Some rows before a step, to measure what it costs, without columns that it or a later one makes private."""
-        steps = self.plan.steps[[one.place for one in self.plan.steps].index(step.place) :]
-        sheltered = {name for one in steps if one.technique.is_locally_private for name in one.columns}
+        steps = self.plan.steps[[planned.place for planned in self.plan.steps].index(step.place) :]
+        sheltered = {name for planned in steps if planned.technique.is_locally_private for name in planned.columns}
         return {name: column.slice(0, cost.SAMPLE) for name, column in self.state.items() if name not in sheltered}
 
     def _context(self, step: Step) -> Context:
@@ -338,12 +338,14 @@ def _selected(
         described = [SqlColumn("value", kind, storage), SqlColumn("code", ColumnType.NUMERIC, "BIGINT")]
         query = _stacked(described, {"value": techniques}, "masked_values")
         # A technique may join, and then rows come in any order.
-        shown = _plain(connection.sql(f"SELECT value FROM ({query}) AS shown ORDER BY code").to_arrow_table().column(0))
+        masked = _plain(
+            connection.sql(f"SELECT value FROM ({query}) AS shown ORDER BY code").to_arrow_table().column(0)
+        )
     except duckdb.Error:  # whose message may quote a value
         raise InputError("the values could not be converted; check that they fit the column's type") from None
     finally:
         connection.unregister("masked_values")
-    return shown.take(coded.indices.fill_null(len(coded.dictionary)))
+    return masked.take(coded.indices.fill_null(len(coded.dictionary)))
 
 
 def _session() -> duckdb.DuckDBPyConnection:

@@ -57,14 +57,14 @@ class Fake(KeyedTechnique):
         for digest in digests:
             maker.seed_instance(int.from_bytes(digest.tobytes(), "big"))
             fakes.append(str(make()).replace("\n", ", "))
-        shown = pa.DictionaryArray.from_arrays(code, pa.array(fakes, pa.string())).cast(pa.string())
+        masked = pa.DictionaryArray.from_arrays(code, pa.array(fakes, pa.string())).cast(pa.string())
         facts: dict[str, float | int | str | bool] = {
             "key_id": key.id,
             "faker": version,
             "values": len(fakes),
             "distinct_fakes": len(set(fakes)),
         }
-        return Applied({name: shown}, facts=facts, notes=(PSEUDONYMOUS,))
+        return Applied({name: masked}, facts=facts, notes=(PSEUDONYMOUS,))
 
     def _maker(self, place: str) -> tuple[Any, str]:
         try:

@@ -89,13 +89,15 @@ class Hierarchy(TextTechnique):
             raise ValueError("the file of a hierarchy must be read first, by resolved()")
         if sum(map(len, self.groups.values())) > LONGEST_CASE:
             rows = ", ".join(
-                f"({literal(_written(one))}, {literal(group)})" for group, ones in self.groups.items() for one in ones
+                f"({literal(_written(member))}, {literal(group)})"
+                for group, ones in self.groups.items()
+                for member in ones
             )
-            found = f"SELECT max(of_group.name) FROM (VALUES {rows}) AS of_group(member, name)"
-            found = f"coalesce(({found} WHERE of_group.member = {value}), {literal(self.others)})"
-            return f"CASE WHEN {value} IS NOT NULL THEN {found} END"
+            lookup = f"SELECT max(of_group.name) FROM (VALUES {rows}) AS of_group(member, name)"
+            lookup = f"coalesce(({lookup} WHERE of_group.member = {value}), {literal(self.others)})"
+            return f"CASE WHEN {value} IS NOT NULL THEN {lookup} END"
         cases = " ".join(
-            f"WHEN {value} IN ({', '.join(literal(_written(one)) for one in ones)}) THEN {literal(group)}"
+            f"WHEN {value} IN ({', '.join(literal(_written(member)) for member in ones)}) THEN {literal(group)}"
             for group, ones in self.groups.items()
             if ones
         )

@@ -81,9 +81,9 @@ class LocalRandomizer(ColumnTechnique):
     @override
     def apply(self, columns: Columns, context: Context) -> Applied:
         ((name, column),) = columns.items()
-        codes, found = codes_of(as_texts(column))
+        codes, distinct = codes_of(as_texts(column))
         place = {category: number for number, category in enumerate(self.categories)}
-        numbers = [place.get(value, -1 if self.other is None else place[self.other]) for value in found.to_pylist()]
+        numbers = [place.get(value, -1 if self.other is None else place[self.other]) for value in distinct.to_pylist()]
         if -1 in numbers:
             raise InputError(
                 f"{context.place}: the column has values that are not among the categories; add them, or name the "
@@ -145,9 +145,9 @@ class RandomizedResponse(LocalRandomizer):
 
     @override
     def counts(self, answers: pa.Array) -> tuple[IntArray, int]:
-        codes, found = codes_of(as_texts(answers))
+        codes, distinct = codes_of(as_texts(answers))
         place = {category: number for number, category in enumerate(self.categories)}
-        names = found.to_pylist()
+        names = distinct.to_pylist()
         if any(name not in place for name in names):
             raise ValueError("it holds values that are not among the categories of the step")
         counts = np.zeros(len(place), dtype=np.int64)

@@ -50,8 +50,8 @@ class Mdav(TableTechnique):
         pattern = pattern.reshape(-1)
         sizes: list[int] = []
         hidden = 0
-        for one in np.unique(pattern):
-            rows = np.flatnonzero(pattern == one)
+        for kind in np.unique(pattern):
+            rows = np.flatnonzero(pattern == kind)
             present = np.flatnonzero(~missing[rows[0]])
             if not len(present):
                 continue
@@ -63,13 +63,13 @@ class Mdav(TableTechnique):
             groups = mdav_groups(_scaled(part), self.k)
             changed[np.ix_(rows, present)] = _centres(part, groups, self.show)
             sizes += np.bincount(groups).tolist()
-        shown = {name: from_floats(changed[:, place], columns[name].type) for place, name in enumerate(self.columns)}
+        masked = {name: from_floats(changed[:, place], columns[name].type) for place, name in enumerate(self.columns)}
         notes: tuple[str, ...] = ()
         empty = int(np.isnan(changed).all(axis=1).sum())
         if 0 < empty < self.k:
             notes = (f"{empty} people, fewer than k, show no value in these columns and are alike only in that",)
         return Applied(
-            shown,
+            masked,
             facts={
                 "groups": len(sizes),
                 "smallest": min(sizes, default=0),
@@ -163,10 +163,10 @@ def _scaled(values: FloatArray) -> FloatArray:
 
 def _centres(values: FloatArray, groups: IntArray, show: Literal["mean", "median"]) -> FloatArray:
     """Each row's group mean or median, shape of `values`."""
-    shown = np.empty_like(values)
+    centred = np.empty_like(values)
     for column in range(values.shape[1]):
         order = np.lexsort((values[:, column], groups))
         starts = np.r_[0, np.flatnonzero(np.diff(groups[order])) + 1].astype(np.int64)
         sizes = np.diff(np.r_[starts, len(order)])
-        shown[order, column] = np.repeat(centres(values[order, column], starts, show), sizes)
-    return shown
+        centred[order, column] = np.repeat(centres(values[order, column], starts, show), sizes)
+    return centred

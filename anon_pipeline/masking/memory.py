@@ -44,9 +44,9 @@ def usable_memory(limit: str | None) -> int:
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     with suppress(OSError, ValueError):
         machine = min(machine, int(CONTAINER.read_text()))
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGT])(i?)B?|(%))\s*", limit or "100%", re.IGNORECASE)
-    if found is None:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGT])(i?)B?|(%))\s*", limit or "100%", re.IGNORECASE)
+    if match is None:
         raise InputError(f"memory: {limit} is no amount of memory; write it as 4GB")
-    if found[4]:
-        return int(float(found[1]) / 100 * machine)
-    return int(float(found[1]) * (1024 if found[3] else 1000) ** ("KMGT".index(found[2].upper()) + 1))
+    if match[4]:
+        return int(float(match[1]) / 100 * machine)
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** ("KMGT".index(match[2].upper()) + 1))

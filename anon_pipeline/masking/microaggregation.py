@@ -83,7 +83,7 @@ def optimal_starts(ordered: FloatArray, k: int) -> IntArray:
     for length in np.unique(lengths):  # two at most, which differ by one
         chosen = firsts[:-1][lengths == length]
         table = ordered[chosen[:, None] + np.arange(length)]
-        starts += [first + one for first, one in zip(chosen, _shortest_paths(table, k), strict=True)]
+        starts += [first + start for first, start in zip(chosen, _shortest_paths(table, k), strict=True)]
     return np.sort(np.concatenate(starts))
 
 

@@ -165,7 +165,7 @@ def _plan_table(
             break
         wrong = _table_problems(technique, kinds, ended)
         if wrong:
-            problems += [f"{place}.{one}" for one in wrong]
+            problems += [f"{place}.{problem}" for problem in wrong]
             break
         table.append(_step(place, technique, technique.used, kinds, numbers, folder, problems))
         kinds = technique.columns_after(kinds)

@@ -51,12 +51,12 @@ class PositionTechnique(TableTechnique):
         self, columns: Columns, known: IntArray, latitude: FloatArray, longitude: FloatArray, digits: int
     ) -> Columns:
         """The pair with new values in the known rows; where one half is missing the other goes too."""
-        made = {}
+        masked = {}
         for name, values in zip(self.columns, (latitude, longitude), strict=True):
             column = np.full(len(columns[name]), np.nan)
             column[known] = np.round(values, digits)
-            made[name] = from_floats(column, columns[name].type)
-        return made
+            masked[name] = from_floats(column, columns[name].type)
+        return masked
 
 
 class MovingTechnique(PositionTechnique):

@@ -78,34 +78,34 @@ class Pram(ColumnTechnique):
     def apply(self, columns: Columns, context: Context) -> Applied:
         ((name, column),) = columns.items()
         texts = as_texts(column)
-        codes, found = codes_of(texts)
+        codes, distinct = codes_of(texts)
         stated = self.categories or (tuple(self.matrix) if self.matrix else None)
-        names = sorted(found.to_pylist()) if stated is None else list(stated)
+        names = sorted(distinct.to_pylist()) if stated is None else list(stated)
         place = {category: number for number, category in enumerate(names)}
         if len(names) > MOST_CATEGORIES:
             raise InputError(
                 f"{context.place}: the column has {len(names)} categories, more than {MOST_CATEGORIES}; group them "
                 "first, or take pseudonymize"
             )
-        unknown = [category not in place for category in found.to_pylist()]
+        unknown = [category not in place for category in distinct.to_pylist()]
         if any(unknown):
             raise InputError(
                 f"{context.place}: the column has {sum(unknown)} categories that are not stated; add or suppress them"
             )
         known = np.flatnonzero(codes)
-        positions = np.array([place[category] for category in found.to_pylist()], dtype=np.int64)
+        positions = np.array([place[category] for category in distinct.to_pylist()], dtype=np.int64)
         true = positions[codes[known] - 1] if len(known) else np.zeros(0, dtype=np.int64)
         matrix = self._matrix(names)
         frequencies = np.bincount(true, minlength=len(names))
         if self.invariant and len(true):
             matrix = invariant_of(matrix, frequencies / len(true))
         draws = context.draws.at(known).bound(names, frequencies.tolist() if self.invariant else None)
-        drawn, shown = draws.uniform(), np.empty(len(known), dtype=np.int64)
+        drawn, masked = draws.uniform(), np.empty(len(known), dtype=np.int64)
         for category in np.unique(true):
             rows = true == category
-            shown[rows] = np.searchsorted(np.cumsum(matrix[category])[:-1], drawn[rows], side="right")
+            masked[rows] = np.searchsorted(np.cumsum(matrix[category])[:-1], drawn[rows], side="right")
         indices = np.zeros(len(column), dtype=np.int64)
-        indices[known] = shown
+        indices[known] = masked
         gaps = np.ones(len(column), dtype=bool)
         gaps[known] = False
         released = pa.DictionaryArray.from_arrays(pa.array(indices, mask=gaps), pa.array(names, pa.string()))
@@ -140,7 +140,7 @@ class Pram(ColumnTechnique):
 
     def _matrix(self, names: list[str]) -> FloatArray:
         if self.matrix is not None:
-            return np.array([[self.matrix[true].get(shown, 0.0) for shown in names] for true in names])
+            return np.array([[self.matrix[true].get(released, 0.0) for released in names] for true in names])
         m, retention = len(names), self.retention or 0.0
         if m < 2:
             return np.ones((m, m))
@@ -158,9 +158,9 @@ def invariant_of(matrix: FloatArray, frequencies: FloatArray) -> npt.NDArray[np.
     frequencies : t, the categories' shares, shape (m,)
     """
     joint = frequencies[:, None] * matrix  # t_k p_kj
-    shown = joint.sum(axis=0)  # how often j comes out
-    back = np.divide(joint, shown, out=np.zeros_like(joint), where=shown > 0).T
-    empty = shown == 0
+    released = joint.sum(axis=0)  # how often j comes out
+    back = np.divide(joint, released, out=np.zeros_like(joint), where=released > 0).T
+    empty = released == 0
     back[empty, empty] = 1.0  # j never comes out, so whatever is said of it is never used
     result: npt.NDArray[np.float64] = matrix @ back
     return result

@@ -72,8 +72,8 @@ class Pseudonymize(KeyedTechnique):
         key = context.secrets.key(self.key)
         digests, code = digests_of(column, key.derived("pseudonym", self.domain_of(name)))
         tokens = (base32 if self.encoding == "base32" else hexadecimal)(digests[:, : self.bits // 8])
-        shown = pa.DictionaryArray.from_arrays(code, tokens).cast(pa.string())
-        return Applied({name: shown}, facts={"key_id": key.id, "bits": self.bits}, notes=(PSEUDONYMOUS,))
+        masked = pa.DictionaryArray.from_arrays(code, tokens).cast(pa.string())
+        return Applied({name: masked}, facts={"key_id": key.id, "bits": self.bits}, notes=(PSEUDONYMOUS,))
 
 
 class Hash(ColumnTechnique):
@@ -104,7 +104,7 @@ class Hash(ColumnTechnique):
             )
         coded = texts.dictionary_encode()
         tokens = pa.array(
-            [hashlib.sha256(one.encode()).hexdigest() for one in coded.dictionary.to_pylist()], pa.string()
+            [hashlib.sha256(text.encode()).hexdigest() for text in coded.dictionary.to_pylist()], pa.string()
         )
         return Applied({name: pa.DictionaryArray.from_arrays(coded.indices, tokens).cast(pa.string())})
 

@@ -57,8 +57,8 @@ class QuantileBin(ColumnTechnique):
         labels = ["all"] if not written else [f"< {written[0]}"]
         labels += [f"[{low}, {high})" for low, high in pairwise(written)]
         labels += [f">= {written[-1]}"] if written else []
-        shown = pa.array(np.searchsorted(edges, values, side="right"), mask=np.isnan(values), type=pa.int64())
-        texts = pa.DictionaryArray.from_arrays(shown, pa.array(labels)).cast(pa.string())
+        masked = pa.array(np.searchsorted(edges, values, side="right"), mask=np.isnan(values), type=pa.int64())
+        texts = pa.DictionaryArray.from_arrays(masked, pa.array(labels)).cast(pa.string())
         return Applied({name: texts}, facts={"bins": len(labels)})
 
 
@@ -104,10 +104,10 @@ class QuantileCode(ColumnTechnique):
             is_mean = self.show == "mean" and int(beyond.sum()) >= 3
             changed[beyond] = values[beyond].mean() if is_mean else limit
         coded = (values < low) | (values > high)
-        shown = from_floats(changed, column.type)
+        masked = from_floats(changed, column.type)
         # Whole numbers beyond 2^53 and fine decimals stay exactly as they were where nothing was coded.
-        shown = pa.compute.if_else(pa.array(coded), shown, column)
-        return Applied({name: shown}, facts={"rows_coded": int(coded.sum())})
+        masked = pa.compute.if_else(pa.array(coded), masked, column)
+        return Applied({name: masked}, facts={"rows_coded": int(coded.sum())})
 
 
 def rounded(limits: FloatArray, is_date: bool, how: Literal["nearest", "up", "down"] = "nearest") -> FloatArray:

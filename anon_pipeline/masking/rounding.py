@@ -132,8 +132,8 @@ class Bin(RowTechnique):
         if self.show == "interval" and is_integral(width, storage) and float(self.start).is_integer():
             low = Round(to=width, how="down").expression(f"({whole(value, storage)} - {int(self.start)})", kind, WHOLE)
             low = f"(({low}) + {int(self.start)})"
-            shown = f"'[' || CAST({low} AS VARCHAR) || ', ' || CAST({low} + {int(width)} AS VARCHAR) || ')'"
-            return f"CASE WHEN {value} BETWEEN {-(10**18)} AND {10**18} THEN {shown} END"
+            replacement = f"'[' || CAST({low} AS VARCHAR) || ', ' || CAST({low} + {int(width)} AS VARCHAR) || ')'"
+            return f"CASE WHEN {value} BETWEEN {-(10**18)} AND {10**18} THEN {replacement} END"
         value, start = number(value, storage), number_literal(float(self.start))
         step = number_literal(float(width))
         low = f"(CAST(floor(({value} - {start}) / {step}) AS DOUBLE) * {step} + {start})"
@@ -200,8 +200,8 @@ class TopBottomCode(RowTechnique):
                     f"WHEN {compared} {sign} {date_literal(limit)} THEN CAST({date_literal(limit)} AS {after})"
                 )
             elif limit is not None:
-                shown = towards(limit) if is_whole(storage) else float(limit)
-                cases.append(f"WHEN {compared} {sign} {number_literal(limit)} THEN {number_literal(shown)}")
+                replacement = towards(limit) if is_whole(storage) else float(limit)
+                cases.append(f"WHEN {compared} {sign} {number_literal(limit)} THEN {number_literal(replacement)}")
         otherwise = value if not after or after == storage else f"CAST({value} AS {after})"
         return f"CASE {' '.join(cases)} ELSE {otherwise} END"
 

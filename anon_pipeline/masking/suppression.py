@@ -82,9 +82,9 @@ class SuppressCells(RowTechnique):
         rules = []
         compared = value if is_whole(storage) else number(value, storage)
         if kind is ColumnType.NUMERIC and self.values:
-            rules.append(f"{compared} IN ({', '.join(number_literal(one) for one in self.values)})")  # type: ignore[arg-type]
+            rules.append(f"{compared} IN ({', '.join(number_literal(listed) for listed in self.values)})")  # type: ignore[arg-type]
         elif self.values:
-            rules.append(f"{text(value, storage)} IN ({', '.join(literal(str(one)) for one in self.values)})")
+            rules.append(f"{text(value, storage)} IN ({', '.join(literal(str(listed)) for listed in self.values)})")
         if self.below is not None:
             rules.append(f"{compared} < {number_literal(self.below)}")
         if self.above is not None:
@@ -133,7 +133,7 @@ class SuppressRare(ColumnTechnique):
                 rare[code], hidden = True, hidden + int(counts[code])
         gone = pa.array(rare[codes])
         if self.by is None:
-            shown = pc.if_else(gone, pa.scalar(None, column.type), column)
+            masked = pc.if_else(gone, pa.scalar(None, column.type), column)
         else:
-            shown = pc.if_else(gone, pa.scalar(self.by), as_texts(column))
-        return Applied({name: shown}, facts={"values_hidden": int(rare.sum()), "rows_hidden": int(rare[codes].sum())})
+            masked = pc.if_else(gone, pa.scalar(self.by), as_texts(column))
+        return Applied({name: masked}, facts={"values_hidden": int(rare.sum()), "rows_hidden": int(rare[codes].sum())})

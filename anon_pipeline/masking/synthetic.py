@@ -75,11 +75,11 @@ class Synthesize(TableTechnique):
         synthetic = np.ones(n, dtype=bool)
         if self.share is not None:
             synthetic = context.draws.uniform() < self.share
-        made = {
+        masked = {
             name: columns[name].take(pa.array(np.where(synthetic, donors[name], np.arange(n)))) for name in self.columns
         }
         own = {f"own_value.{name}": two_digits((donors[name] == np.arange(n)).mean()) for name in self.columns}
-        return Applied(made, facts={"rows_synthetic": int(synthetic.sum()), **own}, notes=(NO_GUARANTEE,))
+        return Applied(masked, facts={"rows_synthetic": int(synthetic.sum()), **own}, notes=(NO_GUARANTEE,))
 
     def _drawn(
         self, name: str, columns: Columns, donors: Mapping[str, IntArray], train: IntArray, context: Context

@@ -44,8 +44,8 @@ class _Parts:
         return cls(
             [asset_of(graph, step) for step in graph.steps],
             [checks_of(graph, checks) for checks in graph.checks],
-            [one for one in (job, statistics) if one is not None],
-            [one for one in schedules if one is not None],
+            [planned for planned in (job, statistics) if planned is not None],
+            [schedule for schedule in schedules if schedule is not None],
             [build_sensor(spec, job)],
         )
 
@@ -61,7 +61,7 @@ class _Parts:
     def names(self) -> set[str]:
         """What Dagster wants to find once in a code location."""
         kinds = {"job": self.jobs, "schedule": self.schedules, "sensor": self.sensors}
-        return {f"{kind} {one.name}" for kind, found in kinds.items() for one in found}
+        return {f"{kind} {definition.name}" for kind, definitions in kinds.items() for definition in definitions}
 
     def definitions(self, runtime: Runtime) -> dg.Definitions:
         return dg.Definitions(

@@ -23,9 +23,9 @@ def make(graph: Graph, step: StepDef, run: Run) -> StepResult:
     sources, needs = needs_of(graph, step, run)
     facts: dict[str, object] = {}
     with Stages(run.home, run.spec).store(step.name, sources, facts) as folder:
-        made = step.make(run, folder, **needs)
-        facts.update(made.facts)
-    return made
+        result = step.make(run, folder, **needs)
+        facts.update(result.facts)
+    return result
 
 
 def answer(graph: Graph, checks: CheckDef, run: Run) -> list[Answer]:
@@ -54,7 +54,7 @@ def needs_of(graph: Graph, part: Part, run: Run) -> tuple[dict[str, Stage], dict
         return known[name]
 
     def made_from(name: str) -> dict[str, Stage]:
-        return {one: trace(one) for one in graph.sources(graph.named(name)).values()}
+        return {source: trace(source) for source in graph.sources(graph.named(name)).values()}
 
     sources = graph.sources(part)
     loaded = {name: stages.load(name, made_from(name)) for name in dict.fromkeys(sources.values())}

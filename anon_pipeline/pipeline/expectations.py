@@ -115,7 +115,7 @@ def _raised(info: dict[str, Any] | None) -> bool:
         return False
     if "raised_exception" in info:
         return bool(info["raised_exception"])
-    return any(isinstance(one, dict) and one.get("raised_exception") for one in info.values())
+    return any(isinstance(raised, dict) and raised.get("raised_exception") for raised in info.values())
 
 
 def _plain(value: Any) -> float | int | str | None:

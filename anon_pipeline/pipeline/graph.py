@@ -107,17 +107,17 @@ class Graph:
     def sources(self, part: Part) -> dict[str, str]:
         """What a part is made from: by the names under which it takes them, the parts whose results they are."""
         before = list(self.parts[: list(self.parts).index(part)])
-        names = {one.name: one.name for one in before}
-        for one in before:
-            if isinstance(one, StepDef) and one.makes_people:
-                names[PEOPLE] = one.name
+        names = {step.name: step.name for step in before}
+        for step in before:
+            if isinstance(step, StepDef) and step.makes_people:
+                names[PEOPLE] = step.name
         further = part.needs_if_made if isinstance(part, StepDef) else ()
         return {need: names[need] for need in (*part.needs, *further) if need in part.needs or need in names}
 
     def steps_before(self, step: StepDef) -> list[str]:
         """The steps that are made before this one: those it needs, and those whose checks it relies on."""
         needed = [self.named(name) for name in self.sources(step).values()]
-        return list(dict.fromkeys(one.of if isinstance(one, CheckDef) else one.name for one in needed))
+        return list(dict.fromkeys(step.of if isinstance(step, CheckDef) else step.name for step in needed))
 
     @property
     def people(self) -> str:

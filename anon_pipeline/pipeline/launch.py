@@ -85,9 +85,9 @@ def _close_abandoned(instance: dg.DagsterInstance, tags: dict[str, str]) -> None
 
 def _released(result: dg.ExecuteInProcessResult, asset: str) -> Outcome:
     event = next(
-        one
-        for one in result.get_asset_materialization_events()
-        if one.asset_key is not None and one.asset_key.path[-1] == asset
+        event
+        for event in result.get_asset_materialization_events()
+        if event.asset_key is not None and event.asset_key.path[-1] == asset
     )
     metadata = event.materialization.metadata
     folder = Path(str(metadata["folder"].value))

@@ -20,31 +20,31 @@ def released_maps(spec: ReleaseSpec, table: Path) -> list[dict[str, Any]]:
 
     There is none of what is released as ranges.
     """
-    found = []
+    maps = []
     for pair, cells, coarsest in _masked_pairs(spec):
-        shown = pair if cells is None else (str(cells.into),)
-        if spec.recode.form == "range" and any(spec.columns[name].role is Role.QUASI_IDENTIFIER for name in shown):
+        columns = pair if cells is None else (str(cells.into),)
+        if spec.recode.form == "range" and any(spec.columns[name].role is Role.QUASI_IDENTIFIER for name in columns):
             continue
-        positions = _positions(pq.read_table(table, columns=list(shown)), pair, cells)
+        positions = _positions(pq.read_table(table, columns=list(columns)), pair, cells)
         drawn = positions_map(pair, positions, positions, spec.k, coarsest, None if cells is None else cells.into)
         if drawn is not None:
-            found.append({key: value for key, value in drawn.items() if key != "before"})
-    return found
+            maps.append({key: value for key, value in drawn.items() if key != "before"})
+    return maps
 
 
 def maps_of_masking(spec: ReleaseSpec, before: pa.Table, after: pa.Table) -> list[dict[str, Any]]:
     """A map of each pair of coordinates that the steps changed, before and after: for the private zone."""
     maps = []
     for pair, cells, coarsest in _masked_pairs(spec):
-        shown = set(pair) if cells is None else {str(cells.into)}
-        if shown <= set(after.column_names):
+        columns = set(pair) if cells is None else {str(cells.into)}
+        if columns <= set(after.column_names):
             into = None if cells is None else cells.into
             maps.append(
                 positions_map(
                     pair, _positions(before, pair, None), _positions(after, pair, cells), spec.k, coarsest, into
                 )
             )
-    return [one for one in maps if one is not None]
+    return [chart for chart in maps if chart is not None]
 
 
 def _masked_pairs(spec: ReleaseSpec) -> list[tuple[tuple[str, ...], CellTechnique | None, float]]:
@@ -56,14 +56,14 @@ def _masked_pairs(spec: ReleaseSpec) -> list[tuple[tuple[str, ...], CellTechniqu
     for step in spec.steps:
         if isinstance(step, PositionTechnique):
             of_pair.setdefault(step.columns, []).append(step)
-    found = []
+    pairs = []
     for pair, techniques in of_pair.items():
-        cells = [one for one in techniques if isinstance(one, CellTechnique)]
+        cells = [technique for technique in techniques if isinstance(technique, CellTechnique)]
         last = cells[-1] if cells and cells[-1].into is not None else None
-        shown = set(pair) if last is None else {str(last.into)}
-        if shown <= set(spec.released):
-            found.append((pair, last, max((one.side for one in cells), default=0.0)))
-    return found
+        columns = set(pair) if last is None else {str(last.into)}
+        if columns <= set(spec.released):
+            pairs.append((pair, last, max((technique.side for technique in cells), default=0.0)))
+    return pairs
 
 
 def _positions(table: pa.Table, pair: tuple[str, ...], cells: CellTechnique | None) -> Positions:

@@ -72,7 +72,7 @@ def mask_source(spec: ReleaseSpec, home: Home, out: Path) -> Masked:
         require_memory(source.rows, len(source.columns), usable_memory(spec.engine.memory_limit))
         types = source.types()
         plan, secrets = planned(spec, types)
-        made, reports = apply_steps(
+        masked, reports = apply_steps(
             engine.everybody(scratch / "source.parquet"),
             plan.types,
             {name: [step.technique for step in steps] for name, steps in plan.columns.items()},
@@ -83,10 +83,10 @@ def mask_source(spec: ReleaseSpec, home: Home, out: Path) -> Masked:
             spec.folder,
         )
     if not plan.ends_as_groups:  # in an order of its own, which tells nothing of the source's
-        names = [name for name in spec.released if name in made.column_names]
-        made = made.select(names).sort_by([(name, "ascending") for name in names])
-    _write(made, out)
-    return Masked(len(made), plan.ends_as_groups, reports)
+        names = [name for name in spec.released if name in masked.column_names]
+        masked = masked.select(names).sort_by([(name, "ascending") for name in names])
+    _write(masked, out)
+    return Masked(len(masked), plan.ends_as_groups, reports)
 
 
 def reveal_column(file: Path, spec: ReleaseSpec, column: str, out: Path | None) -> pa.Table:
@@ -119,8 +119,8 @@ def reveal_column(file: Path, spec: ReleaseSpec, column: str, out: Path | None) 
             raise InputError(f"{file}: the column {column} holds no tokens") from None
     coded = tokens.dictionary_encode()
     texts = pa.array(reveal(coded.dictionary.to_pylist(), technique, column, key), pa.string())
-    shown = texts.take(coded.indices)
-    table = table.set_column(table.column_names.index(column), column, shown)
+    revealed = texts.take(coded.indices)
+    table = table.set_column(table.column_names.index(column), column, revealed)
     if out is not None:
         _write(table, out)
     return table

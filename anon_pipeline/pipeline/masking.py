@@ -31,10 +31,10 @@ def planned(spec: ReleaseSpec, types: dict[str, ColumnType]) -> tuple[Plan, Secr
     secrets = secrets_of(spec)
     plan = plan_steps(types, steps, cast(tuple[Technique, ...], spec.steps), spec.folder)
     plan.check_keys(secrets)
-    shown = plan.table[-1].columns if plan.ends_as_groups else tuple(plan.types_after)
-    unnamed = [name for name in shown if name not in spec.columns]
+    columns = plan.table[-1].columns if plan.ends_as_groups else tuple(plan.types_after)
+    unnamed = [name for name in columns if name not in spec.columns]
     absent = [name for name in spec.released if name not in plan.types_after]
-    hidden = [name for name in shown if plan.ends_as_groups and name in spec.with_role(Role.IDENTIFIER, Role.EXCLUDE)]
+    hidden = [name for name in columns if plan.ends_as_groups and name in spec.with_role(Role.IDENTIFIER, Role.EXCLUDE)]
     if hidden:
         raise InputError(f"steps: aggregate shows {', '.join(hidden)}, which the spec keeps back; give it a role")
     if unnamed:
@@ -76,16 +76,19 @@ def mask(
     kept = kept_columns(spec, plan)
     large = plan.is_row_wise and engine.rows(table) > SAMPLE
     people = engine.everybody(table, SAMPLE if large else None)
-    made, reports = apply_steps(people, plan.types, steps, together, spec.dataset, key, secrets, spec.folder)
+    masked, reports = apply_steps(people, plan.types, steps, together, spec.dataset, key, secrets, spec.folder)
     if not large:
         unsorted = destination.with_suffix(".rows")
-        pq.write_table(made, unsorted)
+        pq.write_table(masked, unsorted)
         engine.rewrite(unsorted, kept, lambda _, relation: f"SELECT * FROM {relation}", destination)
         unsorted.unlink()
-        return reports, maps_of_masking(spec, people, made)
+        return reports, maps_of_masking(spec, people, masked)
 
     def query(storage: dict[str, str], relation: str) -> str:
-        columns = [SqlColumn(one.name, one.type, storage[one.name], distinct=one.distinct) for one in source.columns]
+        columns = [
+            SqlColumn(column.name, column.type, storage[column.name], distinct=column.distinct)
+            for column in source.columns
+        ]
         return sql_select([*columns, SqlColumn(PEOPLE, ColumnType.NUMERIC, "BIGINT")], plan, relation)
 
     engine.rewrite(table, kept, query, destination)

@@ -23,10 +23,11 @@ def release_page(content: Mapping[str, Any]) -> dict[str, MetadataItem]:
     page = describe(content)
     measured = part(content, "measured")
     promises = [
-        f"{text(one.demand)}: {'holds' if one.holds else 'fails'}, {text(one.measured)}" for one in page.promises
+        f"{text(promise.demand)}: {'holds' if promise.holds else 'fails'}, {text(promise.measured)}"
+        for promise in page.promises
     ]
-    rows = [[text(one.what), text(one.before), text(one.value)] for one in page.figures]
-    columns = [[code(one.name).replace("|", "\\|"), text(one.what), text(one.lost)] for one in page.columns]
+    rows = [[text(figure.what), text(figure.before), text(figure.value)] for figure in page.figures]
+    columns = [[code(column.name).replace("|", "\\|"), text(column.what), text(column.lost)] for column in page.columns]
     records = risk_report.records(part(measured, "risk"))
     losses = in_order(part(measured, "information_loss", "columns"), part(content, "spec", "columns"))
     pictures: dict[str, MetadataItem] = {}

@@ -12,15 +12,15 @@ EVERY = 10.0
 def log_progress(step: str, unit: str) -> Callable[[int, int], None]:
     """A function to call with (done, total) as often as one likes; time is counted from its first call."""
     started: float | None = None
-    said, before = 0.0, 0
+    last_message, before = 0.0, 0
 
     def tell(done: int, total: int) -> None:
-        nonlocal started, said, before
+        nonlocal started, last_message, before
         now = time.monotonic()
         if started is None:
-            started, said, before = now, now, done
-        elif before < done < total and now - said >= EVERY:
-            said = now
+            started, last_message, before = now, now, done
+        elif before < done < total and now - last_message >= EVERY:
+            last_message = now
             left = (now - started) * (total - done) / (done - before)
             log.info("%s: %s of %s %s, about %s left", step, f"{done:,}", f"{total:,}", unit, _duration(left))
 

@@ -87,5 +87,5 @@ def _remove_older(folder: Path, before: float) -> int:
 
 def _touched(path: Path) -> float:
     """When any file of it was last written, seconds since 1970; a folder itself changes with every removal."""
-    files = [one for one in path.rglob("*") if not one.is_dir()]
-    return max(one.lstat().st_mtime for one in files or [path])
+    files = [file for file in path.rglob("*") if not file.is_dir()]
+    return max(file.lstat().st_mtime for file in files or [path])

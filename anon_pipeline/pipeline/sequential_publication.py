@@ -70,7 +70,7 @@ def cohorts_of(identifiers: Iterable[pa.Array], key: bytes, window: release_hist
         parts.append(release_history.hashed(batch, key))
     person = np.sort(np.concatenate(parts))
     history, departed = window.histories(person)
-    if any(len(one.person) for one in window.members) and not history.any():
+    if any(len(member.person) for member in window.members) and not history.any():
         raise InputError(
             f"person: nobody of the last {len(window.members)} releases is in this table, so nobody can be followed; "
             "is it still the same identifier, stored as the same type? If these are other people, it is another dataset"
@@ -83,7 +83,7 @@ def group(run: Run, followed: Stage, cells: Cells, people: ClassStatistics) -> S
     spec, asked = run.spec, _asked(run.spec)
     former: list[str] = followed.facts["former"]
     routing = release_history.routing(run.home, spec.dataset, former[-1]) if former else None
-    found = group_sequentially(
+    sequential = group_sequentially(
         cells,
         people,
         np.load(followed.folder / GONE),
@@ -100,8 +100,8 @@ def group(run: Run, followed: Stage, cells: Cells, people: ClassStatistics) -> S
         asked.refit,
         run.key,
     )
-    log.info("%s: %s", spec.dataset, which_tree(found.kept, found.lost, found.lost_otherwise))
-    return found
+    log.info("%s: %s", spec.dataset, which_tree(sequential.kept, sequential.lost, sequential.lost_otherwise))
+    return sequential
 
 
 def which_tree(kept: bool, lost: float, lost_otherwise: float | None) -> str:
@@ -125,22 +125,24 @@ def measured(run: Run, candidate: Stage) -> Intersection:
     """What a candidate would leave an attacker with who has the former releases, too, by what is kept of each."""
     window = release_history.window(run.home, run.spec)
     new = release_history.read(candidate.folder / release_history.MEMBERS)
-    people = np.unique(np.concatenate([new.person, *(one.person for one in window.members)]))
-    return intersection([one.classes_of(people) for one in window.members], new.classes_of(people), _asked(run.spec).k)
+    people = np.unique(np.concatenate([new.person, *(member.person for member in window.members)]))
+    return intersection(
+        [member.classes_of(people) for member in window.members], new.classes_of(people), _asked(run.spec).k
+    )
 
 
 def question(run: Run, candidate: Stage) -> Question:
     """What must hold of a candidate together with the former releases."""
-    found, k = measured(run, candidate), _asked(run.spec).k
+    overlap, k = measured(run, candidate), _asked(run.spec).k
     sizes = pd.read_parquet(candidate.folder / CLASSES)["class_size"].to_numpy()
     counted = np.bincount(release_history.read(candidate.folder / release_history.MEMBERS).class_, minlength=len(sizes))
     agrees = len(counted) == len(sizes) and bool((counted == sizes).all())
     return Question(
         CHECK,
-        f"at least {k} people share a person's class in each of {found.releases} releases",
+        f"at least {k} people share a person's class in each of {overlap.releases} releases",
         "ExpectColumnMinToBeBetween",
         {"column": "candidates", "min_value": k},
-        pd.DataFrame({"candidates": [found.fewest if agrees else 0]}),
+        pd.DataFrame({"candidates": [overlap.fewest if agrees else 0]}),
         remedy="nothing was published; run followed_people again"
         if agrees
         else "the people kept of this candidate are not those of its classes; run anonymized_table again",
@@ -155,11 +157,11 @@ def require_minimum_size(run: Run, candidate: Stage) -> None:
     Refused
         If the demand does not hold beside the releases that stand now.
     """
-    found, k = measured(run, candidate), _asked(run.spec).k
-    if found.fewest < k:
+    overlap, k = measured(run, candidate), _asked(run.spec).k
+    if overlap.fewest < k:
         raise Refused(
             [
-                f"{CHECK}: beside the releases that stand now somebody has {found.fewest} candidates, "
+                f"{CHECK}: beside the releases that stand now somebody has {overlap.fewest} candidates, "
                 f"fewer than {k}; run the dataset again"
             ]
         )

@@ -65,7 +65,7 @@ class Stages:
             record = {
                 "spec": self._spec.input_hash,
                 "code": code_hash(),
-                "made_from": {one: stage.identity for one, stage in made_from.items()},
+                "made_from": {source: stage.identity for source, stage in made_from.items()},
                 "files": {file.name: sha256_of(file) for file in sorted(temporary.iterdir())},
                 "facts": facts,
             }
@@ -104,9 +104,9 @@ class Stages:
             raise InputError(f"{name}: was made under another spec; {again}")
         if record["code"] != code_hash():
             raise InputError(f"{name}: was made by another version of the code; {again}")
-        for one, stage in (made_from or {}).items():
-            if record["made_from"].get(one) != stage.identity:
-                raise InputError(f"{name}: was made from another {one}; {again}")
+        for source, stage in (made_from or {}).items():
+            if record["made_from"].get(source) != stage.identity:
+                raise InputError(f"{name}: was made from another {source}; {again}")
         return Stage(self._folder / name / identity[:16], identity, record["facts"])
 
     def _record(self, name: str) -> tuple[str, dict[str, Any]]:

@@ -25,8 +25,8 @@ def technical(name: str) -> str:
     """
     if TAKEN.fullmatch(name) and len(name) <= LONGEST and not TRANSLATED.fullmatch(name):
         return name
-    told = re.sub(r"[^A-Za-z0-9_]", "_", name)[:LONGEST]
-    return f"{told}_x{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)[:LONGEST]
+    return f"{plain}_x{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
 def owners(stated: str | None) -> list[str]:

@@ -58,14 +58,14 @@ class Tracking:
             client.set_terminated(parent, status=status)
 
     def _experiment(self, client: Any, dataset: str) -> str:
-        found = client.get_experiment_by_name(dataset)
-        if found is not None:
-            return str(found.experiment_id)
+        experiment = client.get_experiment_by_name(dataset)
+        if experiment is not None:
+            return str(experiment.experiment_id)
         return str(client.create_experiment(dataset, artifact_location=(self._folder / "artifacts").as_uri()))
 
     def _parent(self, client: Any, experiment: str, dataset: str, dagster_run: str) -> str:
-        found = client.search_runs([experiment], f"tags.{DAGSTER_RUN} = '{dagster_run}' AND tags.{STEP} = 'release'")
-        for run in found:
+        runs = client.search_runs([experiment], f"tags.{DAGSTER_RUN} = '{dagster_run}' AND tags.{STEP} = 'release'")
+        for run in runs:
             if PARENT not in run.data.tags:
                 return str(run.info.run_id)
         tags = {DATASET: dataset, DAGSTER_RUN: dagster_run, STEP: "release"}
@@ -133,10 +133,10 @@ def _log(client: Any, child: str, parent: str, metrics: dict[str, Any]) -> None:
 
     now = int(time.time() * 1000)
     numbers, tags, names = [], [], []
-    for said, value in metrics.items():
-        name = technical(said)
-        if name != said:
-            names.append(RunTag(f"{name}.name", said))
+    for metric, value in metrics.items():
+        name = technical(metric)
+        if name != metric:
+            names.append(RunTag(f"{name}.name", metric))
         if isinstance(value, bool | int | float):
             numbers.append(Metric(name, float(value), now, 0))
         elif value is not None and name != "mlflow_run":

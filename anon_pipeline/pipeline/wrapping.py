@@ -65,8 +65,8 @@ def checks_of(graph: Graph, checks: CheckDef) -> dg.AssetChecksDefinition:
     def asked(context: dg.AssetCheckExecutionContext, runtime: Runtime):
         with runtime.step(context, spec, checks.name) as metrics:
             answers = answer(graph, checks, runtime.run(spec, _ids(context, metrics)))
-            metrics[f"{checks.name}_failed"] = sum(not one.passed for one in answers)
-        yield from (_result_of(one, asset) for one in answers)
+            metrics[f"{checks.name}_failed"] = sum(not check_answer.passed for check_answer in answers)
+        yield from (_result_of(check_answer, asset) for check_answer in answers)
 
     return asked
 
@@ -75,7 +75,7 @@ def _ids(context: Any, metrics: dict[str, Any]) -> dict[str, str]:
     return {"dagster": context.run.run_id, "mlflow": metrics["mlflow_run"]}
 
 
-def _metadata(graph: Graph, step: StepDef, made: StepResult) -> dict[str, Any]:
+def _metadata(graph: Graph, step: StepDef, result: StepResult) -> dict[str, Any]:
     """What a step tells of its result, as Dagster takes it."""
     sources = graph.sources(step)
 
@@ -86,7 +86,9 @@ def _metadata(graph: Graph, step: StepDef, made: StepResult) -> dict[str, Any]:
             case Path():
                 return dg.MetadataValue.path(str(value))
             case Schema(columns):
-                return dg.TableSchema([dg.TableColumn(one.name, one.storage, one.description) for one in columns])
+                return dg.TableSchema(
+                    [dg.TableColumn(column.name, column.storage, column.description) for column in columns]
+                )
             case Lineage(upstream, columns):
                 key = dg.AssetKey([graph.spec.dataset, sources[upstream]])
                 return dg.TableColumnLineage(
@@ -94,18 +96,18 @@ def _metadata(graph: Graph, step: StepDef, made: StepResult) -> dict[str, Any]:
                 )
         return value
 
-    rows = {} if made.rows is None else {"dagster/row_count": made.rows}
-    return {**rows, **{LABELS.get(label, label): dagster_value(value) for label, value in made.metadata.items()}}
+    rows = {} if result.rows is None else {"dagster/row_count": result.rows}
+    return {**rows, **{LABELS.get(label, label): dagster_value(value) for label, value in result.metadata.items()}}
 
 
-def _result_of(one: Answer, asset: dg.AssetKey) -> dg.AssetCheckResult:
+def _result_of(check_answer: Answer, asset: dg.AssetKey) -> dg.AssetCheckResult:
     """What Dagster shows of an answer."""
-    measured = "not measured" if one.measured is None else one.measured
+    measured = "not measured" if check_answer.measured is None else check_answer.measured
     return dg.AssetCheckResult(
-        passed=one.passed,
+        passed=check_answer.passed,
         asset_key=asset,
-        check_name=technical(one.name),
-        description=one.sentence,
-        metadata={NAME: one.name, "demand": one.demand, "measured": measured}
-        | ({"crashed": True} if one.crashed else {}),
+        check_name=technical(check_answer.name),
+        description=check_answer.sentence,
+        metadata={NAME: check_answer.name, "demand": check_answer.demand, "measured": measured}
+        | ({"crashed": True} if check_answer.crashed else {}),
     )

@@ -79,13 +79,13 @@ def _people(columns: list[list[Hashable]], sizes: Iterable[int], rows: int) -> C
 def _alike(shown: pd.Series, told: pd.Series) -> tuple[list[Hashable], list[Hashable]]:
     """Both columns as values that can be compared, though one stands in a CSV, or was stored as another type."""
     both = (shown, told)
-    if any(pd.api.types.is_datetime64_any_dtype(one.dtype) for one in both):
+    if any(pd.api.types.is_datetime64_any_dtype(series.dtype) for series in both):
         read = _moment
-    elif any(pd.api.types.is_float_dtype(one.dtype) for one in both):
+    elif any(pd.api.types.is_float_dtype(series.dtype) for series in both):
         read = _float
         if told.dtype in (np.float32, "Float32"):  # the class table has more digits
             shown = pd.to_numeric(shown, errors="coerce").astype("Float32")
-    elif any(pd.api.types.is_integer_dtype(one.dtype) for one in both):
+    elif any(pd.api.types.is_integer_dtype(series.dtype) for series in both):
         read = _number
     else:
         read = _text
@@ -148,7 +148,7 @@ def _ranges(classes: pd.DataFrame, name: str, told: pd.Series) -> list[str]:
         sets = [
             ["missing" if value is None else str(value) for value in values] for values in classes[f"{name}_values"]
         ]
-        return [one[0] if len(one) == 1 else "{" + ", ".join(one) + "}" for one in sets]
+        return [names[0] if len(names) == 1 else "{" + ", ".join(names) + "}" for names in sets]
     days = not any("T" in text for text in told.dropna())
     ends = zip(classes[f"{name}_low"], classes[f"{name}_high"], classes[f"{name}_missing"], strict=True)
     return [_range(_end(low, days), _end(high, days), missing) for low, high, missing in ends]

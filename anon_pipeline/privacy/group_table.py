@@ -89,11 +89,11 @@ def read_groups(frame: pd.DataFrame) -> WrittenGroups:
     ----------
     frame : as `Engine.groups` gives it
     """
-    shown = frame[frame["times"] > 0]
-    written = shown["people"].to_numpy(dtype=np.float64)
+    groups = frame[frame["times"] > 0]
+    written = groups["people"].to_numpy(dtype=np.float64)
     whole = np.isfinite(written) & (written == np.floor(written)) & (written >= 0) & (written < 2**53)
     counts: IntArray = np.where(whole, written, 0).astype(np.int64)
-    return WrittenGroups(counts, int((shown["times"] > 1).sum()), int((~whole).sum()))
+    return WrittenGroups(counts, int((groups["times"] > 1).sum()), int((~whole).sum()))
 
 
 def compare_groups(frame: pd.DataFrame, step: Aggregate, threshold: int) -> GroupsAndPeople:
@@ -104,23 +104,23 @@ def compare_groups(frame: pd.DataFrame, step: Aggregate, threshold: int) -> Grou
     frame : as `Engine.groups` gives it with people
     """
     is_shown = (frame["times"] > 0).to_numpy()
-    shown, left_out = frame[is_shown], frame[~is_shown]
+    groups, left_out = frame[is_shown], frame[~is_shown]
     hidden = wrong = few = dominated = 0
     for place in range(len(step.means)):
         mean, known, total, size, largest = (
-            shown[f"{measure}{place}"].to_numpy(dtype=np.float64)
+            groups[f"{measure}{place}"].to_numpy(dtype=np.float64)
             for measure in ("mean", "known", "sum", "size", "largest")
         )
-        told = ~np.isnan(mean)
+        is_told = ~np.isnan(mean)
         # Written so that what cannot be compared, a number beyond the largest or of nobody, has failed.
         right = np.abs(mean * known - total) <= ROUNDING * size
         in_limits = largest <= step.dominance.share * size * (1 + ROUNDING)
-        hidden += int((~told).sum())
-        wrong += int((told & ~right).sum())
-        few += int((told & ~(known >= threshold)).sum())
-        dominated += int((told & ~in_limits).sum())
+        hidden += int((~is_told).sum())
+        wrong += int((is_told & ~right).sum())
+        few += int((is_told & ~(known >= threshold)).sum())
+        dominated += int((is_told & ~in_limits).sum())
     return GroupsAndPeople(
-        miscounted=int((shown["people"].to_numpy() != shown["counted"].to_numpy()).sum()),
+        miscounted=int((groups["people"].to_numpy() != groups["counted"].to_numpy()).sum()),
         left_out_groups=len(left_out),
         left_out_people=int(left_out["counted"].sum()),
         means_hidden=hidden,

@@ -91,15 +91,15 @@ class Judgement:
 
 def judge_classes(demands: Sequence[Demand], classes: ClassStatistics) -> list[Judgement]:
     """`judge`, class by class."""
-    found = []
+    judgements = []
     for model in privacy_models(demands):
         holds = model.holds(classes) if len(classes.sizes) else np.zeros(1, dtype=bool)
         measured = model.measured(classes) if len(classes.sizes) else math.nan
         finding = Finding(
             name_of(model), model.demand(), measured if math.isfinite(measured) else None, int((~holds).sum())
         )
-        found.append(Judgement(finding, holds))
-    return found
+        judgements.append(Judgement(finding, holds))
+    return judgements
 
 
 def judge_release(
@@ -116,15 +116,15 @@ def judge_release(
         For a demand on a population without a readable class table.
     """
     counted = statistics_of(counts, spec.answers)
-    found = []
+    judgements = []
     for demand in spec.privacy:
         if isinstance(demand, PopulationModel):
             if not class_table.is_file():
                 raise InputError(f"privacy.{demand.name}: can be judged only beside the release's {class_table.name}")
-            found.append(_beside_population(demand, engine, spec, types, counts, class_table))
+            judgements.append(_beside_population(demand, engine, spec, types, counts, class_table))
             continue
-        found += judge_classes([demand], counted)
-    return found
+        judgements += judge_classes([demand], counted)
+    return judgements
 
 
 def _beside_population(

@@ -36,8 +36,8 @@ def _describe(histogram: Histogram) -> dict[str, float]:
         "entropy_l": float(entropy_l(counts).min()),
         "recursive_c": float(recursive_c(counts, 2).max()),
         "alpha": float(top_share(counts).max()),
-        "t": max(float(distance_to_table(one).distance.max()) for one in readings),
-        "beta": max(float(largest_gain(one).max()) for one in compared),
-        "delta": max(float(largest_disclosure(one).max()) for one in compared),
+        "t": max(float(distance_to_table(reading).distance.max()) for reading in readings),
+        "beta": max(float(largest_gain(value_counts).max()) for value_counts in compared),
+        "delta": max(float(largest_disclosure(value_counts).max()) for value_counts in compared),
         "homogeneity": float(counts.sizes[counts.distinct == 1].sum() / counts.sizes.sum()),
     }

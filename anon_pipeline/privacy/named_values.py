@@ -39,17 +39,17 @@ def unshared_numbers(domain: Domain, classes: pd.DataFrame, k: int, left_out: in
     """
     people = _People(domain)
     columns = [_numbers(classes[f"{domain.name}{end}"], domain) for end in ("_low", "_high", "")]
-    lows, highs, shown = (np.unique(numbers[~absent]) for numbers, absent in columns)
+    lows, highs, representatives = (np.unique(numbers[~absent]) for numbers, absent in columns)
     (_, no_low), (_, no_high), _ = columns
     below_lows, up_to_highs = people.below(lows), people.up_to(highs)
     everybody = people.reached[-1]
     of_low = np.diff(np.r_[below_lows, everybody])
     of_high = np.diff(np.r_[0, up_to_highs])
     ends = np.union1d(lows, highs)
-    up_to_end_before = np.r_[0, people.up_to(ends)][np.searchsorted(ends, shown, "left")]
-    below_end_after = np.r_[people.below(ends), everybody][np.searchsorted(ends, shown, "right")]
+    up_to_end_before = np.r_[0, people.up_to(ends)][np.searchsorted(ends, representatives, "left")]
+    below_end_after = np.r_[people.below(ends), everybody][np.searchsorted(ends, representatives, "right")]
     of_shown = below_end_after - up_to_end_before
-    named = np.union1d(ends, shown)
+    named = np.union1d(ends, representatives)
     step = np.diff(named).min() if len(named) > 1 else 0
     before = people.below(named)
     bearers, on_step = people.up_to(named) - before, people.below(named + step) - before
@@ -58,13 +58,13 @@ def unshared_numbers(domain: Domain, classes: pd.DataFrame, k: int, left_out: in
         few.append(np.array([(below_lows[0] if len(lows) else everybody) < k]))
     if (~no_low & no_high).any():
         few.append(np.array([everybody - (up_to_highs[-1] if len(highs) else 0) < k]))
-    return int(sum(one.sum() for one in few))
+    return int(sum(mask.sum() for mask in few))
 
 
 def unshared_categories(domain: Domain, named: Iterable[str | None], k: int) -> int:
     """How many of these categories (None for a missing value) fewer than k people bear."""
     shared = {None if code == 0 else str(domain.values[code - 1]) for code in np.flatnonzero(domain.counts >= k)}
-    return len({one for one in named if one != UNTOLD} - shared)
+    return len({name for name in named if name != UNTOLD} - shared)
 
 
 def unshared_texts(domain: Domain, texts: Iterable[str], k: int) -> int:

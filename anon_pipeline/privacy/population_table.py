@@ -76,9 +76,9 @@ def _inside(classes: pd.DataFrame, name: str, column: pd.Series) -> tuple[np.nda
         )
         fits[:, missing] = classes[f"{name}_missing"].fillna(False).to_numpy(bool)[:, None]
     else:
-        sets = [{None if value is None else str(value) for value in told} for told in classes[f"{name}_values"]]
+        sets = [{None if value is None else str(value) for value in named} for named in classes[f"{name}_values"]]
         names = [None if gone else str(value) for value, gone in zip(values, missing, strict=True)]
-        fits = np.array([[value in told for value in names] for told in sets], dtype=bool)
+        fits = np.array([[value in named for value in names] for named in sets], dtype=bool)
         fits = fits.reshape(len(sets), len(names))
     return fits, place
 

@@ -45,16 +45,20 @@ class SensitiveModel(PrivacyModel):
 
     def readings(self, classes: ClassStatistics) -> tuple[ClassStatistics, ...]:
         """The classes in every reading of the column's missing values."""
-        found = self.histograms(self.histogram(classes))
-        return tuple(replace(classes, sensitive={**classes.sensitive, self.column: one}) for one in found)
+        histograms = self.histograms(self.histogram(classes))
+        return tuple(
+            replace(classes, sensitive={**classes.sensitive, self.column: histogram}) for histogram in histograms
+        )
 
     def values(self, classes: ClassStatistics) -> FloatArray:
         worst = np.minimum if self.larger_is_safer else np.maximum
-        measured: FloatArray = worst.reduce([self.values_in(one) for one in self.readings(classes)])
+        measured: FloatArray = worst.reduce([self.values_in(reading) for reading in self.readings(classes)])
         return measured
 
     def holds(self, classes: ClassStatistics) -> npt.NDArray[np.bool_]:
-        holds: npt.NDArray[np.bool_] = np.logical_and.reduce([self.holds_in(one) for one in self.readings(classes)])
+        holds: npt.NDArray[np.bool_] = np.logical_and.reduce(
+            [self.holds_in(reading) for reading in self.readings(classes)]
+        )
         return holds
 
     def histogram(self, classes: ClassStatistics) -> Histogram:
@@ -72,10 +76,10 @@ class SensitiveModel(PrivacyModel):
 
     def impossible(self, classes: ClassStatistics) -> str | None:
         """Every grouping can be merged into one class, and merging keeps a monotone demand: so that class must hold."""
-        one = self.histogram(classes)
+        histogram = self.histogram(classes)
         # Not a merge of the classes: they may be hypothetical ones that are no partition of the table.
-        total = one.total
-        table = replace(one, counts=sparse.csr_array(total[np.newaxis, :]), table=None)
+        total = histogram.total
+        table = replace(histogram, counts=sparse.csr_array(total[np.newaxis, :]), table=None)
         everybody = ClassStatistics(total.sum(keepdims=True), {self.column: table})
         if self.holds(everybody).all():
             return None

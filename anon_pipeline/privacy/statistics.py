@@ -96,8 +96,8 @@ class ClassStatistics:
         return ClassStatistics(
             sizes=np.asarray(chosen @ self.sizes),
             sensitive={
-                column: replace(one, counts=sparse.csr_array(chosen @ one.counts), table=one.total)
-                for column, one in self.sensitive.items()
+                column: replace(of_column, counts=sparse.csr_array(chosen @ of_column.counts), table=of_column.total)
+                for column, of_column in self.sensitive.items()
             },
             population=None if self.population is None else np.asarray(chosen @ self.population),
             population_unmatched=self.population_unmatched,
@@ -109,8 +109,10 @@ class ClassStatistics:
         return ClassStatistics(
             sizes=self.sizes,
             sensitive={
-                column: replace(one, table=np.asarray(one.counts[kept].sum(axis=0)).ravel().astype(np.int64))
-                for column, one in self.sensitive.items()
+                column: replace(
+                    of_column, table=np.asarray(of_column.counts[kept].sum(axis=0)).ravel().astype(np.int64)
+                )
+                for column, of_column in self.sensitive.items()
             },
             population=self.population,
             population_unmatched=None

@@ -208,10 +208,10 @@ def snb(classes: SizeFrequencies, sampling_fraction: float) -> PopulationUniquen
     if not logit:
         return _end("snb", classes, pi, None, {"classes": k})
     fits_found = []
-    for one in logit:
-        alpha, beta = float(alpha_and_gap(one)[0]), 1 / (1 + math.exp(-one))
-        uniques = k * math.exp(-alpha * math.log1p(math.exp(-one)))
-        people = k * (1 + alpha * math.exp(-one))
+    for crossing in logit:
+        alpha, beta = float(alpha_and_gap(crossing)[0]), 1 / (1 + math.exp(-crossing))
+        uniques = k * math.exp(-alpha * math.log1p(math.exp(-crossing)))
+        people = k * (1 + alpha * math.exp(-crossing))
         fits_found.append((abs(math.log(people / population)), uniques, alpha, beta))
     # Where several pairs fit c_1, c_2 and K, the one whose population is nearest to N in size.
     _, uniques, alpha, beta = min(fits_found)
@@ -256,7 +256,7 @@ def dankar(classes: SizeFrequencies, sampling_fraction: float) -> PopulationUniq
             candidates = [preferred] if preferred.converged else candidates
         else:
             candidates.append(snb(classes, sampling_fraction))
-    estimates = [(one.uniques, one) for one in candidates if one.uniques is not None]
+    estimates = [(estimate.uniques, estimate) for estimate in candidates if estimate.uniques is not None]
     uniques, taken = min(estimates, key=lambda estimate: estimate[0])
     return PopulationUniqueness(
         model="dankar",
@@ -399,10 +399,10 @@ def _weighted_sum_of_inverses(theta: float, alpha: float, j: int) -> float:
 def _crossings(function: Callable[[Any], Any], grid: FloatArray) -> list[float]:
     """The zeros of a continuous function, as far apart as the grid can tell."""
     values = function(grid)
-    found = [float(x) for x, value in zip(grid, values, strict=True) if value == 0]
+    crossings = [float(x) for x, value in zip(grid, values, strict=True) if value == 0]
     for i in np.flatnonzero(values[1:] * values[:-1] < 0):
-        found.append(float(brentq(lambda x: float(function(x)), grid[i], grid[i + 1], xtol=1e-13)))
-    return found
+        crossings.append(float(brentq(lambda x: float(function(x)), grid[i], grid[i + 1], xtol=1e-13)))
+    return crossings
 
 
 def digamma_difference(x: float, m: npt.ArrayLike) -> Any:

@@ -15,13 +15,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-import pyarrow as pa
-
-from anon_pipeline.engine.paths import PACKED
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.text_files import joined_header
+from anon_pipeline.engine.unpacked import is_workbook, unpacked
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Source
 
@@ -64,36 +62,36 @@ def file_format(table: Path, source: Source) -> FileFormat:
         For a file whose first line is no header, naming the line.
     """
     stated = source.model_fields_set
-    found: dict[str, Any] = {}
+    dialect: dict[str, Any] = {}
     asked: dict[str, str] = {}
-    if "encoding" not in stated:
-        found["encoding"], question = _encoding(table)
+    if "encoding" not in stated and not is_workbook(table):
+        dialect["encoding"], question = _encoding(table)
         if question:
             asked["encoding"] = question
-    encoding = found.get("encoding", source.encoding)
-    first, last = _ends(table)
+    encoding = dialect.get("encoding", source.encoding)
+    first, last = _ends(table, source.sheet)
     rows = _rows(first, encoding, source.delimiter, len(first) >= BLOCK)
-    if source.delimiter is None:
+    if source.delimiter is None and not is_workbook(table):
         delimiter, rows = _delimiter(first, encoding, len(first) >= BLOCK)
-        found |= {"delimiter": delimiter} if delimiter not in (None, ",") else {}
+        dialect |= {"delimiter": delimiter} if delimiter not in (None, ",") else {}
     if not stated & {"skip", "header", "names"}:
         skip, header = _header(rows, table)
-        found |= ({"skip": skip} if skip else {}) | ({"header": header} if header != 1 else {})
-    said = source.model_copy(update=found)
-    if "where" not in stated and (total := _total(rows, last, said)) is not None:
+        dialect |= ({"skip": skip} if skip else {}) | ({"header": header} if header != 1 else {})
+    stated_source = source.model_copy(update=dialect)
+    if "where" not in stated and (total := _total(rows, last, stated_source)) is not None:
         column, word, condition = total
         value = json.dumps(condition, ensure_ascii=False)  # as YAML takes it, whatever quotes it has
         asked["where"] = (
             f"in the last line column {column} says {word}, which is nobody; write {value} to leave it out, or "
             "take this key out if it is a person"
         )
-        said = said.model_copy(update={"where": condition})
-    return FileFormat(said, asked)
+        stated_source = stated_source.model_copy(update={"where": condition})
+    return FileFormat(stated_source, asked)
 
 
 def _encoding(table: Path) -> tuple[str, str | None]:
     """The encoding of a file, and what is to be asked where its letters leave a doubt."""
-    with pa.input_stream(str(table), compression=PACKED.get(table.suffix.lower())) as read:
+    with unpacked(table, None, str(table)) as read:
         block = read.read(BLOCK)
         wide = _wide_encoding(block)
         if wide is not None:
@@ -123,7 +121,7 @@ def _wide_encoding(block: bytes) -> str | None:
     return None
 
 
-def _beyond_utf_8(block: bytes, read: pa.NativeFile) -> bytes | None:
+def _beyond_utf_8(block: bytes, read: BinaryIO) -> bytes | None:
     """The bytes beyond ASCII from the block on that is no UTF-8, each once and sorted; None if all of it is UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     beyond: set[int] = set()
@@ -141,9 +139,9 @@ def _beyond_utf_8(block: bytes, read: pa.NativeFile) -> bytes | None:
         block = read.read(BLOCK)
 
 
-def _ends(table: Path) -> tuple[bytes, bytes]:
+def _ends(table: Path, sheet: str | None) -> tuple[bytes, bytes]:
     """The first block of a file, and what ends in its last byte."""
-    with pa.input_stream(str(table), compression=PACKED.get(table.suffix.lower())) as read:
+    with unpacked(table, sheet, str(table)) as read:
         first = block = read.read(BLOCK)
         last = b""
         while block:
@@ -190,40 +188,40 @@ def _header(rows: Sequence[Sequence[str]], table: Path) -> tuple[int, int]:
     width = widths.most_common(1)[0][0] if widths else 1
     if width < 2:
         return 0, 1
-    named = [place for place, row in enumerate(rows) if sum(bool(one.strip()) for one in row) >= max(2, 0.6 * width)]
+    named = [place for place, row in enumerate(rows) if sum(bool(cell.strip()) for cell in row) >= max(2, 0.6 * width)]
     skip = next((place for place in named if len(rows[place]) == width), 0)
     body = [row for row in rows[skip + 2 :] if len(row) == width and any(row)]
     of_numbers = [place for place in range(width) if _is_of_numbers([row[place] for row in body])]
     if not of_numbers:
         return skip, 1
     head = [rows[skip][place] for place in of_numbers]
-    numbers = [one for one in head if NUMBER_OR_DATE.fullmatch(one.strip())]
-    if 2 * len(numbers) >= len(head) and not all(YEAR.fullmatch(one) for one in numbers):
+    numbers = [cell for cell in head if NUMBER_OR_DATE.fullmatch(cell.strip())]
+    if 2 * len(numbers) >= len(head) and not all(YEAR.fullmatch(number) for number in numbers):
         raise InputError(
             f"{table}: line {skip + 1} seems to be a person's and no header, since it has numbers where those below "
             "have; add a line before it that names the columns, or name them (`anon-pipeline init --names a,b,c`)"
         )
     second = [rows[skip + 1][place].strip() for place in of_numbers] if len(rows) > skip + 2 else []
-    texts = [one for one in second if one and not NUMBER_OR_DATE.fullmatch(one)]
+    texts = [cell for cell in second if cell and not NUMBER_OR_DATE.fullmatch(cell)]
     above = rows[skip - 1] if skip else []
-    if len(above) == width and sum(bool(one.strip()) for one in above) > 1:
+    if len(above) == width and sum(bool(cell.strip()) for cell in above) > 1:
         return skip - 1, 2
-    several = len(of_numbers) > 1 and len(texts) == len([one for one in second if one]) > 1
+    several = len(of_numbers) > 1 and len(texts) == len([cell for cell in second if cell]) > 1
     return skip, 2 if several and len(set(texts)) > 1 else 1
 
 
 def _is_of_numbers(values: Sequence[str]) -> bool:
-    known = [one.strip() for one in values if one.strip()]
-    return len(known) >= 2 and sum(bool(NUMBER_OR_DATE.fullmatch(one)) for one in known) >= 0.8 * len(known)
+    known = [value.strip() for value in values if value.strip()]
+    return len(known) >= 2 and sum(bool(NUMBER_OR_DATE.fullmatch(value)) for value in known) >= 0.8 * len(known)
 
 
-def _total(rows: Sequence[Sequence[str]], last: bytes, said: Source) -> tuple[str, str, str] | None:
+def _total(rows: Sequence[Sequence[str]], last: bytes, source: Source) -> tuple[str, str, str] | None:
     """The column in which the last line says that it is one of totals, its word, and the condition without it."""
-    ended = [row for row in _tail(last, said) if any(one.strip() for one in row)]
-    head = [[one or None for one in row] for row in rows[said.skip : said.skip + said.header]]
+    ended = [row for row in _tail(last, source) if any(cell.strip() for cell in row)]
+    head = [[cell or None for cell in row] for row in rows[source.skip : source.skip + source.header]]
     if not ended or not head or len({len(row) for row in head}) > 1 or len(ended[-1]) != len(head[0]):
         return None
-    body = [row for row in rows[said.skip + said.header :] if len(row) == len(ended[-1]) and row != ended[-1]]
+    body = [row for row in rows[source.skip + source.header :] if len(row) == len(ended[-1]) and row != ended[-1]]
     for place, (name, value) in enumerate(zip(joined_header(head), ended[-1], strict=True)):
         others = {row[place] for row in body}
         if value.strip().strip(":").casefold() in TOTALS and value not in others:  # else it is one category of several
@@ -231,11 +229,11 @@ def _total(rows: Sequence[Sequence[str]], last: bytes, said: Source) -> tuple[st
     return None
 
 
-def _tail(last: bytes, said: Source) -> list[list[str]]:
+def _tail(last: bytes, source: Source) -> list[list[str]]:
     """The last row of a file; of one with a line break within quotes, its end."""
-    text = last.decode(said.encoding, "replace").rstrip("\r\n")
+    text = last.decode(source.encoding, "replace").rstrip("\r\n")
     line = text[text.rfind("\n") + 1 :]
     try:
-        return list(csv.reader([line], delimiter=(said.delimiter or ",")[:1]))
+        return list(csv.reader([line], delimiter=(source.delimiter or ",")[:1]))
     except csv.Error:
         return []

@@ -31,12 +31,14 @@ class NewDataset:
     open: tuple[tuple[int, Question], ...]
 
     def to_json(self) -> dict[str, Any]:
-        decide = [{"line": line, "place": one.place, "question": one.question} for line, one in self.open]
+        decide = [
+            {"line": line, "place": question.place, "question": question.question} for line, question in self.open
+        ]
         return {"spec": str(self.file), "decide": decide, **self.profile.to_json()}
 
 
 def profile_table(engine: ForeignTables, table: Path, source: Source | None = None) -> Profile:
-    """Propose a role for every column of a CSV, Parquet or database file, or of a folder of Parquet files.
+    """Propose a role for every column of a file that may be a source, or of a folder of Parquet files.
 
     Raises
     ------
@@ -74,6 +76,7 @@ def start_dataset(
 
     Parameters
     ----------
+    table : of a server the folder that a file with its address is relative to
     source : query, delimiter and encoding where the table needs them; its path is for messages
     asked_with_noise : propose the section `differential_privacy` too, with every domain to be decided
 
@@ -95,19 +98,21 @@ def start_dataset(
     file = folder / "release.yaml"
     if file.exists():
         raise InputError(f"{file}: exists already, and a policy is not overwritten; choose another name or remove it")
-    said = source or Source(path=str(table))
-    found = profile_table(engine, table, said)
+    stated_source = source or Source(path=str(table))
+    profiled = profile_table(engine, table, stated_source)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        path = _copied(table, folder) if copy else _path_from(folder, table)
-        text = propose_spec(found, name, said.model_copy(update={"path": path}), asked_with_noise)
+        if stated_source.database is None:
+            path = _copied(table, folder) if copy else _path_from(folder, table)
+            stated_source = stated_source.model_copy(update={"path": path})
+        text = propose_spec(profiled, name, stated_source, asked_with_noise)
         write_file(file, text, public=True)
     except OSError as error:
         raise InputError(
             f"{folder}: cannot be written ({error.strerror}); check its permissions and free space"
         ) from None
-    asked = {one.place: one for one in questions(found, asked_with_noise)}
-    return NewDataset(file, found, tuple((line, asked[place]) for line, place in undecided_lines(text)))
+    asked = {question.place: question for question in questions(profiled, asked_with_noise)}
+    return NewDataset(file, profiled, tuple((line, asked[place]) for line, place in undecided_lines(text)))
 
 
 def dataset_name(table: Path) -> str:

@@ -71,6 +71,7 @@ class Proposal:
     ----------
     question : what a person must decide before the spec can run; None where the proposed role is safe as it is
     format : how its dates are written, where they are not written as SQL does
+    levels : its categories in their order, where the file says that they have one
     asked : what else a person must decide of it, by key of the column
     distinct, missing : distinct values (estimated for a sampled table) and rows without one
     """
@@ -84,6 +85,7 @@ class Proposal:
     missing: int
     format: tuple[str, ...] = ()
     asked: Mapping[str, str] = field(default_factory=dict)
+    levels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -125,17 +127,19 @@ def profile(survey: Survey, reading: Reading) -> Profile:
     _leave_one_identifier(proposals)
     compared = [
         name
-        for name, one in proposals.items()
-        if one.role is not Role.IDENTIFIER and 2 <= one.distinct <= max(TARGET_VALUES, survey.sample.num_rows // 10)
+        for name, proposal in proposals.items()
+        if proposal.role is not Role.IDENTIFIER
+        and 2 <= proposal.distinct <= max(TARGET_VALUES, survey.sample.num_rows // 10)
     ]
     of_compared = {name: codes[name] for name in compared}
     determined = separation.functional_dependences(of_compared)
     _leave_out_codes(proposals, determined, target)
     _name_stand_ins(proposals, _comparable(survey, proposals, of_compared))
-    grouped = {name: codes[name] for name, one in proposals.items() if one.role is Role.QUASI_IDENTIFIER}
-    for name, one in proposals.items():
+    grouped = {name: codes[name] for name, proposal in proposals.items() if proposal.role is Role.QUASI_IDENTIFIER}
+    for name, proposal in proposals.items():
         written = reading.formats.get(name, ()), reading.asked_of.get(name, {})
-        proposals[name] = replace(one, format=written[0], asked=_still_asked(one, written[1]))
+        levels = reading.levels.get(name, ()) if proposal.type is ColumnType.CATEGORICAL else ()
+        proposals[name] = replace(proposal, format=written[0], asked=_still_asked(proposal, written[1]), levels=levels)
     return Profile(
         survey.rows,
         survey.sample.num_rows,
@@ -157,9 +161,11 @@ def _still_asked(proposal: Proposal, asked: Mapping[str, str]) -> Mapping[str, s
 
 def names_are_values(survey: Survey) -> bool:
     """Whether the names of the columns are a row that was taken for a header: a third of them are values, too."""
-    columns = [survey.sample.column(one.name) for one in survey.columns]
-    recurring = sum(one.name in set(_texts(column)) for one, column in zip(survey.columns, columns, strict=True))
-    direct = any(identifiers.names_somebody(one.name) for one in survey.columns)
+    columns = [survey.sample.column(column.name) for column in survey.columns]
+    recurring = sum(
+        surveyed.name in set(_texts(column)) for surveyed, column in zip(survey.columns, columns, strict=True)
+    )
+    direct = any(identifiers.names_somebody(column.name) for column in survey.columns)
     return direct or 3 * recurring >= max(3, len(columns))
 
 
@@ -251,17 +257,17 @@ def _by_its_spread(
 def _leave_one_identifier(proposals: dict[str, Proposal]) -> None:
     """Where a person's number repeats, leave the other identifiers out: together with them it would not repeat."""
     if any(proposal.question == SEVERAL_ROWS for proposal in proposals.values()):
-        for name, one in proposals.items():
-            if one.role is Role.IDENTIFIER and one.question is None:
-                proposals[name] = replace(one, role=Role.EXCLUDE)
+        for name, proposal in proposals.items():
+            if proposal.role is Role.IDENTIFIER and proposal.question is None:
+                proposals[name] = replace(proposal, role=Role.EXCLUDE)
 
 
 def _leave_out_codes(proposals: dict[str, Proposal], determined: list[tuple[str, str]], target: str | None) -> None:
     """Of columns that determine each other keep one, a text where there is one; of the others say what they tell."""
     left_out: set[str] = set()
-    for one, other in determined:
-        if (other, one) in determined and not {one, other} & left_out:
-            kept, code = sorted((one, other), key=lambda name: (name != target, *_worth(proposals[name])))
+    for first, second in determined:
+        if (second, first) in determined and not {first, second} & left_out:
+            kept, code = sorted((first, second), key=lambda name: (name != target, *_worth(proposals[name])))
             if proposals[code].role is not Role.EXCLUDE and code != target:
                 left_out.add(code)  # and must not in turn leave out what it is a code of
                 why = f"a code of {kept}; kept as it is it would tell what the grouping of {kept} hides"
@@ -280,35 +286,37 @@ def _worth(proposal: Proposal) -> tuple[bool, bool]:
 
 def _name_stand_ins(proposals: dict[str, Proposal], codes: Mapping[str, IntArray]) -> None:
     """Say at each column of a special category what stands in for it, and at each such column what it stands in for."""
-    special = [name for name, one in proposals.items() if one.question not in (None, SEVERAL_ROWS) and name in codes]
+    special = [
+        name for name, proposal in proposals.items() if proposal.question not in (None, SEVERAL_ROWS) and name in codes
+    ]
     candidates = [name for name in codes if proposals[name].role is not Role.EXCLUDE or name in special]
     for name in special:
-        found = separation.stand_ins(name, codes, candidates, STANDS_IN)
-        if found:
-            told = ", ".join(f"{one} ({v:.2f})" for one, v in found)
-            proposals[name] = replace(proposals[name], why=f"{proposals[name].why}; stand-ins by Cramér's V: {told}")
-        for one, v in found:
-            if one in special:  # which says so itself
+        stand_ins = separation.stand_ins(name, codes, candidates, STANDS_IN)
+        if stand_ins:
+            listed = ", ".join(f"{stand_in} ({v:.2f})" for stand_in, v in stand_ins)
+            proposals[name] = replace(proposals[name], why=f"{proposals[name].why}; stand-ins by Cramér's V: {listed}")
+        for stand_in, v in stand_ins:
+            if stand_in in special:  # which says so itself
                 continue
-            why = f"{proposals[one].why}; stands in for {name} (Cramér's V {v:.2f})"
-            proposals[one] = replace(proposals[one], why=why)
+            why = f"{proposals[stand_in].why}; stands in for {name} (Cramér's V {v:.2f})"
+            proposals[stand_in] = replace(proposals[stand_in], why=why)
 
 
 def _comparable(
     survey: Survey, proposals: Mapping[str, Proposal], codes: Mapping[str, IntArray]
 ) -> dict[str, IntArray]:
     """The codes of columns whose association can be measured: numbers of many values in quantiles, no long texts."""
-    found = {}
+    comparable = {}
     for name, proposal in proposals.items():
         if proposal.role is Role.IDENTIFIER or proposal.distinct < 2:
             continue
         if proposal.type is ColumnType.NUMERIC and proposal.distinct > TARGET_VALUES:
             column = survey.sample.column(name).to_pandas()
             numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-            found[name] = separation.quantile_codes(numbers)
+            comparable[name] = separation.quantile_codes(numbers)
         elif name in codes:
-            found[name] = codes[name]
-    return found
+            comparable[name] = codes[name]
+    return comparable
 
 
 def _type_of(column: ColumnSurvey) -> ColumnType:

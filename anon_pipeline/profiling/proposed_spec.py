@@ -42,9 +42,9 @@ def questions(profiled: Profile, asked_with_noise: bool = False) -> list[Questio
     target = Question("target", f"which column will be predicted from the release? {guess}")
     of_source = [Question(f"source.{key}", question) for key, question in profiled.asked.items()]
     asked = []
-    for one in profiled.columns:
-        whole = ({"role": one.question} if one.question is not None else {}) | dict(one.asked)
-        asked += [Question(f"columns.{one.name}.{key}", question) for key, question in whole.items()]
+    for proposal in profiled.columns:
+        whole = ({"role": proposal.question} if proposal.question is not None else {}) | dict(proposal.asked)
+        asked += [Question(f"columns.{proposal.name}.{key}", question) for key, question in whole.items()]
     return [target, *of_source, *asked, *(_questions_of_noise(profiled) if asked_with_noise else [])]
 
 
@@ -55,20 +55,26 @@ def _questions_of_noise(profiled: Profile) -> list[Question]:
         Question(f"{place}.unit", "who is protected? row, or {person: an identifier, groups: 1, rows: 1}"),
         Question(f"{place}.budget.subject", "a name for the people, whatever files they are in"),
         Question(f"{place}.budget.epsilon", "how much may all answers together tell of one of them? 1 is usual"),
-        *(Question(f"{place}.domains.{one.name}", _domain_question(one)) for one in _with_domain(profiled)),
+        *(
+            Question(f"{place}.domains.{proposal.name}", _domain_question(proposal))
+            for proposal in _with_domain(profiled)
+        ),
     ]
 
 
 def _with_domain(profiled: Profile) -> list[Proposal]:
-    return [one for one in profiled.columns if one.role not in (Role.IDENTIFIER, Role.EXCLUDE)]
+    return [proposal for proposal in profiled.columns if proposal.role not in (Role.IDENTIFIER, Role.EXCLUDE)]
 
 
-def _domain_question(one: Proposal) -> str:
-    return DOMAIN_OF_NUMBERS if one.type is ColumnType.NUMERIC else DOMAIN_OF_TEXTS
+def _domain_question(proposal: Proposal) -> str:
+    return DOMAIN_OF_NUMBERS if proposal.type is ColumnType.NUMERIC else DOMAIN_OF_TEXTS
 
 
 def _section_of_noise(profiled: Profile) -> list[str]:
-    asked = {one.place.removeprefix("differential_privacy."): one.question for one in _questions_of_noise(profiled)}
+    asked = {
+        question.place.removeprefix("differential_privacy."): question.question
+        for question in _questions_of_noise(profiled)
+    }
     return [
         "differential_privacy:",
         f"  unit: {UNDECIDED}  # {asked['unit']}",
@@ -77,19 +83,24 @@ def _section_of_noise(profiled: Profile) -> list[str]:
         f"    epsilon: {UNDECIDED}  # {asked['budget.epsilon']}",
         "    delta: 1.0e-6",
         "  domains:",
-        *(f"    {_scalar(one.name)}: {UNDECIDED}  # {_domain_question(one)}" for one in _with_domain(profiled)),
+        *(
+            f"    {_scalar(proposal.name)}: {UNDECIDED}  # {_domain_question(proposal)}"
+            for proposal in _with_domain(profiled)
+        ),
     ]
 
 
 def propose_spec(profiled: Profile, dataset: str, source: Source, asked_with_noise: bool = False) -> str:
     """The text of a release.yaml; `source` is named as the spec's folder sees it."""
-    said = source.model_dump(mode="json", exclude_defaults=True) | dict(profiled.read)
-    said |= {"missing": list(profiled.missing)} if profiled.missing else {}
+    source_keys = source.model_dump(mode="json", exclude_defaults=True) | dict(profiled.read)
+    if source.database is not None:
+        del source_keys["path"]  # follows from where its address lies
+    source_keys |= {"missing": list(profiled.missing)} if profiled.missing else {}
     asked = questions(profiled, asked_with_noise)
     lines = [
         f"# Proposed by anon-pipeline from {_rows(profiled)}.",
         f"# Every role is a guess until a person has decided it. Nothing runs while `{UNDECIDED}` stands on a line:",
-        *(f"#   {_one_line(one.place)}: {_one_line(one.question)}" for one in asked),
+        *(f"#   {_one_line(question.place)}: {_one_line(question.question)}" for question in asked),
     ]
     if profiled.key is not None:
         lines.append(
@@ -99,15 +110,20 @@ def propose_spec(profiled: Profile, dataset: str, source: Source, asked_with_noi
     lines += [
         f"dataset: {_scalar(dataset)}",
         *(f"# {_one_line(note)}" for note in profiled.notes),
-        *_source(said, profiled.asked),
+        *_source(source_keys, profiled.asked),
         f"target: {UNDECIDED}  # {_one_line(asked[0].question)}",
         "columns:",
-        *(line for one in profiled.columns for line in _column(one)),
+        *(line for proposal in profiled.columns for line in _column(proposal)),
         "privacy:",
         f"  k_anonymity: {{k: {K}}}",
     ]
     protected = next(
-        (one for one in profiled.columns if one.name == profiled.target and one.role is Role.SENSITIVE), None
+        (
+            proposal
+            for proposal in profiled.columns
+            if proposal.name == profiled.target and proposal.role is Role.SENSITIVE
+        ),
+        None,
     )
     if protected is not None:
         lines.append(f"  l_diversity: {_flow({'column': protected.name, 'l': 2})}  # nobody's value is certain")
@@ -116,26 +132,28 @@ def propose_spec(profiled: Profile, dataset: str, source: Source, asked_with_noi
     return "\n".join(lines) + "\n"
 
 
-def _column(one: Proposal) -> list[str]:
-    missing = f", {one.missing:,} missing" if one.missing else ""
-    said: dict[str, object] = {"role": one.role.value, "type": str(one.type)}
-    if one.format:
-        said["format"] = one.format[0] if len(one.format) == 1 else list(one.format)
-    asked = ({"role": one.question} if one.question is not None else {}) | dict(one.asked)
-    written = [f"{key}: {UNDECIDED if key in asked else _flow(value)}" for key, value in said.items()]
-    written += [f"{key}: {UNDECIDED}" for key in asked if key not in said]
+def _column(proposal: Proposal) -> list[str]:
+    missing = f", {proposal.missing:,} missing" if proposal.missing else ""
+    keys: dict[str, object] = {"role": proposal.role.value, "type": str(proposal.type)}
+    if proposal.format:
+        keys["format"] = proposal.format[0] if len(proposal.format) == 1 else list(proposal.format)
+    if proposal.levels and (proposal.role is not Role.EXCLUDE or proposal.question is not None):
+        keys["levels"] = list(proposal.levels)
+    asked = ({"role": proposal.question} if proposal.question is not None else {}) | dict(proposal.asked)
+    written = [f"{key}: {UNDECIDED if key in asked else _flow(value)}" for key, value in keys.items()]
+    written += [f"{key}: {UNDECIDED}" for key in asked if key not in keys]
     why = f"  # {_one_line('; '.join(asked.values()))}" if asked else ""
     return [
-        f"  # {one.distinct:,} distinct value{'s' * (one.distinct != 1)}{missing}; {_one_line(one.why)}",
-        f"  {_scalar(one.name)}: {{{', '.join(_plain(line) for line in written)}}}{why}",
+        f"  # {proposal.distinct:,} distinct value{'s' * (proposal.distinct != 1)}{missing}; {_one_line(proposal.why)}",
+        f"  {_scalar(proposal.name)}: {{{', '.join(_plain(line) for line in written)}}}{why}",
     ]
 
 
-def _source(said: dict[str, object], asked: Mapping[str, str]) -> list[str]:
+def _source(keys: dict[str, object], asked: Mapping[str, str]) -> list[str]:
     """The source on one line, or a line a key where something is asked of it."""
     if not asked:
-        return [f"source: {_flow(said)}"]
-    plain = [f"  {key}: {_plain(_flow(value))}" for key, value in said.items() if key not in asked]
+        return [f"source: {_flow(keys)}"]
+    plain = [f"  {key}: {_plain(_flow(value))}" for key, value in keys.items() if key not in asked]
     open_ = [f"  {key}: {UNDECIDED}  # {_one_line(question)}" for key, question in asked.items()]
     return ["source:", *plain, *open_]
 
@@ -145,12 +163,11 @@ def _plain(line: str) -> str:
     return line.replace("\n...", "")
 
 
-def _rows(found: Profile) -> str:
-    if found.looked_at == found.rows:
-        return f"{found.rows:,} rows"
-    return (
-        f"{found.looked_at:,} of {found.rows:,} rows, chosen by a hash of their position; distinct values are estimates"
-    )
+def _rows(profiled: Profile) -> str:
+    if profiled.looked_at == profiled.rows:
+        return f"{profiled.rows:,} rows"
+    looked_at = f"{profiled.looked_at:,} of {profiled.rows:,} rows"
+    return f"{looked_at}, chosen by a hash of their position; distinct values are estimates"
 
 
 def _listed(names: tuple[str, ...]) -> str:

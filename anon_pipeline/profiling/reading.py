@@ -9,7 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from anon_pipeline.engine.base import ForeignTables, Survey
+from anon_pipeline.engine.postgresql import levels_of_postgresql
 from anon_pipeline.engine.sources import kind_of
+from anon_pipeline.engine.survey_files import is_survey_file, levels_of
 from anon_pipeline.profiling.column_names import named_by
 from anon_pipeline.profiling.file_format import file_format
 from anon_pipeline.profiling.value_formats import MARKERS, dates_of, numbers_of, other_values, sentinel_of
@@ -32,6 +34,7 @@ class Reading:
     formats : per column of dates how these are written
     asked_of : what a person must decide of a column, by column and key
     notes : what was found and needs no decision
+    levels : per column with ordered categories these, lowest first
     """
 
     source: Source
@@ -39,6 +42,7 @@ class Reading:
     formats: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     asked_of: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Survey, Reading]:
@@ -64,7 +68,7 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
         others = other_values(values, numbers)
         if others:
             columns.add_numbers(name, others, survey)
-        elif name not in numbers.columns or all(len(one) == len("20240131") for one in values):
+        elif name not in numbers.columns or all(len(value) == len("20240131") for value in values):
             columns.add_dates(name, values)
     if tuple(columns.missing) != survey.missing or (changes and columns.missing):
         changes["missing"] = tuple(columns.missing)
@@ -75,7 +79,11 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
         columns.notes.append(f"{survey.empty:,} rows are empty throughout and count as nobody")
     for name, doubts in _doubtful_numbers(survey).items():
         columns.asked_of.setdefault(name, {}).update(doubts)
-    return survey, Reading(source, asked, columns.formats, columns.asked_of, tuple(columns.notes))
+    if source.database is not None:
+        levels = levels_of_postgresql(source, table)
+    else:
+        levels = levels_of(table, table.name) if table.is_file() and is_survey_file(table) else {}
+    return survey, Reading(source, asked, columns.formats, columns.asked_of, tuple(columns.notes), levels)
 
 
 def _found_of_file(table: Path, source: Source) -> tuple[bool, Source, dict[str, str]]:
@@ -83,10 +91,10 @@ def _found_of_file(table: Path, source: Source) -> tuple[bool, Source, dict[str,
     try:
         if not table.is_file() or kind_of(table) != "csv":
             return False, source, {}
-        found = file_format(table, source)
+        read = file_format(table, source)
     except OSError:
         return False, source, {}  # the engine cannot read it either, and says why
-    return True, found.source, dict(found.asked)
+    return True, read.source, dict(read.asked)
 
 
 @dataclass
@@ -107,12 +115,12 @@ class _Columns:
     def add_numbers(self, name: str, others: Sequence[str], survey: Survey) -> None:
         """A column of numbers but for `others`."""
         if set(others) <= MARKERS:
-            self.missing += [one for one in others if one not in self.missing]
+            self.missing += [marker for marker in others if marker not in self.missing]
             self.notes.append(
                 f"{name} is a number but for {', '.join(map(repr, others))}, taken for missing everywhere"
             )
             return
-        rows = sum(one in set(others) for one in survey.sample.column(name).to_pylist())
+        rows = sum(value in set(others) for value in survey.sample.column(name).to_pylist())
         self.asked_of.setdefault(name, {})["type"] = (
             f"{rows} rows hold {len(others)} texts among numbers; write categorical, or numeric and these texts "
             "under missing"
@@ -120,11 +128,11 @@ class _Columns:
 
     def add_dates(self, name: str, values: Sequence[str]) -> None:
         """A column that holds dates, if its values are such."""
-        known = [one for one in values if one not in MARKERS]
+        known = [value for value in values if value not in MARKERS]
         formats, question = dates_of(known)
         if not formats or len(known) < len(values) - 1:
             return
-        self.missing += [one for one in values if one in MARKERS and one not in self.missing]
+        self.missing += [value for value in values if value in MARKERS and value not in self.missing]
         self.formats[name] = formats
         if question is not None:
             self.asked_of.setdefault(name, {})["format"] = question
@@ -139,21 +147,26 @@ class _Columns:
 def _doubtful_numbers(survey: Survey) -> dict[str, dict[str, str]]:
     """What is asked of columns that read as numbers: codes, and numbers that may stand for "not known"."""
     asked: dict[str, dict[str, str]] = {}
-    for one in survey.columns:
-        if not one.present or one.numbers < one.present or one.codes or one.storage == "BOOLEAN":
+    for surveyed in survey.columns:
+        if (
+            not surveyed.present
+            or surveyed.numbers < surveyed.present
+            or surveyed.codes
+            or surveyed.storage == "BOOLEAN"
+        ):
             continue
-        values = [float(value) for value in survey.sample.column(one.name).unique().drop_null().to_pylist()]
+        values = [float(value) for value in survey.sample.column(surveyed.name).unique().drop_null().to_pylist()]
         whole = all(value == int(value) for value in values if abs(value) < 2**53)
-        if named_by(one.name, CODES) and whole and one.distinct > 2:
-            steps = " and hierarchy: {prefix: [5, 3, 2]}" if named_by(one.name, PLACES) else ""
-            asked.setdefault(one.name, {})["type"] = (
+        if named_by(surveyed.name, CODES) and whole and surveyed.distinct > 2:
+            steps = " and hierarchy: {prefix: [5, 3, 2]}" if named_by(surveyed.name, PLACES) else ""
+            asked.setdefault(surveyed.name, {})["type"] = (
                 f"by its name a code, whose leading zeros may be lost; write categorical{steps}, or numeric if it is a "
                 "quantity"
             )
         elif (marker := sentinel_of(values)) is not None:
-            column = survey.sample.column(one.name).drop_null().to_pylist()
+            column = survey.sample.column(surveyed.name).drop_null().to_pylist()
             rows = sum(float(value) == float(marker) for value in column)
-            asked.setdefault(one.name, {})["missing"] = (
+            asked.setdefault(surveyed.name, {})["missing"] = (
                 f"{marker} stands in {rows} rows, far from all others; write [{marker}] if it means not known, else []"
             )
     return asked
@@ -161,12 +174,16 @@ def _doubtful_numbers(survey: Survey) -> dict[str, dict[str, str]]:
 
 def _unread(survey: Survey) -> list[str]:
     """The columns of texts that do not read as dates as they are."""
-    return [one.name for one in survey.columns if one.storage == "VARCHAR" and one.present and one.dates < one.present]
+    return [
+        column.name
+        for column in survey.columns
+        if column.storage == "VARCHAR" and column.present and column.dates < column.present
+    ]
 
 
 def _without_others(texts: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """Values without those that stand for "not known" among numbers."""
-    return {name: [one for one in values if one not in MARKERS] for name, values in texts.items()}
+    return {name: [value for value in values if value not in MARKERS] for name, values in texts.items()}
 
 
 def _texts(column: pa.ChunkedArray) -> list[str]:

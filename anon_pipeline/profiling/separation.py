@@ -74,7 +74,7 @@ def greedy_key(codes: Mapping[str, IntArray], most: int = 4, enough: float = 0.9
     chosen: tuple[str, ...] = ()
     together: IntArray | None = None
     while len(chosen) < most and (together is None or distinction(together) < enough):
-        tried = {name: _joined(together, one) for name, one in codes.items() if name not in chosen}
+        tried = {name: _joined(together, code) for name, code in codes.items() if name not in chosen}
         if not tried:
             break
         best = max(tried, key=lambda name: separation(tried[name]))
@@ -87,20 +87,20 @@ def greedy_key(codes: Mapping[str, IntArray], most: int = 4, enough: float = 0.9
 def determines(known: IntArray, determined: IntArray) -> bool:
     """Whether every value of the one column goes with one value of the other only."""
     for rows in (slice(None, None, max(1, len(known) // FIRST_ROWS)), slice(None)):
-        one = known[rows]
-        if len(class_sizes(_joined(one, determined[rows]))) != len(class_sizes(one)):
+        first = known[rows]
+        if len(class_sizes(_joined(first, determined[rows]))) != len(class_sizes(first)):
             return False
     return True
 
 
 def functional_dependences(codes: Mapping[str, IntArray]) -> list[tuple[str, str]]:
     """The pairs (a, b) of columns in which every value of a goes with one value of b only."""
-    sizes = {name: len(class_sizes(one)) for name, one in codes.items()}
+    sizes = {name: len(class_sizes(code)) for name, code in codes.items()}
     return [
-        (one, other)
-        for one in codes
-        for other in codes
-        if one != other and sizes[one] >= sizes[other] and determines(codes[one], codes[other])
+        (first, second)
+        for first in codes
+        for second in codes
+        if first != second and sizes[first] >= sizes[second] and determines(codes[first], codes[second])
     ]
 
 
@@ -141,10 +141,10 @@ def stand_ins(
     return sorted(((name, v) for name, v in measured if v >= least), key=lambda pair: (-pair[1], pair[0]))
 
 
-def _joined(one: IntArray | None, other: IntArray) -> IntArray:
+def _joined(first: IntArray | None, second: IntArray) -> IntArray:
     """Codes of the pairs of values, dense again so that they never overflow."""
-    if one is None:
-        return other
-    pairs = one * (int(other.max(initial=0)) + 1) + other
+    if first is None:
+        return second
+    pairs = first * (int(second.max(initial=0)) + 1) + second
     dense: IntArray = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
     return dense

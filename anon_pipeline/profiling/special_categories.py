@@ -27,7 +27,7 @@ class Category:
 
 
 def _values(text: str) -> frozenset[str]:
-    return frozenset(one.strip() for one in text.split(","))
+    return frozenset(word.strip() for word in text.split(","))
 
 
 CATEGORIES = (

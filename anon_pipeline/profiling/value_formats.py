@@ -115,9 +115,9 @@ def dates_of(values: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
     values = [value.strip() for value in values[:VALUES_READ]]
     if len(values) < 2 or any(not 6 <= len(value) <= 30 or not re.search("[0-9]", value) for value in values):
         return (), None
-    reads = {one: {place for place, value in enumerate(values) if _is_date(value, one)} for one in DATES}
+    reads = {pattern: {place for place, value in enumerate(values) if _is_date(value, pattern)} for pattern in DATES}
     everything = set(range(len(values)))
-    whole = [one for one, places in reads.items() if places == everything]
+    whole = [pattern for pattern, places in reads.items() if places == everything]
     if whole == ["%Y-%m-%d"]:
         return (), None
     if len(whole) > 1:
@@ -128,14 +128,14 @@ def dates_of(values: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
                 whole[0],
             ), f"years have two digits; with {whole[0]} 69 to 99 are 19.., 00 to 68 are 20..; is that so?"
         return (whole[0],), None
-    for one, other in itertools.combinations([one for one, places in reads.items() if places], 2):
-        if reads[one] | reads[other] == everything:
-            if reads[one] & reads[other]:
+    for first, second in itertools.combinations([pattern for pattern, places in reads.items() if places], 2):
+        if reads[first] | reads[second] == everything:
+            if reads[first] & reads[second]:
                 return (
-                    one,
-                    other,
-                ), f"dates are written {one} and {other}, and some values fit both; write which counts"
-            return (one, other), None
+                    first,
+                    second,
+                ), f"dates are written {first} and {second}, and some values fit both; write which counts"
+            return (first, second), None
     return (), None
 
 
@@ -161,7 +161,7 @@ def sentinel_of(values: Sequence[float]) -> str | None:
 def _are_number_like(values: Sequence[str]) -> bool:
     """Whether values may be numbers: signs of numbers alone, and no leading zero that makes them a code."""
     stripped = [value.strip() for value in values[:VALUES_READ]]
-    return bool(stripped) and all(NUMBER_LIKE.fullmatch(one) and not CODE.match(one) for one in stripped)
+    return bool(stripped) and all(NUMBER_LIKE.fullmatch(value) and not CODE.match(value) for value in stripped)
 
 
 def _is_date(value: str, format_: str) -> bool:

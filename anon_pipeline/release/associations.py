@@ -64,12 +64,12 @@ def associations(
     """
     names = [summary.domain.name for summary in summaries]
     raw = [_of_cells(cells, place, summary.domain.ordered) for place, summary in enumerate(summaries)]
-    shown = [_of_classes(summary) for summary in summaries]
+    released = [_of_classes(summary) for summary in summaries]
     pairs = []
-    for one, other in combinations(range(len(names)), 2):
-        before = association(raw[one], raw[other], cells.counts)
-        after = association(shown[one], shown[other], sizes)
-        pairs.append(_pair(names[one], names[other], raw[one], raw[other], before, after))
+    for first, second in combinations(range(len(names)), 2):
+        before = association(raw[first], raw[second], cells.counts)
+        after = association(released[first], released[second], sizes)
+        pairs.append(_pair(names[first], names[second], raw[first], raw[second], before, after))
     for column, counted in sensitive.items():
         entries = counted.counts.tocoo()
         cell, code, people = entries.coords[0], entries.coords[1], entries.data.astype(np.int64)
@@ -78,7 +78,7 @@ def associations(
         for place, name in enumerate(names):
             before = association(raw[place].of(cell), target, people)
             group = class_of_cell[cell[kept]]
-            after = association(shown[place].of(group), target.of(kept), people[kept])
+            after = association(released[place].of(group), target.of(kept), people[kept])
             pairs.append(_pair(name, column, raw[place], target, before, after))
     return {"columns": [*names, *sensitive], "pairs": pairs}
 
@@ -118,9 +118,9 @@ def _correlation_ratio(number: FloatArray, category: IntArray, people: IntArray)
     return float(max(0.0, 1 - (1 - between / total) * (n - 1) / (n - groups)) ** 0.5)
 
 
-def _cramers_v(one: IntArray, other: IntArray, people: IntArray) -> float | None:
-    rows, row = np.unique(one, return_inverse=True)
-    columns, column = np.unique(other, return_inverse=True)
+def _cramers_v(first: IntArray, second: IntArray, people: IntArray) -> float | None:
+    rows, row = np.unique(first, return_inverse=True)
+    columns, column = np.unique(second, return_inverse=True)
     n = float(people.sum())
     if len(rows) < 2 or len(columns) < 2 or n < 2:
         return None
@@ -158,8 +158,8 @@ def _of_values(counted: Histogram) -> Variable:
 
 
 def _pair(
-    name: str, other_name: str, one: Variable, other: Variable, before: float | None, after: float | None
+    name: str, other_name: str, first: Variable, second: Variable, before: float | None, after: float | None
 ) -> dict[str, Any]:
-    ordered = one.ordered + other.ordered
+    ordered = first.ordered + second.ordered
     measure = ("cramers_v", "correlation_ratio", "pearson")[ordered]
     return {"columns": [name, other_name], "measure": measure, "before": before, "after": after}

@@ -54,7 +54,7 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
     """The facts of a release of people, each as finely as may be told."""
     source, candidate = SourceFacts.from_json(of.source), of.candidate
     grouped, loss = of.distinct_people.n, candidate["information_loss"]
-    before, after = (risk_of(one, spec.sampling_fraction) for one in (of.distinct_people, of.classes))
+    before, after = (risk_of(statistics, spec.sampling_fraction) for statistics in (of.distinct_people, of.classes))
     return {
         "source": _source(spec, of.source),
         "coarsened": of.coarsened,
@@ -111,7 +111,7 @@ def facts_of_groups(
             "released": groups["groups"],
         },
         "groups": groups,
-        "masking": [_without_rows(one) for one in [*masked["masking"], last_step]],
+        "masking": [_without_rows(step) for step in [*masked["masking"], last_step]],
         "checks": checks,
         "runs": runs,
     }
@@ -122,7 +122,7 @@ def risk_of(classes: ClassStatistics, sampling_fraction: float | None) -> dict[s
     risk = dataclasses.asdict(reidentification_risk(classes))
     if sampling_fraction is not None:
         estimates = population_uniqueness(classes.sizes, sampling_fraction)
-        risk["population_uniqueness"] = {name: dataclasses.asdict(one) for name, one in estimates.items()}
+        risk["population_uniqueness"] = {name: dataclasses.asdict(estimate) for name, estimate in estimates.items()}
     return risk
 
 

@@ -70,15 +70,15 @@ def risk(before: dict[str, Any], people: int) -> dict[str, Any] | None:
     """
     if people < FEWEST:
         return None
-    told: dict[str, Any] = coarse({name: one for name, one in before.items() if name != ESTIMATES}, people) | {
-        "records": people
-    }
+    coarsened: dict[str, Any] = coarse(
+        {name: figure for name, figure in before.items() if name != ESTIMATES}, people
+    ) | {"records": people}
     if ESTIMATES in before:
-        told[ESTIMATES] = {
-            name: {**one, "parameters": {}, **{what: _two_digits(one[what]) for what in ("uniques", "share")}}
-            for name, one in before[ESTIMATES].items()
+        coarsened[ESTIMATES] = {
+            name: {**estimate, "parameters": {}, **{what: _two_digits(estimate[what]) for what in ("uniques", "share")}}
+            for name, estimate in before[ESTIMATES].items()
         }
-    return told
+    return coarsened
 
 
 def utility(content: dict[str, Any]) -> dict[str, Any]:
@@ -86,13 +86,15 @@ def utility(content: dict[str, Any]) -> dict[str, Any]:
 
     Those of other targets stand under `targets`, in the same form.
     """
-    told: dict[str, Any] = rounded(content)
-    told |= (
-        {"targets": {name: utility(one) for name, one in content["targets"].items()}} if "targets" in content else {}
+    coarsened: dict[str, Any] = rounded(content)
+    coarsened |= (
+        {"targets": {name: utility(of_target) for name, of_target in content["targets"].items()}}
+        if "targets" in content
+        else {}
     )
-    for group in told.get("subgroups") or []:
+    for group in coarsened.get("subgroups") or []:
         group["people"] = coarse(group["people"], content["rows"])
-    return told
+    return coarsened
 
 
 def masking(reports: list[dict[str, Any]] | None, people: int) -> list[dict[str, Any]] | None:
@@ -100,7 +102,8 @@ def masking(reports: list[dict[str, Any]] | None, people: int) -> list[dict[str,
     if reports is None:
         return None
     return [
-        {**one, "costs": coarse(one["costs"], people), "linkage": _linkage(one["linkage"], people)} for one in reports
+        {**report, "costs": coarse(report["costs"], people), "linkage": _linkage(report["linkage"], people)}
+        for report in reports
     ]
 
 
@@ -108,8 +111,8 @@ def _two_digits(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.2g}")
 
 
-def _linkage(found: dict[str, Any] | None, people: int) -> dict[str, Any] | None:
-    return None if found is None else {**found, "rate": coarse(float(found["rate"]), people)}
+def _linkage(linkage: dict[str, Any] | None, people: int) -> dict[str, Any] | None:
+    return None if linkage is None else {**linkage, "rate": coarse(float(linkage["rate"]), people)}
 
 
 def _step(least: float) -> float:

@@ -82,24 +82,24 @@ def published(home: Home, version: str, dataset: str | None) -> Entry:
     InputError
         Where there is none, or, without a dataset, more than one.
     """
-    found = [
+    entries = [
         entry
         for entry in read(home)
         if entry.action == PUBLISH and entry.version == version and dataset in (None, entry.dataset)
     ]
-    if not found:
+    if not entries:
         raise InputError(f"{version}: there is no such release; see `anon-pipeline releases list`")
-    if len(found) > 1:
-        names = ", ".join(entry.dataset for entry in found)
+    if len(entries) > 1:
+        names = ", ".join(entry.dataset for entry in entries)
         raise InputError(f"{version}: {names} have such a release; say which with --dataset")
-    return found[0]
+    return entries[0]
 
 
 def current(home: Home, dataset: str) -> Entry | None:
     """The line that made a release the current one of its dataset: the newest whose release was not withdrawn."""
     entries = read(home)
     gone = {entry.release for entry in entries if entry.action == WITHDRAW}
-    of_dataset = [one for one in entries if one.dataset == dataset and one.action != WITHDRAW]
+    of_dataset = [entry for entry in entries if entry.dataset == dataset and entry.action != WITHDRAW]
     return next((entry for entry in reversed(of_dataset) if entry.release not in gone), None)
 
 
@@ -282,8 +282,8 @@ def verify(home: Home, public_key: Ed25519PublicKey | None = None) -> list[str]:
         elif entry.action != CURRENT:
             problems.append(f"ledger line {number} publishes a release that stands before")
     for release, entry in published.items():
-        found = verify_release(home, entry, withdrawn=release in withdrawn)
-        problems += [f"{entry.dataset}/{entry.version}: {problem}" for problem in found]
+        broken = verify_release(home, entry, withdrawn=release in withdrawn)
+        problems += [f"{entry.dataset}/{entry.version}: {problem}" for problem in broken]
     return [*problems, *_broken_head(home), *_broken_pointers(home), *_unknown(home, set(published))]
 
 
@@ -334,11 +334,11 @@ def _unknown(home: Home, listed: set[tuple[str, str]]) -> list[str]:
     """
     top = sorted(home.releases.glob("*"))
     datasets = {path for path in top if path.is_dir() and not path.is_symlink() and not path.name.startswith(".")}
-    found = sorted([*top, *(path for dataset in datasets for path in dataset.glob("*"))])
+    paths = sorted([*top, *(path for dataset in datasets for path in dataset.glob("*"))])
     pointers = {dataset / POINTER for dataset in datasets}
-    known = {home.ledger, signature_file(home), *datasets, *(one for one in pointers if one.is_symlink())}
-    unknown = [path for path in found if path not in known and (path.parent.name, path.name) not in listed]
-    links = [path for path in found if path.is_symlink() and path not in {*unknown, *pointers}]
+    known = {home.ledger, signature_file(home), *datasets, *(pointer for pointer in pointers if pointer.is_symlink())}
+    unknown = [path for path in paths if path not in known and (path.parent.name, path.name) not in listed]
+    links = [path for path in paths if path.is_symlink() and path not in {*unknown, *pointers}]
     return [
         *(f"{path.relative_to(home.releases)}: the ledger does not know it" for path in unknown),
         *(f"{path.relative_to(home.releases)}: is a link; what is published lies here itself" for path in links),
@@ -350,7 +350,7 @@ def _broken_pointers(home: Home) -> list[str]:
     next."""
     if (home.private / UNFINISHED).exists():
         return []
-    pointers = [one for one in sorted(home.releases.glob(f"*/{POINTER}")) if one.is_symlink()]
+    pointers = [pointer for pointer in sorted(home.releases.glob(f"*/{POINTER}")) if pointer.is_symlink()]
     return [
         f"{pointer.relative_to(home.releases)}: leads to {_led_to(pointer)}, and not to the current release"
         for pointer in pointers

@@ -52,13 +52,18 @@ def machine() -> dict[str, Any]:
     """What computes beneath the packages, and may explain why a release made elsewhere differs."""
     from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
-    libraries = [one for one in threadpool_info() if one["user_api"] == "blas"]
+    libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
     return {
         "platform": f"{platform.system()} {platform.machine()}",
         "libc": " ".join(platform.libc_ver()).strip(),
         "processor": _processor(),
         # Which of its routines for several processors a library has chosen.
-        "blas": sorted({f"{one['internal_api']} {one['version']} {one.get('architecture', '')}" for one in libraries}),
+        "blas": sorted(
+            {
+                f"{library['internal_api']} {library['version']} {library.get('architecture', '')}"
+                for library in libraries
+            }
+        ),
         "simd": list(np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])),  # type: ignore[index]
     }
 
@@ -67,8 +72,8 @@ def _processor() -> str:
     """Maker, family and model, as Linux tells them; elsewhere what Python knows."""
     information = Path("/proc/cpuinfo")
     lines = information.read_text().splitlines() if information.exists() else []
-    told = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    known = [told[name] for name in ("vendor_id", "cpu family", "model") if name in told]
+    fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    known = [fields[name] for name in ("vendor_id", "cpu family", "model") if name in fields]
     return " ".join(known) or platform.processor() or platform.machine()
 
 
@@ -101,23 +106,23 @@ def source_columns(spec: ReleaseSpec, source: SourceFacts) -> list[dict[str, Any
     masking = spec.steps[:-1] if spec.aggregates else spec.steps
     masked = {name for step in masking for name in step.used}
     masked |= {name for name, column in spec.columns.items() if column.steps}
-    told = []
-    for one in source.columns:
-        column: dict[str, Any] = {"name": one.name, "role": one.role}
-        if one.name in spec.released:
-            column |= {"type": one.type} if one.name in masked else {"type": one.type, "storage": one.storage}
-        told.append(column)
-    return told
+    columns = []
+    for facts in source.columns:
+        column: dict[str, Any] = {"name": facts.name, "role": facts.role}
+        if facts.name in spec.released:
+            column |= {"type": facts.type} if facts.name in masked else {"type": facts.type, "storage": facts.storage}
+        columns.append(column)
+    return columns
 
 
 def lineage(spec: ReleaseSpec) -> dict[str, list[str]]:
     """The source columns whose values each released column shows (which people share a class depends on more)."""
-    made: dict[str, list[str]] = {}
+    sources_of: dict[str, list[str]] = {}
     for step in spec.steps:
-        made.setdefault(step.made_column or "", []).extend(step.used)
+        sources_of.setdefault(step.made_column or "", []).extend(step.used)
     groups = aggregate_of(spec).sources if spec.aggregates else {name: (name,) for name in spec.released}
     return {
-        name: sorted({one for source in sources for one in made.get(source, [source])})
+        name: sorted({origin for source in sources for origin in sources_of.get(source, [source])})
         for name, sources in groups.items()
     }
 

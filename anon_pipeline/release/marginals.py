@@ -50,14 +50,14 @@ def _marginal(summary: Summary, sizes: IntArray, smallest: int) -> dict[str, Any
     }
 
 
-def _released(summary: Summary, told: IntArray, sizes: IntArray) -> tuple[Domain, IntArray]:
+def _released(summary: Summary, is_told: IntArray, sizes: IntArray) -> tuple[Domain, IntArray]:
     """The values that some classes show, as a column with their people, and the code of each of these classes."""
     domain = summary.domain
     if isinstance(summary, OrderedSummary):
-        values, place = np.unique(summary.representative[told], return_inverse=True)
+        values, place = np.unique(summary.representative[is_told], return_inverse=True)
         code = place.astype(np.int64) + 1
         domain = replace(domain, values=values, lows=None, highs=None, levels=None, nodes=None)
     else:
-        code = summary.representative[told]
-    counts = np.bincount(code, weights=sizes[told], minlength=len(domain)).astype(np.int64)
+        code = summary.representative[is_told]
+    counts = np.bincount(code, weights=sizes[is_told], minlength=len(domain)).astype(np.int64)
     return replace(domain, counts=counts), code

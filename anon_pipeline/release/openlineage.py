@@ -107,10 +107,15 @@ def _lineage(spec: ReleaseSpec, manifest: dict[str, Any], producer: str) -> Any:
     )
     return facet.ColumnLineageDatasetFacet(
         fields={
-            name: facet.Fields([taken_from(one, facet.Transformation("DIRECT", **_how(spec, name))) for one in columns])
+            name: facet.Fields(
+                [taken_from(column, facet.Transformation("DIRECT", **_how(spec, name))) for column in columns]
+            )
             for name, columns in sources.items()
         },
-        dataset=[taken_from(one, grouped_by) for one in sorted({one for name in grouping for one in sources[name]})],
+        dataset=[
+            taken_from(source, grouped_by)
+            for source in sorted({source for name in grouping for source in sources[name]})
+        ],
         producer=producer,
     )
 
@@ -138,7 +143,7 @@ def _how(spec: ReleaseSpec, name: str) -> dict[str, Any]:
         return {"subtype": "AGGREGATION", "description": "shown per group of people", "masking": True}
     if spec.columns[name].role is Role.QUASI_IDENTIFIER:
         return {"subtype": "AGGREGATION", "description": "shown as the person's class shows itself", "masking": True}
-    treated = {one for step in spec.steps for one in step.used}
+    treated = {name for step in spec.steps for name in step.used}
     if spec.columns[name].steps or spec.columns[name].made or name in treated:
         return {"subtype": "TRANSFORMATION", "description": "masked", "masking": True}
     return {"subtype": "IDENTITY", "description": "kept as it is", "masking": False}

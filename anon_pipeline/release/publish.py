@@ -102,7 +102,9 @@ def _count_again(spec: ReleaseSpec, engine: Engine, staged: Path) -> list[dict[s
         verdict = judge_group_table(engine, staged / DATA, spec)
         if not verdict.holds:
             failed = [
-                f"{one.name}: {one.failing} groups fail ({one.demand})" for one in verdict.findings if one.failing
+                f"{finding.name}: {finding.failing} groups fail ({finding.demand})"
+                for finding in verdict.findings
+                if finding.failing
             ]
             raise Refused([*failed, *verdict.problems])
         return [{**asdict(finding), "holds": finding.holds} for finding in verdict.findings]
@@ -112,7 +114,11 @@ def _count_again(spec: ReleaseSpec, engine: Engine, staged: Path) -> list[dict[s
     counts = engine.classes(staged / DATA, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
     judgements = judge_release(engine, spec, types_of(spec, storage), counts, staged / CLASSES)
     findings = [judgement.finding for judgement in judgements]
-    broken = [f"{one.name}: {one.failing} classes fail ({one.demand})" for one in findings if not one.holds]
+    broken = [
+        f"{finding.name}: {finding.failing} classes fail ({finding.demand})"
+        for finding in findings
+        if not finding.holds
+    ]
     if broken:
         raise Refused(broken)
     return [{**asdict(finding), "holds": finding.holds} for finding in findings]

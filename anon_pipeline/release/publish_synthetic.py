@@ -70,5 +70,5 @@ def publish_synthetic(
 
 def _software() -> dict[str, Any]:
     """What made the release, the library of noise among it."""
-    told = manifest.software()
-    return told | {"packages": {**told["packages"], "opendp": metadata.version("opendp")}}
+    software = manifest.software()
+    return software | {"packages": {**software["packages"], "opendp": metadata.version("opendp")}}

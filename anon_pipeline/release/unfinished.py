@@ -16,8 +16,8 @@ def note(home: Home, action: str, dataset: str, version: str, manifest: str, why
 
     The caller holds the lock "ledger", as for `finish`.
     """
-    said = {"action": action, "dataset": dataset, "version": version, "manifest": manifest, "why": why}
-    write_file(_note(home), json.dumps(said))
+    content = {"action": action, "dataset": dataset, "version": version, "manifest": manifest, "why": why}
+    write_file(_note(home), json.dumps(content))
 
 
 def enter(home: Home, action: str, dataset: str, version: str, manifest: str, why: str | None = None) -> None:
@@ -34,21 +34,23 @@ def finish(home: Home) -> None:
     ledger.finish_killed(home)
     if not _note(home).exists():
         return
-    said = json.loads(_note(home).read_text())
-    folder = home.releases / said["dataset"] / said["version"]
-    if not _entered(home, said) and folder.exists():
-        ledger.append(home, **said)
-    ledger.point(home, said["dataset"])
-    if said["action"] == ledger.WITHDRAW:
+    content = json.loads(_note(home).read_text())
+    folder = home.releases / content["dataset"] / content["version"]
+    if not _entered(home, content) and folder.exists():
+        ledger.append(home, **content)
+    ledger.point(home, content["dataset"])
+    if content["action"] == ledger.WITHDRAW:
         _remove_all_but_the_manifest(folder)
     _note(home).unlink()
 
 
-def _entered(home: Home, said: dict[str, Any]) -> bool:
+def _entered(home: Home, content: dict[str, Any]) -> bool:
     """Whether the ledger says so already; a release may become the current one again and again."""
-    if said["action"] == ledger.CURRENT:
-        return ledger.last_version(home, said["dataset"]) == str(said["version"])
-    return any((entry.action, entry.manifest) == (said["action"], said["manifest"]) for entry in ledger.read(home))
+    if content["action"] == ledger.CURRENT:
+        return ledger.last_version(home, content["dataset"]) == str(content["version"])
+    return any(
+        (entry.action, entry.manifest) == (content["action"], content["manifest"]) for entry in ledger.read(home)
+    )
 
 
 def _note(home: Home) -> Path:

@@ -34,13 +34,13 @@ def _rows(content: Mapping[str, Any]) -> dict[str, list[ChartRow]]:
         of_group = [finding for finding in content.get("findings") or [] if finding["criterion"] == criterion]
         groups[title] = [
             ChartRow(
-                label=label(str(one["name"])),
-                outcome=outcome(one),
-                attack=None if one["verdict"] == NOTHING else Mark.of(one["attack"]),
-                control=Mark.of(one["control"]),
-                baseline=Mark.of(one["baseline"]),
+                label=label(str(finding["name"])),
+                outcome=outcome(finding),
+                attack=None if finding["verdict"] == NOTHING else Mark.of(finding["attack"]),
+                control=Mark.of(finding["control"]),
+                baseline=Mark.of(finding["baseline"]),
             )
-            for one in of_group
+            for finding in of_group
         ]
     groups[PAIRS] = _rows_of_models(content)
     return groups
@@ -56,9 +56,9 @@ def _rows_of_models(content: Mapping[str, Any]) -> list[ChartRow]:
         (RELEASE, "trained on a release"),
         (FITTED, "the guiding model"),
     ):
-        against = [one for one in every if one["model"] == model and known(one.get("auc"))]
+        against = [finding for finding in every if finding["model"] == model and known(finding.get("auc"))]
         if against:
-            worst = max(against, key=lambda one: float(one["auc"]))
+            worst = max(against, key=lambda finding: float(finding["auc"]))
             outcome = OUTCOMES[LEAK] if worst.get("leaks") else OUTCOMES[TOO_WEAK]
             mark = Mark(worst["auc"], worst.get("auc_low"), worst.get("auc_high"))
             rows.append(ChartRow(words, outcome, mark, None, Mark(0.5), "of the pairs"))

@@ -119,8 +119,8 @@ def in_words(
     -------
     None where there is nothing to say.
     """
-    bounds = [_bound(one) for one in content.get("bounds") or []]
-    broken = [one.sentence for one in bounds if not one.holds]
+    bounds = [_bound(bound) for bound in content.get("bounds") or []]
+    broken = [bound.sentence for bound in bounds if not bound.holds]
     missing = _demanded(demanded or {}) - len(bounds)
     if missing > 0:
         what = "bound on attacks is" if missing == 1 else "bounds on attacks are"
@@ -200,9 +200,9 @@ def _groups(findings: Sequence[Mapping[str, Any]]) -> list[AttackGroup]:
                 title=title,
                 question=question,
                 summary=_summary(of_group),
-                sentences=[*(_sentence(one) for one in telling), *_meaning(telling)],
-                numbers=[sentence for one in of_group for sentence in _numbers(one)],
-                rest=[_sentence(one) for one in of_group if one not in telling],
+                sentences=[*(_sentence(finding) for finding in telling), *_meaning(telling)],
+                numbers=[sentence for finding in of_group for sentence in _numbers(finding)],
+                rest=[_sentence(finding) for finding in of_group if finding not in telling],
             )
         )
     return groups
@@ -210,7 +210,7 @@ def _groups(findings: Sequence[Mapping[str, Any]]) -> list[AttackGroup]:
 
 def _meaning(findings: Sequence[Mapping[str, Any]]) -> list[str]:
     """What a leak by conditions on all columns means, since k bounds none of it."""
-    if not any(one["name"] == "singling out, all columns" and one["verdict"] == LEAK for one in findings):
+    if not any(finding["name"] == "singling out, all columns" and finding["verdict"] == LEAK for finding in findings):
         return []
     return [
         "Such a condition is a class together with values that are kept as they are: who is the only one of their "
@@ -225,9 +225,9 @@ def _telling(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     if not leaks:
         return [max(findings, key=_strength)]
     best: dict[str, Mapping[str, Any]] = {}
-    for one in leaks:
-        kind = _kind(one)
-        best[kind] = max(best.get(kind, one), one, key=_strength)
+    for finding in leaks:
+        kind = _kind(finding)
+        best[kind] = max(best.get(kind, finding), finding, key=_strength)
     return list(best.values())
 
 
@@ -248,8 +248,8 @@ def _strength(finding: Mapping[str, Any]) -> tuple[bool, float, float]:
 
 def _summary(findings: Sequence[Mapping[str, Any]]) -> str:
     """ "Of 4 attacks 3 found a leak and 1 was too weak to tell." """
-    tally = {one: sum(finding["verdict"] == one for finding in findings) for one in TALLIED}
-    parts = [f"{number} {TALLIED[one][number > 1]}" for one, number in tally.items() if number]
+    tally = {verdict: sum(finding["verdict"] == verdict for finding in findings) for verdict in TALLIED}
+    parts = [f"{number} {TALLIED[verdict][number > 1]}" for verdict, number in tally.items() if number]
     number = len(findings)
     return f"Of {number} attacks {_listed(parts)}." if number > 1 else f"The one attack {parts[0].partition(' ')[2]}."
 
@@ -290,7 +290,7 @@ def _group_of_replays(content: Mapping[str, Any]) -> list[AttackGroup]:
     replayed = content.get("replayed") or []
     if not replayed:
         return []
-    sentences = [_of_replay(one) for one in replayed]
+    sentences = [_of_replay(column) for column in replayed]
     summary = (
         "The values of two members of a class are exchanged and its people are grouped again, under other keys. What "
         "this finds is there; it is no proof that nothing else is. It does not see what training the model again would "
@@ -299,12 +299,12 @@ def _group_of_replays(content: Mapping[str, Any]) -> list[AttackGroup]:
     return [AttackGroup(*REPLAYED, summary=summary, sentences=sentences, numbers=[], rest=[])]
 
 
-def _of_replay(one: Mapping[str, Any]) -> str:
+def _of_replay(column: Mapping[str, Any]) -> str:
     return (
-        f"{one['column']}: of {count(one['people'])} people in classes with several values, the value of "
-        f"{percent(one['certain'])} is told, since every other was found to give the class "
-        f"{count(one.get('seldom', 10))} times more seldom, or never; of {percent(one['undecided'])} the tries did not "
-        "tell."
+        f"{column['column']}: of {count(column['people'])} people in classes with several values, the value of "
+        f"{percent(column['certain'])} is told, since every other was found to give the class "
+        f"{count(column.get('seldom', 10))} times more seldom, or never; of {percent(column['undecided'])} the tries "
+        "did not tell."
     )
 
 
@@ -312,17 +312,17 @@ def _groups_of_models(content: Mapping[str, Any]) -> list[AttackGroup]:
     models, guide = content.get("models") or {}, content.get("guide") or {}
     if not models and not guide:
         return []
-    of_guide = [_of_guide(_sentence(one)) for one in guide.get("membership") or []]
-    bought = sorted(models.get("bought") or [], key=lambda one: -float(one["before"]))
+    of_guide = [_of_guide(_sentence(finding)) for finding in guide.get("membership") or []]
+    bought = sorted(models.get("bought") or [], key=lambda finding: -float(finding["before"]))
     inferred = [*(models.get("inference") or []), *(guide.get("inference") or [])]
-    leaks = [_of_guide(_sentence(one)) for one in inferred if one["verdict"] == LEAK]
+    leaks = [_of_guide(_sentence(finding)) for finding in inferred if finding["verdict"] == LEAK]
     skipped = [
         f"{who}: not attacked, since {reason}"
         for who, reason in (("Models trained anew", models.get("skipped")), (FITTED_WORDS, guide.get("skipped")))
         if reason
     ]
-    rest = [_sentence(one) for one in [*bought[1:], *(models.get("membership") or [])]]
-    rest += [_of_guide(_sentence(one)) for one in inferred if one["verdict"] != LEAK]
+    rest = [_sentence(finding) for finding in [*bought[1:], *(models.get("membership") or [])]]
+    rest += [_of_guide(_sentence(finding)) for finding in inferred if finding["verdict"] != LEAK]
     summary = ""
     if known(models.get("members")):
         each = count(models["members"] + models.get("non_members", 0))
@@ -334,7 +334,7 @@ def _groups_of_models(content: Mapping[str, Any]) -> list[AttackGroup]:
         AttackGroup(
             *MODELS,
             summary=summary,
-            sentences=[*skipped, *(_sentence(one) for one in bought[:1]), *of_guide, *leaks],
+            sentences=[*skipped, *(_sentence(finding) for finding in bought[:1]), *of_guide, *leaks],
             numbers=[],
             rest=rest,
         )
@@ -409,7 +409,7 @@ def _identified(findings: Sequence[Mapping[str, Any]]) -> str:
     known_all = [finding for finding in findings if str(finding["name"]).startswith(ALL_KNOWN)]
     if not known_all:
         return "Not attacked."
-    shares = {one["knowledge"]["wrong"]: _share(one["attack"]) for one in known_all}
+    shares = {finding["knowledge"]["wrong"]: _share(finding["attack"]) for finding in known_all}
     text = f"Who knows every quasi-identifier of a person picks the right record in {shares.pop(0.0, NOT_MEASURED)} "
     text += "of the cases"
     if shares:

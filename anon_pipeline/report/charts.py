@@ -143,13 +143,13 @@ def trade_off_chart(
             continue
         for number, panel in enumerate(panels):
             value, left = panel.values[row], number * column
-            longest = max((one for one in panel.values if known(one)), default=0)
+            longest = max((value for value in panel.values if known(value)), default=0)
             body.append(text(panel.words[row], f"{left:.2f}%", y + 35))
             if known(value) and value > 0:
                 reach = BAR_OF_PANEL * column * value / longest
                 body.append(rect("after", AFTER, f"{left:.2f}%", f"{reach:.2f}%", y + 41, thickness))
-        told = ", ".join(f"{panel.title} {panel.note} {panel.words[row]}".replace("  ", " ") for panel in panels)
-        described.append(f"{label}: {told}")
+        words = ", ".join(f"{panel.title} {panel.note} {panel.words[row]}".replace("  ", " ") for panel in panels)
+        described.append(f"{label}: {words}")
     return svg(title, described, head + len(labels) * pitch, body, width)
 
 

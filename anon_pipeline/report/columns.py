@@ -26,23 +26,23 @@ class ColumnSummary:
 def column_summaries(content: Mapping[str, Any]) -> list[ColumnSummary]:
     """Every column that the spec names, in its order."""
     spec = part(content, "spec")
-    source = {one.get("name"): one for one in part(content, "source").get("columns") or []}
+    source = {column.get("name"): column for column in part(content, "source").get("columns") or []}
     losses = part(content, "measured", "information_loss", "columns")
-    shown = part(content, "measured", "columns")
+    statistics = part(content, "measured", "columns")
     masked = masking_report.by_column(content.get("masking"))
     protected = {demand.get("column") for demand in spec.get("privacy") or []}
-    told = []
+    summaries = []
     for name, column in part(spec, "columns").items():
         column = part(column)
         role = words(column.get("role"))
         kind = words(column.get("type") or source.get(name, {}).get("type"))
         if role == "quasi_identifier":
-            what = _generalized(kind, column, part(spec, "recode"), part(shown, name))
+            what = _generalized(kind, column, part(spec, "recode"), part(statistics, name))
         else:
             what = _kept_or_not(role, name in protected, name in masked)
         if name in masked and role != "exclude":
             what = f"Masked: {masked[name]}. {what}"
-        told.append(
+        summaries.append(
             ColumnSummary(
                 name=name,
                 role=plain_name(role),
@@ -52,10 +52,10 @@ def column_summaries(content: Mapping[str, Any]) -> list[ColumnSummary]:
                 is_target=name == spec.get("target"),
             )
         )
-    return told
+    return summaries
 
 
-def _generalized(kind: str, column: Mapping[str, Any], recode: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
+def _generalized(kind: str, column: Mapping[str, Any], recode: Mapping[str, Any], statistics: Mapping[str, Any]) -> str:
     """ "1,204 ranges, typical width 3 years; each class shows its median, in steps of 1 year." """
     if recode.get("form") == "range":
         how = "set of values" if kind == "categorical" else "interval" if kind else "range"
@@ -64,26 +64,26 @@ def _generalized(kind: str, column: Mapping[str, Any], recode: Mapping[str, Any]
         how = "most common value" if kind == "categorical" else words(recode.get("numeric")) or "median"
         each = f"each class shows its {how if kind else 'representative'}"
     if known(column.get("grid")):
-        each += f", in steps of {_measure(column['grid'], words(shown.get('unit')))}"
-    text = "; ".join(filter(None, [_spread(kind, shown), each]))
-    said = [f"{text[:1].upper()}{text[1:]}."]
-    if shown.get("exact"):
-        said.append(f"For {percent(shown['exact'])} of the people the class has one single value.")
-    if shown.get("withheld"):
-        said.append(f"For {percent(shown['withheld'])} of the people no value is told.")
-    return " ".join(said)
+        each += f", in steps of {_measure(column['grid'], words(statistics.get('unit')))}"
+    text = "; ".join(filter(None, [_spread(kind, statistics), each]))
+    sentences = [f"{text[:1].upper()}{text[1:]}."]
+    if statistics.get("exact"):
+        sentences.append(f"For {percent(statistics['exact'])} of the people the class has one single value.")
+    if statistics.get("withheld"):
+        sentences.append(f"For {percent(statistics['withheld'])} of the people no value is told.")
+    return " ".join(sentences)
 
 
-def _spread(kind: str, shown: Mapping[str, Any]) -> str:
+def _spread(kind: str, statistics: Mapping[str, Any]) -> str:
     """How many ranges or sets of values there are, and how wide a typical one is; empty where nobody counted."""
-    number, width = shown.get("groups"), shown.get("width")
+    number, width = statistics.get("groups"), statistics.get("width")
     if not known(number) or not known(width):
         return ""
     if kind == "categorical":
         several = f"{count(number)} {'set' if number == 1 else 'sets'} of values"
         return f"{several}, typically {'of a single value' if width == 1 else f'{count(width)} values together'}"
     several = f"{count(number)} {'range' if number == 1 else 'ranges'}"
-    return f"{several}, typical width {_measure(width, words(shown.get('unit')))}"
+    return f"{several}, typical width {_measure(width, words(statistics.get('unit')))}"
 
 
 def _measure(number: float, unit: str) -> str:

@@ -25,11 +25,11 @@ def promises(content: Mapping[str, Any]) -> list[Promise]:
     """What was counted in the published file."""
     return [
         replace(
-            one,
-            measured=one.measured.replace("class", "group"),
-            meaning="No count is of fewer people, and no mean of fewer known values." if one.holds else "",
+            promise,
+            measured=promise.measured.replace("class", "group"),
+            meaning="No count is of fewer people, and no mean of fewer known values." if promise.holds else "",
         )
-        for one in verdict_report.promises(content)
+        for promise in verdict_report.promises(content)
     ]
 
 
@@ -50,7 +50,7 @@ def changes(content: Mapping[str, Any]) -> dict[str, Any]:
                 "Reads the counts again in the published table, by the spec and without trusting this page.",
             ),
         ],
-        "provenance": [one for one in origin_report.provenance(content) if one[0] not in UNUSED],
+        "provenance": [entry for entry in origin_report.provenance(content) if entry[0] not in UNUSED],
         "of_groups": True,
     }
 
@@ -59,28 +59,30 @@ def _lead(content: Mapping[str, Any]) -> str:
     groups = part(content, "groups")
     averaged = f", and means of {listed(list(groups['means']))}" if groups.get("means") else ""
     by = listed([words(name) for name in groups.get("columns") or []])
-    said = [f"This is a table of {count(groups.get('groups'))} groups by {by}: how many people each counts{averaged}."]
+    sentences = [
+        f"This is a table of {count(groups.get('groups'))} groups by {by}: how many people each counts{averaged}."
+    ]
     if known(groups.get("people")):
-        said.append(f"{count(groups['people'])} people are counted in it.")
+        sentences.append(f"{count(groups['people'])} people are counted in it.")
     if groups.get("people_left_out"):
-        said.append(f"{count(groups['people_left_out'])} are in groups that are left out to protect them.")
-    return " ".join([*said, NOTE])
+        sentences.append(f"{count(groups['people_left_out'])} are in groups that are left out to protect them.")
+    return " ".join([*sentences, NOTE])
 
 
 def _figures(content: Mapping[str, Any]) -> list[Figure]:
     groups = part(content, "groups")
-    found = [Figure(count(groups.get("groups")), "groups")]
-    found.append(Figure(count(groups.get("smallest")), "people in the smallest group"))
+    figures = [Figure(count(groups.get("groups")), "groups")]
+    figures.append(Figure(count(groups.get("smallest")), "people in the smallest group"))
     everybody = part(content, "source").get("rows")
     if known(everybody) and everybody and known(groups.get("people_left_out")):
-        found.append(Figure(percent(groups["people_left_out"] / everybody), "of the people are in no group shown"))
+        figures.append(Figure(percent(groups["people_left_out"] / everybody), "of the people are in no group shown"))
     if groups.get("means"):
-        found.append(Figure(count(groups.get("means_hidden")), "means that are hidden"))
-    return found
+        figures.append(Figure(count(groups.get("means_hidden")), "means that are hidden"))
+    return figures
 
 
 def _cautions(content: Mapping[str, Any]) -> list[str]:
-    said = [
+    sentences = [
         "A second table about the same people with other groups, or an older one, can give away by subtraction what "
         "this one hides. Nothing here looks at such tables.",
         "No value is hidden for being shared: where a group is everybody of a kind, or a mean lies at the end of what "
@@ -88,8 +90,10 @@ def _cautions(content: Mapping[str, Any]) -> list[str]:
     ]
     rows = part(content, "rows")
     if rows.get("sampled_out"):
-        said.append(f"{count(rows['sampled_out'])} people were left out by sampling; the counts are of the others.")
-    return said
+        sentences.append(
+            f"{count(rows['sampled_out'])} people were left out by sampling; the counts are of the others."
+        )
+    return sentences
 
 
 def _fates(content: Mapping[str, Any]) -> list[ColumnSummary]:
@@ -99,7 +103,7 @@ def _fates(content: Mapping[str, Any]) -> list[ColumnSummary]:
     for report in (content.get("masking") or [])[:-1]:
         for name in report.get("columns") or []:
             masked.setdefault(name, []).append(words(report.get("technique")).replace("_", " "))
-    told = []
+    summaries = []
     for name, column in part(spec, "columns").items():
         role = words(part(column).get("role"))
         what = {"identifier": "Removed: it names a person.", "exclude": "Left out."}.get(role, "Not released.")
@@ -109,16 +113,16 @@ def _fates(content: Mapping[str, Any]) -> list[ColumnSummary]:
             what = f"Shown as the mean of each group, {MEAN}{name}."
         if name in masked and what != "Left out.":
             what = f"Masked: {', '.join(masked[name])}. {what}"
-        told.append(ColumnSummary(name, plain_name(role), what, words(part(column).get("why")), "", False))
-    return told
+        summaries.append(ColumnSummary(name, plain_name(role), what, words(part(column).get("why")), "", False))
+    return summaries
 
 
 def _masking(content: Mapping[str, Any]) -> MaskingWords | None:
-    found = masking_report.in_words(content.get("masking"))
-    if found is None:
+    masked = masking_report.in_words(content.get("masking"))
+    if masked is None:
         return None
-    number = len(found.steps)
+    number = len(masked.steps)
     several = (
         f"These {count(number)} steps made it of the source, in this order." if number > 1 else "One step made it."
     )
-    return MaskingWords([several], [replace(one, costs=[], linked="") for one in found.steps])
+    return MaskingWords([several], [replace(step, costs=[], linked="") for step in masked.steps])

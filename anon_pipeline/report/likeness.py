@@ -19,15 +19,15 @@ def sentences(measured: Mapping[str, Any]) -> list[str]:
     pairs = [pair for pair in part(measured, "associations").get("pairs") or [] if known(_change(pair))]
     if not pairs:
         return []
-    changes = sorted(pairs, key=lambda one: -abs(_change(one) or 0))
-    typical = median(abs(_change(one) or 0) for one in pairs)
+    changes = sorted(pairs, key=lambda pair: -abs(_change(pair) or 0))
+    typical = median(abs(_change(pair) or 0) for pair in pairs)
     most = abs(_change(changes[0]) or 0)
     whole = (
         f"0 is no tie between two columns, 1 means that one settles the other. Of {count(len(pairs))} pairs the "
         f"typical one has changed by {strength(typical)}, the one that changed most by {strength(most)}"
         f"{_steps(part(measured, 'associations').get('step'))}."
     )
-    return [whole, *(_told(one) for one in changes[:TOLD] if abs(_change(one) or 0) >= LITTLE)]
+    return [whole, *(_told(pair) for pair in changes[:TOLD] if abs(_change(pair) or 0) >= LITTLE)]
 
 
 def _steps(step: Any) -> str:

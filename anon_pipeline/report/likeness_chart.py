@@ -44,7 +44,7 @@ def marginal_chart(name: str, marginal: Mapping[str, Any]) -> str:
 
 def association_chart(associations: Mapping[str, Any], title: str = "How columns hang together") -> str:
     """A square of all pairs: below the diagonal the source, above it the release; the fuller, the stronger the tie."""
-    pairs = {frozenset(one["columns"]): one for one in associations["pairs"]}
+    pairs = {frozenset(pair["columns"]): pair for pair in associations["pairs"]}
     names = _most_changed(list(associations["columns"]), pairs.values())
     head, pitch, left = 48, 24, 36.0
     width = (100 - left) / max(len(names), 1)
@@ -64,8 +64,8 @@ def association_chart(associations: Mapping[str, Any], title: str = "How columns
             if known(value) and abs(value) >= 0.005:
                 body.append(f'<g fill-opacity="{min(abs(value), 1):.2f}">{rect(kind, fill, *place)}</g>')
     described = [
-        f"{' and '.join(one['columns'])}: {strength(one['before'])} before, {strength(one['after'])} after"
-        for one in pairs.values()
+        f"{' and '.join(pair['columns'])}: {strength(pair['before'])} before, {strength(pair['after'])} after"
+        for pair in pairs.values()
     ]
     return svg(title, described, head + len(names) * pitch, body)
 
@@ -95,13 +95,13 @@ def reliability_chart(calibration: Mapping[str, Any], title: str = "What the mod
     body.append(text("true", "0", head + height // 2 + 5))
     body.append(_line("axis", TEXT, (across(low), across(high)), (upwards(low), upwards(high)), dashed=True))
     for kind, fill in (("before", BEFORE), ("after", AFTER)):
-        points = [(across(said), upwards(true)) for said, true in zip(*curves[kind], strict=True)]
+        points = [(across(predicted), upwards(true)) for predicted, true in zip(*curves[kind], strict=True)]
         body += [_line(kind, fill, (x, to_x), (y, to_y)) for (x, y), (to_x, to_y) in pairwise(points)]
         body += [f'<circle class="{kind}" fill="{fill}" cx="{x}" cy="{y}" r="4"/>' for x, y in points]
     described = [
-        f"{when}: {_number(said, high)} said, {_number(true, high)} true"
+        f"{when}: {_number(predicted, high)} said, {_number(true, high)} true"
         for when, pair in curves.items()
-        for said, true in zip(*pair, strict=True)
+        for predicted, true in zip(*pair, strict=True)
     ]
     return svg(title, described, bottom + 26, body)
 

@@ -104,7 +104,9 @@ def _cost(page: Page) -> list[str]:
         ]
         blocks += [text(page.utility_intro), table(["Score", "Before", "After", "Difference"], rows, 1)]
     if page.models:
-        rows = [[text(name), *map(_estimate, (one.before, one.after, one.difference))] for name, one in page.models]
+        rows = [
+            [text(name), *map(_estimate, (score.before, score.after, score.difference))] for name, score in page.models
+        ]
         headings = ["Model", "Before", "After", "Difference"]
         blocks += [f"### The same with other models: {text(page.models[0][1].name)}", table(headings, rows, 1)]
     if page.group_sentences:
@@ -123,12 +125,12 @@ def _cost(page: Page) -> list[str]:
 def _columns(page: Page) -> list[str]:
     rows = [
         [
-            code(one.name).replace("|", "\\|"),
-            text(f"{one.role}, target" if one.is_target else one.role),
-            " ".join(filter(None, [text(one.what), text(f"({one.why})") if one.why else ""])),
-            text(one.lost) or NOTHING,
+            code(column.name).replace("|", "\\|"),
+            text(f"{column.role}, target" if column.is_target else column.role),
+            " ".join(filter(None, [text(column.what), text(f"({column.why})") if column.why else ""])),
+            text(column.lost) or NOTHING,
         ]
-        for one in page.columns
+        for column in page.columns
     ]
     headings = ["Column", "Role", "What happened, and why it has its role", "Lost"]
     return ["## What happened to each column", table(headings, rows, 3)] if rows else []
@@ -169,8 +171,8 @@ def _attacker(page: Page) -> list[str]:
         ]
         blocks += [items(bounds)] if bounds else []
         rows = [
-            list(map(text, (one.name, one.verdict, one.attack, one.control, one.baseline, one.leak)))
-            for one in page.attacks.rows
+            list(map(text, (row.name, row.verdict, row.attack, row.control, row.baseline, row.leak)))
+            for row in page.attacks.rows
         ]
         headings = ["Attack", "Verdict", "People in it", "Others", "Blind guess", "Leak"]
         blocks += [table(headings, rows, 2)] if rows else []

@@ -81,43 +81,43 @@ def by_column(masking: Any) -> dict[str, str]:
     """
     techniques: dict[str, list[str]] = {}
     for report in _reports(masking):
-        made = (report.get("parameters") or {}).get("into")
-        for name in dict.fromkeys([*(report.get("costs") or {}), *([made] if made else [])]):
+        new_column = (report.get("parameters") or {}).get("into")
+        for name in dict.fromkeys([*(report.get("costs") or {}), *([new_column] if new_column else [])]):
             techniques.setdefault(name, []).append(str(report.get("technique")).replace("_", " "))
     return {name: ", ".join(names) for name, names in techniques.items()}
 
 
 def _reports(masking: Any) -> list[Mapping[str, Any]]:
-    return [one for one in masking if isinstance(one, Mapping)] if isinstance(masking, Sequence) else []
+    return [step for step in masking if isinstance(step, Mapping)] if isinstance(masking, Sequence) else []
 
 
 def _intro(reports: Sequence[Mapping[str, Any]], rows: Any) -> list[str]:
     number = len(reports)
-    said = [
+    sentences = [
         f"Before anybody was grouped, {number} masking {'step' if number == 1 else 'steps'} changed the columns, in "
         "this order. Everywhere else in this report, \u201cbefore\u201d means after these steps and before the "
         "grouping, and the attacker is one who knows masked values.",
     ]
     if known(rows) and rows > SAMPLE:
-        said.append(f"What a step cost was measured on {count(SAMPLE)} people chosen at random.")
+        sentences.append(f"What a step cost was measured on {count(SAMPLE)} people chosen at random.")
     bare = [report for report in reports if report.get("guarantee") in (None, "none")]
     if bare:
         number_of = f"{count(len(bare))} of the {count(number)} promise nothing by themselves"
         if len(bare) == 1:
             number_of = f"{'It' if number == 1 else f'One of the {count(number)}'} promises nothing by itself"
-        said.append(
+        sentences.append(
             f"{number_of}: what is left is grouped where the spec says so, and judged and attacked with the "
             "whole release."
         )
     drawn = [_columns(report) for report in reports if report.get("technique") == "synthesize"]
     if drawn:
-        said.append(f"Synthetic: {', '.join(drawn)}. This has {NO_GUARANTEE}.")
-    return said
+        sentences.append(f"Synthetic: {', '.join(drawn)}. This has {NO_GUARANTEE}.")
+    return sentences
 
 
 def _step(report: Mapping[str, Any]) -> StepWords:
     technique = str(report.get("technique"))
-    row = next((one for one in catalog() if one.technique == technique), None)
+    row = next((row for row in catalog() if row.technique == technique), None)
     described = {parameter.name: parameter for parameter in row.parameters} if row is not None else {}
     stated = report.get("parameters") or {}
     costs = report.get("costs") or {}
@@ -169,14 +169,14 @@ def _guarantee(report: Mapping[str, Any]) -> str:
 def _cost(name: str, cost: Mapping[str, Any], named: bool) -> str:
     """ "81 % of the cells changed; the distribution moved by 0.017 (earth mover's distance / range); ..."."""
     changed = cost.get("changed")
-    said = [f"{percent(changed)} of the cells changed" if known(changed) else f"cells changed: {NOT_MEASURED}"]
+    sentences = [f"{percent(changed)} of the cells changed" if known(changed) else f"cells changed: {NOT_MEASURED}"]
     if known(cost.get("distance")):
-        said.append(f"the distribution moved by {_value(float(cost['distance']))} ({cost.get('measure')})")
+        sentences.append(f"the distribution moved by {_value(float(cost['distance']))} ({cost.get('measure')})")
     else:
-        said.append("no distance between the distributions, since the values are of another kind now")
+        sentences.append("no distance between the distributions, since the values are of another kind now")
     if known(cost.get("correlation")):
-        said.append(f"correlations with other columns changed by at most {_value(float(cost['correlation']))}")
-    return f"{name + ': ' if named else ''}{'; '.join(said)}."
+        sentences.append(f"correlations with other columns changed by at most {_value(float(cost['correlation']))}")
+    return f"{name + ': ' if named else ''}{'; '.join(sentences)}."
 
 
 def _linked(linkage: Any) -> str:
@@ -204,12 +204,12 @@ def _value(value: Any) -> str:
         return "0" if abs(value) < 5e-16 else f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
     if isinstance(value, Mapping):
         words = {"environment": "the environment variable {}", "file": "the file {}"}
-        places = [words[name].format(one) for name, one in value.items() if name in words and one is not None]
+        places = [words[name].format(item) for name, item in value.items() if name in words and item is not None]
         if places:
             return places[0]
-        if len(value) > 6 or any(isinstance(one, Mapping | list | tuple) for one in value.values()):
+        if len(value) > 6 or any(isinstance(item, Mapping | list | tuple) for item in value.values()):
             return f"{count(len(value))} entries"
-        return ", ".join(f"{name} {_value(one)}" for name, one in value.items())
+        return ", ".join(f"{name} {_value(item)}" for name, item in value.items())
     if isinstance(value, list | tuple):
         return f"{count(len(value))} entries" if len(value) > 12 else ", ".join(map(_value, value))
     return str(value)

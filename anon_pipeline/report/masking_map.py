@@ -94,7 +94,7 @@ def caption(content: Mapping[str, Any]) -> str:
 
 def map_chart(content: Mapping[str, Any]) -> str:
     """A panel per state that is there, of one scale, north up, as SVG."""
-    looks = [one for one in (("before", BEFORE), ("after", AFTER)) if one[0] in content]
+    looks = [look for look in (("before", BEFORE), ("after", AFTER)) if look[0] in content]
     states = [_three(content[kind]) for kind, _ in looks]
     cells = [cell for state in states for cell in state]
     south, north = min(cell[0] for cell in cells), max(cell[0] for cell in cells)

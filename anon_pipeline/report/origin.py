@@ -12,32 +12,32 @@ from anon_pipeline.report.wording import part, plain_name, words
 
 def commands(spec: Mapping[str, Any], quasi: list[str]) -> list[tuple[str, str]]:
     """What to type, and what it does."""
-    told = [
+    listed = [
         ("anon-pipeline releases verify", "Checks that no file of this release and no line of the ledger was altered.")
     ]
-    k = next((one.get("k") for one in spec.get("privacy") or [] if one.get("model") == "k_anonymity"), None)
+    k = next((demand.get("k") for demand in spec.get("privacy") or [] if demand.get("model") == "k_anonymity"), None)
     if quasi and k is not None:
         command = f"anon-pipeline verify data.parquet --quasi-identifiers {shlex.quote(','.join(quasi))} --k {k}"
-        sensitive = [name for name, one in part(spec, "columns").items() if part(one).get("role") == "sensitive"]
+        sensitive = [name for name, column in part(spec, "columns").items() if part(column).get("role") == "sensitive"]
         if sensitive:
             command += f" --sensitive {shlex.quote(','.join(sensitive))}"
-        told.append((command, "Counts the classes again in the published table, without trusting this page."))
-    return told
+        listed.append((command, "Counts the classes again in the published table, without trusting this page."))
+    return listed
 
 
 def citation(content: Mapping[str, Any], day: str) -> str:
     """One line that names this very release."""
     parts = [words(content.get("dataset")), f"release {words(content.get('version'))}", day]
-    made = words(part(content, "software").get("anon_pipeline"))
-    cited = ", ".join(one for one in parts if one)
-    return f"{cited}. Anonymized with anon-pipeline{f' {made}' if made else ''}."
+    program = words(part(content, "software").get("anon_pipeline"))
+    cited = ", ".join(text for text in parts if text)
+    return f"{cited}. Anonymized with anon-pipeline{f' {program}' if program else ''}."
 
 
 def hashes(content: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Of each file's content, and of the file where that is known: (what, hash)."""
-    found = [(f"{name}, content", words(value)) for name, value in part(content, "content_hashes").items()]
-    found += [(f"{name}, file", words(part(one).get("sha256"))) for name, one in part(content, "files").items()]
-    return found
+    entries = [(f"{name}, content", words(value)) for name, value in part(content, "content_hashes").items()]
+    entries += [(f"{name}, file", words(part(file).get("sha256"))) for name, file in part(content, "files").items()]
+    return entries
 
 
 def provenance(content: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -44,7 +44,7 @@ def print_page(page: str) -> bytes:
     InputError
         Where no browser is installed, or the one there is does not print.
     """
-    browser = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if browser is None:
         raise InputError(
             "report: a PDF is printed by a browser, and none was found; install Chromium or Chrome "

@@ -193,18 +193,21 @@ def draw(content: Mapping[str, Any]) -> Pictures:
         reliability=_picture(likeness_chart.reliability_chart(calibration)) if calibration else None,
         associations=_picture(likeness_chart.association_chart(ties)) if ties else None,
         marginals=[
-            _picture(likeness_chart.marginal_chart(name, one)) for name, one in part(measured, "marginals").items()
+            _picture(likeness_chart.marginal_chart(name, marginals))
+            for name, marginals in part(measured, "marginals").items()
         ],
         homogeneity=_picture(
             charts.share_chart(sensitive.shares, "People whose class has one single value of the column")
         )
         if sensitive is not None
         else None,
-        attacks={title: _picture(one) for title, one in attack_pictures.pictures(part(content, "audit")).items()},
+        attacks={
+            title: _picture(picture) for title, picture in attack_pictures.pictures(part(content, "audit")).items()
+        },
         maps=[
-            (masking_map.caption(one), _picture(masking_map.map_chart(one)))
-            for one in content.get("maps") or []
-            if one.get("before") or one.get("after")
+            (masking_map.caption(chart), _picture(masking_map.map_chart(chart)))
+            for chart in content.get("maps") or []
+            if chart.get("before") or chart.get("after")
         ],
     )
 

@@ -49,7 +49,7 @@ class Sensitive:
 def risks(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Risk]:
     """The table of risks; a number of either side that is not known by name is shown under its own."""
     first, then = _leaves(before), _leaves(after)
-    found = []
+    rows = []
     for path in dict.fromkeys([*first, *then]):
         if path[0] in ("records", "classes", "records_by_class_size"):
             continue
@@ -57,11 +57,11 @@ def risks(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Risk]:
             continue  # how each estimate was come by stands in the manifest
         if path[0] == "journalist" and first.get(path) is None and then.get(path) is None:
             continue  # only where a population is known
-        if path == ("marketer",) and all(one.get(path) == one.get(("prosecutor", "mean")) for one in (first, then)):
+        if path == ("marketer",) and all(side.get(path) == side.get(("prosecutor", "mean")) for side in (first, then)):
             continue  # without a population the two are one
         name, term, write = _risk_words(path)
-        found.append(Risk(name, term, write(first.get(path)), write(then.get(path))))
-    return found
+        rows.append(Risk(name, term, write(first.get(path)), write(then.get(path))))
+    return rows
 
 
 def sensitive(measures: Mapping[str, Any], spec: Mapping[str, Any]) -> Sensitive | None:
@@ -90,7 +90,11 @@ def sensitive(measures: Mapping[str, Any], spec: Mapping[str, Any]) -> Sensitive
         columns=columns,
         measures=rows,
         homogeneity=listed(
-            [f"{one} for {percent(share)} of the people" for one, share in shares.items() if known(share) and share]
+            [
+                f"{column} for {percent(share)} of the people"
+                for column, share in shares.items()
+                if known(share) and share
+            ]
         ),
         unprotected=[column for column in columns if column not in protected],
         shares=shares,

@@ -35,25 +35,25 @@ def promise(content: Mapping[str, Any]) -> Promise | None:
 
 def sentences(content: Mapping[str, Any]) -> list[str]:
     """With which releases this one was laid side by side, and what that cost; empty where nobody was followed."""
-    found = part(content, "across_releases")
-    if not found:
+    facts = part(content, "across_releases")
+    if not facts:
         return []
-    former = [str(one) for one in found.get("former") or []]
-    unknown = [str(one) for one in found.get("unknown") or []]
-    said = [
+    former = [str(version) for version in facts.get("former") or []]
+    unknown = [str(version) for version in facts.get("unknown") or []]
+    texts = [
         f"This release was laid side by side with {listed(former)}, person by person."
         if former
         else "This is the first release in which people are followed from one to the next."
     ]
     if unknown:
-        said.append(f"It was not compared with {listed(unknown)}, of which it is not kept who is in which class.")
-    if former and known(found.get("newcomers")):
-        said.append(f"{count(found['newcomers'])} people are new in the source.")
-    if found.get("waiting"):
-        said.append(f"{count(found['waiting'])} people are held back until enough others can be shown with them.")
-    if former and known(found.get("lost")):
-        which = "The tree of the last release was kept" if found.get("kept") else "A new tree was fitted"
-        other = "a new one" if found.get("kept") else "the former one"
-        beside = f", {other} {percent(found['lost_otherwise'])}" if known(found.get("lost_otherwise")) else ""
-        said.append(f"{which}: it loses {percent(found['lost'])} of the columns\u2019 detail{beside}.")
-    return said
+        texts.append(f"It was not compared with {listed(unknown)}, of which it is not kept who is in which class.")
+    if former and known(facts.get("newcomers")):
+        texts.append(f"{count(facts['newcomers'])} people are new in the source.")
+    if facts.get("waiting"):
+        texts.append(f"{count(facts['waiting'])} people are held back until enough others can be shown with them.")
+    if former and known(facts.get("lost")):
+        which = "The tree of the last release was kept" if facts.get("kept") else "A new tree was fitted"
+        other = "a new one" if facts.get("kept") else "the former one"
+        beside = f", {other} {percent(facts['lost_otherwise'])}" if known(facts.get("lost_otherwise")) else ""
+        texts.append(f"{which}: it loses {percent(facts['lost'])} of the columns\u2019 detail{beside}.")
+    return texts

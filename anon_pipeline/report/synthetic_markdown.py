@@ -25,4 +25,4 @@ def render(content: Mapping[str, Any], withdrawn: str = "") -> str:
     rows = [[text(cell) for cell in line] for line in page.counts]
     parts += ["## How near the rows come to the counts", table(header, rows, 1)]
     parts += ["## Checks", items(f"{text(demand)}: {state}" for demand, state in page.checks)]
-    return "\n\n".join(one for one in parts if one) + "\n"
+    return "\n\n".join(part for part in parts if part) + "\n"

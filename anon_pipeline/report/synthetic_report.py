@@ -62,20 +62,20 @@ def is_synthetic(content: Mapping[str, Any]) -> bool:
 
 def lead(content: Mapping[str, Any]) -> str:
     """What the release is, in two sentences."""
-    said = part(content, "differential_privacy")
+    privacy = part(content, "differential_privacy")
     rows = part(content, "rows").get("synthetic")
     return (
         f"{count(rows)} synthetic rows, none of which is a person's: they were drawn from noisy counts. "
-        f"Epsilon is {_number(said.get('epsilon'))} at delta {_small(said.get('delta'))} for every "
-        f"{words(said.get('unit'))} of the source."
+        f"Epsilon is {_number(privacy.get('epsilon'))} at delta {_small(privacy.get('delta'))} for every "
+        f"{words(privacy.get('unit'))} of the source."
     )
 
 
 def describe(content: Mapping[str, Any], withdrawn: str = "") -> SyntheticPage:
     """The manifest in words."""
-    said = part(content, "differential_privacy")
-    epsilon, delta = float(said.get("epsilon", math.inf)), float(said.get("delta", 1))
-    columns, domains = part(content, "spec", "columns"), part(said, "domains")
+    privacy = part(content, "differential_privacy")
+    epsilon, delta = float(privacy.get("epsilon", math.inf)), float(privacy.get("delta", 1))
+    columns, domains = part(content, "spec", "columns"), part(privacy, "domains")
     return SyntheticPage(
         dataset=words(content.get("dataset")),
         description=words(content.get("description")),
@@ -83,17 +83,21 @@ def describe(content: Mapping[str, Any], withdrawn: str = "") -> SyntheticPage:
         created=times(content.get("created"))[0],
         withdrawn=withdrawn,
         lead=lead(content),
-        meaning=_meaning(said, epsilon, delta),
-        promises=_promises(said),
+        meaning=_meaning(privacy, epsilon, delta),
+        promises=_promises(privacy),
         cautions=_cautions(content),
-        mechanisms=_mechanisms(said),
+        mechanisms=_mechanisms(privacy),
         counts=_counts(part(content, "quality").get("counts") or []),
         columns=[(name, _values(name, part(content, "quality", "values"), domains)) for name in domains],
         domains=[
-            (name, _domain(part(one)), words(part(one).get("why"))) for name, one in domains.items() if name in columns
+            (name, _domain(part(domain)), words(part(domain).get("why")))
+            for name, domain in domains.items()
+            if name in columns
         ],
-        checks=[(words(one["demand"]), "passed" if one["passed"] else "failed") for one in content.get("checks") or []],
-        software=[(name, words(one)) for name, one in sorted(part(content, "software", "packages").items())],
+        checks=[
+            (words(check["demand"]), "passed" if check["passed"] else "failed") for check in content.get("checks") or []
+        ],
+        software=[(name, words(package)) for name, package in sorted(part(content, "software", "packages").items())],
         picture=Markup(charts.inline(_picture(epsilon, delta))),  # noqa: S704 (charts escape what they are given)
     )
 
@@ -103,9 +107,9 @@ def render(content: Mapping[str, Any], withdrawn: str = "") -> str:
     return _template().render(page=describe(content, withdrawn))
 
 
-def _meaning(said: Mapping[str, Any], epsilon: float, delta: float) -> list[str]:
+def _meaning(privacy: Mapping[str, Any], epsilon: float, delta: float) -> list[str]:
     times_likelier = math.exp(epsilon) if epsilon < 50 else math.inf
-    unit = "row" if said.get("unit") == "row" else "person"
+    unit = "row" if privacy.get("unit") == "row" else "person"
     return [
         f"Think of somebody who knows every {unit} of the source but one, knows this program, and tosses a coin on "
         f"whether the last {unit} is in it. Without the release they are right in 50 of 100 cases. With it, they are "
@@ -117,22 +121,25 @@ def _meaning(said: Mapping[str, Any], epsilon: float, delta: float) -> list[str]
     ]
 
 
-def _promises(said: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _promises(privacy: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
-        ("Unit", f"{words(said.get('unit'))}, of which {count(said.get('rows_per_unit'))} rows are counted at most"),
-        ("Neighbours", words(said.get("neighbours"))),
-        ("Epsilon and delta", f"{_number(said.get('epsilon'))} and {_small(said.get('delta'))}"),
-        ("rho (zero-concentrated)", _number(said.get("rho"))),
-        ("Conversion", words(said.get("conversion"))),
-        ("Budget", f"that of the subject {words(said.get('subject'))}"),
-        ("Public domains", f"SHA-256 {words(said.get('domains_sha256'))}"),
-        ("Number of rows", words(said.get("size"))),
+        (
+            "Unit",
+            f"{words(privacy.get('unit'))}, of which {count(privacy.get('rows_per_unit'))} rows are counted at most",
+        ),
+        ("Neighbours", words(privacy.get("neighbours"))),
+        ("Epsilon and delta", f"{_number(privacy.get('epsilon'))} and {_small(privacy.get('delta'))}"),
+        ("rho (zero-concentrated)", _number(privacy.get("rho"))),
+        ("Conversion", words(privacy.get("conversion"))),
+        ("Budget", f"that of the subject {words(privacy.get('subject'))}"),
+        ("Public domains", f"SHA-256 {words(privacy.get('domains_sha256'))}"),
+        ("Number of rows", words(privacy.get("size"))),
     ]
 
 
 def _cautions(content: Mapping[str, Any]) -> list[str]:
     subject = words(part(content, "differential_privacy").get("subject"))
-    found = [
+    cautions = [
         f"What was asked of the people of {subject} before and after this adds up: `anon-pipeline budget show` tells "
         "the whole. Budgets of other publishers about the same people add up, too, and nobody can see them.",
         "The rows keep what was counted: each column, and the sets of columns below. What hangs on other combinations "
@@ -143,35 +150,37 @@ def _cautions(content: Mapping[str, Any]) -> list[str]:
         "keeps the private zone private.",
     ]
     if content.get("model") is not None:
-        found.append(
+        cautions.append(
             "The model in model.zip was made of the same counts and rows and costs nothing more. It is in MLflow's "
             "format and is unpickled when it is loaded: load it only if you trust who published it."
         )
-    return found
+    return cautions
 
 
-def _mechanisms(said: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+def _mechanisms(privacy: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
     return [
         (
-            listed(list(one["measures"])) if isinstance(one["measures"], list) else words(one["measures"]),
-            words(one["mechanism"]),
-            _number(one["scale"]),
-            _number(one["rho"]),
+            listed(list(mechanism["measures"]))
+            if isinstance(mechanism["measures"], list)
+            else words(mechanism["measures"]),
+            words(mechanism["mechanism"]),
+            _number(mechanism["scale"]),
+            _number(mechanism["rho"]),
         )
-        for one in said.get("mechanisms") or []
+        for mechanism in privacy.get("mechanisms") or []
     ]
 
 
 def _counts(quality: list[Mapping[str, Any]]) -> list[tuple[str, str, str, str, str]]:
     return [
         (
-            listed(list(one["columns"])),
-            count(one["cells"]),
-            f"±{count(round(one['error_bar']))}",
-            percent(one["distance"]),
-            percent(one["noise"]),
+            listed(list(measured["columns"])),
+            count(measured["cells"]),
+            f"±{count(round(measured['error_bar']))}",
+            percent(measured["distance"]),
+            percent(measured["noise"]),
         )
-        for one in quality[:MOST_COUNTS]
+        for measured in quality[:MOST_COUNTS]
     ]
 
 
@@ -179,16 +188,16 @@ def _values(name: str, values: Mapping[str, Any], domains: Mapping[str, Any]) ->
     """The largest values of a column: label, noisy count with its interval, synthetic count."""
     counted = list(enumerate(values.get(name) or []))
     domain = part(domains, name)
-    largest = sorted(counted, key=lambda one: -one[1]["noisy"])[:MOST_VALUES]
-    shown = sorted(largest) if domain.get("values") is None else largest
+    largest = sorted(counted, key=lambda pair: -pair[1]["noisy"])[:MOST_VALUES]
+    chosen = sorted(largest) if domain.get("values") is None else largest
     return [
         (
             _label(domain, place, len(counted) - 1),
-            count(round(one["noisy"])),
-            f"{count(round(one['low']))} to {count(round(one['high']))}",
-            count(one["synthetic"]),
+            count(round(value["noisy"])),
+            f"{count(round(value['low']))} to {count(round(value['high']))}",
+            count(value["synthetic"]),
         )
-        for place, one in shown
+        for place, value in chosen
     ]
 
 
@@ -215,10 +224,10 @@ def _domain(domain: Mapping[str, Any]) -> str:
 
 def _picture(epsilon: float, delta: float) -> str:
     """How often the best guess is right, for this release and for other epsilons."""
-    rows = {one: f"at epsilon {one:g}" for one in EPSILONS if abs(one - epsilon) > 0.05 * one}
+    rows = {other: f"at epsilon {other:g}" for other in EPSILONS if abs(other - epsilon) > 0.05 * other}
     rows[epsilon] = f"this release, epsilon {_number(epsilon)}"
     shares = {"a coin toss, without any release": 0.5}
-    shares |= {rows[one]: right_guesses(one, delta) for one in sorted(rows)}
+    shares |= {rows[other]: right_guesses(other, delta) for other in sorted(rows)}
     return charts.share_chart(shares, "How often the best guess at who took part is right, at most")
 
 

@@ -47,23 +47,27 @@ def table(points: Sequence[TradeOffPoint], brief: bool = False) -> tuple[list[st
         if point.measured is None:
             rows.append([name, "refused", *[NONE] * (len(headings) - 2)])
             continue
-        one = point.measured
-        row = [name, count(one.classes), count(one.smallest_class), percent(one.information_lost)]
-        row += [percent(one.homogeneity[column]) for column in columns]
-        row += [percent(one.largest_risk), percent(one.mean_risk), percent(one.suppressed)]
+        measured = point.measured
+        row = [name, count(measured.classes), count(measured.smallest_class), percent(measured.information_lost)]
+        row += [percent(measured.homogeneity[column]) for column in columns]
+        row += [percent(measured.largest_risk), percent(measured.mean_risk), percent(measured.suppressed)]
         for score in scores:
-            found = None if point.utility is None else point.utility.metrics[score]
-            told = [NONE] * 3 if found is None else [_told(found.before), _told(found.after), _change(found.difference)]
-            row += told[-len(parts) :]
+            comparison = None if point.utility is None else point.utility.metrics[score]
+            cells = (
+                [NONE] * 3
+                if comparison is None
+                else [_told(comparison.before), _told(comparison.after), _change(comparison.difference)]
+            )
+            row += cells[-len(parts) :]
         rows.append(row)
     return headings, rows
 
 
 def notes(points: Sequence[TradeOffPoint]) -> list[str]:
     """A sentence per setting that was refused, in whole or in the measurement of accuracy."""
-    found = [(point, "refused", point.refused) for point in points if point.refused is not None]
-    found += [(point, "accuracy not measured", point.utility_refused) for point in points if point.utility_refused]
-    return [f"{label(point.settings)}: {what}; {sentence}" for point, what, sentence in found]
+    reasons = [(point, "refused", point.refused) for point in points if point.refused is not None]
+    reasons += [(point, "accuracy not measured", point.utility_refused) for point in points if point.utility_refused]
+    return [f"{label(point.settings)}: {what}; {sentence}" for point, what, sentence in reasons]
 
 
 def picture(points: Sequence[TradeOffPoint], dataset: str) -> str:
@@ -81,8 +85,8 @@ def picture(points: Sequence[TradeOffPoint], dataset: str) -> str:
         words = [NONE if value is None else minus(f"{value:.4f}") for value in lost]
         panels.append(Panel(f"{score} lost", "", lost, words))
     for column in _sensitive(points):
-        told = [None if point.measured is None else point.measured.homogeneity[column] for point in points]
-        panels.append(shares("one value only", column, told))
+        homogeneous = [None if point.measured is None else point.measured.homogeneity[column] for point in points]
+        panels.append(shares("one value only", column, homogeneous))
     panels += [shares("largest risk", "", of("largest_risk")), shares("suppressed", "", of("suppressed"))]
     names = [f"{label(point.settings)}{' (the spec)' if point.current else ''}" for point in points]
     refused = [point.refused for point in points]
@@ -126,14 +130,14 @@ def as_csv(points: Sequence[TradeOffPoint]) -> str:
         line |= {"current": point.current, "refused": point.refused}
         for name in Measured.__dataclass_fields__:
             if name == "homogeneity":
-                told = point.measured.homogeneity if point.measured else {}
-                line |= {f"homogeneity_{column}": told.get(column) for column in columns}
+                homogeneity = point.measured.homogeneity if point.measured else {}
+                line |= {f"homogeneity_{column}": homogeneity.get(column) for column in columns}
             else:
                 line[name] = None if point.measured is None else getattr(point.measured, name)
         for score in scores:
-            found = None if point.utility is None else point.utility.metrics[score]
+            comparison = None if point.utility is None else point.utility.metrics[score]
             for when in ("before", "after", "difference"):
-                estimate: Estimate | None = None if found is None else getattr(found, when)
+                estimate: Estimate | None = None if comparison is None else getattr(comparison, when)
                 for end in ("mean", "low", "high"):
                     name = f"{score}_{when}" if end == "mean" else f"{score}_{when}_{end}"
                     line[name] = None if estimate is None else getattr(estimate, end)

@@ -60,7 +60,7 @@ def intro(utility: Mapping[str, Any], masked: bool = False) -> str:
 
 def scores(metrics: Mapping[str, Any]) -> list[Score]:
     """Every score of a release, in the order of the manifest."""
-    return [_score(name, one) for name, one in metrics.items()]
+    return [_score(name, metric) for name, metric in metrics.items()]
 
 
 @dataclass(frozen=True)
@@ -77,57 +77,57 @@ def models(utility: Mapping[str, Any]) -> list[tuple[str, Score]]:
     """The score that speaks for all of each model, the guide's first; empty where there is the guide's alone."""
     further = part(utility, "further_models")
     measured = {str(utility.get("model")): part(utility, "metrics"), **further} if further else {}
-    found = [(plain_name(name), headline(metrics)) for name, metrics in measured.items()]
-    return [(name, score) for name, score in found if score is not None]
+    headlines = [(plain_name(name), headline(metrics)) for name, metrics in measured.items()]
+    return [(name, score) for name, score in headlines if score is not None]
 
 
 def calibration(utility: Mapping[str, Any]) -> list[str]:
     """Whether the model's answers can be taken at their word."""
-    found = part(utility, "calibration")
-    if not found:
+    measured = part(utility, "calibration")
+    if not measured:
         return []
     if utility.get("task") == "regression":
         meaning = "Where the model says 30, the mean of the truth should be 30."
     else:
-        what = f"{found['of']} has a chance of" if found.get("of") is not None else "its own answer is right with"
+        what = f"{measured['of']} has a chance of" if measured.get("of") is not None else "its own answer is right with"
         meaning = f"Where the model says that {what} 30\u00a0%, that should be so of 30 people in a hundred."
-    score = _score("bias" if utility.get("task") == "regression" else "calibration_error", part(found, "error"))
+    score = _score("bias" if utility.get("task") == "regression" else "calibration_error", part(measured, "error"))
     return [meaning, score.sentence]
 
 
 def groups(utility: Mapping[str, Any]) -> list[Group]:
     """The groups of people, those that lose most first."""
-    found = []
-    for one in utility.get("subgroups") or []:
-        metrics = part(one, "metrics")
+    subgroups = []
+    for subgroup in utility.get("subgroups") or []:
+        metrics = part(subgroup, "metrics")
         first, beside = (next((name for name in names if name in metrics), None) for names in OF_GROUPS)
         if first is None:
             continue
         score, other = _score(first, metrics[first]), _score(beside, metrics[beside]) if beside else None
-        found.append(Group(f"{one['column']}: {one['value']}", count(one["people"]), score, other))
-    return sorted(found, key=lambda group: -group.score.loss)
+        subgroups.append(Group(f"{subgroup['column']}: {subgroup['value']}", count(subgroup["people"]), score, other))
+    return sorted(subgroups, key=lambda group: -group.score.loss)
 
 
 def group_sentences(utility: Mapping[str, Any]) -> list[str]:
     """For whom the release works less well, in words: an introduction, then the groups whose loss is no chance."""
-    found = groups(utility)
-    if not found:
+    subgroups = groups(utility)
+    if not subgroups:
         return []
-    beside = [replace(one, score=one.beside) for one in found if one.beside is not None]
-    beside.sort(key=lambda one: -one.score.loss)
-    lost = [[one for one in some if LOSS in one.score.sentence] for some in (found, beside)]
-    number = f"Of {count(len(found))} groups, each alike in one column,"
+    beside = [replace(group, score=group.beside) for group in subgroups if group.beside is not None]
+    beside.sort(key=lambda group: -group.score.loss)
+    lost = [[group for group in some if LOSS in group.score.sentence] for some in (subgroups, beside)]
+    number = f"Of {count(len(subgroups))} groups, each alike in one column,"
     if not any(lost):
-        worst = f"The largest, of {found[0].name}: {_small(found[0].score.sentence)}"
+        worst = f"The largest, of {subgroups[0].name}: {_small(subgroups[0].score.sentence)}"
         return [f"{number} none shows a loss that can be told from chance. {worst}"]
     counted = [f"{count(len(some))} lose{'s' * (len(some) == 1)} {_small(some[0].score.name)}" for some in lost if some]
     chance = "by chance alone about one group in forty would seem to."
-    told = [
+    sentences = [
         f"{group.name} ({group.people} people): {_small(group.score.sentence)}"
         for some in lost
         for group in some[:TOLD]
     ]
-    return [f"{number} {listed(counted)}; {chance} Those who lose most:", *told]
+    return [f"{number} {listed(counted)}; {chance} Those who lose most:", *sentences]
 
 
 def _small(sentence: str) -> str:
@@ -137,7 +137,7 @@ def _small(sentence: str) -> str:
 
 def headline(metrics: Mapping[str, Any]) -> Score | None:
     """The score that speaks for all; None where its difference was not measured."""
-    name = next((one for one in HEADLINES if known(part(metrics, one, "difference").get("mean"))), None)
+    name = next((score for score in HEADLINES if known(part(metrics, score, "difference").get("mean"))), None)
     return None if name is None else _score(name, metrics[name])
 
 

@@ -99,22 +99,22 @@ def checks(content: Mapping[str, Any]) -> list[Check]:
     """All checks, those that did not pass first."""
     asked = [
         Check(
-            name=words(one.get("name")),
-            asset=words(one.get("asset")),
-            demand=sentence(words(one.get("demand"))),
-            measured=value_text(one.get("measured")),
-            state="crashed" if one.get("crashed") else "passed" if one.get("passed") is True else "failed",
+            name=words(check.get("name")),
+            asset=words(check.get("asset")),
+            demand=sentence(words(check.get("demand"))),
+            measured=value_text(check.get("measured")),
+            state="crashed" if check.get("crashed") else "passed" if check.get("passed") is True else "failed",
         )
-        for one in content.get("checks") or []
+        for check in content.get("checks") or []
     ]
     return sorted(asked, key=lambda check: check.passed)
 
 
 def broken(promises: Sequence[Promise], checks: Sequence[Check]) -> list[str]:
     """A sentence for everything that does not hold; empty where all does."""
-    said = [f"{one.demand}: {one.measured}" for one in promises if not one.holds]
-    said += [check.sentence for check in checks if not check.passed]
-    return said if promises else [*said, "No count of the published file bears out any promise."]
+    sentences = [f"{promise.demand}: {promise.measured}" for promise in promises if not promise.holds]
+    sentences += [check.sentence for check in checks if not check.passed]
+    return sentences if promises else [*sentences, "No count of the published file bears out any promise."]
 
 
 def lead(content: Mapping[str, Any], quasi: list[str], what: str) -> str:
@@ -137,7 +137,8 @@ def lead(content: Mapping[str, Any], quasi: list[str], what: str) -> str:
             f"There were too many distinct people to count, so these columns were coarsened first: {bins}."
         )
     smallest = next(
-        (one.get("measured") for one in content.get("verified") or [] if one.get("name") == "k_anonymity"), None
+        (finding.get("measured") for finding in content.get("verified") or [] if finding.get("name") == "k_anonymity"),
+        None,
     )
     if known(smallest) and smallest >= 2 and quasi:
         columns = f"the {len(quasi)} columns" if len(quasi) > 1 else "the column"
@@ -174,30 +175,36 @@ def cautions(content: Mapping[str, Any]) -> list[str]:
     declared = part(content, "spec", "columns")
     protected = {demand.get("column") for demand in part(content, "spec").get("privacy") or []}
     measures = part(content, "measured", "sensitive")
-    said = []
-    found = part(content, "audit").get("findings") or []
-    leaks = [one for one in found if one.get("verdict") == LEAK]
+    sentences = []
+    findings = part(content, "audit").get("findings") or []
+    leaks = [finding for finding in findings if finding.get("verdict") == LEAK]
     if leaks:
         at_most = {
-            title: percent(max(float(part(one, "leak").get("leak") or 0) for one in leaks if one["criterion"] == name))
+            title: percent(
+                max(float(part(finding, "leak").get("leak") or 0) for finding in leaks if finding["criterion"] == name)
+            )
             for name, (title, _) in attack_words.GROUPS.items()
-            if any(one["criterion"] == name for one in leaks)
+            if any(finding["criterion"] == name for finding in leaks)
         }
         shares = listed([f"{share} ({title.lower()})" for title, share in at_most.items()])
-        said.append(
-            f"{count(len(leaks))} of {count(len(found))} attacks found out more about people in this release than "
+        sentences.append(
+            f"{count(len(leaks))} of {count(len(findings))} attacks found out more about people in this release than "
             f"about others, in at most {shares} of the cases."
         )
-    bare = [name for name, one in declared.items() if part(one).get("role") == "sensitive" and name not in protected]
+    bare = [
+        name for name, column in declared.items() if part(column).get("role") == "sensitive" and name not in protected
+    ]
     if bare:
         settled = [(name, part(measures, name).get("homogeneity")) for name in bare]
-        told = [f"{name} for {percent(share)} of the people" for name, share in settled if known(share) and share]
-        rest = f", and the class alone settles {listed(told)}" if told else ""
-        said.append(f"No promise protects {listed(bare)}{rest}.")
-    kept = [name for name, one in declared.items() if part(one).get("role") == "insensitive"]
+        settled_for = [
+            f"{name} for {percent(share)} of the people" for name, share in settled if known(share) and share
+        ]
+        rest = f", and the class alone settles {listed(settled_for)}" if settled_for else ""
+        sentences.append(f"No promise protects {listed(bare)}{rest}.")
+    kept = [name for name, column in declared.items() if part(column).get("role") == "insensitive"]
     if kept:
-        said.append(f"Published as in the source, since the spec holds that nobody else knows it: {listed(kept)}.")
-    return said
+        sentences.append(f"Published as in the source, since the spec holds that nobody else knows it: {listed(kept)}.")
+    return sentences
 
 
 def _figure(after: Any, before: Any, write: Callable[[Any], str], what: str) -> Figure:

@@ -28,16 +28,16 @@ def histories(classes: Sequence[IntArray], people: int) -> IntArray:
     ----------
     classes : per release, oldest first, the class of each person, `ABSENT` for none, shape (n,)
     """
-    found = np.zeros(people, dtype=np.int64)
+    history = np.zeros(people, dtype=np.int64)
     for of_release in classes:
         width = int(of_release.max(initial=ABSENT)) + 2
-        _, found = np.unique(found * width + of_release + 1, return_inverse=True)
+        _, history = np.unique(history * width + of_release + 1, return_inverse=True)
     known = np.zeros(people, dtype=bool)
     for of_release in classes:
         known |= of_release != ABSENT
     if not known.all():  # nobody's history is the smallest there is, and so 0 already
-        return found
-    return found + 1
+        return history
+    return history + 1
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ class Window:
         seen = [member.person for member in self.members]
         departed = np.setdiff1d(np.unique(np.concatenate(seen)), people) if seen else np.empty(0, dtype=np.int64)
         everybody = np.r_[people, departed]
-        history = histories([one.classes_of(everybody) for one in self.members], len(everybody))
+        history = histories([member.classes_of(everybody) for member in self.members], len(everybody))
         return history[: len(people)], np.bincount(history[len(people) :], minlength=int(history.max(initial=0)) + 1)
 
 
@@ -152,8 +152,10 @@ def window(home: Home, spec: ReleaseSpec) -> Window:
     """
     asked = spec.across_releases
     assert asked is not None  # noqa: S101 (called where it is demanded)
-    published = [one.version for one in ledger.read(home) if one.dataset == spec.dataset and one.action == "publish"]
-    found, unknown = [], []
+    published = [
+        entry.version for entry in ledger.read(home) if entry.dataset == spec.dataset and entry.action == "publish"
+    ]
+    members, unknown = [], []
     for version in published[-(asked.window - 1) :]:
         manifest = home.releases / spec.dataset / version / "manifest.json"
         try:
@@ -175,8 +177,8 @@ def window(home: Home, spec: ReleaseSpec) -> Window:
             ) from None
         if len(membership.person) != content["rows"]["released"]:
             raise InputError(f"{spec.dataset}/{version}: the people kept of this release are not those it released")
-        found.append(membership)
-    return Window(tuple(found), tuple(unknown))
+        members.append(membership)
+    return Window(tuple(members), tuple(unknown))
 
 
 def routing(home: Home, dataset: str, version: str) -> Routing:

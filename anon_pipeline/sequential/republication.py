@@ -146,7 +146,7 @@ def group_sequentially(
     fitted = tree.fit_tree(plain, minimum_size.split_threshold, demands.spread, demands.orders, demands.seed)
     fresh = Routing(fitted, plain.domains)
     tried = [(fresh, place(fitted, cells.codes[:, :-1], history, cells.counts, departed, minimum_size))]
-    if former is not None and {one.name for one in former.domains} == {one.name for one in plain.domains}:
+    if former is not None and {domain.name for domain in former.domains} == {domain.name for domain in plain.domains}:
         tried.append((former, place(former.tree, former.apply(cells), history, cells.counts, departed, minimum_size)))
     losses = [_lost(outputs, cells.counts, node) for _, node in tried]
     kept = len(tried) == 2 and losses[1] <= losses[0] * (1 + refit)
@@ -237,8 +237,9 @@ def _meeting_demands(
     if failed:
         raise Refused(
             [
-                f"{one.name}: no grouping was found in which {one.demand}, with people of one history kept together"
-                for one in failed
+                f"{finding.name}: no grouping was found in which {finding.demand}, with people of one "
+                "history kept together"
+                for finding in failed
             ]
         )
     return np.where(placed >= 0, class_of_atom[placed], NO_CLASS)

@@ -31,7 +31,7 @@ from anon_pipeline.spec.parts import (
 from anon_pipeline.spec.release import ReleaseSpec
 from anon_pipeline.spec.synthesis import PublishedModel, Synthesis
 from anon_pipeline.spec.tradeoff import K_PATH, TradeOff
-from anon_pipeline.spec.written import UNDECIDED, undecided_lines
+from anon_pipeline.spec.written import UNDECIDED, did_you_mean, undecided_lines
 
 __all__ = [
     "K_PATH",
@@ -61,6 +61,7 @@ __all__ = [
     "Strict",
     "Synthesis",
     "TradeOff",
+    "did_you_mean",
     "exactly",
     "load_privacy_model",
     "undecided_lines",

@@ -84,8 +84,8 @@ class PublicDomain(Strict):
         """Values are texts, also where YAML reads numbers."""
         if not isinstance(value, list | tuple):
             return value
-        plain = [str(one) if isinstance(one, int | float) and not isinstance(one, bool) else one for one in value]
-        if len({str(one) for one in plain}) < len(plain):
+        plain = [str(item) if isinstance(item, int | float) and not isinstance(item, bool) else item for item in value]
+        if len({str(text) for text in plain}) < len(plain):
             raise ValueError("a value stands twice; name each once")
         return plain
 

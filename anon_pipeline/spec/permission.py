@@ -66,9 +66,9 @@ def check_files(folder: Path, tables: Sequence[str], lists: Sequence[str], keys:
     for name in (*tables, *lists, *keys):
         refuse_private(folder / name, name)
     stated = os.environ.get(ALLOW_FILES)
-    allowed = [folder, data_folder(), *(Path(one) for one in (stated or "").split(os.pathsep) if one)]
+    allowed = [folder, data_folder(), *(Path(root) for root in (stated or "").split(os.pathsep) if root)]
     for name in lists if stated is None else (*tables, *lists):
-        if not any((folder / name).resolve().is_relative_to(one.resolve()) for one in allowed):
+        if not any((folder / name).resolve().is_relative_to(root.resolve()) for root in allowed):
             raise InputError(
                 f"{name}: lies neither with the spec nor in the folder of the datasets; move it there, or name its "
                 f"folder in {ALLOW_FILES}"

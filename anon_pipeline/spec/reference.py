@@ -47,7 +47,7 @@ def reference() -> str:
         if model not in seen:
             seen.append(model)
             sections += _section(path, model)
-            pending += [(f"{path}.{name}", one) for name, one in _models_of(model)]
+            pending += [(f"{path}.{name}", part) for name, part in _models_of(model)]
     for name in PRIVACY_MODELS:
         sections += _section(f"privacy.{name}", load_privacy_model(name))
     return "\n".join(sections)
@@ -70,42 +70,42 @@ def _section(path: str, model: type[BaseModel]) -> list[str]:
 
 def _comments(model: type[BaseModel]) -> dict[str, str]:
     """What stands behind each key in the source of a model and of those that it extends."""
-    found: dict[str, str] = {}
-    for one in reversed(model.__mro__):
-        if not issubclass(one, BaseModel) or one in (BaseModel, Strict):
+    comments: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        if not issubclass(base, BaseModel) or base in (BaseModel, Strict):
             continue
-        source = textwrap.dedent(inspect.getsource(one))
+        source = textwrap.dedent(inspect.getsource(base))
         lines = source.splitlines()
         (body,) = (node.body for node in ast.parse(source).body if isinstance(node, ast.ClassDef))
         for node in body:
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 comment = re.search(r"  # (?!type:|noqa)(.*)$", lines[(node.end_lineno or node.lineno) - 1])
                 if comment:
-                    found[node.target.id] = comment[1]
-    return found
+                    comments[node.target.id] = comment[1]
+    return comments
 
 
 def _models_of(model: type[BaseModel]) -> list[tuple[str, type[BaseModel]]]:
     """The parts of a model that are models themselves, with the key they stand under."""
     return [
-        (field.alias or name, one)
+        (field.alias or name, part)
         for name, field in model.model_fields.items()
-        for one in _parts(field.annotation)
-        if inspect.isclass(one) and issubclass(one, Strict) and one is not MaskingStep and name != "privacy"
+        for part in _parts(field.annotation)
+        if inspect.isclass(part) and issubclass(part, Strict) and part is not MaskingStep and name != "privacy"
     ]
 
 
 def _parts(annotation: Any) -> list[Any]:
     arguments = typing.get_args(annotation)
-    return [part for one in arguments for part in _parts(one)] if arguments else [annotation]
+    return [part for argument in arguments for part in _parts(argument)] if arguments else [annotation]
 
 
 def _type(field: FieldInfo) -> str:
     bounds = [
-        said.format(f"{getattr(one, name):g}")
-        for one in field.metadata
-        for name, said in BOUNDS.items()
-        if getattr(one, name, None) is not None
+        wording.format(f"{getattr(constraint, name):g}")
+        for constraint in field.metadata
+        for name, wording in BOUNDS.items()
+        if getattr(constraint, name, None) is not None
     ]
     return ", ".join([_said(field.annotation), *bounds])
 
@@ -114,9 +114,9 @@ def _said(annotation: Any) -> str:
     """A type in words of YAML."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Literal:
-        return " or ".join(f"`{_shown(one)}`" for one in arguments)
+        return " or ".join(f"`{_shown(argument)}`" for argument in arguments)
     if origin in (types.UnionType, typing.Union):
-        return " or ".join(dict.fromkeys(_said(one) for one in arguments if one is not type(None)))
+        return " or ".join(dict.fromkeys(_said(argument) for argument in arguments if argument is not type(None)))
     if origin is typing.Annotated:
         return _said(arguments[0])
     if origin is tuple:
@@ -124,7 +124,7 @@ def _said(annotation: Any) -> str:
     if origin is dict:
         return f"mapping from {_said(arguments[0])} to {_said(arguments[1])}"
     if inspect.isclass(annotation) and issubclass(annotation, StrEnum):
-        return " or ".join(f"`{one.value}`" for one in annotation)
+        return " or ".join(f"`{member.value}`" for member in annotation)
     if inspect.isclass(annotation) and issubclass(annotation, MaskingStep):
         return "step"
     if inspect.isclass(annotation) and issubclass(annotation, BaseModel):

@@ -131,9 +131,9 @@ class ReleaseSpec(Strict):
         for name, parameters in value.items():
             if name not in PRIVACY_MODELS:
                 raise ValueError(f"{name!r} is no privacy model; known are {', '.join(sorted(PRIVACY_MODELS))}")
-            for one in parameters if isinstance(parameters, list) else [parameters]:
+            for stated in parameters if isinstance(parameters, list) else [parameters]:
                 try:
-                    demands.append(load_privacy_model(name).model_validate(one))
+                    demands.append(load_privacy_model(name).model_validate(stated))
                 except ValidationError as error:
                     raise ValueError("; ".join(sentences(error, name))) from None
         return tuple(demands)
@@ -152,7 +152,7 @@ class ReleaseSpec(Strict):
             if other != name:
                 raise ValueError(f"{other} and {name} differ by capitals only; call one otherwise (source.rename)")
         grouped = {name: column for name, column in columns.items() if column.role is Role.QUASI_IDENTIFIER}
-        taken = {"class_size", *(f"{name}_{what}" for name, one in grouped.items() for what in _beside(one))}
+        taken = {"class_size", *(f"{name}_{what}" for name, column in grouped.items() for what in _beside(column))}
         for name in grouped:
             if name in taken:
                 raise ValueError(f"{name}: is a name that the table of classes gives to another column; rename it")
@@ -181,10 +181,10 @@ class ReleaseSpec(Strict):
         if self.differential_privacy is not None:
             self._can_be_asked(self.differential_privacy)
         if self.frontier is not None:
-            one = self.model_copy(update={"frontier": None})
+            spec = self.model_copy(update={"frontier": None})
             for setting in self.frontier.settings():
                 try:
-                    one.replaced(setting)
+                    spec.replaced(setting)
                 except InputError as error:
                     raise ValueError(f"frontier: {error}") from None
         return self
@@ -229,7 +229,7 @@ class ReleaseSpec(Strict):
     def _bounds_what_is_attacked(self) -> None:
         asked = self.audit
         bounded = (asked.linkage, asked.singling_out, asked.membership_auc)
-        if not asked.enabled and (asked.attribute_inference or any(one is not None for one in bounded)):
+        if not asked.enabled and (asked.attribute_inference or any(limit is not None for limit in bounded)):
             raise ValueError("audit: sets bounds and is switched off; a bound without an attack holds nothing")
         if asked.membership_auc is not None and not asked.models:
             raise ValueError("audit.membership_auc: bounds attacks on models, which audit.models switches off")
@@ -287,7 +287,7 @@ class ReleaseSpec(Strict):
                 raise ValueError(f"privacy.{demand.name}: {NO_ROWS}; take it out")
         asked = self.audit
         bounds = (asked.linkage, asked.singling_out, asked.membership_auc, *asked.attribute_inference.values())
-        if any(one is not None for one in bounds):
+        if any(bound is not None for bound in bounds):
             raise ValueError(f"audit: sets bounds on attacks, and {NO_ROWS}; take them out")
         if self.across_releases is not None:
             raise ValueError(f"across_releases: {NO_ROWS}; take it out")
@@ -340,11 +340,16 @@ class ReleaseSpec(Strict):
     def _names_what_it_may(self) -> None:
         """Files that a spec of somebody else may not name are refused before anything is read."""
         steps = [*self.steps, *(step for column in self.columns.values() for step in column.steps)]
-        lists = [one.hierarchy.file for one in self.columns.values() if isinstance(one.hierarchy, HierarchyFile)]
+        lists = [
+            column.hierarchy.file for column in self.columns.values() if isinstance(column.hierarchy, HierarchyFile)
+        ]
         keys = [self.draws.file] if self.draws is not None and self.draws.file is not None else []
         lists += [step.list_file for step in steps if step.list_file is not None]
         keys += [step.key_file for step in steps if step.key_file is not None]
-        check_files(self.folder, [self.source.path, *self._populations()], lists, keys)
+        of_server = self.source.connection.file if self.source.connection is not None else None
+        keys += [of_server] if of_server is not None else []
+        tables = [] if self.source.database is not None else [self.source.path]
+        check_files(self.folder, [*tables, *self._populations()], lists, keys)
 
     def replaced(self, changes: Mapping[str, Any]) -> ReleaseSpec:
         """The spec with other values at some places, validated again.
@@ -460,11 +465,13 @@ class ReleaseSpec(Strict):
     @property
     def answers(self) -> list[str]:
         """The sensitive columns in which a missing value is an answer of its own."""
-        return [name for name, one in self.columns.items() if one.missing_is_a_value]
+        return [name for name, column in self.columns.items() if column.missing_is_a_value]
 
     @property
     def source_path(self) -> Path:
-        """The source, resolved against the folder of the spec."""
+        """The source, resolved against the folder of the spec; of a server the folder, where its address may lie."""
+        if self.source.database is not None:
+            return self._folder.resolve()
         return (self._folder / self.source.path).resolve()
 
     def policy(self) -> dict[str, Any]:

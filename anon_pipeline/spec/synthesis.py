@@ -108,8 +108,8 @@ def require_grouped(synthesis: Synthesis | None, model: PublishedModel | None, t
     ValueError
         With a sentence.
     """
-    for name, one in (("synthesis", synthesis), ("model", model)):
-        if one is not None:
+    for name, section in (("synthesis", synthesis), ("model", model)):
+        if section is not None:
             raise ValueError(f"{name}: is of synthetic releases; add release: synthetic, or take it out")
     if not target:
         raise ValueError("target: is missing; name the column that models will predict from the release")

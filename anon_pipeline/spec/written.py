@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from anon_pipeline.errors import InputError
 
@@ -17,12 +18,12 @@ UNDECIDED = "decide"
 
 def undecided_lines(text: str) -> list[tuple[int, str]]:
     """The lines of a spec on which a value is still `decide`: the number, from 1, and the dotted path."""
-    found: list[tuple[int, str]] = []
+    lines: list[tuple[int, str]] = []
     seen: set[int] = set()  # a node may be its own descendant, by an alias
 
     def look(node: yaml.Node, path: str) -> None:
         if isinstance(node, yaml.ScalarNode) and node.style is None and node.value == UNDECIDED:
-            found.append((node.start_mark.line + 1, path))
+            lines.append((node.start_mark.line + 1, path))
         if id(node) in seen:
             return
         seen.add(id(node))
@@ -35,7 +36,7 @@ def undecided_lines(text: str) -> list[tuple[int, str]]:
 
     if UNDECIDED in text and (root := yaml.compose(text, Loader=PlainLoader)) is not None:
         look(root, "")
-    return found
+    return lines
 
 
 def put(content: dict[str, Any], path: str, value: Any) -> None:
@@ -48,7 +49,7 @@ def put(content: dict[str, Any], path: str, value: Any) -> None:
             raise InputError(f"{path!r}: is no path into the spec; write one as privacy.k_anonymity.k")
         if isinstance(place, list):
             if not part.isdecimal() or int(part) >= len(place):
-                numbers = ", ".join(f"{before}.{one}" for one in range(len(place)))
+                numbers = ", ".join(f"{before}.{position}" for position in range(len(place)))
                 raise InputError(f"{path}: {before} stands {len(place)} times; say which one: {numbers}")
         elif not isinstance(place, dict):
             raise InputError(f"{path}: does not exist, since {before} is a single value; use the path {before}")
@@ -62,8 +63,8 @@ def put(content: dict[str, Any], path: str, value: Any) -> None:
 def with_lists(value: Any) -> Any:
     """Plain data with its tuples as lists, as YAML gives them."""
     if isinstance(value, dict):
-        return {key: with_lists(one) for key, one in value.items()}
-    return [with_lists(one) for one in value] if isinstance(value, list | tuple) else value
+        return {key: with_lists(item) for key, item in value.items()}
+    return [with_lists(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 class PlainLoader(yaml.SafeLoader):
@@ -102,13 +103,31 @@ PATTERNS = {
 }
 
 
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """A question that names what is written nearly so, and nothing where there is none.
+
+    >>> did_you_mean("incom", ["age", "income"])
+    'did you mean income? '
+    """
+    near = get_close_matches(name, list(names), n=1, cutoff=0.75)
+    return f"did you mean {near[0]}? " if near else ""
+
+
+def _keys(model: type[BaseModel]) -> set[str]:
+    """The keys of all parts of a spec, privacy models and masking steps that are loaded."""
+    own = model.__module__.startswith("anon_pipeline.")
+    keys = {field.alias or name for name, field in model.model_fields.items()} if own else set()
+    return keys.union(*(_keys(part) for part in model.__subclasses__()))
+
+
 def sentences(error: ValidationError, prefix: str = "") -> list[str]:
     """pydantic's findings as `field: what is wrong`, without the input and without links."""
     sentences = []
     for finding in error.errors(include_url=False, include_input=False, include_context=False):
         place = ".".join([prefix] * bool(prefix) + [str(part) for part in finding["loc"]])
         if finding["type"] == "extra_forbidden":
-            what = "is not a key of the spec; check its spelling or remove it"
+            near = did_you_mean(str(finding["loc"][-1]), _keys(BaseModel))
+            what = f"is not a key of the spec; {near}check its spelling or remove it"
         elif finding["type"] == "missing":
             what = "is missing"
         elif finding["type"] == "string_pattern_mismatch":

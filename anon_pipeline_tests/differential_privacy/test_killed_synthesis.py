@@ -60,7 +60,7 @@ def require_paid_for(spec: ReleaseSpec, home: Home) -> tuple[State, list[str]]:
     assert not problems
     versions = [entry.version for entry in ledger.read(home)]
     assert state.reserved >= state.answered >= len(versions)
-    folders = [one for one in (home.releases / spec.dataset).glob("[!.]*") if not one.is_symlink()]
+    folders = [path for path in (home.releases / spec.dataset).glob("[!.]*") if not path.is_symlink()]
     assert len(folders) <= state.answered
     for folder in folders:
         files = json.loads((folder / MANIFEST).read_text())["files"]
@@ -113,7 +113,7 @@ def test_whatever_ends_it_nothing_is_spent_twice_and_nothing_half_is_published(p
         assert len(versions) == 1, count
         assert (after.reserved - before.reserved, after.answered) == (1 - before.answered, 1), count
         assert not ledger.verify(home), count
-        assert not [one for one in (home.releases / spec.dataset).iterdir() if one.name.startswith(".")], count
+        assert not [path for path in (home.releases / spec.dataset).iterdir() if path.name.startswith(".")], count
         shutil.rmtree(home.root)
     else:
         pytest.fail("the release never ended")

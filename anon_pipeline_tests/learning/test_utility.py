@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
 
 from anon_pipeline.arrays import FloatArray
 from anon_pipeline.learning import guide as guide_module
 from anon_pipeline.learning import targets as targets_module
 from anon_pipeline.learning.models import Task
-from anon_pipeline.learning.scores import classification_scores, difference, estimate, regression_scores
+from anon_pipeline.learning.scores import SCALES, SHARE, classification_scores, difference, estimate, regression_scores
 from anon_pipeline.learning.utility import Utility, compare, measure_utility, prepare
 from anon_pipeline.spec import ColumnType, Guide
 from anon_pipeline.workers import Workers
@@ -260,6 +262,28 @@ def test_the_interval_by_hand() -> None:
     assert result.low == pytest.approx(0.84 - reach)
     assert result.high == pytest.approx(0.84 + reach)
     assert result.per_fold == (0.80, 0.82, 0.84, 0.90)
+
+
+def test_the_interval_of_a_share_by_hand() -> None:
+    """The same folds on the scale of log odds: log(.84 / .16) = 1.658228; the slope there is 1 / (.84 * .16)."""
+    result = estimate([0.80, 0.82, 0.84, 0.90], SHARE)
+    reach = 3.182446305 * math.sqrt((1 / 4 + 1 / 3) * 0.0056 / 3) / (0.84 * 0.16)
+    assert result.mean == pytest.approx(0.84)
+    assert result.low == pytest.approx(1 / (1 + math.exp(reach - 1.658228077)))
+    assert result.high == pytest.approx(1 / (1 + math.exp(-reach - 1.658228077)))
+
+
+@given(st.sampled_from(sorted(SCALES)), st.data())
+def test_no_interval_says_what_no_score_can_be(score: str, data: st.DataObject) -> None:
+    for scale in SCALES[score]:
+        low, high = (scale.low, scale.high) if scale is not None else (-math.inf, math.inf)
+        values = data.draw(st.lists(st.floats(max(low, -1e6), min(high, 1e6)), min_size=2, max_size=6))
+        result = estimate(values, scale)
+        assert result.low is not None
+        assert result.high is not None
+        rounding = 1e-9 * max(1, *map(abs, values))
+        assert low - rounding <= result.low <= result.mean + rounding
+        assert result.mean - rounding <= result.high <= high + rounding
 
 
 @pytest.mark.parametrize("undefined", [None, math.nan, math.inf])

@@ -111,7 +111,7 @@ def read_coded(engine: Any, spec: ReleaseSpec, axes: Sequence[Axis]) -> CodedTab
         if asked.person is not None:
             person = f"CAST({quoted(asked.person)} AS VARCHAR)"
             rows = f"SELECT {', '.join(select)}, {person} AS person FROM {relation} WHERE {person} IS NOT NULL"
-            joined = ", '/', ".join(["person", *(f"CAST({one} AS VARCHAR)" for one in columns)])
+            joined = ", '/', ".join(["person", *(f"CAST({column} AS VARCHAR)" for column in columns)])
             order = f"ORDER BY md5(concat({joined})), {listed}"
             ranked = f"SELECT {listed}, row_number() OVER (PARTITION BY person {order}) AS place FROM ({rows}) AS one"
             rows = f"SELECT {listed} FROM ({ranked}) AS ranked WHERE place <= {asked.most_rows}"

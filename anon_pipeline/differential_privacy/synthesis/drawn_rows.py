@@ -61,7 +61,9 @@ def with_all_values(codes: IntArray, measurements: Measurements, random: np.rand
     """
     result = codes.copy()
     for column, mapping in enumerate(measurements.codes):
-        noisy = np.maximum(column_counts([one for one in measurements.first if column in one.columns], column)[0], 0)
+        noisy = np.maximum(
+            column_counts([table for table in measurements.first if column in table.columns], column)[0], 0
+        )
         missing = len(mapping) - 1
         for shared in range(int(mapping.max()) + 1):
             values = np.flatnonzero(mapping == shared)

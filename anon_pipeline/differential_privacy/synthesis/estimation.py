@@ -54,8 +54,8 @@ class Model:
 
 def total_of(measured: Sequence[NoisyTable]) -> float:
     """How many people there are: the mean of the sums of all tables, weighted by inverse variance; at least 1."""
-    weights = np.array([1 / one.variance.sum() for one in measured])
-    sums = np.array([one.counts.sum() for one in measured])
+    weights = np.array([1 / table.variance.sum() for table in measured])
+    sums = np.array([table.counts.sum() for table in measured])
     return max(1.0, float(weights @ sums / weights.sum()))
 
 
@@ -70,29 +70,29 @@ def fit(
     former : a model of fewer tables, to start from
     steps : of descent; each moves towards less squared error, in units of each table's noise
     """
-    tree = JunctionTree.over(sizes, [one.columns for one in measured])
-    homes = [tree.home(one.columns) for one in measured]
-    least = min(float(one.variance.min()) for one in measured)
-    weights = [least / one.variance for one in measured]
-    wanted = [one.counts / total for one in measured]
+    tree = JunctionTree.over(sizes, [table.columns for table in measured])
+    homes = [tree.home(table.columns) for table in measured]
+    least = min(float(table.variance.min()) for table in measured)
+    weights = [least / table.variance for table in measured]
+    wanted = [table.counts / total for table in measured]
     potentials = _start(tree, former)
     for _ in range(SWEEPS if former is None else 1):
-        for one, home, goal in zip(measured, homes, wanted, strict=True):
-            if former is not None and former.tree.home(one.columns) >= 0:
+        for table, home, goal in zip(measured, homes, wanted, strict=True):
+            if former is not None and former.tree.home(table.columns) >= 0:
                 continue
             axes = tree.cliques[home]
-            said = summed(tree.marginals(potentials)[home], axes, one.columns)
-            floor = FLOOR * np.sqrt(one.variance) / total
-            potentials[home] += spread(np.log(np.maximum(goal, floor) / np.maximum(said, 1e-300)), one.columns, axes)
+            said = summed(tree.marginals(potentials)[home], axes, table.columns)
+            floor = FLOOR * np.sqrt(table.variance) / total
+            potentials[home] += spread(np.log(np.maximum(goal, floor) / np.maximum(said, 1e-300)), table.columns, axes)
     tables = tree.marginals(potentials)
 
     def loss_of(tables: list[FloatArray]) -> tuple[float, list[FloatArray]]:
-        loss, slopes = 0.0, [np.zeros(tree.shape(one)) for one in tree.cliques]
-        for one, home, weight, goal in zip(measured, homes, weights, wanted, strict=True):
+        loss, slopes = 0.0, [np.zeros(tree.shape(clique)) for clique in tree.cliques]
+        for table, home, weight, goal in zip(measured, homes, weights, wanted, strict=True):
             axes = tree.cliques[home]
-            off = summed(tables[home], axes, one.columns) - goal
+            off = summed(tables[home], axes, table.columns) - goal
             loss += float((weight * off**2).sum()) / 2
-            slopes[home] += spread(weight * off, one.columns, axes)
+            slopes[home] += spread(weight * off, table.columns, axes)
         return loss, slopes
 
     loss, slopes = loss_of(tables)
@@ -100,7 +100,7 @@ def fit(
     for _ in range(steps):
         rate *= 2
         for _ in range(40):
-            tried = [one - rate * slope for one, slope in zip(potentials, slopes, strict=True)]
+            tried = [potential - rate * slope for potential, slope in zip(potentials, slopes, strict=True)]
             moved = tree.marginals(tried)
             new_loss, new_slopes = loss_of(moved)
             gain = sum(
@@ -119,7 +119,7 @@ def fit(
 
 def _start(tree: JunctionTree, former: Model | None) -> list[FloatArray]:
     """The former model's potentials where its cliques have gone, zeros elsewhere."""
-    potentials = [np.zeros(tree.shape(one)) for one in tree.cliques]
+    potentials = [np.zeros(tree.shape(clique)) for clique in tree.cliques]
     if former is not None:
         for clique, potential in zip(former.tree.cliques, former.potentials, strict=True):
             home = tree.home(clique)

@@ -37,20 +37,20 @@ class JunctionTree:
         Columns are eliminated by least fill, ties by the smaller clique.
         """
         neighbours: dict[int, set[int]] = {column: set() for column in range(len(sizes))}
-        for one in sets:
-            for left, right in itertools.permutations(one, 2):
+        for together in sets:
+            for left, right in itertools.permutations(together, 2):
                 neighbours[left].add(right)
         found: list[Clique] = []
         left_over = set(neighbours)
         while left_over:
-            column = min(left_over, key=lambda one: (*_cost(one, neighbours, sizes), one))
+            column = min(left_over, key=lambda candidate: (*_cost(candidate, neighbours, sizes), candidate))
             clique = {column, *neighbours[column]}
             for left, right in itertools.permutations(neighbours[column], 2):
                 neighbours[left].add(right)
             for other in neighbours.pop(column):
                 neighbours[other].discard(column)
             left_over.discard(column)
-            if not any(clique <= set(one) for one in found):
+            if not any(clique <= set(former) for former in found):
                 found.append(tuple(sorted(clique)))
         return cls._of_cliques(tuple(sizes), found)
 
@@ -70,12 +70,12 @@ class JunctionTree:
             order.append(new)
             parents.append(parent)
             separators.append(tuple(sorted(shared)))
-        return cls(sizes, tuple(cliques[one] for one in order), tuple(parents), tuple(separators))
+        return cls(sizes, tuple(cliques[number] for number in order), tuple(parents), tuple(separators))
 
     @property
     def cells(self) -> int:
         """Numbers that the tables of all cliques hold together."""
-        return sum(self.size(one) for one in self.cliques)
+        return sum(self.size(clique) for clique in self.cliques)
 
     def size(self, columns: Sequence[int]) -> int:
         return math.prod(self.sizes[column] for column in columns)
@@ -93,7 +93,7 @@ class JunctionTree:
 
         Two passes of messages over the tree, on logarithms; the result sums to 1 in every clique.
         """
-        beliefs = [one.copy() for one in potentials]
+        beliefs = [potential.copy() for potential in potentials]
         messages: list[FloatArray] = [np.zeros(())] * len(beliefs)
         for number in range(len(beliefs) - 1, 0, -1):
             parent, shared = self.parents[number], self.separators[number]
@@ -128,7 +128,7 @@ class JunctionTree:
                 union = tuple(sorted({*axes, *over}))
                 table = spread(table, axes, union) * spread(message, over, union)
                 axes = union
-            wanted = tuple(one for one in axes if one in columns or one in shared)
+            wanted = tuple(axis for axis in axes if axis in columns or axis in shared)
             table = summed(table, axes, wanted)
             if number == root:
                 return summed(table, wanted, columns)
@@ -141,9 +141,9 @@ class JunctionTree:
         while True:
             parents = {self.parents[number] for number in kept}
             for number in sorted(kept, reverse=True):
-                children = [one for one in kept if self.parents[one] == number]
+                children = [clique for clique in kept if self.parents[clique] == number]
                 rest = kept - {number}
-                held = set().union(*(self.cliques[one] for one in rest)) if rest else set()
+                held = set().union(*(self.cliques[clique] for clique in rest)) if rest else set()
                 is_end = not children or (number not in parents) or (number == min(kept) and len(children) == 1)
                 if rest and is_end and columns & set(self.cliques[number]) <= held:
                     kept = rest
@@ -155,26 +155,26 @@ class JunctionTree:
 def _cost(column: int, neighbours: Mapping[int, set[int]], sizes: Sequence[int]) -> tuple[int, int]:
     around = neighbours[column]
     fill = sum(right not in neighbours[left] for left, right in itertools.combinations(around, 2))
-    return fill, math.prod(sizes[one] for one in (column, *around))
+    return fill, math.prod(sizes[member] for member in (column, *around))
 
 
 def spread(table: FloatArray, axes: Clique, over: Clique) -> FloatArray:
     """A view of a table that can be combined with one over more columns."""
     lengths = dict(zip(axes, table.shape, strict=True))
-    return table.reshape([lengths.get(one, 1) for one in over])
+    return table.reshape([lengths.get(column, 1) for column in over])
 
 
 def summed(table: FloatArray, axes: Clique, kept: Sequence[int]) -> FloatArray:
     """A table summed over the columns that are not kept; axes stay ascending."""
-    gone = tuple(place for place, one in enumerate(axes) if one not in kept)
+    gone = tuple(place for place, axis in enumerate(axes) if axis not in kept)
     result: FloatArray = table.sum(axis=gone)
     return result
 
 
 def _log_sum(table: FloatArray, axes: Clique, kept: Clique) -> FloatArray:
-    gone = tuple(place for place, one in enumerate(axes) if one not in kept)
+    gone = tuple(place for place, axis in enumerate(axes) if axis not in kept)
     top = table.max(axis=gone, keepdims=True)
     result: FloatArray = np.log(np.exp(table - top).sum(axis=gone)) + top.reshape(
-        [table.shape[place] for place, one in enumerate(axes) if one in kept]
+        [table.shape[place] for place, axis in enumerate(axes) if axis in kept]
     )
     return result

@@ -60,11 +60,11 @@ class Synthetic:
             [mapping[self.codes[:, place]] for place, mapping in enumerate(self.measurements.codes)], axis=1
         )
         lines = [
-            {**asdict(one), "columns": [names[column] for column in one.columns]}
-            for one in count_quality(self.measurements.tables, shared, self.model.total)
+            {**asdict(count), "columns": [names[column] for column in count.columns]}
+            for count in count_quality(self.measurements.tables, shared, self.model.total)
         ]
         columns = {
-            axis.name: [asdict(one) for one in value_counts(self.measurements.first, self.codes, place)]
+            axis.name: [asdict(count) for count in value_counts(self.measurements.first, self.codes, place)]
             for place, axis in enumerate(self.axes)
         }
         return {"counts": lines, "values": columns}

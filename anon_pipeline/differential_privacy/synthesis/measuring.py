@@ -85,7 +85,7 @@ class Measurements:
 
     @property
     def nano_rho(self) -> int:
-        return sum(one.nano_rho for one in self.mechanisms)
+        return sum(mechanism.nano_rho for mechanism in self.mechanisms)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -95,7 +95,7 @@ class Measurements:
     @property
     def tables(self) -> list[NoisyTable]:
         """All counts over the codes of `later`."""
-        return [*(merged(one, self.codes) for one in self.first), *self.later]
+        return [*(merged(table, self.codes) for table in self.first), *self.later]
 
 
 def first_sets(sizes: Sequence[int], targets: Clique) -> list[Clique]:
@@ -114,7 +114,7 @@ def candidates(sizes: Sequence[int], targets: Clique) -> list[Clique]:
     pairs = list(itertools.combinations(others, 2))
     cores = _cores(sizes, targets) if targets else []
     found = [tuple(sorted({*pair, *core})) for pair in pairs for core in cores]
-    if not cores or any(math.prod(sizes[one] for one in core) > SMALL_TARGET for core in cores):
+    if not cores or any(math.prod(sizes[column] for column in core) > SMALL_TARGET for core in cores):
         found += pairs
     if len(cores) > 1:
         found += list(itertools.combinations(targets, 2))
@@ -122,8 +122,8 @@ def candidates(sizes: Sequence[int], targets: Clique) -> list[Clique]:
 
 
 def _cores(sizes: Sequence[int], targets: Clique) -> list[Clique]:
-    together = math.prod(sizes[one] for one in targets)
-    return [tuple(sorted(targets))] if together <= MOST_TARGET_CELLS else [(one,) for one in targets]
+    together = math.prod(sizes[target] for target in targets)
+    return [tuple(sorted(targets))] if together <= MOST_TARGET_CELLS else [(target,) for target in targets]
 
 
 def measure(table: CodedTable, settings: Settings) -> Measurements:
@@ -143,20 +143,20 @@ def measure(table: CodedTable, settings: Settings) -> Measurements:
     counting = left // rounds - choosing
     if min(share, choosing, counting) < 1:
         raise InputError("synthesis: the share of the budget is too small to be divided into so many measurements")
-    first = [_counted(table, one, share, settings.rows, drawn) for one in starts]
+    first = [_counted(table, clique, share, settings.rows, drawn) for clique in starts]
     codes = shared_codes(table.sizes, first, settings.targets)
     merged_table = table.recoded(codes)
-    sizes, measured = merged_table.sizes, [merged(one, codes) for one in first]
+    sizes, measured = merged_table.sizes, [merged(noisy, codes) for noisy in first]
     total = settings.people or estimation.total_of(measured)
     model = estimation.fit(sizes, measured, total)
-    open_sets = {one: merged_table.counts(one) for one in candidates(sizes, settings.targets)}
+    open_sets = {clique: merged_table.counts(clique) for clique in candidates(sizes, settings.targets)}
     later: list[NoisyTable] = []
     for _ in range(rounds):
-        sets = [one for one in open_sets if _stays_small(sizes, measured, one, settings.cells)]
+        sets = [clique for clique in open_sets if _stays_small(sizes, measured, clique, settings.cells)]
         if not sets:
             break
         deviation = mechanisms.gaussian_scale(settings.rows**2, counting)
-        scores = [_error(model, open_sets[one], one, deviation) for one in sets]
+        scores = [_error(model, open_sets[clique], clique, deviation) for clique in sets]
         chosen = sets[_chosen(scores, settings.rows, choosing, drawn)]
         del open_sets[chosen]
         later.append(_counted(merged_table, chosen, counting, settings.rows, drawn))
@@ -193,8 +193,8 @@ def _error(model: Model, counts: IntArray, columns: Clique, deviation: float) ->
     return int(np.abs(counts - expected).sum()) - noise
 
 
-def _stays_small(sizes: Sequence[int], measured: Sequence[NoisyTable], one: Clique, cells: int) -> bool:
-    return JunctionTree.over(sizes, [*(table.columns for table in measured), one]).cells <= cells
+def _stays_small(sizes: Sequence[int], measured: Sequence[NoisyTable], clique: Clique, cells: int) -> bool:
+    return JunctionTree.over(sizes, [*(table.columns for table in measured), clique]).cells <= cells
 
 
 def shared_codes(sizes: Sequence[int], first: Sequence[NoisyTable], targets: Clique) -> list[IntArray]:
@@ -205,7 +205,7 @@ def shared_codes(sizes: Sequence[int], first: Sequence[NoisyTable], targets: Cli
     """
     codes = [np.arange(size, dtype=np.int64) for size in sizes]
     for column, size in enumerate(sizes):
-        about = [one for one in first if column in one.columns]
+        about = [table for table in first if column in table.columns]
         if not about:
             continue
         counts, variance = column_counts(about, column)
@@ -222,10 +222,10 @@ def shared_codes(sizes: Sequence[int], first: Sequence[NoisyTable], targets: Cli
 def column_counts(tables: Sequence[NoisyTable], column: int) -> tuple[np.ndarray, np.ndarray]:
     """Noisy counts of one column and their variance, from the tables that hold it: means by inverse variance."""
     sums, variances = [], []
-    for one in tables:
-        gone = tuple(place for place, other in enumerate(one.columns) if other != column)
-        sums.append(one.counts.sum(axis=gone))
-        variances.append(one.variance.sum(axis=gone))
+    for table in tables:
+        gone = tuple(place for place, other in enumerate(table.columns) if other != column)
+        sums.append(table.counts.sum(axis=gone))
+        variances.append(table.variance.sum(axis=gone))
     weights = 1 / np.array(variances)
     return (weights * np.array(sums)).sum(axis=0) / weights.sum(axis=0), 1 / weights.sum(axis=0)
 
@@ -240,7 +240,7 @@ def merged(table: NoisyTable, codes: Sequence[IntArray]) -> NoisyTable:
         indicator = np.zeros((int(mapping.max()) + 1, len(mapping)))
         indicator[mapping, np.arange(len(mapping))] = 1
         counts, variance = (
-            np.moveaxis(np.tensordot(indicator, one, axes=(1, axis)), 0, axis) for one in (counts, variance)
+            np.moveaxis(np.tensordot(indicator, array, axes=(1, axis)), 0, axis) for array in (counts, variance)
         )
     return NoisyTable(table.columns, counts, variance)
 
@@ -250,11 +250,11 @@ def described(measurements: Measurements, names: Sequence[str]) -> list[dict[str
     return [
         {
             "measures": "which columns are counted next"
-            if one.measures is None
-            else [names[column] for column in one.measures],
-            "mechanism": "exponential mechanism (Gumbel)" if one.measures is None else "discrete Gaussian",
-            "scale": one.scale,
-            "rho": one.nano_rho / NANO,
+            if mechanism.measures is None
+            else [names[column] for column in mechanism.measures],
+            "mechanism": "exponential mechanism (Gumbel)" if mechanism.measures is None else "discrete Gaussian",
+            "scale": mechanism.scale,
+            "rho": mechanism.nano_rho / NANO,
         }
-        for one in measurements.mechanisms
+        for mechanism in measurements.mechanisms
     ]

@@ -21,11 +21,12 @@ def to_bytes(measurements: Measurements, token: str) -> bytes:
     """
     content = {
         "token": token,
-        "first": [_written(one) for one in measurements.first],
+        "first": [_written(table) for table in measurements.first],
         "codes": [mapping.tolist() for mapping in measurements.codes],
-        "later": [_written(one) for one in measurements.later],
+        "later": [_written(table) for table in measurements.later],
         "mechanisms": [
-            {"measures": one.measures, "scale": one.scale, "nano_rho": one.nano_rho} for one in measurements.mechanisms
+            {"measures": mechanism.measures, "scale": mechanism.scale, "nano_rho": mechanism.nano_rho}
+            for mechanism in measurements.mechanisms
         ],
     }
     return json.dumps(content, sort_keys=True).encode()
@@ -35,12 +36,16 @@ def from_bytes(content: bytes) -> Measurements:
     """What `to_bytes` wrote."""
     read = json.loads(content)
     return Measurements(
-        tuple(_read(one) for one in read["first"]),
+        tuple(_read(table) for table in read["first"]),
         tuple(np.array(mapping, dtype=np.int64) for mapping in read["codes"]),
-        tuple(_read(one) for one in read["later"]),
+        tuple(_read(table) for table in read["later"]),
         tuple(
-            Mechanism(None if one["measures"] is None else tuple(one["measures"]), one["scale"], one["nano_rho"])
-            for one in read["mechanisms"]
+            Mechanism(
+                None if mechanism["measures"] is None else tuple(mechanism["measures"]),
+                mechanism["scale"],
+                mechanism["nano_rho"],
+            )
+            for mechanism in read["mechanisms"]
         ),
     )
 

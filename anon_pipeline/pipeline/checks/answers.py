@@ -18,7 +18,7 @@ ANSWERS = "answers.json"
 def keep_answers(stages: Stages, name: str, sources: dict[str, Stage], answers: Sequence[Answer]) -> None:
     """Store what the checks of this name said, tied to the very files they judged."""
     with stages.store(name, sources, {}) as folder:
-        write_file(folder / ANSWERS, json.dumps([dataclasses.asdict(one) for one in answers]))
+        write_file(folder / ANSWERS, json.dumps([dataclasses.asdict(answer) for answer in answers]))
 
 
 def require_answers(stage: Stage | None, expected: Iterable[str]) -> list[dict[str, Any]]:
@@ -30,8 +30,8 @@ def require_answers(stage: Stage | None, expected: Iterable[str]) -> list[dict[s
         If an answer is missing or did not pass.
     """
     answers = [] if stage is None else json.loads((stage.folder / ANSWERS).read_text())
-    failed = [f"{one['name']}: {one['sentence']}" for one in answers if one["passed"] is not True]
-    failed += [f"{absent}: was not asked" for absent in set(expected) - {one["name"] for one in answers}]
+    failed = [f"{answer['name']}: {answer['sentence']}" for answer in answers if answer["passed"] is not True]
+    failed += [f"{absent}: was not asked" for absent in set(expected) - {answer["name"] for answer in answers}]
     if failed:
         raise Refused(failed)
     return list(answers)

@@ -18,14 +18,16 @@ AUDIT = "audit.json"
 
 def checks_of(spec: ReleaseSpec) -> dict[str, str]:
     """The blocking checks on the audit."""
-    return {one.name: f"By attack: {one.demand}." for one in bounds(spec, {"findings": []})}
+    return {bound.name: f"By attack: {bound.demand}." for bound in bounds(spec, {"findings": []})}
 
 
 def ask_audit(_run: Run, attack_audit: Stage) -> list[Question]:
     """The questions to what is stored of the attacks. A bound on what could not be measured does not hold."""
     content = json.loads((attack_audit.folder / AUDIT).read_text())
-    found = [Bound(one["name"], one["demand"], one["measured"], one["limit"]) for one in content["bounds"]]
-    return [_question(one) for one in found]
+    measured_bounds = [
+        Bound(bound["name"], bound["demand"], bound["measured"], bound["limit"]) for bound in content["bounds"]
+    ]
+    return [_question(bound) for bound in measured_bounds]
 
 
 CHECKS = CheckDef("audit_checks", "attack_audit", ("attack_audit",), checks_of, ask_audit)

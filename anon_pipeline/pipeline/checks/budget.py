@@ -33,8 +33,8 @@ def ask_budget(run: Run, dp_answers: Stage) -> list[Question]:
         stored = budget.stored(key)
         unpaid += stored is None or json.loads(stored) != answers[name]
     overspent = max(0, -state.left.nano_rho, -state.left.atto_delta)
-    found = {"problems": len(problems), "overspent": overspent, "unpaid": unpaid}
-    totals = pd.DataFrame([found])
+    figures = {"problems": len(problems), "overspent": overspent, "unpaid": unpaid}
+    totals = pd.DataFrame([figures])
     demands = (
         ("budget_ledger_holds", "problems", "the ledger of the budget is what was written", "; ".join(problems)),
         (

@@ -45,13 +45,13 @@ def group_questions(spec: ReleaseSpec, engine: Engine, masked: Stage, candidate:
     columns = list(engine.columns(data))
     sizes, totals = pd.DataFrame(), pd.DataFrame()  # an empty table counts as a check that crashed
     if set(columns) == set(spec.released):
-        found = engine.groups(data, group_columns(step), masked.folder / DATA)
-        shown, beside = read_groups(found), compare_groups(found, step, threshold)
-        sizes = pd.DataFrame({"people": shown.counts})
-        everybody = int(shown.counts.sum()) + beside.left_out_people
+        groups = engine.groups(data, group_columns(step), masked.folder / DATA)
+        written, beside = read_groups(groups), compare_groups(groups, step, threshold)
+        sizes = pd.DataFrame({"people": written.counts})
+        everybody = int(written.counts.sum()) + beside.left_out_people
         totals = pd.DataFrame(
             {
-                "has_every_group_once": [shown.repeated + shown.not_whole],
+                "has_every_group_once": [written.repeated + written.not_whole],
                 "counts_the_people": [beside.miscounted],
                 "accounts_for_everybody": [abs(int(masked.facts["rows"]) - everybody)],
                 "hides_groups_in_company": [int(not beside.stays_hidden(threshold))],

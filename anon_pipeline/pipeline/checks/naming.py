@@ -28,12 +28,12 @@ def unshared_values(
     classes = pd.read_parquet(candidate.folder / CLASSES)
     left_out = int(candidate.facts["suppressed"]) + int(candidate.facts["waiting"])
     levels, hierarchies = levels_of(spec), hierarchies_of(spec)
-    found = {}
+    unshared = {}
     for name in spec.quasi_identifiers:
         people = engine.domains(raw.folder / DATA, {name: types[name]})
         of = ({name: levels[name]} if name in levels else {}, {name: hierarchies[name]} if name in hierarchies else {})
         (domain,) = described(people, *of)
-        told = _texts(engine, candidate, name) if spec.recode.form == "range" or not domain.ordered else []
+        texts = _texts(engine, candidate, name) if spec.recode.form == "range" or not domain.ordered else []
         if domain.ordered:
             values = unshared_numbers(domain, classes, spec.k, left_out)
         else:
@@ -42,44 +42,44 @@ def unshared_values(
             values += unshared_texts(domain, classes[f"{name}_label"], spec.k)
         if spec.recode.form == "value":
             values += _unknown_numbers(engine, candidate, domain, classes) if domain.ordered else 0
-            values += 0 if domain.ordered else unshared_categories(domain, told, spec.k)
+            values += 0 if domain.ordered else unshared_categories(domain, texts, spec.k)
         elif domain.nodes is not None or domain.levels is not None:
-            values += unshared_texts(domain, [one for one in told if one is not None], spec.k)
+            values += unshared_texts(domain, [text for text in texts if text is not None], spec.k)
         elif domain.ordered:
-            values += _unknown_ends(told, classes, name)
+            values += _unknown_ends(texts, classes, name)
         else:
-            sets = {_set(list(one)) for one in classes[f"{name}_values"]}
-            values += len({one for one in told if one is not None} - sets)
-        found[name] = values
-    return pd.DataFrame({"column": list(found), "values": list(found.values())})
+            sets = {_set(list(names)) for names in classes[f"{name}_values"]}
+            values += len({text for text in texts if text is not None} - sets)
+        unshared[name] = values
+    return pd.DataFrame({"column": list(unshared), "values": list(unshared.values())})
 
 
 def _texts(engine: Engine, candidate: Stage, name: str) -> Texts:
     """The different texts of a column of the released table."""
-    (shown,) = engine.domains(candidate.folder / DATA, {name: ColumnType.CATEGORICAL})
-    return [*map(str, shown.values), *([None] if shown.counts[0] else [])]
+    (written,) = engine.domains(candidate.folder / DATA, {name: ColumnType.CATEGORICAL})
+    return [*map(str, written.values), *([None] if written.counts[0] else [])]
 
 
 def _categories(classes: pd.DataFrame, name: str) -> Iterable[str | None]:
-    return {one for told in classes[f"{name}_values"] for one in told} | {
-        None if one is None or one != one else str(one) for one in classes[name]
+    return {value for names in classes[f"{name}_values"] for value in names} | {
+        None if value is None or value != value else str(value) for value in classes[name]
     }
 
 
 def _unknown_numbers(engine: Engine, candidate: Stage, domain: Domain, classes: pd.DataFrame) -> int:
     """Numbers of the released table that no class shows."""
-    (shown,) = engine.domains(candidate.folder / DATA, {domain.name: domain.type})
-    column = pd.Series(shown.readable(shown.values))
+    (written,) = engine.domains(candidate.folder / DATA, {domain.name: domain.type})
+    column = pd.Series(written.readable(written.values))
     known = numbers(classes[domain.name])
     apart = np.abs(numbers(column)[:, None] - np.unique(known[~np.isnan(known)])[None, :])
     return int((apart.min(axis=1, initial=np.inf) > 1e-6 * np.maximum(1, np.abs(numbers(column)))).sum())
 
 
-def _unknown_ends(told: Texts, classes: pd.DataFrame, name: str) -> int:
+def _unknown_ends(texts: Texts, classes: pd.DataFrame, name: str) -> int:
     """Ends of ranges that stand in no row of the table of classes."""
     known = {end for side in ("low", "high") for end in numbers(classes[f"{name}_{side}"]).tolist()}
     unknown = 0
-    for text in told:
+    for text in texts:
         read = None if text is None else read_interval(text)
         if text is not None and read is None:
             unknown += 1
@@ -88,7 +88,7 @@ def _unknown_ends(told: Texts, classes: pd.DataFrame, name: str) -> int:
     return unknown
 
 
-def _set(told: Texts) -> str:
+def _set(names: Texts) -> str:
     """A set of categories as ranges are written."""
-    shown = ["missing" if name is None else name for name in told]
-    return shown[0] if len(shown) == 1 else "{" + ", ".join(shown) + "}"
+    words = ["missing" if name is None else name for name in names]
+    return words[0] if len(words) == 1 else "{" + ", ".join(words) + "}"

@@ -33,7 +33,7 @@ def ask_source(run: Run, raw_data: Stage) -> list[Question]:
     types = SourceFacts.from_json(raw_data.facts).types()
     stored = run.engine.describe(raw_data.folder / DATA, run.spec, types)
     asked = checks_of(run.spec)
-    return [one for one in source_questions(run.spec, stored) if one.name in asked]
+    return [question for question in source_questions(run.spec, stored) if question.name in asked]
 
 
 CHECKS = CheckDef("source_checks", "raw_data", ("raw_data",), checks_of, ask_source)
@@ -41,11 +41,13 @@ CHECKS = CheckDef("source_checks", "raw_data", ("raw_data",), checks_of, ask_sou
 
 def source_questions(spec: ReleaseSpec, stored: SourceFacts) -> list[Question]:
     """What must hold of the stored source; `stored` was counted from its file."""
-    named = pd.DataFrame([{"name": one.name, "type": one.type.value} for one in stored.columns])
+    named = pd.DataFrame([{"name": column.name, "type": column.type.value} for column in stored.columns])
     expected = spec.stored
-    declared = {name: one.type.value for name, one in spec.columns.items() if one.type is not None}
-    wrong = [one.name for one in stored.columns if declared.get(one.name, one.type.value) != one.type.value]
-    target = next((one for one in stored.columns if one.name == spec.target), None)
+    declared = {name: column.type.value for name, column in spec.columns.items() if column.type is not None}
+    wrong = [
+        column.name for column in stored.columns if declared.get(column.name, column.type.value) != column.type.value
+    ]
+    target = next((column for column in stored.columns if column.name == spec.target), None)
     totals = pd.DataFrame(
         {
             "rows": [stored.rows],
@@ -102,11 +104,14 @@ def source_questions(spec: ReleaseSpec, stored: SourceFacts) -> list[Question]:
 
 def _how_they_repeat(identifiers: Sequence[Repetition]) -> str:
     """Which identifiers stand in several rows and which do not, and what to do about it; never a value."""
-    repeated = [one for one in identifiers if one.rows]
-    told = [f"{one.name} repeats in {one.rows:,} rows, one value in {one.most:,} of them at most" for one in repeated]
-    single = [one.name for one in identifiers if not one.rows]
+    repeated = [identifier for identifier in identifiers if identifier.rows]
+    sentences = [
+        f"{identifier.name} repeats in {identifier.rows:,} rows, one value in {identifier.most:,} of them at most"
+        for identifier in repeated
+    ]
+    single = [identifier.name for identifier in identifiers if not identifier.rows]
     if single:
-        told.append(f"{', '.join(single)} does not repeat, and so does not tell that rows are one person's")
-    told.append("keep one row a person, else a class of k rows may be fewer people")
-    told.append("a column that different people share, such as a name, has the role exclude")
-    return "; ".join(told)
+        sentences.append(f"{', '.join(single)} does not repeat, and so does not tell that rows are one person's")
+    sentences.append("keep one row a person, else a class of k rows may be fewer people")
+    sentences.append("a column that different people share, such as a name, has the role exclude")
+    return "; ".join(sentences)

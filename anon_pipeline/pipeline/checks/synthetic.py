@@ -32,16 +32,16 @@ def ask_synthetic(run: Run, dp_measurements: Stage, synthetic_table: Stage) -> l
     """What must hold of the stored table: counted from its file."""
     spec, asked = run.spec, reading.asked_of(run.spec)
     content = (dp_measurements.folder / MEASUREMENTS).read_bytes()
-    found = stored.from_bytes(content)
+    measurements = stored.from_bytes(content)
     table = pq.read_table(synthetic_table.folder / DATA, partitioning=None)
     settings = settings_of(spec, axes_of(spec))
-    expected = round(asked.size.public if isinstance(asked.size, PublicSize) else total_of(found.tables))
+    expected = round(asked.size.public if isinstance(asked.size, PublicSize) else total_of(measurements.tables))
     foreign = outside(table, {name: asked.domains[name] for name in spec.released if name in table.column_names})
     totals = pd.DataFrame(
         {
             "foreign": [sum(foreign.values())],
             "off": [abs(table.num_rows - max(1, expected))],
-            "over": [max(0, found.nano_rho - settings.nano_rho)],
+            "over": [max(0, measurements.nano_rho - settings.nano_rho)],
             "unpaid": [int(not Budget(run.home, Allowance.of(asked)).has_answered(content))],
         }
     )

@@ -34,7 +34,7 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
     cells = load_cells(predictions.folder)
     grouping = Grouping.load(anonymizer_tree.folder, cells).in_order()
     suppressed = int(cells.counts[grouping.class_of_cell < 0].sum()) - grouping.withheld_people
-    units = {name: one.unit for name, one in spec.columns.items()}
+    units = {name: column.unit for name, column in spec.columns.items()}
     facts: dict[str, Any] = {
         "suppressed": suppressed,
         "waiting": grouping.withheld_people,
@@ -45,15 +45,15 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
         "marginals": marginals(grouping.summaries, grouping.sizes, spec.k),
         "associations": _associations(run, people, cells, grouping),
     }
-    shown = recoded_table(grouping.summaries, spec.recode.form)
+    recoded = recoded_table(grouping.summaries, spec.recode.form)
     engine.write_release(
-        people.folder / DATA, cells.domains, cells, grouping.class_of_cell, shown, spec.released, folder / DATA
+        people.folder / DATA, cells.domains, cells, grouping.class_of_cell, recoded, spec.released, folder / DATA
     )
     grouping.table.to_parquet(folder / CLASSES, index=False)
     if spec.across_releases is not None:
         sequential_publication.write_members(run, people, cells, grouping, folder)
     if spec.recode.form == "range":
-        shown.to_pandas().to_parquet(folder / RANGES, index=False)
+        recoded.to_pandas().to_parquet(folder / RANGES, index=False)
     return StepResult(
         facts,
         facts["released"],
@@ -83,13 +83,13 @@ def _bounds(summary: Summary) -> list[Any] | None:
     """The smallest and the largest number that classes name, for the check that no released number lies beyond."""
     if not isinstance(summary, OrderedSummary):
         return None
-    low, high, shown = (
-        values[told]
-        for values, told in (
+    low, high, representative = (
+        values[is_told]
+        for values, is_told in (
             (summary.low, (summary.known > 0) & ~summary.open_low),
             (summary.high, (summary.known > 0) & ~summary.open_high),
             (summary.representative, ~summary.withheld),
         )
     )
-    named = np.r_[low, high, shown]
+    named = np.r_[low, high, representative]
     return [named.min().item(), named.max().item()] if len(named) else [0, 0]

@@ -33,11 +33,11 @@ def group(run: Run, folder: Path, people: Stage, predictions: Stage) -> StepResu
         tree.save(folder / TREE)
         grouping = Grouping.of_tree(tree, cells)
     else:
-        found = sequential_publication.group(run, people, cells, protected)
-        found.routing.save(folder / ROUTING)
-        grouping = found.grouping
+        sequential = sequential_publication.group(run, people, cells, protected)
+        sequential.routing.save(folder / ROUTING)
+        grouping = sequential.grouping
         grouping.save(folder)
-        facts |= {"kept": found.kept, "lost": found.lost, "lost_otherwise": found.lost_otherwise}
+        facts |= {"kept": sequential.kept, "lost": sequential.lost, "lost_otherwise": sequential.lost_otherwise}
     facts |= {"classes": len(grouping.sizes), "information_loss": mean_loss(grouping.information_loss)}
     log.info("%s: %s classes", spec.dataset, f"{facts['classes']:,}")
     sizes = class_size_metadata(manifest.class_sizes(grouping.sizes))

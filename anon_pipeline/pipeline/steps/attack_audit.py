@@ -63,11 +63,11 @@ def attack(
             log_progress(f"{spec.dataset}: attack_audit", "models"),
         )
         if replayed is not None:
-            content["replayed"] = [one.to_json() for one in replayed()]
+            content["replayed"] = [replay_of_column.to_json() for replay_of_column in replayed()]
     if held_out is not None:
         sizes = np.sort(pd.read_parquet(anonymized_table.folder / CLASSES)["class_size"].to_numpy(np.int64))
         content["is_the_release"] = content.get("class_sizes") == manifest.class_sizes(sizes)
-    content["bounds"] = [{**dataclasses.asdict(one), "holds": one.holds} for one in bounds(spec, content)]
+    content["bounds"] = [{**dataclasses.asdict(bound), "holds": bound.holds} for bound in bounds(spec, content)]
     write_file(folder / AUDIT, json.dumps(finite(content)))
     if "skipped" in content:
         log.info("%s: no attack: %s", spec.dataset, content["skipped"])
@@ -106,25 +106,32 @@ def _earlier(run: Run, types: dict[str, ColumnType]) -> list[Earlier]:
     """The newest former releases that show the same columns and are small enough to be attacked whole."""
     spec, engine = run.spec, run.engine
     versions = [entry.version for entry in ledger.standing(run.home, spec.dataset)]
-    found = []
+    former = []
     for version in versions[::-1][:EARLIER]:
         folder = run.home.releases / spec.dataset / version
-        shown = engine.columns(folder / DATA) if (folder / DATA).exists() else {}
-        if set(shown) == set(spec.released) and engine.rows(folder / DATA) <= spec.audit.sample:
+        columns = engine.columns(folder / DATA) if (folder / DATA).exists() else {}
+        if set(columns) == set(spec.released) and engine.rows(folder / DATA) <= spec.audit.sample:
             dates = any(types[name] is ColumnType.DATE for name in spec.quasi_identifiers)
             classes = None if dates else pd.read_parquet(folder / CLASSES)
-            found.append(Earlier(engine.frame(folder / DATA, types), classes))
-    return found
+            former.append(Earlier(engine.frame(folder / DATA, types), classes))
+    return former
 
 
 def _figures(content: dict[str, Any]) -> dict[str, Any]:
     """What MLflow keeps: the leak of every attack, and the AUC of every membership attack on a model."""
-    figures = {_metric(one["name"]): one["leak"]["leak"] for one in content["findings"] if one["leak"] is not None}
+    figures = {
+        _metric(finding["name"]): finding["leak"]["leak"]
+        for finding in content["findings"]
+        if finding["leak"] is not None
+    }
     for whom in ("models", "guide"):
-        for one in content.get(whom, {}).get("membership", []):
-            figures[_plain(f"membership_auc_{one['model']}_{one['attack']}")] = one["auc"]
-    for one in content.get("replayed", []):
-        figures |= {f"replayed_{name}__{one['column']}": one[name] for name in ("certain", "undecided")}
+        for finding in content.get(whom, {}).get("membership", []):
+            figures[_plain(f"membership_auc_{finding['model']}_{finding['attack']}")] = finding["auc"]
+    for replay_of_column in content.get("replayed", []):
+        figures |= {
+            f"replayed_{name}__{replay_of_column['column']}": replay_of_column[name]
+            for name in ("certain", "undecided")
+        }
     return figures
 
 
@@ -140,10 +147,10 @@ def _plain(words: str) -> str:
 
 def _metadata(content: dict[str, Any]) -> dict[str, MetadataItem]:
     rows = ["| attack | on people in it | on others | leak |", "|---|---|---|---|"]
-    for one in content["findings"]:
-        others = "-" if one["control"] is None else f"{one['control']['rate']:.1%}"
-        leak = "-" if one["leak"] is None else f"{one['leak']['leak']:.1%} ({one['verdict']})"
-        rows.append(f"| {one['name']} | {one['attack']['rate']:.1%} | {others} | {leak} |")
+    for finding in content["findings"]:
+        others = "-" if finding["control"] is None else f"{finding['control']['rate']:.1%}"
+        leak = "-" if finding["leak"] is None else f"{finding['leak']['leak']:.1%} ({finding['verdict']})"
+        rows.append(f"| {finding['name']} | {finding['attack']['rate']:.1%} | {others} | {leak} |")
     metadata: dict[str, MetadataItem] = {"attacks": Markdown("\n".join(rows))}
     if content["findings"]:
         metadata["picture"] = picture("attacks with controls", chart_of_attacks(content))

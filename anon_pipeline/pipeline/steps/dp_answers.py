@@ -21,11 +21,12 @@ def answer(run: Run, folder: Path) -> StepResult:
         Where the budget does not suffice for all that are new; then none is asked.
     """
     asked = {
-        one.name: queries.prepare(run.spec, run.home, one.sql, one.share) for one in queries.read_queries(run.spec)
+        query.name: queries.prepare(run.spec, run.home, query.sql, query.share)
+        for query in queries.read_queries(run.spec)
     }
     budget = next(iter(asked.values())).budget
-    new = [one for one in asked.values() if not one.known]
-    cost = sum((one.question.cost for one in new), Cost(0, 0))
+    new = [prepared for prepared in asked.values() if not prepared.known]
+    cost = sum((prepared.question.cost for prepared in new), Cost(0, 0))
     left = budget.state().left
     if not cost.within(left):
         raise Refused(
@@ -34,10 +35,10 @@ def answer(run: Run, folder: Path) -> StepResult:
                 f"{cost.nano_rho / NANO:g} together, and {max(0, left.nano_rho) / NANO:g} is left; none was asked"
             ]
         )
-    answers = {name: one.ask(run.engine).content for name, one in asked.items()}
+    answers = {name: prepared.ask(run.engine).content for name, prepared in asked.items()}
     (folder / ANSWERS).write_text(json.dumps(answers, sort_keys=True))
     spent = {"questions": len(answers), "new": len(new), "rho": cost.nano_rho / NANO}
-    keys = {name: one.question.key for name, one in asked.items()}
+    keys = {name: prepared.question.key for name, prepared in asked.items()}
     return StepResult({**spent, "keys": keys}, metadata=spent, metrics=spent)
 
 

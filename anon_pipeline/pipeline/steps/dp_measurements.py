@@ -18,13 +18,13 @@ def measure(run: Run, folder: Path, raw_data: Stage) -> StepResult:  # noqa: ARG
     """
     content, new = measure_people(run.engine, run.spec, run.home, run.key)
     write_file(folder / MEASUREMENTS, content)
-    said = protection(run.spec, content)
+    privacy = protection(run.spec, content)
     spent = "spent now" if new else "measured before, nothing spent"
-    log.info("%s: epsilon %.4g at delta %.2g, %s", run.spec.dataset, said["epsilon"], said["delta"], spent)
-    figures = {"epsilon": said["epsilon"], "rho": said["rho"], "delta": said["delta"]}
+    log.info("%s: epsilon %.4g at delta %.2g, %s", run.spec.dataset, privacy["epsilon"], privacy["delta"], spent)
+    figures = {"epsilon": privacy["epsilon"], "rho": privacy["rho"], "delta": privacy["delta"]}
     return StepResult(
         {"new": new},
-        metadata={**figures, "subject": said["subject"], "measurements": len(said["mechanisms"]), "spent": spent},
+        metadata={**figures, "subject": privacy["subject"], "measurements": len(privacy["mechanisms"]), "spent": spent},
         metrics=figures,
     )
 

@@ -22,8 +22,8 @@ ARCHIVE = "model.zip"
 
 def train(run: Run, folder: Path, dp_measurements: Stage, synthetic_table: Stage) -> StepResult:  # noqa: ARG001
     """Make the model and keep it in MLflow's format."""
-    made = make_table(run.spec, (dp_measurements.folder / MEASUREMENTS).read_bytes())
-    model = model_of(run.spec, made)
+    synthetic = make_table(run.spec, (dp_measurements.folder / MEASUREMENTS).read_bytes())
+    model = model_of(run.spec, synthetic)
     uri = Tracking(run.home).keep_model(run.spec.dataset, model, folder / ARCHIVE)
     kind = (run.spec.model or PublishedModel()).kind
     facts: dict[str, Any] = {"kind": kind, "target": run.spec.target, "features": run.spec.features}

@@ -21,17 +21,17 @@ def release(run: Run, _folder: Path, dp_answers: Stage, budget_checks: Stage) ->
     answers = json.loads((dp_answers.folder / ANSWERS).read_text())
     state = Budget(run.home, Allowance.of(asked_of(run.spec))).state()
     published = publish(run.home, run.spec, answers, state)
-    said = published.manifest["differential_privacy"]
+    privacy = published.manifest["differential_privacy"]
     return StepResult(
         {"version": published.version},
         metadata={
             "version": published.version,
             "state": NEW if published.new else STANDING,
             "folder": published.folder,
-            "epsilon": said["epsilon"],
-            "delta": said["delta"],
+            "epsilon": privacy["epsilon"],
+            "delta": privacy["delta"],
         },
-        metrics={"version": published.version, "epsilon": said["epsilon"], "new": published.new},
+        metrics={"version": published.version, "epsilon": privacy["epsilon"], "new": published.new},
         data_version=published.version,
     )
 

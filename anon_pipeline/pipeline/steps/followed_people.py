@@ -21,7 +21,7 @@ def follow(run: Run, folder: Path, people: Stage) -> StepResult:
     window, key = release_history.window(run.home, spec), release_history.key(run.home, spec.dataset)
     cohorts = cohorts_of(engine.values(people.folder / DATA, str(spec.person)), key, window)
     counted: dict[str, Any] = {
-        "former": [one.version for one in window.members],
+        "former": [member.version for member in window.members],
         "unknown": list(window.unknown),
         "newcomers": int((cohorts.history == 0).sum()),
         "gone": int(cohorts.departed.sum()),

@@ -41,6 +41,6 @@ def _metadata(spec: ReleaseSpec, points: Sequence[TradeOffPoint]) -> dict[str, M
     headings, rows = shown.table(points)
     return {
         "price_list": Markdown(shown.markdown_table(headings, rows)),
-        "refusals": Markdown("\n".join(f"- {one}" for one in shown.notes(points)) or "none"),
+        "refusals": Markdown("\n".join(f"- {note}" for note in shown.notes(points)) or "none"),
         "picture": picture("what each setting costs and protects", shown.picture(points, spec.dataset)),
     }

@@ -70,19 +70,19 @@ def _groups(run: Run, masked_data: Stage, aggregated_table: Stage) -> dict[str, 
     """
     step, threshold = aggregate_of(run.spec), threshold_of(run.spec)
     table, people = aggregated_table.folder / DATA, masked_data.folder / DATA
-    found = run.engine.groups(table, group_columns(step), people)
-    shown, beside = read_groups(found), compare_groups(found, step, threshold)
+    groups = run.engine.groups(table, group_columns(step), people)
+    written, beside = read_groups(groups), compare_groups(groups, step, threshold)
     return {
         "note": NOTE,
         "columns": list(step.columns),
         "means": list(step.means),
         "threshold": threshold,
         "dominance": step.dominance.model_dump(),
-        "groups": len(shown.counts),
-        "people": int(shown.counts.sum()),
+        "groups": len(written.counts),
+        "people": int(written.counts.sum()),
         "people_left_out": beside.left_out_people,
         "means_hidden": beside.means_hidden,
-        "smallest": int(shown.counts.min()),
-        "median": float(np.median(shown.counts)),
-        "largest": int(shown.counts.max()),
+        "smallest": int(written.counts.min()),
+        "median": float(np.median(written.counts)),
+        "largest": int(written.counts.max()),
     }

@@ -44,7 +44,10 @@ def mask_people(run: Run, folder: Path, raw_data: Stage) -> StepResult:
         {
             "lineage": Lineage("raw_data", lineage(spec, plan)),
             "steps": Markdown(table_of_reports(reports)),
-            **{f"map_of_{'_'.join(one['columns'])}": picture(caption(one), map_chart(one)) for one in maps},
+            **{
+                f"map_of_{'_'.join(drawn_map['columns'])}": picture(caption(drawn_map), map_chart(drawn_map))
+                for drawn_map in maps
+            },
         },
         {
             f"masked_{report.place}_{column}_changed".replace(".", "_"): cost.changed

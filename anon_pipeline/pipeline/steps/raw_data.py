@@ -42,7 +42,9 @@ def store_source(run: Run, folder: Path) -> StepResult:
         facts,
         stored.rows,
         {
-            "schema": Schema([Column(one.name, one.storage, role_of(spec, one.name)) for one in stored.columns]),
+            "schema": Schema(
+                [Column(column.name, column.storage, role_of(spec, column.name)) for column in stored.columns]
+            ),
             "source": spec.source.path,
             "content_hash": stored.content_hash,
         },

@@ -46,7 +46,7 @@ def release(
     published = publish_synthetic(run.home, run.spec, token, files, finite(facts))
     state = NEW if published.new else STANDING
     log.info("%s: release %s %s", run.spec.dataset, published.version, state)
-    said = published.manifest["differential_privacy"]
+    privacy = published.manifest["differential_privacy"]
     return StepResult(
         {"version": published.version},
         synthetic_table.facts["rows"],
@@ -57,7 +57,7 @@ def release(
             "report": f"{REPORT} in that folder",
             "verdict": Markdown(lead(published.manifest)),
         },
-        {"version": published.version, "epsilon": said["epsilon"], "delta": said["delta"], "new": published.new},
+        {"version": published.version, "epsilon": privacy["epsilon"], "delta": privacy["delta"], "new": published.new},
         published.version,
     )
 
@@ -73,4 +73,4 @@ STEP = StepDef(
 
 def _public(content: bytes) -> bytes:
     """The noisy counts without the token, which versions hang on."""
-    return json.dumps({name: one for name, one in json.loads(content).items() if name != "token"}).encode()
+    return json.dumps({name: value for name, value in json.loads(content).items() if name != "token"}).encode()

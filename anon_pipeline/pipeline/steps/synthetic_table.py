@@ -19,16 +19,16 @@ from anon_pipeline.release.publish import DATA
 def draw(run: Run, folder: Path, dp_measurements: Stage) -> StepResult:
     """Fit the counts, draw the rows, and hold them against the counts."""
     content = (dp_measurements.folder / MEASUREMENTS).read_bytes()
-    made = make_table(run.spec, content)
-    pq.write_table(made.table, folder / DATA, compression="zstd", row_group_size=1_000_000)
+    synthetic = make_table(run.spec, content)
+    pq.write_table(synthetic.table, folder / DATA, compression="zstd", row_group_size=1_000_000)
     write_file(folder / MEASUREMENTS, content)
-    log.info("%s: %s synthetic rows", run.spec.dataset, f"{made.table.num_rows:,}")
-    columns = [Column(one.name, str(one.type), role_of(run.spec, one.name)) for one in made.table.schema]
+    log.info("%s: %s synthetic rows", run.spec.dataset, f"{synthetic.table.num_rows:,}")
+    columns = [Column(field.name, str(field.type), role_of(run.spec, field.name)) for field in synthetic.table.schema]
     return StepResult(
-        {"rows": made.table.num_rows, "quality": made.quality()},
-        made.table.num_rows,
+        {"rows": synthetic.table.num_rows, "quality": synthetic.quality()},
+        synthetic.table.num_rows,
         {"schema": Schema(columns)},
-        {"rows": made.table.num_rows},
+        {"rows": synthetic.table.num_rows},
     )
 
 

@@ -41,7 +41,7 @@ def measure(run: Run, _folder: Path, people: Stage) -> StepResult:
         run.load_model,
         log_progress(f"{spec.dataset}: utility", "models and folds"),
         spec.utility.models,
-        {one.name: one.storage for one in stored.columns if one.name in spec.quasi_identifiers},
+        {column.name: column.storage for column in stored.columns if column.name in spec.quasi_identifiers},
         spec.k,
         run.workers(len(frame)),
     )
@@ -58,11 +58,11 @@ def other_targets(run: Run, frame: pd.DataFrame, types: dict[str, ColumnType], s
     """The utility for each further target of the guide, under the same guidance."""
     spec, measured = run.spec, {}
     for name in spec.guide.targets[1:]:
-        others = [one for one in spec.guide.targets if one != name]
+        others = [other for other in spec.guide.targets if other != name]
         measured[name] = measure_utility(
             frame,
             name,
-            {one: types[one] for one in [*spec.features, spec.target]},
+            {column: types[column] for column in [*spec.features, spec.target]},
             task_of(types[name]),
             spec.guide.model_copy(update={"targets": (name, *others)}),
             spec.utility.folds,
