@@ -16,7 +16,7 @@ from anon_pipeline.home import PRIVATE_FOLDERS, write_file, written_folder
 from anon_pipeline.profiling.profile import Profile, names_are_values, profile
 from anon_pipeline.profiling.proposed_spec import Question, propose_spec, questions
 from anon_pipeline.profiling.reading import read_table
-from anon_pipeline.spec import Source, undecided_lines
+from anon_pipeline.spec import STATISTICS, Source, undecided_lines
 
 #: What a dataset may be called.
 NAME = r"[a-z][a-z0-9_]*"
@@ -94,6 +94,8 @@ def start_dataset(engine: ForeignTables, wanted: DatasetRequest, data: Path) -> 
     name, table = wanted.name, wanted.table
     if name in PRIVATE_FOLDERS:
         raise InputError(f"{name}: is the name of a folder of the private zone; choose another")
+    if name.endswith(STATISTICS):
+        raise InputError(f"{name}: is the name of published statistics; choose one that does not end in {STATISTICS}")
     if re.fullmatch(NAME, name) is None:
         raise InputError(
             f"{name!r}: is no name of a dataset; begin with a small letter and go on with small letters, digits and _, "
@@ -123,6 +125,7 @@ def start_dataset(engine: ForeignTables, wanted: DatasetRequest, data: Path) -> 
 def dataset_name(table: Path) -> str:
     """A name for the dataset of a table, from the file's name."""
     name = re.sub("[^a-z0-9]+", "_", table.name.lower().split(".")[0]).strip("_")
+    name = name.removesuffix(STATISTICS)
     return name if re.fullmatch(NAME, name) else f"data_{name}".rstrip("_")
 
 

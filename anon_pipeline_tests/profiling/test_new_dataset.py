@@ -140,7 +140,13 @@ def test_a_table_that_cannot_be_read_leaves_a_folder_behind(
 
 @pytest.mark.parametrize(
     ("file", "name"),
-    [("Kunden 2024.csv", "kunden_2024"), ("2024.csv.gz", "data_2024"), ("Ä.csv", "data"), ("people.parquet", "people")],
+    [
+        ("Kunden 2024.csv", "kunden_2024"),
+        ("2024.csv.gz", "data_2024"),
+        ("Ä.csv", "data"),
+        ("people.parquet", "people"),
+        ("a_statistics.csv", "a"),
+    ],
 )
 def test_a_file_gives_another_name_or_none_that_a_spec_may_have(file: str, name: str) -> None:
     assert dataset_name(Path(file)) == name
