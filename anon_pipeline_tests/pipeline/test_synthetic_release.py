@@ -28,6 +28,8 @@ from anon_pipeline.report.synthetic_report import right_guesses
 from anon_pipeline.spec import ColumnType, Guide, ReleaseSpec
 from anon_pipeline_tests.differential_privacy.synthetic_people import people, write
 
+pytestmark = pytest.mark.slow
+
 #: A number of people that stands nowhere else.
 PEOPLE = 3271
 
