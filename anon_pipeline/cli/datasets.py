@@ -44,7 +44,7 @@ def init(
     """Write data/NAME/release.yaml, proposed from a table; it runs when a person has decided its open lines."""
     with large_imports():
         from anon_pipeline.engine.duckdb import DuckDBEngine
-        from anon_pipeline.profiling.new_dataset import start_dataset
+        from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 
     if delimiter is not None and not 1 <= len(delimiter) <= 4:
         raise InputError("--delimiter: is one to four letters")
@@ -56,8 +56,8 @@ def init(
     unnamed = {} if names is None else {"header": 0, "names": names_in(names)}
     source = _source_of({**place, **{key: value for key, value in stated.items() if value is not None}, **unnamed})
     with scratch_folder() as scratch:
-        lies = table if table is not None else Path.cwd()
-        new_dataset = start_dataset(DuckDBEngine(scratch), name, lies, data_folder(), copy, source, noise)
+        wanted = DatasetRequest(name, table if table is not None else Path.cwd(), copy, source, noise)
+        new_dataset = start_dataset(DuckDBEngine(scratch), wanted, data_folder())
     if as_json:
         print_json(new_dataset.to_json())
         return

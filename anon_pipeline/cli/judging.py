@@ -77,7 +77,7 @@ def attack(
     as_json: AsJson = False,
 ) -> None:
     """Attack a table: who in it is linked, singled out, inferred or recognised (exit 0, whatever is found)."""
-    from anon_pipeline.audit.foreign_table import Roles, attack_table
+    from anon_pipeline.audit.foreign_table import Files, Roles, attack_table
 
     if (spec is None) == (quasi_identifiers is None) or (spec is not None and sensitive is not None):
         raise InputError("name either --spec, or --quasi-identifiers and, where there are any, --sensitive")
@@ -85,7 +85,7 @@ def attack(
         Roles(names_in(quasi_identifiers), names_in(sensitive)) if spec is None else Roles.of(ReleaseSpec.load(spec))
     )
     with scratch_folder() as scratch:
-        attacked = attack_table(table, original, control, roles, scratch, targets, seed)
+        attacked = attack_table(Files(table, original, control), roles, scratch, targets, seed)
     if as_json:
         print_json(attacked.to_json())
         return

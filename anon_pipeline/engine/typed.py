@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -33,6 +33,9 @@ class Reader(Protocol):
 
     def parsed(self, text: str, target: str) -> str:
         """A text as a DOUBLE or a TIMESTAMP, missing where it is none; DuckDB's rules say what is one."""
+
+    def hashed(self, columns: Sequence[str]) -> str:
+        """64 bits that hang on the values of columns alone; each engine has its own."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ class CategoryCodes(OrdinalEncoder):
 
     def fit(self, X: Any, y: Any = None) -> CategoryCodes:
         """As if `max_categories` were not set where no column has as many: then it decides nothing."""
-        most = self.max_categories
+        most: int | None = self.get_params()["max_categories"]
         if most is not None and all(len(pd.unique(column)) < most for column in X.T):
             self.max_categories = None
         try:

@@ -13,7 +13,7 @@ from anon_pipeline.keys import private_key
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.retention import expire
 from anon_pipeline.pipeline.runtime import Runtime
-from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec import STATISTICS, ReleaseSpec
 
 if TYPE_CHECKING:  # Dagster exports the function but not the type it returns
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
@@ -48,7 +48,7 @@ def build_statistics_job(spec: ReleaseSpec) -> "UnresolvedAssetJobDefinition | N
     if spec.differential_privacy is None or spec.differential_privacy.queries is None:
         return None
     return dg.define_asset_job(
-        f"{spec.dataset}_statistics",
+        f"{spec.dataset}{STATISTICS}",
         selection=dg.AssetSelection.assets([spec.dataset, "dp_answers"], [spec.dataset, "dp_statistics"]),
         executor_def=dg.in_process_executor,
         description=f"Noisy statistics of {spec.dataset} under the budget of their people, or a refusal.",

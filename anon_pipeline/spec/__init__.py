@@ -5,6 +5,7 @@ Every other layer reads these objects, so that no k, role or seed is written twi
 
 from anon_pipeline.spec.demands import PRIVACY_MODELS, Demand, load_privacy_model
 from anon_pipeline.spec.differential_privacy import (
+    STATISTICS,
     DifferentialPrivacy,
     PersonUnit,
     PublicDomain,
@@ -36,6 +37,7 @@ __all__ = [
     "K_PATH",
     "NO_ROWS",
     "PRIVACY_MODELS",
+    "STATISTICS",
     "UNDECIDED",
     "AcrossReleases",
     "BuiltInModel",

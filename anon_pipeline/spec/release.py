@@ -16,7 +16,7 @@ from pydantic import Field, SerializeAsAny, ValidationError, field_validator, mo
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import PRIVATE_FOLDERS
 from anon_pipeline.spec.demands import PRIVACY_MODELS, Demand, load_privacy_model
-from anon_pipeline.spec.differential_privacy import DifferentialPrivacy
+from anon_pipeline.spec.differential_privacy import STATISTICS, DifferentialPrivacy
 from anon_pipeline.spec.parts import (
     AGGREGATE,
     NO_ROWS,
@@ -112,6 +112,11 @@ class ReleaseSpec(Strict):
     def _has_a_folder_of_its_own(cls, dataset: str) -> str:
         if dataset in PRIVATE_FOLDERS:
             raise ValueError(f"{dataset!r} is the name of a folder of the private zone; choose another")
+        if dataset.endswith(STATISTICS):
+            raise ValueError(
+                f"{dataset!r} is what the published statistics of {dataset.removesuffix(STATISTICS)!r} are called, and "
+                f"the two would share a folder; choose a name that does not end in {STATISTICS}"
+            )
         return dataset
 
     @field_validator("privacy", mode="plain")
