@@ -89,10 +89,11 @@ def test_rows_look_like_the_people_and_hold_public_values_only(tmp_path: Path, h
         assert share_ill(shown, low, high) == pytest.approx(share_ill(source, low, high), abs=0.05)
     quality = made.quality()
     assert len(quality["values"]["ill"]) == 3
-    covered = [
-        one["low"] <= true <= one["high"] for one, true in zip(quality["values"]["ill"], _ill(source), strict=True)
-    ]
-    assert sum(covered) >= 2
+    for shown_value, true in zip(quality["values"]["ill"], _ill(source), strict=True):
+        reach = (
+            shown_value["high"] - shown_value["noisy"]
+        )  # 1.96 deviations; one run in ten million goes beyond 2.8 of it
+        assert abs(shown_value["noisy"] - true) <= 2.8 * max(reach, 1)
 
 
 def _ill(source: pa.Table) -> list[int]:
