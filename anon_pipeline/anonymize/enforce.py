@@ -81,7 +81,7 @@ class Work:
         return members(self.group, self.classes)
 
 
-def enforce(
+def enforce(  # noqa: PLR0913 (a `Repair` holds them all)
     cells: Cells,
     features: tuple[SplitFeature, ...],
     class_of_cell: IntArray,

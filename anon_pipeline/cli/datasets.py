@@ -14,6 +14,7 @@ from anon_pipeline.cli.tables import show_new_dataset
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, data_folder, write_file
 from anon_pipeline.home import scratch as scratch_folder
+from anon_pipeline.imports import large_imports
 from anon_pipeline.spec import ReleaseSpec, Source
 from anon_pipeline.spec.written import sentences
 
@@ -41,8 +42,9 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Write data/NAME/release.yaml, proposed from a table; it runs when a person has decided its open lines."""
-    from anon_pipeline.engine.duckdb import DuckDBEngine
-    from anon_pipeline.profiling.new_dataset import start_dataset
+    with large_imports():
+        from anon_pipeline.engine.duckdb import DuckDBEngine
+        from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 
     if delimiter is not None and not 1 <= len(delimiter) <= 4:
         raise InputError("--delimiter: is one to four letters")
@@ -54,8 +56,8 @@ def init(
     unnamed = {} if names is None else {"header": 0, "names": names_in(names)}
     source = _source_of({**place, **{key: value for key, value in stated.items() if value is not None}, **unnamed})
     with scratch_folder() as scratch:
-        lies = table if table is not None else Path.cwd()
-        new_dataset = start_dataset(DuckDBEngine(scratch), name, lies, data_folder(), copy, source, noise)
+        wanted = DatasetRequest(name, table if table is not None else Path.cwd(), copy, source, noise)
+        new_dataset = start_dataset(DuckDBEngine(scratch), wanted, data_folder())
     if as_json:
         print_json(new_dataset.to_json())
         return

@@ -63,28 +63,35 @@ def propose_spec_beside(profiled: Profile, table: Path, file: Path, dataset: str
     return propose_spec(profiled, dataset or dataset_name(table), Source(path=_path_from(file.parent, table)))
 
 
-def start_dataset(
-    engine: ForeignTables,
-    name: str,
-    table: Path,
-    data: Path,
-    copy: bool = False,
-    source: Source | None = None,
-    asked_with_noise: bool = False,
-) -> NewDataset:
-    """Write `data`/`name`/release.yaml for a table, which is named by a relative path, or copied into the folder.
+@dataclass(frozen=True)
+class DatasetRequest:
+    """The dataset that is wanted for a table.
 
-    Parameters
+    Attributes
     ----------
-    table : of a server the folder that a file with its address is relative to
+    name : of the dataset and its folder
+    table : named by a relative path in the spec; of a server the folder that a file with its address is relative to
+    copy : whether it is copied into the folder, and named there
     source : query, delimiter and encoding where the table needs them; its path is for messages
     asked_with_noise : propose the section `differential_privacy` too, with every domain to be decided
+    """
+
+    name: str
+    table: Path
+    copy: bool = False
+    source: Source | None = None
+    asked_with_noise: bool = False
+
+
+def start_dataset(engine: ForeignTables, wanted: DatasetRequest, data: Path) -> NewDataset:
+    """Write release.yaml into a new folder in `data`, named after the dataset.
 
     Raises
     ------
     InputError
         For a name that is none, a dataset that exists, or a table that cannot be read.
     """
+    name, table = wanted.name, wanted.table
     if name in PRIVATE_FOLDERS:
         raise InputError(f"{name}: is the name of a folder of the private zone; choose another")
     if name.endswith(STATISTICS):
@@ -98,20 +105,20 @@ def start_dataset(
     file = folder / "release.yaml"
     if file.exists():
         raise InputError(f"{file}: exists already, and a policy is not overwritten; choose another name or remove it")
-    stated_source = source or Source(path=str(table))
+    stated_source = wanted.source or Source(path=str(table))
     profiled = profile_table(engine, table, stated_source)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if stated_source.database is None:
-            path = _copied(table, folder) if copy else _path_from(folder, table)
+            path = _copied(table, folder) if wanted.copy else _path_from(folder, table)
             stated_source = stated_source.model_copy(update={"path": path})
-        text = propose_spec(profiled, name, stated_source, asked_with_noise)
+        text = propose_spec(profiled, name, stated_source, wanted.asked_with_noise)
         write_file(file, text, public=True)
     except OSError as error:
         raise InputError(
             f"{folder}: cannot be written ({error.strerror}); check its permissions and free space"
         ) from None
-    asked = {question.place: question for question in questions(profiled, asked_with_noise)}
+    asked = {question.place: question for question in questions(profiled, wanted.asked_with_noise)}
     return NewDataset(file, profiled, tuple((line, asked[place]) for line, place in undecided_lines(text)))
 
 

@@ -45,6 +45,8 @@ SEVERAL_ROWS = (
     "identifier is proposed, and no person may stand twice: a class of k rows must be k people; make one row a person, "
     "or write exclude if it numbers something else"
 )
+#: Asked of the column that is proposed as target: with another target it would be published as it is for no reason.
+AS_TARGET = "sensitive is proposed, as the target; if another column is, quasi_identifier hides it in groups"
 #: Names of one word for what is usually predicted.
 TARGETS = (
     "target",
@@ -241,7 +243,7 @@ def _by_its_spread(
     if unique > NEAR_UNIQUE and kind is ColumnType.CATEGORICAL:
         return Role.IDENTIFIER, "nearly every row has a value of its own", None
     if column.name == target:
-        return Role.SENSITIVE, "proposed as the target", None
+        return Role.SENSITIVE, "proposed as the target", AS_TARGET
     if kind is ColumnType.CATEGORICAL and unique > MANY_DISTINCT:
         return Role.EXCLUDE, "too many different texts to group by; a masking step could shorten them", None
     if kind is ColumnType.NUMERIC and unique > MANY_DISTINCT and column.distinct > SCALE:

@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from anon_pipeline.imports import large_imports
 from anon_pipeline.spec.written import sentences
 
 
@@ -96,7 +97,8 @@ def _read_steps(value: Any) -> tuple[MaskingStep, ...]:
     if not isinstance(value, list | tuple):
         raise ValueError("is a list of steps, for example [{technique: round, to: 10}]")
     module, _, attribute = READ_STEP.partition(":")
-    read = getattr(importlib.import_module(module), attribute) if value else None
+    with large_imports():
+        read = getattr(importlib.import_module(module), attribute) if value else None
     steps: list[MaskingStep] = []
     problems: list[str] = []
     for number, step in enumerate(value):

@@ -21,7 +21,7 @@ import yaml
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.unpacked import _field
 from anon_pipeline.errors import InputError
-from anon_pipeline.profiling.new_dataset import start_dataset
+from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 from anon_pipeline.spec import ReleaseSpec, Source
 from anon_pipeline_tests.people import write_spec
 
@@ -164,7 +164,9 @@ def test_a_file_is_the_same_people_as_the_parquet_file_of_them(engine: DuckDBEng
 def test_init_takes_the_file(engine: DuckDBEngine, tmp_path: Path, form: str) -> None:
     name, write, said = FORMATS[form]
     write(tmp_path / name)
-    made = start_dataset(engine, "people", tmp_path / name, tmp_path / "data", source=Source(path=name, **said))
+    made = start_dataset(
+        engine, DatasetRequest("people", tmp_path / name, source=Source(path=name, **said)), tmp_path / "data"
+    )
     text = made.file.read_text(encoding="utf-8")
     assert SECRET not in text
     proposed = yaml.safe_load(text)

@@ -14,7 +14,7 @@ import yaml
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.postgresql import changes_of_postgresql
 from anon_pipeline.errors import InputError
-from anon_pipeline.profiling.new_dataset import start_dataset
+from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 from anon_pipeline.spec import ReleaseSpec, Source
 from anon_pipeline_tests.people import write_spec
 from anon_pipeline_tests.postgresql import PASSWORD, Server, running_server
@@ -124,7 +124,7 @@ def test_init_proposes_a_spec_that_runs(asked: Server, engine: DuckDBEngine, tmp
     source = Source.model_validate(
         {"database": "postgresql", "connection": {"env": VARIABLE}, "table": "clinic.people"}
     )
-    made = start_dataset(engine, "people", tmp_path, tmp_path / "data", source=source)
+    made = start_dataset(engine, DatasetRequest("people", tmp_path, source=source), tmp_path / "data")
     text = made.file.read_text(encoding="utf-8")
     assert SECRET not in text
     assert PASSWORD not in text
