@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help reference release test fresh explore mutants pictures lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-space bench-enforcement bench-dp bench-synthetic lock clean
+.PHONY: help reference release test fresh explore mutants pictures lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-space bench-enforcement bench-dp bench-synthetic bench-aim lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -67,6 +67,9 @@ bench-masking: .venv/runtime ## Masking 1 and 10 million people row by row, agai
 
 bench-synthetic: .venv/dev ## Synthetic tables and models of Adult at four epsilons, five draws each
 	$(BIN)/python -m benchmarks.synthetic
+
+bench-aim: .venv/dev ## Our synthetic table of Adult beside AIM's (fetches packages from PyPI, half an hour)
+	$(BIN)/python -m benchmarks.aim
 
 bench-attacks: .venv/runtime ## What attacks find in several releases of Adult
 	$(BIN)/python -m benchmarks.attacks

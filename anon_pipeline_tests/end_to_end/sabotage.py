@@ -60,6 +60,10 @@ def between_a_stage_and_its_pointer() -> None:
     _before_rename(lambda to: to.name == "current" and to.parent.name == "anonymizer_tree")
 
 
+def between_the_measurements_and_their_pointer() -> None:
+    _before_rename(lambda to: to.name == "current" and to.parent.name == "dp_measurements")
+
+
 def while_the_candidate_is_written() -> None:
     def write_release(self: Any, *arguments: Any) -> None:
         Path(arguments[-1]).write_bytes(b"PAR1 half a table")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ from anon_pipeline.release.exported_report import Form, export
 from anon_pipeline.report.synthetic_report import right_guesses
 from anon_pipeline.spec import ColumnType, Guide, ReleaseSpec
 from anon_pipeline_tests.differential_privacy.synthetic_people import people, write
+from anon_pipeline_tests.end_to_end import sabotage
+from anon_pipeline_tests.end_to_end.harness import command, release_folders
 
 pytestmark = pytest.mark.slow
 
@@ -140,6 +143,23 @@ def test_an_exhausted_budget_publishes_nothing(released: Released, tmp_path: Pat
     assert outcome.exit_code == 3 and "is left" in outcome.failures[0]
     with pytest.raises(Refused):
         raise Refused(outcome.failures)
+
+
+def test_a_run_that_was_killed_after_it_had_measured_spends_nothing_more(tmp_path: Path) -> None:
+    """Every call that spends or publishes is tried in `differential_privacy/test_killed_synthesis.py`."""
+    home = Home(tmp_path / "home")
+    spec = write(tmp_path / "clinic", people(300))
+    killed = command(
+        "run", tmp_path / "clinic", home=home.root, sabotage=sabotage.between_the_measurements_and_their_pointer
+    )
+    assert killed.exit_code == -signal.SIGKILL, killed.said
+    budget = Budget(home, Allowance.of(asked_of(spec)))
+    assert (budget.state().reserved, budget.state().answered) == (1, 1)
+    assert not release_folders(home, "clinic")
+    after = command("run", tmp_path / "clinic", home=home.root)
+    assert after.exit_code == 0, after.said
+    assert (budget.state().reserved, budget.state().answered) == (1, 1)
+    assert len(release_folders(home, "clinic")) == 1 and not ledger.verify(home)
 
 
 def test_a_table_that_was_changed_is_not_published(tmp_path: Path) -> None:
