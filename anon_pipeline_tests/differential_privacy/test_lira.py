@@ -15,6 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from anon_pipeline.attack import lira
+from anon_pipeline.attack.model_answers import Question
 from anon_pipeline.differential_privacy.synthesis import measuring, stored
 from anon_pipeline.differential_privacy.synthesis.coded_table import CodedTable, axes_of
 from anon_pipeline.differential_privacy.synthesis.made_table import make_table, settings_of
@@ -104,7 +105,7 @@ def test_lira_reaches_no_more_than_epsilon_says(tmp_path: Path) -> None:
     """On both kinds of model; a passing audit of whole models is weak evidence, so a tree that memorises is caught."""
     trains = {kind: published(spec_of(tmp_path, kind)) for kind in ("naive_bayes", "synthetic")}
     halves = lira.draw_halves(PEOPLE, SHADOWS, 3)
-    found = lira.train_all_shadows({**trains, "by heart": by_heart}, strangers(), TARGET, FEATURES, halves)
+    found = lira.train_all_shadows({**trains, "by heart": by_heart}, strangers(), Question(TARGET, FEATURES), halves)
     bounds = {name: lower_bound(scores) for name, scores in found.items()}
     assert bounds["by heart"] > EPSILON, bounds
     assert bounds["naive_bayes"] <= EPSILON and bounds["synthetic"] <= EPSILON, bounds
