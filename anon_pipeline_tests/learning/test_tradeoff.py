@@ -17,7 +17,7 @@ from anon_pipeline.learning import guide as guide_module
 from anon_pipeline.learning import targets as targets_module
 from anon_pipeline.learning import tradeoff as frontier_module
 from anon_pipeline.learning.cells import StoredPeople
-from anon_pipeline.learning.problem import Problem
+from anon_pipeline.learning.problem import PLAINLY, Fitting, Problem
 from anon_pipeline.learning.tradeoff import TradeOffPoint, trade_off
 from anon_pipeline.learning.utility import CrossValidation, measure_utility
 from anon_pipeline.spec import ReleaseSpec
@@ -158,7 +158,7 @@ def test_the_numbers_are_those_of_the_tree_counted_row_by_row(engine: DuckDBEngi
     (point,) = points(engine, free, [{K: 4}], with_utility=False)
     table = spec.source_path.parent / "stored.parquet"
     types = engine.store_source(free, table).types()
-    counted = frontier_module._count(engine, table, free, types, KEY, None)
+    counted = frontier_module._count(StoredPeople(engine, table, free, types), KEY, PLAINLY)
     tree = tree_of(free, KEY).fit_cells(counted.cells)
     frame = people(600)
     group = tree.apply(frame[free.quasi_identifiers])
@@ -176,7 +176,7 @@ def test_the_numbers_are_those_of_the_tree_counted_row_by_row(engine: DuckDBEngi
 
 def test_progress_counts_trees_and_a_line_is_plain_data_without_people(engine: DuckDBEngine, spec: ReleaseSpec) -> None:
     told: list[tuple[int, int]] = []
-    found = points(engine, spec, [{K: 5}, {K: 10}], progress=lambda *count: told.append(count))
+    found = points(engine, spec, [{K: 5}, {K: 10}], fitting=Fitting(progress=lambda *count: told.append(count)))
     assert told == [(done, 6) for done in range(1, 7)]
     text = json.dumps([one.as_dict() for one in found], allow_nan=False)
     assert not any(city in text for city in people()["city"].unique())
