@@ -14,7 +14,7 @@ release: .venv/runtime ## Install, then run the Adult release
 test: .venv/dev ## Install, then run every test
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-fast: .venv/dev ## The tests that end in two minutes: no whole commands, no Spark, no long attacks
+fast: .venv/dev ## The tests that run no whole commands, start no Spark and attack nothing for long
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 reference: .venv/dev ## docs/spec.md, made anew from the models
