@@ -367,7 +367,7 @@ def _bound_value(bound: Mapping[str, Any], value: Any) -> str:
 
 def _demanded(audit: Mapping[str, Any]) -> int:
     """How many bounds a spec demands."""
-    single = sum(audit.get(name) is not None for name in ("linkage", "singling_out", "membership_auc"))
+    single = sum(audit.get(name) is not None for name in ("linkage", "singling_out", "membership_auc", "replayed"))
     return single + len(audit.get("attribute_inference") or {})
 
 
