@@ -292,8 +292,8 @@ def _group_of_replays(content: Mapping[str, Any]) -> list[AttackGroup]:
         return []
     sentences = [_of_replay(column) for column in replayed]
     summary = (
-        "The values of two members of a class are exchanged, and the odds that its people would be grouped so again are "
-        "counted. What this finds is there; it is no proof that nothing else is. It does not see what training the "
+        "The values of two members of a class are exchanged, and the odds that they are grouped so again are counted. "
+        "What this finds is there; it is no proof that nothing else is. It does not see what training the "
         "model again would tell, nor what several people's values tell together."
     )
     return [AttackGroup(*REPLAYED, summary=summary, sentences=sentences, numbers=[], rest=[])]
