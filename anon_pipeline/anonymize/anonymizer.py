@@ -294,7 +294,7 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
             cells,
             fitted.features,
             refinement.refine(cells, leaf, self.k, self.spread) if refined else leaf,
-            criterion_outputs(cells, self.spread, self.random_state, weighed=weighed) if self.demands else np.empty(0),
+            criterion_outputs(cells, self.spread, self.random_state) if self.demands else np.empty(0),
             people or ClassStatistics(sizes=cells.counts),
             [KAnonymity(k=self.k), *self.demands],
             int(self.suppression * cells.n),

@@ -17,21 +17,18 @@ from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.keys import Key
 from anon_pipeline.tables import Cells, Domain
 
-#: Factors are rounded to so many decimals, since the last bits of a logarithm differ between processors.
-DECIMALS = 9
-
 
 class Chance:
     """Random numbers for groups of people, each group known by the sum of its members' numbers.
 
     Parameters
     ----------
-    key : the dataset's private key; without one nothing is left to chance: every number is the largest, every factor 1
+    key : the dataset's private key; without one nothing is left to chance: every number is the largest
     members : two whole numbers per cell, shape (C, 2), that hang on the key and on what the cell's people look like
     """
 
     def __init__(self, key: Key | None, members: IntArray) -> None:
-        self._key = key
+        self.key = key
         self.members = members
 
     @classmethod
@@ -53,23 +50,10 @@ class Chance:
 
     def uniform(self, decision: str, people: IntArray) -> FloatArray:
         """Numbers strictly between 0 and 1 for one kind of decision about groups of people, shapes (g, 2) to (g,)."""
-        if self._key is None:
+        if self.key is None:
             return np.ones(len(people))
-        drawn = self._key.pseudorandom("decision", decision, people.view(np.uint64))[:, 0]
+        drawn = self.key.pseudorandom("decision", decision, people.view(np.uint64))[:, 0]
         return ((drawn >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
-
-    def factor(self, decision: str, people: IntArray, scale: float) -> FloatArray:
-        """Positive factors around 1, the further from it the larger the scale: exp(scale * logistic), shape (g,)."""
-        if self._key is None:
-            return np.ones(len(people))
-        drawn = self.uniform(decision, people)
-        factor = np.exp(np.minimum(scale * np.log(drawn / (1 - drawn)), 40.0))
-        return np.round(factor, DECIMALS).astype(np.float64) + 10.0**-DECIMALS
-
-
-def pairs_of(people: IntArray, pairs: IntArray) -> IntArray:
-    """The numbers of ordered pairs of groups, shape (q, 2), from the numbers of the groups and pairs of positions."""
-    return people[pairs[:, 0]] * 3 + people[pairs[:, 1]] * 5
 
 
 def _names(domain: Domain) -> npt.NDArray[np.uint64]:

@@ -1,4 +1,4 @@
-"""Where merged classes may be split in two: many classes at once, along lines that follow from the key.
+"""Where unions of classes may be cut in two: many of them at once, along lines that follow from the key.
 
 A line is a way to put the people of a class into an order. It is a direction in the space of the tree's criterion: the
 sum of the members' deviations from their mean, each with a sign drawn under the key. Such sums point mostly to where
@@ -30,10 +30,8 @@ LINES = 8
 OUTPUTS = 24
 #: Outputs are rounded to this many steps per unit, directions to as many steps in all.
 STEPS, DIRECTIONS = 2**8, 2**10
-#: How many of the best cuts of a class are tried, in this many goes.
-CUTS, GOES = 8, 4
-#: Scale of the chance in what a cut gains (see `Chance.factor`).
-SPLIT = 1.0
+#: Chance takes one of so many of a class's best cuts, of those after which both halves hold.
+CUTS = 8
 #: So many numbers are worked on together, as a processor's cache holds.
 TOGETHER = 500_000
 
@@ -95,10 +93,20 @@ class Cutter:
             last = max(last, first + 1)
             begin = starts[first]
             part = _Part(cells[begin : ends[last - 1]], starts[first:last] - begin, people.sizes)
-            yield from self._of_part(people, part)
+            done = -1
+            for number, _, half in self._of_part(people, part):
+                if number != done:  # of a class's cuts the first
+                    yield half
+                done = number
             first = last
 
-    def _of_part(self, people: ClassStatistics, part: _Part) -> Iterator[IntArray]:
+    def ways(self, people: ClassStatistics, cells: IntArray) -> int:
+        """How many cuts of a class there are to choose from, each as likely as the others."""
+        part = _Part(cells, np.zeros(1, dtype=np.int64), people.sizes)
+        return len({drawn for _, drawn, _ in self._of_part(people, part)})  # one cut can be found along two lines
+
+    def _of_part(self, people: ClassStatistics, part: _Part) -> Iterator[tuple[int, float, IntArray]]:
+        """Class by class the cuts after which both halves hold: the class, a number drawn, by which they go, a half."""
         places, spread = self._along_axes(part) if self._features else self._along_directions(part)
         lines = len(places)
         # Every class along every line is a segment; within it the cells go in the order of their places.
@@ -119,25 +127,20 @@ class Cutter:
             values, length = places[:, None], np.maximum(spread.ravel(), 1.0)[segment[cut]]
         gain = _saved(values, part.people[cell], bounds, segment, left, cut) / length
         members = _so_far(self._chance.members[part.cells[cell]], bounds, segment)[cut]
-        gain *= self._chance.factor("split", members, SPLIT)
         of = segment[cut] % part.classes
         best = np.lexsort((-gain, of))
         rank = np.arange(len(best)) - np.searchsorted(of[best], of[best])
+        tried = best[rank < CUTS]
+        drawn = self._chance.uniform("cut", members[tried])
+        at, own = cut[tried] + 1, segment[cut[tried]]
+        low, high = np.r_[bounds[own], at], np.r_[at, np.r_[bounds[1:], len(cell)][own]]
         sorted_cells = part.cells[cell]
-        ends = np.r_[bounds[1:], len(cell)]
-        done = np.zeros(part.classes, dtype=bool)
-        for go in range(GOES):
-            tried = best[(rank >= go * CUTS) & (rank < (go + 1) * CUTS) & ~done[of[best]]]
-            if not len(tried):
-                return
-            at, own = cut[tried] + 1, segment[cut[tried]]
-            low, high = np.r_[bounds[own], at], np.r_[at, ends[own]]
-            good = self._holds(people.pool(_pooled(sorted_cells, low, high, len(people.sizes))))
-            fit = np.flatnonzero(good[: len(tried)] & good[len(tried) :])
-            split, first = np.unique(of[tried[fit]], return_index=True)
-            done[split] = True
-            for place in fit[first].tolist():
-                yield sorted_cells[at[place] : ends[own[place]]]
+        good = self._holds(people.pool(_pooled(sorted_cells, low, high, len(people.sizes))))
+        fit = np.flatnonzero(good[: len(tried)] & good[len(tried) :])
+        fit = fit[np.lexsort((drawn[fit], of[tried[fit]]))]
+        for place in fit:
+            half = sorted_cells[low[len(tried) + place] : high[len(tried) + place]]
+            yield int(of[tried[place]]), float(drawn[place]), half
 
     def _along_directions(self, part: _Part) -> tuple[IntArray, FloatArray]:
         """The place of each cell along each direction of its class, (l, c), and the squared length of each, (l, J)."""

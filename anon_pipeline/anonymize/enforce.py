@@ -1,31 +1,38 @@
-"""From classes of k people to classes that meet every demand: merge what fails, split again what became too large.
+"""From classes of k people to classes that meet every demand: a ladder of unions, and cuts of those that are left.
 
-All in class space. A class that fails is merged with a near class, Ward's cost in the space of the tree's criterion
-deciding, and one that repairs it before one that does not; then merged classes are split again (cuts.py) where both
-halves meet every demand. Suppressing a class is taken instead where it costs less.
+All in class space. Near classes are paired, pairs are paired again, and so on up to the whole table: a ladder that
+follows from the quasi-identifiers alone. From the top down a union is parted into its two where both meet every demand,
+and stays where one does not. Unions that stayed are then cut in other ways (cuts.py) where both halves hold.
+Suppressing a class is taken instead where it costs less.
 
 Who repeats this for every value that somebody may have must not learn from the outcome which one it was (the minimality
-attack: Wong, Fu, Wang and Pei, VLDB 2007). So nothing follows for certain from a class that failed. Some classes that
-hold are merged as if they failed; which partner is taken, where a class is split, and whether it is split at all is
-left to chance, drawn under the private key (chance.py). Demands decide nothing else: people change classes by their
-quasi-identifiers alone (refinement.py), before any demand is looked at, and nobody is moved for the value they bear.
+attack: Wong, Fu, Wang and Pei, VLDB 2007). Two members of a class exchange their values: what stands around the class
+counts the same as before, so every union and cut on the way to the class still holds. Three things can change, and each
+is left to chance, drawn under the private key (chance.py), so that none is ruled out:
 
-It ends whether or not a demand is monotone. Splitting ends, since each split adds a class and a class has at least one
-cell. After the first rounds, rounds that split leave fewer failing classes than any round before; all others leave
-fewer classes. What is returned has been judged as a whole; only a table that fails as a single class comes back
-failing.
+- a union stayed since one of its two failed, and now both would hold: some such unions stay;
+- a cut was passed over since one half failed, and now it would hold: which cuts are tried first is drawn;
+- nothing could be cut, and now something could: some classes that could be cut are not.
+
+Few such factors multiply on the way to a class. Merging what fails with its nearest neighbour, and what comes of that
+again, loses less; but a class of many such merges comes out under one assignment of values alone.
+
+Demands decide nothing else: people change classes by their quasi-identifiers alone (refinement.py), before any demand
+is looked at, and nobody is moved for the value they bear. Only a table that fails as a single class, and in all that
+the ladder parts it into, comes back failing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from anon_pipeline.anonymize.axes import SplitFeature
-from anon_pipeline.anonymize.chance import Chance, pairs_of
+from anon_pipeline.anonymize.chance import Chance
 from anon_pipeline.anonymize.classes import members
 from anon_pipeline.anonymize.cuts import Cutter, rounded
 from anon_pipeline.anonymize.neighbours import nearest
@@ -37,18 +44,16 @@ Holds = Callable[[ClassStatistics], BoolArray]
 #: Takes the statistics of the cells, the class of each cell (-1: suppressed) and the number of classes.
 Recount = Callable[[ClassStatistics, IntArray, int], ClassStatistics]
 
-#: How many of the nearest classes a class may be merged with. More would repair more classes at once, at the price of
-#: merging people who are far apart: on Adult with two incomes to a class 3 lose less than 5 or 8.
+#: With how many of the nearest classes a class may be paired; one that finds all taken waits for the next rung.
 NEIGHBOURS = 3
-#: A partner that does not repair a failing class counts as so many times as dear.
-NO_REPAIR = 3.0
-#: In so many rounds this share of the classes that hold is merged as if they failed.
-ROUNDS, DECOYS = 2, 0.03
-#: Share of the merged classes that are not split again, though they could be; and of those merged without need, since a
-#: class that had to be merged can seldom be split.
-WHOLE, DECOYS_WHOLE = 0.03, 0.5
-#: Scale of the chance in what a partner costs (see `Chance.factor`).
-PARTNER = 0.05
+#: The chance of a union of two classes to stay though both of its parts hold: where a part would fail if one person had
+#: another value, and elsewhere. A union of m classes has (2 / m) ** SIZE of it: the more classes, the more is lost.
+STAYS, STAYS_ELSE, SIZE = 0.4, 0.02, 0.3
+#: Share of the classes that are not cut, though they could be; and of unions that stayed by chance and whose parts
+#: would all fail if one person had another value: one that has to stay can seldom be cut.
+WHOLE, STAYS_WHOLE = 0.15, 0.3
+#: Share of the unions that are not cut between the classes that there were, but within them at once.
+PASSED = 0.3
 
 
 @dataclass(eq=False)
@@ -57,20 +62,14 @@ class Work:
 
     Attributes
     ----------
-    outputs : the criterion per cell, shape (C, o)
     people : what the demands look at, per cell
     group : class of each cell, -1 where its people are suppressed, shape (C,)
-    suppressible : how many more people may be suppressed
     chance : what the key leaves open, for the people of the cells
-    cutter : where merged classes may be split
     """
 
-    outputs: FloatArray
     people: ClassStatistics
     group: IntArray
-    suppressible: int
     chance: Chance
-    cutter: Cutter
 
     @property
     def classes(self) -> int:
@@ -79,6 +78,28 @@ class Work:
     def members(self) -> sparse.csr_array:
         """Which cells each class has, as a 0-1 matrix of shape (J, C)."""
         return members(self.group, self.classes)
+
+
+@dataclass(frozen=True, eq=False)
+class Rung:
+    """Some unions of classes, which each have a place in the next rung.
+
+    Attributes
+    ----------
+    group : the union of each cell, -1 where its people are suppressed, shape (C,)
+    holds : which unions meet every demand, shape (u,)
+    parted : which unions can stand for themselves, or in parts, shape (u,)
+    nearly : which unions hold, and would not if one person had another value, shape (u,)
+    above : the place of each in the next rung, shape (u,)
+    classes : how many classes each union has, shape (u,)
+    """
+
+    group: IntArray
+    holds: BoolArray
+    parted: BoolArray
+    nearly: BoolArray
+    above: IntArray
+    classes: IntArray
 
 
 def enforce(  # noqa: PLR0913 (a `Repair` holds them all)
@@ -97,128 +118,212 @@ def enforce(  # noqa: PLR0913 (a `Repair` holds them all)
 
     Parameters
     ----------
-    features : the axes of the tree, along which merged classes are split again where a hierarchy is strict
+    features : the axes of the tree, along which unions are cut where a hierarchy is strict
     class_of_cell : the classes to begin with, 0 ... J - 1, numbered so that neighbours have near numbers, shape (C,)
     outputs : the tree's criterion per cell, shape (C, o)
     people : statistics of the cells, each as if it were a class
     holds : every demand at once, judged per class
     chance : what the private key leaves open, for the people of the cells
     suppressible : how many people may be left out where that costs less than merging them
-    recount : counts anew, for the classes of a round, what does not simply add up when classes merge (people of a
-        population); then nothing is split, since such counts cannot be taken apart
-    least : no class is split into one with fewer people, since it could not hold
+    recount : counts anew, for the unions of a rung, what does not simply add up when classes merge (people of a
+        population); then nothing is cut, since such counts cannot be taken apart
+    least : no class is cut into one with fewer people, since it could not hold
     """
-    work = Work(
-        outputs=outputs,
-        people=people,
-        group=class_of_cell,
-        suppressible=suppressible,
-        chance=chance,
-        cutter=Cutter(features, cells.codes, rounded(outputs), chance, holds, least),
-    )
-    merged = np.zeros(work.classes, dtype=bool)
-    fewest, rounds = work.classes + 1, 0
+    work = Work(people, class_of_cell, chance)
+    if suppressible:
+        _suppress(work, outputs, holds, suppressible)
+    classes = work.group
+    united, whole = descend(work, ladder(work, outputs, holds, recount))
+    if recount is None:
+        points = rounded(outputs)
+        for places, passed in ((means(points, classes, people.sizes), PASSED), (points, 0.0)):
+            cutter = Cutter(features, cells.codes, places, chance, holds, least)
+            united, whole = split(work, cutter, united, whole, passed)
+    return work.group
+
+
+def ladder(work: Work, outputs: FloatArray, holds: Holds, recount: Recount | None) -> list[Rung]:
+    """The classes, unions of two of them, unions of those, and so on up to everybody, in a single union."""
+    chosen = work.members()
+    weight = (chosen @ work.people.sizes).astype(float)
+    summed = chosen @ (outputs * work.people.sizes[:, None])
+    group, counted = work.group, work.people.pool(chosen)
+    classes = np.ones(len(weight), dtype=np.int64)
+    parted = np.zeros(0, dtype=bool)
+    rungs: list[Rung] = []
     while True:
         if recount is not None:
-            work.people = recount(work.people, work.group, work.classes)
-        failing = ~holds(work.people.pool(work.members()))
-        if work.classes == 1 or (rounds >= ROUNDS and not failing.any()):
-            return work.group
-        # Splitting creates classes, so it goes on only while every round leaves fewer that fail than any before;
-        # after that classes are merged and suppressed only, and become fewer until one is left.
-        splitting = recount is None and (rounds < ROUNDS or failing.sum() < fewest)
-        fewest = min(fewest, int(failing.sum()))
-        numbers = chance.joined(work.members())
-        decoys = (rounds < ROUNDS) & (chance.uniform(f"merged though it holds {rounds}", numbers) < DECOYS)
-        new, merged = _merge(work, failing | decoys, merged, holds)
-        work.group = np.where(work.group >= 0, new[work.group], -1)
-        if splitting:
-            needed = np.zeros(work.classes, dtype=bool)
-            needed[new[failing & (new >= 0)]] = True
-            merged = _split(work, merged, np.where(needed, WHOLE, DECOYS_WHOLE))
-            if not suppressible:  # the table stays what it is, so what could not be split never can
-                merged[:] = False
-        rounds += 1
+            counted = recount(work.people, group, len(weight)).pool(members(group, len(weight)))
+        held = holds(counted)
+        nearly = held & nearly_fails(counted, holds)
+        parted = held | all_of(parted, rungs[-1].above, len(weight)) if rungs else held
+        if len(weight) == 1:
+            return [*rungs, Rung(group, held, parted, nearly, np.zeros(1, dtype=np.int64), classes)]
+        above = _paired(summed / weight[:, None], weight)
+        rungs.append(Rung(group, held, parted, nearly, above, classes))
+        joined = members(above, int(above.max()) + 1)
+        weight, summed, counted = joined @ weight, joined @ summed, counted.pool(joined)
+        classes = joined @ classes
+        group = np.where(group >= 0, above[group], -1)
 
 
-def _merge(work: Work, asking: BoolArray, merged: BoolArray, holds: Holds) -> tuple[IntArray, BoolArray]:
-    """One round of merges and suppressions; `asking` are the classes that need a partner, or are treated as if.
+def _paired(mean: FloatArray, weight: FloatArray) -> IntArray:
+    """The pair of each class, the cheapest first, shape (J,); some stay by themselves, but not all."""
+    pairs, cost = nearest(mean, weight, np.arange(len(weight)), min(NEIGHBOURS, len(weight) - 1))
+    first = np.arange(len(weight))
+    taken = np.zeros(len(weight), dtype=bool)
+    for left, right in pairs[np.lexsort((pairs[:, 1], pairs[:, 0], cost))].tolist():
+        if not taken[left] and not taken[right]:
+            taken[left] = taken[right] = True
+            first[max(left, right)] = min(left, right)
+    pair: IntArray = np.unique(first, return_inverse=True)[1]
+    return pair
+
+
+def all_of(marked: BoolArray, above: IntArray, unions: int) -> BoolArray:
+    """Of which unions all parts are marked, shape (unions,)."""
+    found: BoolArray = np.bincount(above, weights=~marked, minlength=unions) == 0
+    return found
+
+
+def nearly_fails(statistics: ClassStatistics, holds: Holds) -> BoolArray:
+    """Which classes fail if somebody with the rarest value of the class has its most frequent one, shape (J,)."""
+    found = np.zeros(len(statistics.sizes), dtype=bool)
+    for column, histogram in statistics.sensitive.items():
+        counts = sparse.csr_array(histogram.counts, copy=True)
+        row = np.repeat(np.arange(len(found)), np.diff(counts.indptr))
+        order = np.lexsort((histogram.total[counts.indices], counts.data, row))
+        several = np.flatnonzero(np.diff(counts.indptr) > 1)
+        counts.data[order[counts.indptr[several]]] -= 1
+        counts.data[order[counts.indptr[several + 1] - 1]] += 1
+        counts.eliminate_zeros()
+        changed = replace(histogram, counts=counts, table=histogram.total)
+        found |= ~holds(replace(statistics, sensitive={**statistics.sensitive, column: changed}))
+    return found
+
+
+def chance_to_stay(can: BoolArray, held: BoolArray, classes: IntArray, nearly: BoolArray) -> FloatArray:
+    """How likely unions are to stay as they are, shape (u,).
+
+    Parameters
+    ----------
+    can : whether all parts can stand for themselves
+    held : whether the union holds
+    classes : how many classes the union has
+    nearly : whether one of the parts nearly fails
+    """
+    by_chance = np.where(nearly, STAYS, STAYS_ELSE) * (2 / np.maximum(classes, 2)) ** SIZE
+    return np.where(can, np.where(held, by_chance, 0.0), 1.0)
+
+
+def descend(work: Work, rungs: list[Rung]) -> tuple[BoolArray, FloatArray]:
+    """Part unions from the top down, and set the classes.
 
     Returns
     -------
-    The new number of each class (-1: suppressed), and which of the new classes came from a merge, now or before.
+    Which classes are unions, and the share of classes like each that are not cut, shapes (J,).
     """
-    chosen = work.members()
-    statistics = work.people.pool(chosen)
-    weight = statistics.sizes.astype(float)
-    mean = (chosen @ (work.outputs * work.people.sizes[:, None])) / weight[:, None]
-    numbers = work.chance.joined(chosen)
-    target = np.arange(len(weight))
-    used = np.zeros(len(weight), dtype=bool)
-    if asking.any():
-        pairs, cost = nearest(mean, weight, np.flatnonzero(asking), min(NEIGHBOURS, len(weight) - 1))
-        repairs = holds(statistics.pool(_unions(pairs, len(weight))))
-        price = cost * work.chance.factor("partner", pairs_of(numbers, pairs), PARTNER)
-        price = np.where(repairs, price, price * NO_REPAIR)
-        used = _suppress(work, asking, np.minimum.reduceat(price, _starts(pairs[:, 0])), mean, weight)
-        target[used] = -1
-        if used.any():
-            work.people = work.people.without((work.group < 0) | used[work.group])
-        order = np.lexsort((pairs[:, 1], pairs[:, 0], price))
-        for first, second in pairs[order].tolist():
-            if not used[first] and not used[second]:
-                used[first] = used[second] = True
-                target[max(first, second)] = min(first, second)
-    touched = merged | (target != np.arange(len(target)))
-    kept, new = np.unique(target[target >= 0], return_inverse=True)
-    renumbered = np.full(len(target), -1)
-    renumbered[target >= 0] = new
-    was_merged = np.zeros(len(kept), dtype=bool)
-    was_merged[new[touched[target >= 0]]] = True
-    return renumbered, was_merged
+    top, lower = rungs[-1], rungs[-2::-1]
+    reached = np.ones(1, dtype=bool)
+    number = np.full(len(top.group), -1)
+    whole: list[FloatArray] = []
+    stands = 0
+    for upper, rung in zip([top, *lower], lower, strict=False):
+        unions = len(upper.holds)
+        can = all_of(rung.parted, rung.above, unions)
+        nearly = ~all_of(~rung.nearly, rung.above, unions)
+        several = np.bincount(rung.above, minlength=unions) > 1
+        drawn = work.chance.uniform("stays", work.chance.joined(members(upper.group, unions)))
+        stays = reached & (drawn < chance_to_stay(can, upper.holds & several, upper.classes, nearly))
+        _number(number, upper.group, stays, stands)
+        whole.append(share_whole(can, all_of(rung.nearly, rung.above, unions))[stays])
+        stands += int(stays.sum())
+        reached = (reached & ~stays)[rung.above]
+    united = stands
+    _number(number, rungs[0].group, reached, stands)
+    stands += int(reached.sum())
+    # Numbers stay near where people are near: a union stands where its first class stood.
+    order = np.argsort(_first(rungs[0].group, number, stands), kind="stable")
+    place = np.empty(stands + 1, dtype=np.int64)
+    place[order], place[-1] = np.arange(stands), -1  # the last is the place of class -1
+    work.group = place[number]
+    shares = np.concatenate([*whole, np.zeros(stands - united)])
+    return (np.arange(stands) < united)[order], shares[order]
 
 
-def _starts(ascending: IntArray) -> IntArray:
-    """Where each run of equal numbers begins."""
-    return np.flatnonzero(np.r_[True, np.diff(ascending) != 0])
+def share_whole(can: BoolArray, nearly: BoolArray) -> FloatArray:
+    """The share of the unions that are not cut, shape (u,): more where they stay by chance and all parts nearly fail.
+
+    A union that had to stay, with so few people who can be told apart, can seldom be cut.
+    """
+    return np.where(can & nearly, STAYS_WHOLE, WHOLE)
 
 
-def _suppress(work: Work, asking: BoolArray, cheapest: FloatArray, mean: FloatArray, weight: FloatArray) -> BoolArray:
-    """Which asking classes to leave out: those whose loss is least beside what merging them would lose, per person.
+def _number(number: IntArray, group: IntArray, chosen: BoolArray, start: int) -> None:
+    """Number the cells of the chosen classes, from `start` on."""
+    numbers = start + np.cumsum(chosen) - 1
+    here = (group >= 0) & chosen[group]
+    number[here] = numbers[group[here]]
+
+
+def _first(group: IntArray, number: IntArray, stands: int) -> IntArray:
+    """The least old number of a cell in each new class, shape (stands,)."""
+    least = np.full(stands, len(group))
+    np.minimum.at(least, number[number >= 0], group[number >= 0])
+    return least
+
+
+def means(points: npt.NDArray[np.float32], classes: IntArray, people: IntArray) -> npt.NDArray[np.float32]:
+    """Every cell where its class is, in whole numbers, shape (C, d); suppressed cells where they are."""
+    kept = classes >= 0
+    chosen = members(classes, int(classes.max()) + 1)
+    weight = chosen @ people
+    places = points.copy()
+    places[kept] = np.rint((chosen @ (points.astype(np.float64) * people[:, None])) / weight[:, None])[classes[kept]]
+    return places
+
+
+def _suppress(work: Work, outputs: FloatArray, holds: Holds, suppressible: int) -> None:
+    """Leave out failing classes whose loss is least beside what merging them would lose, per person.
 
     A suppressed person has lost all: the whole variance of the criterion, of which a class has lost a part already.
-    `cheapest` is what merging costs, one number per asking class.
     """
-    chosen = np.zeros(len(weight), dtype=bool)
-    if not work.suppressible:
-        return chosen
+    chosen = work.members()
+    weight = (chosen @ work.people.sizes).astype(float)
+    failing = np.flatnonzero(~holds(work.people.pool(chosen)))
+    if not len(failing) or len(weight) == 1:
+        return
+    mean = (chosen @ (outputs * work.people.sizes[:, None])) / weight[:, None]
+    cheapest = nearest(mean, weight, failing, 1)[1]
     everyone = work.people.sizes / work.people.sizes.sum()
-    centre = np.einsum("c,co->o", everyone, work.outputs)
-    variance = float(np.einsum("c,co->", everyone, (work.outputs - centre) ** 2))
-    squares = work.members() @ (work.people.sizes * (work.outputs**2).sum(axis=1))
+    centre = np.einsum("c,co->o", everyone, outputs)
+    variance = float(np.einsum("c,co->", everyone, (outputs - centre) ** 2))
+    squares = chosen @ (work.people.sizes * (outputs**2).sum(axis=1))
     within = squares - weight * (mean**2).sum(axis=1)
-    saved = cheapest - (weight * variance - within)[asking]
-    for group in np.flatnonzero(asking)[np.argsort(-saved / weight[asking], kind="stable")][
-        : (saved > 0).sum()
-    ].tolist():
-        if weight[group] <= work.suppressible and (~chosen).sum() > 1:
-            work.suppressible -= int(weight[group])
-            chosen[group] = True
-    return chosen
+    saved = cheapest - (weight * variance - within)[failing]
+    left_out = np.zeros(len(weight), dtype=bool)
+    for place in failing[np.argsort(-saved / weight[failing], kind="stable")][: (saved > 0).sum()].tolist():
+        if weight[place] <= suppressible and (~left_out).sum() > 1:
+            suppressible -= int(weight[place])
+            left_out[place] = True
+    if left_out.any():
+        work.people = work.people.without(left_out[work.group])
+        number = np.where(left_out, -1, np.cumsum(~left_out) - 1)
+        work.group = number[work.group]
 
 
-def _unions(pairs: IntArray, classes: int) -> sparse.csr_array:
-    """A 0-1 matrix whose rows each add up two classes."""
-    row = np.repeat(np.arange(len(pairs)), 2)
-    return sparse.csr_array(
-        (np.ones(2 * len(pairs), dtype=np.int64), (row, pairs.ravel())), shape=(len(pairs), classes)
-    )
+def is_left(chance: Chance, numbers: IntArray, whole: FloatArray, passed: float) -> BoolArray:
+    """Which classes are left as they are, by the numbers of their people, shape (g,): for good, or this time."""
+    return (chance.uniform("left whole", numbers) < whole) | (chance.uniform("passed", numbers) < passed)
 
 
-def _split(work: Work, candidates: BoolArray, whole: FloatArray) -> BoolArray:
-    """Split merged classes where both halves hold, again and again; returns which classes are still of that kind.
+def split(
+    work: Work, cutter: Cutter, candidates: BoolArray, whole: FloatArray, passed: float
+) -> tuple[BoolArray, FloatArray]:
+    """Cut unions where both halves hold, again and again; returns which classes are unions or cut from one.
 
-    `whole` is the share of classes like each one that are left as they are, shape (J,).
+    `whole` is the share of classes like each one that are left as they are, shape (J,); returned as well. The share
+    `passed` of all is not cut this time.
     """
     merged, stem = candidates, np.arange(work.classes)
     while candidates.any():
@@ -226,14 +331,14 @@ def _split(work: Work, candidates: BoolArray, whole: FloatArray) -> BoolArray:
         cells = cells[np.argsort(work.group[cells], kind="stable")]
         starts = np.flatnonzero(np.r_[True, np.diff(work.group[cells]) != 0])
         numbers = np.add.reduceat(work.chance.members[cells], starts)
-        left = work.chance.uniform("left whole", numbers) < whole[work.group[cells[starts]]]
+        left = is_left(work.chance, numbers, whole[work.group[cells[starts]]], passed)
         cells = cells[~np.repeat(left, np.diff(np.r_[starts, len(cells)]))]
         if not len(cells):
             break
         starts = np.flatnonzero(np.r_[True, np.diff(work.group[cells]) != 0])
         known = len(whole)
         split = []
-        for half in work.cutter.halves(work.people, cells, starts):
+        for half in cutter.halves(work.people, cells, starts):
             split.append(int(work.group[half[0]]))
             work.group[half] = known + len(split) - 1
         added = len(split)
@@ -247,4 +352,4 @@ def _split(work: Work, candidates: BoolArray, whole: FloatArray) -> BoolArray:
     place = np.empty(len(order) + 1, dtype=np.int64)
     place[order], place[-1] = np.arange(len(order)), -1  # the last is the place of class -1
     work.group = place[work.group]
-    return merged[order]
+    return merged[order], whole[order]

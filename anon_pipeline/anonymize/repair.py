@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -50,11 +50,17 @@ class Repair:
         held: BoolArray = np.logical_and.reduce([demand.holds(statistics) for demand in self.demands])
         return held
 
-    def repaired(self, key: Key, people: ClassStatistics | None = None, chance: Chance | None = None) -> IntArray:
-        """The class of each cell, -1 where its people are left out, shape (C,).
+    @property
+    def least(self) -> int:
+        """Fewer people than this are never a class."""
+        return max((demand.k for demand in self.demands if isinstance(demand, KAnonymity)), default=1)
 
-        Other `people`, and another `chance` than the key's own, where they are given.
-        """
+    def chance(self, key: Key) -> Chance:
+        """What the key leaves open; nothing where no demand looks at sensitive values."""
+        return Chance.of(key, self.cells) if self.people.sensitive else Chance.none(self.cells)
+
+    def repaired(self, key: Key, people: ClassStatistics | None = None) -> IntArray:
+        """The class of each cell, -1 where its people are left out, shape (C,); with other `people` where given."""
         return enforce.enforce(
             self.cells,
             self.features,
@@ -62,10 +68,10 @@ class Repair:
             self.outputs,
             people or self.people,
             self.holds,
-            chance or (Chance.of(key, self.cells) if self.people.sensitive else Chance.none(self.cells)),
+            self.chance(key),
             self.suppressible,
             self.recount,
-            max((demand.k for demand in self.demands if isinstance(demand, KAnonymity)), default=1),
+            self.least,
         )
 
     def refuse_what_fails(self, class_of_cell: IntArray) -> None:
@@ -88,16 +94,3 @@ class Repair:
                     for finding in failed
                 ]
             )
-
-    def around(self, chosen: BoolArray) -> Repair:
-        """The same for some of the cells alone, a mask of shape (C,) that holds whole classes."""
-        kept = np.flatnonzero(chosen)
-        _, group = np.unique(self.class_of_cell[kept], return_inverse=True)
-        cells = Cells(self.cells.domains, self.cells.codes[kept], self.cells.counts[kept], self.cells.guidance[kept])
-        return replace(
-            self,
-            cells=cells,
-            class_of_cell=group,
-            outputs=self.outputs[kept],
-            people=self.people.some(kept),
-        )

@@ -310,6 +310,10 @@ def bounds(spec: ReleaseSpec, content: dict[str, Any]) -> list[Bound]:
         aucs = [finding["auc_high" if upper else "auc"] for finding in membership if finding["model"] == RELEASE]
         demand = f"models trained on the release tell members from others, AUC at most {asked.membership_auc:g}"
         found.append(Bound("membership_auc", demand, max(aucs, default=None), asked.membership_auc))
+    if asked.replayed is not None:
+        told = [column["high"] if upper else column["certain"] for column in content.get("replayed", [])]
+        demand = f"who runs the grouping again learns the value of at most {asked.replayed:.2%} for certain"
+        found.append(Bound("replayed", demand, max(told, default=None), asked.replayed))
     return found
 
 

@@ -1,50 +1,50 @@
 """The replay attack on the release at hand: whom does the grouping betray to somebody who runs it again?
 
 R. C.-W. Wong, A. W.-C. Fu, K. Wang, J. Pei (VLDB 2007). Some people are drawn. Each exchanges their value with
-a member of their class who has another, so that the histogram of the class stays; what stands around the class is
-grouped again under other keys, and how likely the class comes out is held against how likely it does with the true
-values. Another value is ruled out where it gives the class many times more seldom. Classes that no demand has
-touched tell nothing: they follow from the quasi-identifiers, whoever bears which value.
+a member of their class who has another, so that the histogram of the class stays, and how likely the class comes out is
+held against how likely it does with the true values. Another value is ruled out where it gives the class many times
+more seldom. Classes that no demand has touched tell nothing: they follow from the quasi-identifiers, whoever bears
+which value.
 
-Most classes come out seldom under another key, so chance leans towards what leads to them, and each run is weighed by
-how much likelier it is without that (importance sampling; A. B. Owen, "Monte Carlo theory, methods and examples", 2013,
-chapter 9).
+Every class came from one union of the ladder (enforce.py), by some cuts. What stands around the union counts the same
+after an exchange within it, and so does what a cut leaves aside. So the odds are known without trying keys: that the
+union stays, that each cut is chosen among those after which both halves hold, and that the class is not cut further.
+The directions of the cuts are taken as the private key drew them. Given what was published, the key's draws are a fair
+sample of all that could have led there, and the ratio is right in the mean over them (conditional Monte Carlo; A. B.
+Owen, "Monte Carlo theory, methods and examples", 2013, chapter 8).
 
-It does not see what the guide tells (a run trains it on values, too), nor what several people's values tell together,
-nor what could reach the class from further away than its nearest classes. So it finds leaks; it proves nothing.
+It does not see what the guide tells (a run trains it on values, too), nor what several people's values tell together.
+So it finds leaks; it proves nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.stats import beta
 
-from anon_pipeline.anonymize.chance import Chance, pairs_of
+from anon_pipeline.anonymize import enforce
+from anon_pipeline.anonymize.chance import Chance
+from anon_pipeline.anonymize.cuts import Cutter, rounded
 from anon_pipeline.anonymize.repair import Repair
-from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
+from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.keys import Key
+from anon_pipeline.privacy.statistics import ClassStatistics
 
 #: A person's cell and value, and the cell and value of whom they exchange it with.
 Exchange = tuple[int, int, int, int]
 
 #: A value counts as ruled out that gives the class so many times more seldom than the true one.
 SELDOM = 100.0
-#: So many people are drawn per sensitive column, and their class is grouped again so often for the truth, and for each
-#: other value; so many cells are grouped in all, so that an audit of large classes ends.
-PEOPLE, TRIES, WORK = 40, 150, 1_500_000
-#: So often the class must be found to say how likely it is.
-TRUTH_HITS = 3
-#: So many of the nearest classes stand around the one that is attacked; the others cannot reach it.
-NEIGHBOURS = 12
-#: Of what leads to the class, a run takes this share of the draws from the most favourable ones, of which there are so
-#: many. Every third run does not lean, so that no run weighs more than three.
-LEANING, FAVOURED = (0.0, 0.2, 0.5), 0.03
-#: Unions of at most so many classes are looked out for.
-UNITED = 4
+#: So many people are drawn per sensitive column.
+PEOPLE = 400
+#: Each other value is tried with so many members of the class who have it.
+PARTNERS = 4
+#: The share is bounded by this confidence.
+CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,23 @@ class Regrouped:
     ----------
     column : the sensitive column
     people : people who were drawn, from classes with more than one value
-    certain : the share of them of whom every other value was ruled out; too few tries make it larger, not smaller
-    undecided : of whom even the true value hardly ever gave the class
+    certain : the share of them of whom every other value was ruled out
+    undecided : of whom even the true values do not give the class again
     """
 
     column: str
     people: int
     certain: float
     undecided: float
+
+    @property
+    def high(self) -> float:
+        """The upper end of the exact one-sided 95 % interval of the share who are certain or undecided.
+
+        C. J. Clopper, E. S. Pearson (Biometrika 1934).
+        """
+        found = round((self.certain + self.undecided) * self.people)
+        return float(beta.ppf(CONFIDENCE, found + 1, self.people - found)) if found < self.people else 1.0
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the manifest."""
@@ -71,6 +80,7 @@ class Regrouped:
             "people": self.people,
             "certain": round(self.certain, 4),
             "undecided": round(self.undecided, 4),
+            "high": round(self.high, 4),
             "seldom": SELDOM,
         }
 
@@ -82,13 +92,14 @@ def regrouped(repair: Repair, class_of_cell: IntArray, key: Key) -> list[Regroup
     ----------
     repair : the classes before the demands, and the demands
     class_of_cell : the released class of each cell, -1 where its people are left out, shape (C,)
-    key : the private key, which draws the sample; it is none of the keys that are tried
+    key : the private key, which draws the sample
     """
-    return [_of_column(repair, class_of_cell, key, column) for column in repair.people.sensitive]
+    unions = Unions(repair, class_of_cell, key)
+    return [_of_column(unions, class_of_cell, key, column) for column in repair.people.sensitive]
 
 
-def _of_column(repair: Repair, class_of_cell: IntArray, key: Key, column: str) -> Regrouped:
-    counts = sparse.csr_array(repair.people.sensitive[column].counts)
+def _of_column(unions: Unions, class_of_cell: IntArray, key: Key, column: str) -> Regrouped:
+    counts = sparse.csr_array(unions.repair.people.sensitive[column].counts)
     kept = np.flatnonzero(class_of_cell >= 0)
     of_class = sparse.csr_array(
         (np.ones(len(kept), np.int64), (class_of_cell[kept], kept)),
@@ -103,155 +114,182 @@ def _of_column(repair: Repair, class_of_cell: IntArray, key: Key, column: str) -
     drawn = random.choice(len(cells), PEOPLE, p=borne.data / borne.data.sum())
     found = []
     for cell, value in zip(cells[drawn].tolist(), borne.col[drawn].tolist(), strict=True):
-        attacked = _Attacked(repair, class_of_cell == class_of_cell[cell], key, column)
-        found.append(attacked.certain(cell, value, random))
+        odds = unions.odds(np.flatnonzero(class_of_cell == class_of_cell[cell]), cell, value, column, random)
+        found.append(None if odds is None else odds < 1 / SELDOM)
     return Regrouped(column, len(found), found.count(True) / len(found), found.count(None) / len(found))
 
 
-class _Attacked:
-    """One class, and what stands around it.
+class Unions:
+    """The ladder of a table, and the unions that its classes came from.
 
     Parameters
     ----------
-    members : the cells of the class, a mask of shape (C,)
+    repair : the classes before the demands, and the demands
+    class_of_cell : the released class of each cell
+    key : the private key
     """
 
-    def __init__(self, repair: Repair, members: BoolArray, key: Key, column: str) -> None:
-        around = _around(repair, members)
-        self._repair, self._here = repair.around(around), np.flatnonzero(members[around])
-        self._place = np.cumsum(around) - 1
-        self._key, self._column = key, column
-        before = self._repair.class_of_cell
-        self._parts = np.unique(before[self._here])
-        self._untouched = len(self._parts) == 1 and int((before == self._parts[0]).sum()) == len(self._here)
-        self._counts = sparse.lil_array(self._repair.people.sensitive[column].counts)
-        self._tries = max(1, min(TRIES, WORK // (PEOPLE * int(around.sum()))))
+    def __init__(self, repair: Repair, class_of_cell: IntArray, key: Key) -> None:
+        self.repair = repair
+        kept = class_of_cell >= 0
+        self.classes = np.full(len(class_of_cell), -1)
+        self.classes[kept] = np.unique(repair.class_of_cell[kept], return_inverse=True)[1]
+        self.people = repair.people.without(~kept)
+        self.chance = repair.chance(key)
+        work = enforce.Work(self.people, self.classes.copy(), self.chance)
+        self.rungs = enforce.ladder(work, repair.outputs, repair.holds, repair.recount)
+        enforce.descend(work, self.rungs)
+        self.union = work.group
+        points = rounded(repair.outputs)
+        self.places = (enforce.means(points, self.classes, self.people.sizes), points)
 
-    def certain(self, cell: int, value: int, random: np.random.Generator) -> bool | None:
-        """Whether every other value is ruled out for somebody with this one; None where the tries do not tell."""
-        if self._untouched:
-            return False
-        own = int(self._place[cell])
-        exchanges: dict[int, list[Exchange]] = {}
-        for there in self._here.tolist():
-            for other in np.flatnonzero(self._counts[[there]].toarray()[0]).tolist():
-                if other != value:
-                    exchanges.setdefault(other, []).append((own, value, there, other))
-        truth = [self._weight(None, random) for _ in range(self._tries)]
-        if np.count_nonzero(truth) < TRUTH_HITS:
+    def union_of(self, here: IntArray) -> Union | None:
+        """The union that a class came from; None where the class is one of those before the demands.
+
+        Parameters
+        ----------
+        here : the cells of the class, ascending
+        """
+        inside = np.flatnonzero(self.union == self.union[here[0]])
+        levels = [np.unique(rung.group[inside], return_inverse=True)[1] for rung in self.rungs]
+        depth = next(number for number, level in enumerate(levels) if not level.any())
+        return Union(self, inside, levels[:depth], np.searchsorted(inside, here)) if depth else None
+
+    def odds(self, here: IntArray, cell: int, value: int, column: str, random: np.random.Generator) -> float | None:
+        """How likely the likeliest other value of a person gives their class, beside the true one.
+
+        None where the true one does not give it. 1 / `SELDOM` and more is not told apart further.
+
+        Parameters
+        ----------
+        here : the cells of the class, ascending
+        cell, value : the person's own
+        """
+        union = self.union_of(here)
+        if union is None:
+            return 1.0
+        if not union.truth:
             return None
-        enough = sum(truth) / SELDOM  # what as many tries of another value must weigh
-        return not any(self._reaches(enough, possible, random) for possible in exchanges.values())
-
-    def _reaches(self, enough: float, exchanges: list[Exchange], random: np.random.Generator) -> bool:
-        """Whether another value gives the class often enough."""
-        summed = 0.0
-        for _ in range(self._tries):
-            summed += self._weight(exchanges[random.integers(len(exchanges))], random)
-            if summed >= enough:
-                return True
-        return False
-
-    def _weight(self, exchange: Exchange | None, random: np.random.Generator) -> float:
-        """The weight of one run after an exchange of values; 0 where the class does not come out."""
-        counts = self._counts.copy()
-        if exchange is not None:
-            own, value, there, other = exchange
-            counts[own, value] -= 1
-            counts[own, other] += 1
-            counts[there, other] -= 1
-            counts[there, value] += 1
-        return self._comes_out(sparse.csr_array(counts), Key(random.bytes(32)))
-
-    def _comes_out(self, counts: sparse.csr_array, key: Key) -> float:
-        """The weight of a run in which the class comes out; 0 where it does not."""
-        counts.eliminate_zeros()
-        local, here = self._repair, self._here
-        histogram = replace(local.people.sensitive[self._column], counts=counts)
-        people = replace(local.people, sensitive={**local.people.sensitive, self._column: histogram})
-        chance = Leaning.towards(key, local, here)
-        group = local.repaired(key, people, chance)
-        together = group[here[0]] >= 0 and np.array_equal(np.flatnonzero(group == group[here[0]]), here)
-        return chance.weight if together else 0.0
+        best = 0.0
+        for exchanges in union.exchanges(cell, value, column).values():
+            some = random.permutation(len(exchanges))[:PARTNERS]
+            found = 0.0
+            for place in some.tolist():
+                found += union.ratio(exchanges[place], column) / len(some)
+                if found >= 1 / SELDOM:
+                    return found
+            best = max(best, found)
+        return best
 
 
-class Leaning(Chance):
-    """Chance that leans towards one class, more in some runs than in others.
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A class on the way from a union to the class that is attacked: its cells, and what was tried with it.
 
-    The key decides how much a run leans. Its weight is held against all ways to lean at once (the balance heuristic of
-    E. Veach and L. J. Guibas, SIGGRAPH 1995), and so bounded.
+    Each stage is a cutter, the share of the classes that it passes over, and whether it cut this one.
     """
 
-    def __init__(self, key: Key, members: IntArray, wanted: dict[str, tuple[set[bytes], bool]]) -> None:
-        """`wanted` says by the first word of a decision about which groups it leans, and whether to large numbers."""
-        super().__init__(key, members)
-        drawn = key.derived("leaning", "coins")
-        self._coins, self._leaning = Key(drawn), LEANING[int.from_bytes(drawn[:8], "big") % len(LEANING)]
-        self._wanted = wanted
-        self._weighed: set[tuple[str, bytes]] = set()
-        self._likelihoods = np.ones(len(LEANING))
+    cells: IntArray
+    stages: list[tuple[Cutter, float, bool]]
 
-    @property
-    def weight(self) -> float:
-        """The likelihood of all that was drawn so far without leaning, over that with it."""
-        return float(1 / self._likelihoods.mean())
 
-    @classmethod
-    def towards(cls, key: Key, repair: Repair, here: IntArray) -> Leaning:
-        """Towards the class of the cells `here`: its parts are merged, parted from others, and then left whole."""
-        members = Chance.of(key, repair.cells).members
-        before = repair.class_of_cell
-        parts = [members[before == group].sum(axis=0) for group in np.unique(before[here])][: UNITED + 1]
-        own = members[here].sum(axis=0)
-        unions = [np.sum(some, axis=0) for size in range(1, UNITED + 1) for some in combinations(parts, size)]
-        pairs = np.array(
-            [(first, second) for first in range(len(parts)) for second in range(len(parts)) if first != second]
+class Union:
+    """A union that stayed, and the class that was cut from it.
+
+    Parameters
+    ----------
+    inside : the cells of the union
+    levels : the unions within it that each cell is in, from the classes up
+    here : which of these cells are the class
+    """
+
+    def __init__(self, table: Unions, inside: IntArray, levels: list[IntArray], here: IntArray) -> None:
+        repair = table.repair
+        self._inside, self._holds, self._levels, self._here = inside, repair.holds, levels, here
+        self._classes = np.array([int(levels[0].max()) + 1])
+        self._people = table.people.some(inside)
+        self._chance = Chance(table.chance.key, table.chance.members[inside])
+        codes = repair.cells.codes[inside]
+        self._cutters = [
+            (Cutter(repair.features, codes, places[inside], self._chance, repair.holds, repair.least), passed)
+            for places, passed in zip(table.places, (enforce.PASSED, 0.0), strict=True)
+        ]
+        self._counts = {name: sparse.lil_array(one.counts) for name, one in self._people.sensitive.items()}
+        can, nearly, _ = self._parts(self._people)
+        self._path = self._cuts(float(enforce.share_whole(np.array([can]), np.array([nearly.all()]))[0]))
+        self.truth = self.likelihood(self._people) if np.array_equal(np.sort(self._path[-1].cells), here) else 0.0
+
+    def exchanges(self, cell: int, value: int, column: str) -> dict[int, list[Exchange]]:
+        """With whom somebody can exchange their value, by the other's value."""
+        found: dict[int, list[Exchange]] = {}
+        borne = sparse.csr_array(self._counts[column])[self._here].tocoo()
+        for there, other in zip(self._here[borne.row].tolist(), borne.col.tolist(), strict=True):
+            if other != value:
+                found.setdefault(other, []).append((cell, value, int(self._inside[there]), other))
+        return found
+
+    def ratio(self, exchange: Exchange, column: str) -> float:
+        """How likely the class is after an exchange, beside how likely it is with the true values."""
+        return self.likelihood(self._exchanged(exchange, column)) / self.truth
+
+    def _exchanged(self, exchange: Exchange, column: str) -> ClassStatistics:
+        """The people of the cells after an exchange."""
+        counts = self._counts[column].copy()
+        (own, value), (there, other) = (
+            (int(np.searchsorted(self._inside, cell)), value) for cell, value in (exchange[:2], exchange[2:])
         )
-        partners = pairs_of(np.array(parts), pairs) if len(pairs) else np.empty((0, 2), np.int64)
-        wanted = {
-            "merged": (_names(parts), False),
-            "left": (_names([own]), False),
-            "partner": (_names(partners), False),
-            "split": (_names([own, *(union - own for union in unions)]), True),
-        }
-        return cls(key, members, wanted)
+        counts[own, value] -= 1
+        counts[own, other] += 1
+        counts[there, other] -= 1
+        counts[there, value] += 1
+        changed = sparse.csr_array(counts)
+        changed.eliminate_zeros()
+        histogram = replace(self._people.sensitive[column], counts=changed)
+        return replace(self._people, sensitive={**self._people.sensitive, column: histogram})
 
-    def uniform(self, decision: str, people: IntArray) -> FloatArray:
-        drawn = super().uniform(decision, people)
-        names, large = self._wanted.get(decision.split(" ")[0], (set(), False))
-        if not names:
-            return drawn
-        places = [place for place, members in enumerate(people) if members.tobytes() in names]
-        if not places:
-            return drawn
-        coins = self._coins.pseudorandom("coin", decision, people[places].view(np.uint64))[:, 0]
-        for place, coin in zip(places, (coins >> np.uint64(11)).tolist(), strict=True):
-            favourable = 1 - drawn[place] if large else drawn[place]
-            favourable = favourable * FAVOURED if coin < self._leaning * 2.0**53 else favourable
-            drawn[place] = 1 - favourable if large else favourable
-            name = (decision, people[place].tobytes())
-            if name not in self._weighed:
-                self._weighed.add(name)
-                leaning = np.array(LEANING)
-                self._likelihoods *= 1 - leaning + (leaning / FAVOURED if favourable < FAVOURED else 0.0)
-        return drawn
+    def likelihood(self, people: ClassStatistics) -> float:
+        """How likely these people's union stays, and is cut as it was; 0 where that cannot be."""
+        can, nearly, held = self._parts(people)
+        stays = enforce.chance_to_stay(np.array([can]), np.array([held]), self._classes, np.array([nearly.any()]))
+        found = float(stays[0])
+        whole = float(enforce.share_whole(np.array([can]), np.array([nearly.all()]))[0])
+        for step in self._path:
+            share = whole if len(step.cells) == len(people.sizes) else enforce.WHOLE
+            chance = 1.0
+            for cutter, passed, cut in step.stages:
+                ways = cutter.ways(people, step.cells)
+                chance *= (1 - passed) / ways if cut and ways else 0.0 if cut else passed + (1 - passed) * (not ways)
+            cut = any(stage[2] for stage in step.stages)
+            found *= (1 - share) * chance if cut else share + (1 - share) * chance
+        return found
 
+    def _parts(self, people: ClassStatistics) -> tuple[bool, BoolArray, bool]:
+        """Whether all parts of the union can stand for themselves, which nearly fail, and whether the union holds."""
+        holds, parted = self._holds, np.zeros(0, dtype=bool)
+        for number, level in enumerate(self._levels):
+            counted = people.merge(level, int(level.max()) + 1)
+            held = holds(counted)
+            if number:
+                above = np.zeros(len(parted), dtype=np.int64)
+                above[self._levels[number - 1]] = level
+                held = held | enforce.all_of(parted, above, len(held))
+            parted = held
+        nearly = holds(counted) & enforce.nearly_fails(counted, holds)
+        everybody = holds(people.merge(np.zeros(len(people.sizes), dtype=np.int64), 1))
+        return bool(parted.all()), nearly, bool(everybody[0])
 
-def _names(groups: list[IntArray] | IntArray) -> set[bytes]:
-    return {np.ascontiguousarray(group, dtype=np.int64).tobytes() for group in groups}
-
-
-def _around(repair: Repair, attacked: BoolArray) -> BoolArray:
-    """The cells of the classes that an attacked one was made of, and of the nearest others, a mask of shape (C,)."""
-    own = np.unique(repair.class_of_cell[attacked])
-    number = int(repair.class_of_cell.max()) + 1
-    weight = repair.people.sizes
-    people = np.bincount(repair.class_of_cell, weights=weight, minlength=number)
-    summed = np.stack(
-        [np.bincount(repair.class_of_cell, weights=weight * output, minlength=number) for output in repair.outputs.T],
-        axis=1,
-    )
-    mean = summed / people[:, None]
-    apart = np.min([((mean - mean[group]) ** 2).sum(axis=1) for group in own.tolist()], axis=0)
-    near = np.argsort(apart, kind="stable")[: NEIGHBOURS + len(own)]
-    return np.isin(repair.class_of_cell, np.union1d(near, own))
+    def _cuts(self, whole: float) -> list[Step]:
+        """What was made of the union on the way to the class: each class that was reached, the last being the own."""
+        cells, steps, stages = np.arange(len(self._people.sizes)), [], []
+        for cutter, passed in self._cutters:
+            while True:
+                numbers = self._chance.members[cells].sum(axis=0)[None]
+                share = whole if len(cells) == len(self._people.sizes) else enforce.WHOLE
+                left = bool(enforce.is_left(self._chance, numbers, np.array([share]), passed)[0])
+                half = None if left else next(cutter.halves(self._people, cells, np.zeros(1, dtype=np.int64)), None)
+                stages.append((cutter, passed, half is not None))
+                if half is None:
+                    break
+                steps.append(Step(cells, stages))
+                cells, stages = half if np.isin(self._here[0], half) else np.setdiff1d(cells, half), []
+        return [*steps, Step(cells, stages)]

@@ -292,19 +292,20 @@ def _group_of_replays(content: Mapping[str, Any]) -> list[AttackGroup]:
         return []
     sentences = [_of_replay(column) for column in replayed]
     summary = (
-        "The values of two members of a class are exchanged and its people are grouped again, under other keys. What "
-        "this finds is there; it is no proof that nothing else is. It does not see what training the model again would "
-        "tell, nor what several people's values tell together."
+        "The values of two members of a class are exchanged, and the odds that they are grouped so again are counted. "
+        "What this finds is there; it is no proof that nothing else is. It does not see what training the "
+        "model again would tell, nor what several people's values tell together."
     )
     return [AttackGroup(*REPLAYED, summary=summary, sentences=sentences, numbers=[], rest=[])]
 
 
 def _of_replay(column: Mapping[str, Any]) -> str:
+    bound = f" (at most {percent(column['high'])} of all, with 95 % confidence)" if "high" in column else ""
     return (
         f"{column['column']}: of {count(column['people'])} people in classes with several values, the value of "
-        f"{percent(column['certain'])} is told, since every other was found to give the class "
-        f"{count(column.get('seldom', 10))} times more seldom, or never; of {percent(column['undecided'])} the tries "
-        "did not tell."
+        f"{percent(column['certain'])} is told{bound}, since every other was found to give the class "
+        f"{count(column.get('seldom', 10))} times more seldom, or never; of {percent(column['undecided'])} nothing "
+        "could be counted."
     )
 
 
@@ -367,7 +368,7 @@ def _bound_value(bound: Mapping[str, Any], value: Any) -> str:
 
 def _demanded(audit: Mapping[str, Any]) -> int:
     """How many bounds a spec demands."""
-    single = sum(audit.get(name) is not None for name in ("linkage", "singling_out", "membership_auc"))
+    single = sum(audit.get(name) is not None for name in ("linkage", "singling_out", "membership_auc", "replayed"))
     return single + len(audit.get("attribute_inference") or {})
 
 

@@ -409,6 +409,7 @@ class Audit(Strict):
     singling_out: float | None = Field(default=None, ge=0, le=1)
     attribute_inference: dict[str, float] = {}  # leak by sensitive column
     membership_auc: float | None = Field(default=None, ge=0.5, le=1)  # of models trained on the release
+    replayed: float | None = Field(default=None, ge=0, le=1)  # share whose value the grouping tells who runs it again
 
 
 class Suppression(Strict):

@@ -228,7 +228,7 @@ class ReleaseSpec(Strict):
 
     def _bounds_what_is_attacked(self) -> None:
         asked = self.audit
-        bounded = (asked.linkage, asked.singling_out, asked.membership_auc)
+        bounded = (asked.linkage, asked.singling_out, asked.membership_auc, asked.replayed)
         if not asked.enabled and (asked.attribute_inference or any(limit is not None for limit in bounded)):
             raise ValueError("audit: sets bounds and is switched off; a bound without an attack holds nothing")
         if asked.membership_auc is not None and not asked.models:
@@ -286,7 +286,13 @@ class ReleaseSpec(Strict):
             if demand.name != "k_anonymity":
                 raise ValueError(f"privacy.{demand.name}: {NO_ROWS}; take it out")
         asked = self.audit
-        bounds = (asked.linkage, asked.singling_out, asked.membership_auc, *asked.attribute_inference.values())
+        bounds = (
+            asked.linkage,
+            asked.singling_out,
+            asked.membership_auc,
+            asked.replayed,
+            *asked.attribute_inference.values(),
+        )
         if any(bound is not None for bound in bounds):
             raise ValueError(f"audit: sets bounds on attacks, and {NO_ROWS}; take them out")
         if self.across_releases is not None:

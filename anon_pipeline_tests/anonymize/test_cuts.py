@@ -84,7 +84,7 @@ def test_the_key_decides_where_a_class_is_cut() -> None:
 
 def test_what_lies_apart_is_parted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two crowds of twenty, far from each other in two columns, go to two halves when chance does not say otherwise."""
-    monkeypatch.setattr(cuts, "SPLIT", 0.0)
+    monkeypatch.setattr(cuts, "CUTS", 1)
     draw = np.random.default_rng(0)
     crowd = np.repeat([0, 1], 20)
     frame = pd.DataFrame({"age": 20 + 40 * crowd + draw.integers(0, 10, 40), "pay": 100 * crowd + draw.random(40)})

@@ -1,23 +1,38 @@
 """The replay attack on a release at hand, and what the report says of it."""
 
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
-from anon_pipeline.anonymize import cuts, encoding, enforce, tree
+from anon_pipeline.anonymize import encoding, enforce
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
-from anon_pipeline.anonymize.chance import Chance
 from anon_pipeline.anonymize.repair import Repair
 from anon_pipeline.audit import regrouping
-from anon_pipeline.audit.regrouping import Leaning, Regrouped, regrouped
+from anon_pipeline.audit.regrouping import Exchange, Regrouped, regrouped
 from anon_pipeline.keys import Key
+from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.report.attacks import in_words
 from anon_pipeline.tables import IntArray
 from anon_pipeline_tests.people import KEY
 
-PEOPLE = 12
+PEOPLE, TRIES = 100, 120
+
+
+def exchanged(repair: Repair, exchange: Exchange) -> ClassStatistics:
+    """The people of the table after two of them have exchanged their values."""
+    own, value, there, other = exchange
+    counts = repair.people.sensitive["ill"].counts.toarray()
+    for cell, less, more in ((own, value, other), (there, other, value)):
+        counts[cell, less] -= 1
+        counts[cell, more] += 1
+    ill = replace(repair.people.sensitive["ill"], counts=sparse.csr_array(counts))
+    return replace(repair.people, sensitive={"ill": ill})
 
 
 def repair_of(n: int, share: float) -> Repair:
@@ -33,74 +48,87 @@ def repair_of(n: int, share: float) -> Repair:
 
 @pytest.fixture(autouse=True)
 def _fewer_people(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Enough to tell a grouping that hides from one that does not, in a few seconds."""
+    """Enough to tell a grouping that hides from one that does not."""
     monkeypatch.setattr(regrouping, "PEOPLE", PEOPLE)
 
 
-def test_the_key_hides_most_of_what_the_grouping_would_tell() -> None:
-    repair = repair_of(400, 0.2)
-    (found,) = regrouped(repair, repair.repaired(KEY), KEY)
-    assert (found.column, found.people) == ("ill", PEOPLE)
-    assert found.certain <= 0.25  # one of five classes fails before it is repaired, so that many are touched
-    assert found.undecided <= 0.2
-
-
-def test_a_grouping_that_one_assignment_alone_gives_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    repair, repaired = repair_of(400, 0.2), Repair.repaired
-
-    def told(self: Repair, key: Key, people: ClassStatistics | None = None, chance: Chance | None = None) -> IntArray:
-        asked = (people or self.people).sensitive["ill"].counts
-        same = (asked != self.people.sensitive["ill"].counts).nnz == 0
-        return repaired(self, key, people, chance) if same else np.zeros(len(self.cells.counts), dtype=np.int64)
-
-    published = repair.repaired(KEY)
-    monkeypatch.setattr(Repair, "repaired", told)
+def found_in(repair: Repair, published: IntArray) -> Regrouped:
     (found,) = regrouped(repair, published, KEY)
-    assert found.certain > 0.3  # most of those whose classes were merged
+    return found
 
 
-def test_classes_that_no_demand_has_touched_tell_nothing() -> None:
-    repair = repair_of(600, 0.5)
-    (found,) = regrouped(repair, repair.class_of_cell, KEY)
-    assert found == Regrouped("ill", PEOPLE, 0.0, 0.0)
+def test_the_key_hides_what_the_grouping_would_tell() -> None:
+    repair = repair_of(1000, 0.2)
+    found = found_in(repair, repair.repaired(KEY))
+    assert (found.column, found.people, found.undecided) == ("ill", PEOPLE, 0.0)
+    assert found.certain <= 0.01
+    assert found.certain < found.high < 0.04
 
 
 def test_a_grouping_that_tells_why_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    repair = repair_of(600, 0.2)
-    for name in ("DECOYS", "WHOLE", "DECOYS_WHOLE", "PARTNER"):
+    repair = repair_of(1000, 0.2)
+    for name in ("STAYS", "STAYS_ELSE", "WHOLE", "STAYS_WHOLE", "PASSED"):
         monkeypatch.setattr(enforce, name, 0.0)
-    monkeypatch.setattr(cuts, "SPLIT", 0.0)
-    monkeypatch.setattr(cuts, "_signs", lambda codes, _: tree.hash_of_codes(codes))
-    (found,) = regrouped(repair, repair.repaired(KEY), KEY)
-    assert found.certain > 0.15
+    assert found_in(repair, repair.repaired(KEY)).certain > 0.1
+
+
+def test_classes_that_no_demand_has_touched_tell_nothing() -> None:
+    repair = repair_of(600, 0.9)
+    untouched = replace(repair, demands=[KAnonymity(k=4)])
+    found = found_in(untouched, untouched.repaired(KEY))
+    assert (found.certain, found.undecided) == (0.0, 0.0)
+
+
+def test_classes_that_the_key_does_not_give_are_not_decided() -> None:
+    repair = repair_of(400, 0.2)
+    published = repair.repaired(Key(bytes(32)))
+    assert found_in(repair, published).undecided > 0.1
 
 
 def test_one_value_in_every_class_leaves_nobody_to_attack() -> None:
     repair = repair_of(100, 0.0)
-    (found,) = regrouped(repair, np.zeros(len(repair.cells.counts), dtype=np.int64), KEY)
-    assert found == Regrouped("ill", 0, 0.0, 0.0)
+    assert found_in(repair, np.zeros(len(repair.cells.counts), dtype=np.int64)) == Regrouped("ill", 0, 0.0, 0.0)
 
 
-def test_runs_that_lean_are_weighed_so_that_nothing_is_likelier_than_it_is() -> None:
-    """The weights of all runs have mean 1, and a class comes out as often as by chance alone."""
-    repair = repair_of(60, 0.2)
-    published = repair.repaired(KEY)
-    made_of = [len(np.unique(repair.class_of_cell[published == one])) for one in range(int(published.max()) + 1)]
-    here = np.flatnonzero(published == int(np.argmax(np.array(made_of) == 2)))
+@pytest.mark.parametrize(
+    ("certain", "undecided", "high"), [(0, 0, 0.0149), (0.01, 0, 0.0311), (0.005, 0.005, 0.0311), (1, 0, 1)]
+)
+def test_the_upper_end_is_that_of_clopper_and_pearson(certain: float, undecided: float, high: float) -> None:
+    """One-sided: the share with which so few of 200 are found in one of twenty samples."""
+    assert Regrouped("ill", 200, certain, undecided).high == pytest.approx(high, abs=1e-4)
 
-    def comes_out(group: IntArray) -> bool:
-        return bool(np.array_equal(np.flatnonzero(group == group[here[0]]), here))
 
-    plain, leaning, weights = 0, 0.0, 0.0
-    for number in range(TRIES := 300):
-        key = Key(number.to_bytes(32, "big"))
-        plain += comes_out(repair.repaired(key))
-        chance = Leaning.towards(key, repair, here)
-        leaning += comes_out(repair.repaired(key, chance=chance)) * chance.weight
-        weights += chance.weight
-    assert plain > 10
-    assert weights / TRIES == pytest.approx(1, abs=0.25)
-    assert leaning / plain == pytest.approx(1, abs=0.35)
+def test_odds_are_those_of_running_it_again() -> None:
+    """Of a union of a few classes: how often other keys give a class, for the true values and after an exchange."""
+    repair = repair_of(60, 0.25)
+    keys = [Key(number.to_bytes(32, "big")) for number in range(TRIES)]
+    runs = [repair.repaired(key) for key in keys]
+
+    def classes(group: IntArray) -> set[tuple[int, ...]]:
+        return {tuple(np.flatnonzero(group == number).tolist()) for number in range(int(group.max()) + 1)}
+
+    shown = [classes(run) for run in runs]
+    counts = repair.people.sensitive["ill"].counts.toarray()
+    untouched = classes(repair.class_of_cell)
+    often = Counter(one for run in shown for one in run if one not in untouched)
+    compared = 0
+    for here, hits in often.most_common(5):
+        cells = np.array(here)
+        ill, well = (cells[counts[cells, value] > 0] for value in (1, 0))
+        if not len(ill) or not len(well):
+            continue
+        exchange = (int(well[0]), 0, int(ill[-1]), 1)
+        estimates = [
+            1.0 if union is None else union.ratio(exchange, "ill")
+            for run, key, found in zip(runs, keys, shown, strict=True)
+            if here in found
+            for union in [regrouping.Unions(repair, run, key).union_of(cells)]
+        ]
+        other = exchanged(repair, exchange)
+        again = sum(here in classes(repair.repaired(key, other)) for key in keys)
+        assert np.mean(estimates) == pytest.approx(again / hits, abs=4 * np.sqrt((again + 4) / hits / hits))
+        compared += 1
+    assert compared > 1
 
 
 def test_the_report_tells_the_shares() -> None:
