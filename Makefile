@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help reference release test fresh explore mutants lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-space bench-enforcement bench-dp bench-synthetic lock clean
+.PHONY: help reference release test fresh explore mutants pictures lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-space bench-enforcement bench-dp bench-synthetic lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -14,8 +14,8 @@ release: .venv/runtime ## Install, then run the Adult release
 test: .venv/dev ## Install, then run every test
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-fast: .venv/dev ## The tests that take no end-to-end run
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --ignore=anon_pipeline_tests/end_to_end
+fast: .venv/dev ## The tests that end in two minutes: no whole commands, no Spark, no long attacks
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not slow"
 
 reference: .venv/dev ## docs/spec.md, made anew from the models
 	$(BIN)/python -m anon_pipeline.spec.reference > docs/spec.md
@@ -34,6 +34,9 @@ explore: .venv/dev ## The property tests with a hundred times their examples (ho
 
 mutants: .venv/dev ## Plant small mistakes and see whether the tests of the room notice (MINUTES per room)
 	$(BIN)/python -m benchmarks.mutants --minutes $(or $(MINUTES),20)
+
+pictures: .venv/dev ## The README's pictures, of the release that `make release` has made (needs a browser)
+	$(BIN)/python -m anon_pipeline_tests.docs.pictures data/adult docs/images l_diversity_income
 
 lint: .venv/dev ## Formatting, style and the layers of the house
 	$(BIN)/ruff format --check .

@@ -119,9 +119,7 @@ def scratch(root: Path | None = None) -> Iterator[Path]:
     """
     root = root or Path(tempfile.gettempdir()) / f"anon-pipeline-{os.geteuid()}"
     try:
-        root.mkdir(mode=0o700, exist_ok=True)
-        status = root.lstat()
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        if not is_own_folder(root):
             raise InputError(f"{root}: is no folder of yours alone; remove it, or set TMPDIR to another folder")
         with FileLock(root / "lock"):
             for left in root.glob("*.lock"):  # each folder is locked for as long as its process lives
@@ -139,6 +137,19 @@ def scratch(root: Path | None = None) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
         Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
+
+
+def is_own_folder(folder: Path) -> bool:
+    """Whether a folder, made where there is none, belongs to this user, and nobody else may enter it.
+
+    Raises
+    ------
+    OSError
+        Where it cannot be made.
+    """
+    folder.mkdir(mode=0o700, exist_ok=True)
+    status = folder.lstat()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
 
 
 def data_folder() -> Path:

@@ -29,8 +29,8 @@ T = TypeVar("T")
 #: Called with (tasks done, tasks) after each task.
 Progress = Callable[[int, int], None]
 
-#: What the fork server imports before it forks, so that the imports are paid once, however many processes there are.
-PRELOAD = ["pandas", "sklearn.compose", "sklearn.ensemble", "sklearn.model_selection", "sklearn.pipeline"]
+#: The module that imports what every process needs.
+PRELOADED = "anon_pipeline.preloaded"
 #: Bytes that a process at work is taken to need: its imports, a few hundred thousand people and a model of them.
 MEMORY_OF_ONE = 600_000_000
 
@@ -121,7 +121,7 @@ class Workers:
             self._owner = os.getpid()
             context = multiprocessing.get_context("forkserver")
             further = [module for module in self._imports if module not in sys.modules]
-            context.set_forkserver_preload([*PRELOAD, *further])
+            context.set_forkserver_preload([PRELOADED, *further])
             with_parent, self._held = context.Pipe(duplex=False)
             self._executor = ProcessPoolExecutor(self.count, context, _begin, (with_parent,))
             # A process of multiprocessing's own joins its children before it ends: they are told to end before that.

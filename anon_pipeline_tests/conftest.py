@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import HealthCheck, settings
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline_tests.examples import times
-from anon_pipeline_tests.skips import Skips
+from anon_pipeline_tests.quick_spark import QUICK, defaults_in, write_defaults
+from anon_pipeline_tests.skips import Skips, require_spark
 from anon_pipeline_tests.watchdog import Watchdog
 
 #: Imported by a test on purpose, and by the doctest collector only to fail.
@@ -24,6 +26,18 @@ settings.register_profile("default", derandomize=True, **TIMELESS)
 settings.register_profile("fresh", derandomize=False, database=None, print_blob=True, **TIMELESS)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+#: Tests of these fixtures, and all of these rooms, run whole commands or start Spark: `make fast` leaves them out, with
+#: whatever else is marked slow.
+SLOW_FIXTURES = {"beside", "desk", "first_run", "fresh", "published", "quick_spark", "template"}
+SLOW_ROOMS = {"end_to_end"}
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if SLOW_ROOMS.intersection(item.path.parts) or SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Watchdog(config), "watchdog")
@@ -34,3 +48,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def engine(tmp_path: Path) -> DuckDBEngine:
     """DuckDB on two threads, as the pipeline uses it."""
     return DuckDBEngine(tmp_path / "spill", threads=2)
+
+
+@pytest.fixture(scope="session")
+def quick_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Spark with settings for short tests; whichever test comes first starts it, all others find it running."""
+    require_spark()
+    with defaults_in(write_defaults(tmp_path_factory.mktemp("spark"), QUICK)):
+        yield

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import shutil
 from collections import defaultdict
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -29,6 +30,15 @@ def require_spark() -> None:
 
     if not all(importlib.util.find_spec(name) for name in ("pyspark", "sqlglot")) or not shutil.which("java"):
         pytest.skip(INSTALL)
+
+
+def require_postgresql() -> Path:
+    """The folder of a PostgreSQL server's programs; without one the test is skipped."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    installed = found[-1] if found else shutil.which("initdb")
+    if installed is None:
+        pytest.skip("no PostgreSQL server is installed: install one, for example with `apt-get install postgresql`")
+    return Path(installed).parent
 
 
 def require_package(name: str) -> ModuleType:

@@ -120,7 +120,7 @@ BAD = {
     "an unknown key would be ignored": (GOOD + "spread: 2\n", ["spread: is not a key of the spec"]),
     "an unknown nested key would be ignored": (
         changed("grid: 5", "grd: 5"),
-        ["columns.age.grd: is not a key of the spec"],
+        ["columns.age.grd: is not a key of the spec; did you mean grid? check its spelling"],
     ),
     "an unknown key of a privacy model would be ignored": (
         changed("{k: 10}", "{k: 10, K: 3}"),
@@ -171,6 +171,10 @@ BAD = {
     "the criterion would be no number": (GOOD + "guide: {spread: .nan}\n", ["guide.spread:"]),
     "a model would be made up": (GOOD + "guide: {model: oracle}\n", ["guide.model"]),
     "a path could leave the home": (changed("dataset: people", "dataset: ../x"), ["dataset:"]),
+    "the published statistics of people would lie in its folder": (
+        changed("dataset: people", "dataset: people_statistics"),
+        ["dataset: 'people_statistics' is what the published statistics of 'people' are called"],
+    ),
     "a key that YAML takes for a truth": (changed("city:", "true:"), ["columns.1"]),
     "a template would be read as a mapping": (changed("people.csv", "{{ path }}"), ["is not valid YAML"]),
     "a date that the calendar lacks": (GOOD + "description: 2020-13-45\n", ["is not valid YAML"]),

@@ -21,7 +21,8 @@ import pandas as pd
 from anon_pipeline.attack.models_audit import RAW, RELEASE
 from anon_pipeline.attack.rates import LEAK, NO_LEAK
 from anon_pipeline.attack.table_audit import audit_table
-from anon_pipeline.audit.people import audit, control_people, knowledge_of
+from anon_pipeline.attack.targets import Tables
+from anon_pipeline.audit.people import Audited, audit, control_people, knowledge_of
 from anon_pipeline.engine.base import Batch
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.home import Home
@@ -52,7 +53,7 @@ def main() -> None:
         people, types = masked_people(Path(folder))
     contents: dict[str, dict[str, Any]] = {UNGROUPED: attack_ungrouped(people, types)}
     for name, spec in RELEASES.items():
-        contents[name] = audit(spec, KEY, people, types)
+        contents[name] = audit(Audited(spec, KEY, people, types))
         print(f"{name}: {time.time() - start:.0f} s", file=sys.stderr)
     contents[UNGROUPED]["models"] = contents["k = 10"]["models"]
     print(markdown(contents))
@@ -76,7 +77,7 @@ def attack_ungrouped(people: Batch, types: dict[str, ColumnType]) -> dict[str, A
     members, others = frame[~control].reset_index(drop=True), frame[control].reset_index(drop=True)
     order = members.astype(str).sort_values(SPEC.released, kind="stable").index.to_numpy(np.int64)
     knowledge = knowledge_of(SPEC, types)
-    findings = audit_table(members.iloc[order], order, members, others, knowledge, targets=SPEC.audit.targets)
+    findings = audit_table(Tables(members.iloc[order], members, others, order), knowledge, targets=SPEC.audit.targets)
     return {"findings": [one.to_json() for one in findings]}
 
 

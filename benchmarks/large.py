@@ -28,9 +28,10 @@ import yaml
 
 from anon_pipeline.anonymize.policy import tree_of
 from anon_pipeline.anonymize.recode import recoded_table
+from anon_pipeline.engine.base import Recoding
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.sql import literal
-from anon_pipeline.learning.cells import NOBODY, guided_cells
+from anon_pipeline.learning.cells import NOBODY, StoredPeople, guided_cells
 from anon_pipeline.privacy.verdict import verify_by_columns
 from anon_pipeline.spec import ReleaseSpec
 
@@ -129,20 +130,16 @@ def release(
     with watch.step("read, type, count equal people, hash"):
         facts = engine.store_source(spec, folder / "stored.parquet")
     with watch.step("cells with guidance"):
-        cells = guided_cells(engine, folder / "stored.parquet", spec, facts.types(), GivenGuide(), NOBODY, 1.0)
+        cells = guided_cells(
+            StoredPeople(engine, folder / "stored.parquet", spec, facts.types()), GivenGuide(), NOBODY, 1.0
+        )
     with watch.step("fit, summarize"):
         tree = tree_of(spec, None).fit_cells(cells)
     with watch.step("write"):
         class_of_cell = tree.partition_.apply(cells.codes)
         shown = recoded_table(tree.summaries_, spec.recode.form)
         engine.write_release(
-            folder / "stored.parquet",
-            cells.domains,
-            cells,
-            class_of_cell,
-            shown,
-            spec.released,
-            folder / "data.parquet",
+            folder / "stored.parquet", Recoding(cells, class_of_cell, shown), spec.released, folder / "data.parquet"
         )
     with watch.step("count again"):
         verdict = verify_by_columns(engine, folder / "data.parquet", spec.quasi_identifiers, K, ["income"])

@@ -27,7 +27,13 @@ from anon_pipeline.keys import Key
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.sequential.cohorts import MinimumCohortSize
 from anon_pipeline.sequential.guarantees import ABSENT, histories, intersection
-from anon_pipeline.sequential.republication import Demands, Routing, SequentialGrouping, group_sequentially
+from anon_pipeline.sequential.republication import (
+    Demands,
+    PeopleByCohort,
+    Routing,
+    SequentialGrouping,
+    group_sequentially,
+)
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.tables import HISTORY
 
@@ -64,9 +70,7 @@ class Strategy:
         minimum_size = MinimumCohortSize(K, int(np.ceil(K * (1 + self.reserve))), self.departures)
         demands = Demands([KAnonymity(k=K)], SPEC.guide.spread, SPEC.guide.orders, {}, 0)
         found = group_sequentially(
-            cells,
-            encoding.count_sensitive(cells, cell, None),
-            departed,
+            PeopleByCohort(cells, encoding.count_sensitive(cells, cell, None), departed),
             self.routing,
             minimum_size,
             demands,

@@ -17,6 +17,7 @@ from anon_pipeline.keys import Key
 from anon_pipeline.learning.cells import folds_of_sample
 from anon_pipeline.learning.guide import train
 from anon_pipeline.learning.models import Task
+from anon_pipeline.learning.problem import Problem
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 
 
@@ -45,7 +46,7 @@ class Rerun:
         sample, guide = folds_of_sample(hashes[order], spec.guide, key)
         types = {name: _type(frame[name]) for name in spec.features}
         features, learned = frame[spec.features], frame[spec.target]
-        trained = train(features, learned, guide, Task.CLASSIFICATION, types, spec.seed, sample.fold)
+        trained = train(Problem(features, learned, Task.CLASSIFICATION, types, spec.seed), guide, sample.fold)
         protected = protected_columns(spec)
         sensitive = frame[protected] if protected else None
         try:

@@ -6,6 +6,7 @@ Each run is a process of its own, `anon-pipeline run`, the first in a new home (
 `--repeat` more, of which the fastest is shown (with 0, the first). Processor seconds are those of all processes of the
 run, read from /proc five times a second. 0 threads means all. `--against` measures another commit in the same minutes,
 with the same environment and private key, and gives ratios; it also says whether both released the same table.
+What a run imports is measured alone, too: of a small run it is about half.
 """
 
 from __future__ import annotations
@@ -37,6 +38,14 @@ SMALL = 3_000
 PACKAGES = ("scikit-learn", "numpy", "pandas", "duckdb", "dagster", "great-expectations", "mlflow")
 #: How a step says on stderr that it begins.
 STEP = re.compile(r"\w+: (\w+) \.\.\.")
+#: What a run imports; a checkout without modules of its own for two of the libraries imports them as they are.
+IMPORTS = """
+import anon_pipeline.pipeline.launch
+try:
+    import anon_pipeline.pipeline.checker, anon_pipeline.pipeline.tracker
+except ModuleNotFoundError:
+    import great_expectations.expectations, mlflow.store.tracking.sqlalchemy_store
+"""
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -128,6 +137,18 @@ def measure(checkout: Path, dataset: Path, home: Path, threads: int) -> Measured
     return Measured(steps, wall, meter.read(), meter.peak, json.loads(answer)["manifest"])
 
 
+def imports(checkout: Path) -> float:
+    """Processor seconds of a process that imports what a run imports and does nothing; the least of three."""
+    seconds = []
+    for _ in range(3):
+        before = os.times()
+        variables = os.environ | {"PYTHONPATH": str(checkout)}
+        subprocess.run([sys.executable, "-c", IMPORTS], cwd=checkout, env=variables, check=True)
+        after = os.times()
+        seconds.append(sum(after[2:4]) - sum(before[2:4]))
+    return min(seconds)
+
+
 @contextmanager
 def checkouts(against: str | None) -> Iterator[dict[str, Path]]:
     """The folders of code to run: this one and, from git, the one it is held against."""
@@ -206,6 +227,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         datasets = {"adult": ADULT, "small": small(scratch / "small")}
         with checkouts(asked.against) as folders:
+            for name, folder in folders.items():
+                print(f"{name}: imports alone take {imports(folder):.1f} cpu s")
             for dataset in asked.datasets:
                 for threads in asked.threads:
                     best = _best(folders, datasets[dataset], scratch / f"{dataset}-{threads}", threads, asked.repeat)

@@ -42,7 +42,7 @@ def main() -> None:
     options = parser.parse_args()
     spec = ReleaseSpec.load("data/adult_synthetic")
     with tempfile.TemporaryDirectory() as scratch:
-        train, test = _split(spec, Path(scratch))
+        train, test = split(spec, Path(scratch))
         people = read_coded(DuckDBEngine(Path(scratch)), train, axes_of(spec))
         print("| epsilon | boosting on synthetic rows | naive Bayes | distance of 1, 2 and 3 columns | cpu s |")
         print("|---|---|---|---|---|")
@@ -69,7 +69,7 @@ def one_draw(spec: ReleaseSpec, people: CodedTable, test: pd.DataFrame, epsilon:
     found = measuring.measure(people, priced)
     made = make_table(spec, stored.to_bytes(found, "benchmark"))
     seconds = time.process_time() - start
-    scores = {kind: _auc(spec, made, test, kind) for kind in ("synthetic", "naive_bayes")}
+    scores = {kind: auc(spec, made, test, kind) for kind in ("synthetic", "naive_bayes")}
     return {**scores, **distances(people, made.codes), "seconds": seconds}
 
 
@@ -88,7 +88,7 @@ def distances(people: CodedTable, codes: np.ndarray) -> dict[str, float]:
     return found
 
 
-def _split(spec: ReleaseSpec, scratch: Path) -> tuple[ReleaseSpec, pd.DataFrame]:
+def split(spec: ReleaseSpec, scratch: Path) -> tuple[ReleaseSpec, pd.DataFrame]:
     """The spec over seven tenths of the people, and the others."""
     table = pq.read_table(spec.source_path)
     order = np.random.default_rng(SPLIT_SEED).permutation(len(table))
@@ -97,7 +97,7 @@ def _split(spec: ReleaseSpec, scratch: Path) -> tuple[ReleaseSpec, pd.DataFrame]
     return spec.replaced({"source.path": str(scratch / "train.parquet")}), table.take(order[cut:]).to_pandas()
 
 
-def _auc(spec: ReleaseSpec, made: Synthetic, test: pd.DataFrame, kind: str) -> float:
+def auc(spec: ReleaseSpec, made: Synthetic, test: pd.DataFrame, kind: str) -> float:
     model = models.model_of(spec.replaced({"model.kind": kind}), made)
     domains: Any = spec.differential_privacy.domains if spec.differential_privacy is not None else {}
     frame = test[spec.features].copy()

@@ -21,7 +21,7 @@ from anon_pipeline.anonymize import classes, encoding, enforce, recode, refineme
 from anon_pipeline.anonymize.axes import Orders
 from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.description import described
-from anon_pipeline.anonymize.frames import check_present, of_frames, same_feature_names
+from anon_pipeline.anonymize.frames import KeepsColumns, check_present, of_frames
 from anon_pipeline.anonymize.hierarchy import Hierarchy
 from anon_pipeline.anonymize.parameters import (
     TEXT,
@@ -71,7 +71,7 @@ CONSTRAINTS: Mapping[str, Constraint] = {
 }
 
 
-class AnonymizerTree(TransformerMixin, BaseEstimator):
+class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
     """Group people who look alike on their quasi-identifiers and to a model, at least k to a group.
 
     It is a transformer of scikit-learn's for frames: arrays have no names of columns, by which a person's values are
@@ -148,7 +148,7 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
     sizes_: IntArray
     information_loss_: dict[str, float]
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (scikit-learn: a parameter of its own for everything)
         self,
         k: int = 10,
         *,
@@ -365,22 +365,6 @@ class AnonymizerTree(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         return of_frames(super().__sklearn_tags__())
-
-    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> npt.NDArray[np.object_]:
-        """The columns of what `transform` gives, which are those of `fit`: the quasi-identifiers, shape (p,).
-
-        Parameters
-        ----------
-        input_features : sequence of str, default None
-            As scikit-learn has it: where given, the columns of `fit`.
-
-        Raises
-        ------
-        InputError
-            For other columns than those of `fit`.
-        """
-        self._check_fitted()
-        return same_feature_names(self.feature_names_in_, input_features)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "partition_"):

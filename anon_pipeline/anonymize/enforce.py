@@ -102,7 +102,7 @@ class Rung:
     classes: IntArray
 
 
-def enforce(
+def enforce(  # noqa: PLR0913 (a `Repair` holds them all)
     cells: Cells,
     features: tuple[SplitFeature, ...],
     class_of_cell: IntArray,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,17 +20,37 @@ def of_frames(tags: Tags) -> Tags:
     return tags
 
 
-def same_feature_names(names: npt.NDArray[np.object_], input_features: Sequence[str] | None) -> npt.NDArray[np.object_]:
-    """The names of the columns, shape (p,), for `get_feature_names_out`.
+class KeepsColumns(ABC):
+    """For transformers whose `transform` gives the columns that it takes.
 
-    Raises
-    ------
-    InputError
-        Where `input_features` are given and are others.
+    Attributes
+    ----------
+    feature_names_in_ : ndarray of shape (p,), set by `fit`
     """
-    if input_features is not None and list(input_features) != names.tolist():
-        raise InputError("input_features is not equal to feature_names_in_; leave it out")
-    return names.copy()
+
+    feature_names_in_: npt.NDArray[np.object_]
+
+    @abstractmethod
+    def _check_fitted(self) -> None:
+        """Raise `NotFittedError` before `fit`."""
+
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> npt.NDArray[np.object_]:
+        """The columns of what `transform` gives, which are those of `fit`, shape (p,).
+
+        Parameters
+        ----------
+        input_features : sequence of str, default None
+            As scikit-learn has it: where given, the columns of `fit`.
+
+        Raises
+        ------
+        InputError
+            For other columns than those of `fit`.
+        """
+        self._check_fitted()
+        if input_features is not None and list(input_features) != self.feature_names_in_.tolist():
+            raise InputError("input_features is not equal to feature_names_in_; leave it out")
+        return self.feature_names_in_.copy()
 
 
 def check_present(frame: pd.DataFrame, names: Sequence[str]) -> None:

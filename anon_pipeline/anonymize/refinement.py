@@ -89,7 +89,7 @@ def refine(cells: Cells, class_of_cell: IntArray, k: int, spread: float) -> IntA
     count = 0
     with threadpool_limits(1):  # several threads would mostly wait for each other over so little
         for members, group in _parts(cells, class_of_cell):
-            part = LocalSearch(cells, criterion, members, group, k, COVER * spread, effort)
+            part = LocalSearch(ClusterStatistics(cells, criterion, members, group), k, COVER * spread, effort)
             part.improve()
             refined[members] = part.clusters.group + count
             count += part.clusters.classes
@@ -134,17 +134,14 @@ class LocalSearch:
 
     def __init__(
         self,
-        cells: Cells,
-        criterion: Criterion,
-        members: IntArray,
-        group: IntArray,
+        clusters: ClusterStatistics,
         k: int,
         cover: float,
         effort: Effort = THOROUGH,
     ) -> None:
         self.k = k
         self._effort = effort
-        self.clusters = ClusterStatistics(cells, criterion, members, group)
+        self.clusters = clusters
         self._cover = cover
 
     def improve(self) -> None:

@@ -9,7 +9,6 @@ of several the larger and narrower one (classes can overlap). Numbers are compar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -22,7 +21,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
 from anon_pipeline.anonymize import encoding
-from anon_pipeline.anonymize.frames import check_present, of_frames, same_feature_names
+from anon_pipeline.anonymize.frames import KeepsColumns, check_present, of_frames
 from anon_pipeline.anonymize.parameters import With, check_parameters
 from anon_pipeline.anonymize.recode import SUPPRESSED
 from anon_pipeline.arrays import FloatArray, IntArray
@@ -129,7 +128,7 @@ class Categories:
         return likely
 
 
-class ReleaseSpace(TransformerMixin, BaseEstimator):
+class ReleaseSpace(KeepsColumns, TransformerMixin, BaseEstimator):
     """The classes of a published release, as far as it tells them: a transformer of scikit-learn's for frames.
 
     All that it knows is in `classes`, so it needs no `fit`, which only looks at the parameter and at the columns of a
@@ -222,22 +221,9 @@ class ReleaseSpace(TransformerMixin, BaseEstimator):
         """What the classes show of each quasi-identifier."""
         return self._read().columns
 
-    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> npt.NDArray[np.object_]:
-        """The columns of what `transform` gives, which are those of its frame, shape (p,).
-
-        Parameters
-        ----------
-        input_features : sequence of str, default None
-            As scikit-learn has it: where given, the columns of `fit`.
-
-        Raises
-        ------
-        InputError
-            For other columns than those of `fit`.
-        """
+    def _check_fitted(self) -> None:
         if not hasattr(self, "feature_names_in_"):
             raise NotFittedError("this ReleaseSpace has seen no frame yet; call fit first")
-        return same_feature_names(self.feature_names_in_, input_features)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True

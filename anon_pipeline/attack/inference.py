@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.attack.candidates import Candidates, find_candidates
-from anon_pipeline.attack.rates import Finding, Known, Rate, finding, known, measured, quantiles
+from anon_pipeline.attack.rates import Finding, Known, Rate, Rates, finding, known, measured, quantiles
 from anon_pipeline.attack.released import CategoryBoxes, Domain
 from anon_pipeline.attack.targets import Attacked, People, counts
 
@@ -135,9 +135,7 @@ def within_groups(
         "inference",
         Known(tuple(attacked.knowledge.quasi_identifiers)),
         f"guesses {sensitive.domain.name} right{_how_close(sensitive)} from the group a person fits best",
-        measured(right),
-        of_control,
-        _most_frequent(sensitive, len(right)),
+        Rates(measured(right), of_control, _most_frequent(sensitive, len(right))),
         details,
     )
 
@@ -180,9 +178,7 @@ def across_groups(attacked: Attacked, sensitive: Outcome, members: People, contr
         "inference",
         Known(tuple(attacked.knowledge.quasi_identifiers)),
         f"guesses {sensitive.domain.name} right{_how_close(sensitive)} with a model trained on the release",
-        attack,
-        of_control,
-        _most_frequent(sensitive, len(members)),
+        Rates(attack, of_control, _most_frequent(sensitive, len(members))),
     )
 
 
@@ -214,9 +210,7 @@ def skewness(
         "inference",
         Known(tuple(attacked.knowledge.quasi_identifiers)),
         f"who names those most likely to have a rare {sensitive.domain.name} finds one who has",
-        attack,
-        of_control,
-        blind,
+        Rates(attack, of_control, blind),
         {
             "rare_share": float(of_rows.mean()),
             "largest_gain": float(gain.max()),
@@ -297,9 +291,7 @@ def similarity(
         "inference",
         Known(tuple(attacked.knowledge.quasi_identifiers)),
         f"learns that {sensitive.domain.name} is within a range that at most {NARROW:.0%} of all people share",
-        measured(right),
-        of_control,
-        known(float(blind.mean()), len(right)),
+        Rates(measured(right), of_control, known(float(blind.mean()), len(right))),
         {
             "in_narrow_groups": float(members.sizes[width <= NARROW].sum() / members.sizes.sum()),
             "share_of_ranks": quantiles(width, members.sizes),

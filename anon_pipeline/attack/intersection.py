@@ -18,7 +18,7 @@ from scipy import sparse
 from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.attack import linkage
 from anon_pipeline.attack.candidates import Candidates, find_candidates
-from anon_pipeline.attack.rates import Finding, Known, Rate, finding, measured, quantiles
+from anon_pipeline.attack.rates import Finding, Known, Rate, Rates, finding, measured, quantiles
 from anon_pipeline.attack.released import combined, read_release
 from anon_pipeline.attack.targets import Attacked, People, counts
 
@@ -80,9 +80,7 @@ def intersection(
             "linkability",
             Known(tuple(attacked.knowledge.quasi_identifiers)),
             f"who also has {len(earlier)} earlier release{'' if len(earlier) == 1 else 's'} picks the right record",
-            attack,
-            of_control,
-            linkage.blind(attacked, chosen),
+            Rates(attack, of_control, linkage.blind(attacked, chosen)),
             {
                 "earlier_releases": len(earlier),
                 "smallest_group": smallest,

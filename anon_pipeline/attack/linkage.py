@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.attack.candidates import Candidates, find_candidates
-from anon_pipeline.attack.rates import Finding, Known, Rate, clopper_pearson, finding, known, measured, quantiles
+from anon_pipeline.attack.rates import Finding, Known, Rate, Rates, clopper_pearson, finding, known, measured, quantiles
 from anon_pipeline.attack.released import combined
 from anon_pipeline.attack.targets import Attacked, People, counts, with_wrong_cells
 
@@ -171,11 +171,8 @@ def _ordered(
         "linkability",
         Known(()),
         f"who takes {taken} picks the right record",
-        clopper_pearson(int(right.sum()), len(right), 0.999),
-        shuffled,
-        shuffled,
+        Rates(clopper_pearson(int(right.sum()), len(right), 0.999), shuffled, shuffled, others="rows in random order"),
         details,
-        others="rows in random order",
     )
 
 
@@ -231,9 +228,7 @@ def _finding(
         "linkability",
         Known(tuple(names[column] for column in columns), wrong),
         SUCCESS,
-        rate,
-        None if control is None else control[0],
-        blind(attacked, members.first(len(candidates))),
+        Rates(rate, None if control is None else control[0], blind(attacked, members.first(len(candidates)))),
         details,
     )
 

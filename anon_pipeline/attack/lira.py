@@ -6,7 +6,7 @@ N. Carlini, S. Chien, M. Nasr, S. Song, A. Terzis, F. Tramer: Membership Inferen
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import pandas as pd
 
 from anon_pipeline.arrays import BoolArray, FloatArray
 from anon_pipeline.attack import model_answers
-from anon_pipeline.attack.model_answers import Answer, Model, Train
+from anon_pipeline.attack.model_answers import Answer, Model, Question, Train
 from anon_pipeline.errors import InputError
 from anon_pipeline.workers import ALONE, Progress, Tally, Workers
 
@@ -84,9 +84,7 @@ def draw_halves(n: int, shadows: int, seed: int) -> Halves:
     return Halves(member, inside, seeds)
 
 
-def train_shadows(
-    train: Train, people: pd.DataFrame, target: str, features: Sequence[str], halves: Halves
-) -> ShadowScores:
+def train_shadows(train: Train, people: pd.DataFrame, question: Question, halves: Halves) -> ShadowScores:
     """Train the attacked model and its shadows, and ask all of them about everybody.
 
     Raises
@@ -94,14 +92,13 @@ def train_shadows(
     InputError
         For columns that are not there, people without a target, or a training or a model that fails.
     """
-    return train_all_shadows({"": train}, people, target, features, halves)[""]
+    return train_all_shadows({"": train}, people, question, halves)[""]
 
 
 def train_all_shadows(
     trains: Mapping[str, Train],
     people: pd.DataFrame,
-    target: str,
-    features: Sequence[str],
+    question: Question,
     halves: Halves,
     workers: Workers = ALONE,
     progress: Progress | None = None,
@@ -113,7 +110,7 @@ def train_all_shadows(
     workers : trainings go side by side in them; each of `trains` must then be what pickle takes
     progress : called with (trainings done, trainings) after each
     """
-    asked, truth = model_answers.split(people, target, features)
+    asked, truth = model_answers.split(people, question.target, question.features)
     tally = Tally(progress, after=len(trains) * len(halves.inside))
 
     def task(train: Train, half: BoolArray, seed: int, answer: Answer | None) -> tuple[Any, ...]:

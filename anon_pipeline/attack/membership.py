@@ -12,7 +12,7 @@ import numpy as np
 from anon_pipeline.arrays import FloatArray
 from anon_pipeline.attack import roc
 from anon_pipeline.attack.candidates import find_candidates, misfit
-from anon_pipeline.attack.rates import Finding, Known, finding, known, measured
+from anon_pipeline.attack.rates import Finding, Known, Rates, finding, known, measured
 from anon_pipeline.attack.released import combined
 from anon_pipeline.attack.targets import Attacked, People
 
@@ -45,9 +45,7 @@ def membership(attacked: Attacked, targets: int) -> list[Finding]:
             "membership",
             Known(tuple(attacked.knowledge.quasi_identifiers)),
             "says of a person in the release that they are in it",
-            attack,
-            of_control,
-            known(0.5, attack.trials),
+            Rates(attack, of_control, known(0.5, attack.trials)),
             details,
         )
     ]

@@ -12,7 +12,6 @@ is in `roc`; the before and after of a release is in `models_audit`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,7 +21,7 @@ import pandas as pd
 from anon_pipeline.arrays import BoolArray, FloatArray
 from anon_pipeline.attack import lira, model_answers, roc
 from anon_pipeline.attack.lira import ShadowScores
-from anon_pipeline.attack.model_answers import Answer, Model
+from anon_pipeline.attack.model_answers import Answer, Model, Question
 from anon_pipeline.attack.rates import percent
 from anon_pipeline.attack.roc import OperatingPoint
 
@@ -93,6 +92,16 @@ ATTACKS = {
 }
 
 
+@dataclass(frozen=True)
+class MembershipAttack:
+    """What was done to which model, in the words of `MembershipFinding`; `answer` is how the model answers."""
+
+    model: str
+    attack: str
+    answer: Answer
+    shadows: int = 0
+
+
 # ---------------------------------------------------------------------------------------------------- whole attacks
 
 
@@ -100,8 +109,7 @@ def attack_by_loss(
     model: Model,
     members: pd.DataFrame,
     non_members: pd.DataFrame,
-    target: str,
-    features: Sequence[str],
+    question: Question,
     *,
     name: str = "the model",
     delta: float = roc.DELTA,
@@ -118,21 +126,22 @@ def attack_by_loss(
     InputError
         For columns that are not there, people without a target, an empty group or a model that fails to answer.
     """
-    groups = [model_answers.split(people, target, features) for people in (members, non_members)]
+    groups = [model_answers.split(people, question.target, question.features) for people in (members, non_members)]
     asked = pd.concat([frame for frame, _ in groups], ignore_index=True)
     truth = pd.concat([labels for _, labels in groups], ignore_index=True)
     member = np.arange(len(asked)) < len(members)
     answer = model_answers.answer_of(model, truth)
     with model_answers.one_thread():
         confidence = model_answers.confidence(model, asked, truth, answer)
-    return finding(loss_scores(confidence, answer), member, name, "loss_threshold", answer, delta=delta)
+    attack = MembershipAttack(name, "loss_threshold", answer)
+    return finding(loss_scores(confidence, answer), member, attack, delta)
 
 
 def findings(shadow_scores: ShadowScores, name: str, *, delta: float = roc.DELTA) -> list[MembershipFinding]:
     """All attacks on a watched model: "lira", "lira_offline", "loss_threshold"."""
     member, answer = shadow_scores.halves.member, shadow_scores.answer
     return [
-        finding(scored, member, name, attack, answer, shadows=_shadows_used(attack, shadow_scores), delta=delta)
+        finding(scored, member, MembershipAttack(name, attack, answer, _shadows_used(attack, shadow_scores)), delta)
         for attack, scored in scores(shadow_scores).items()
     ]
 
@@ -142,26 +151,19 @@ def _shadows_used(attack: str, shadow_scores: ShadowScores) -> int:
 
 
 def finding(
-    scored: FloatArray,
-    member: BoolArray,
-    name: str,
-    attack: str,
-    answer: Answer,
-    *,
-    shadows: int = 0,
-    delta: float = roc.DELTA,
+    scored: FloatArray, member: BoolArray, attack: MembershipAttack, delta: float = roc.DELTA
 ) -> MembershipFinding:
     """The figures of an attack from its scores of shape (n,), larger for those who look like members."""
     members, non_members = roc.check_scores(scored, member)
     area = roc.auc(members, non_members)
     points = [roc.operating_point(members, non_members, rate, delta=delta) for rate in roc.JUDGED_AT]
     return MembershipFinding(
-        model=name,
-        attack=attack,
-        answer=str(answer),
+        model=attack.model,
+        attack=attack.attack,
+        answer=str(attack.answer),
         members=len(members),
         non_members=len(non_members),
-        shadows=shadows,
+        shadows=attack.shadows,
         auc=area.value,
         auc_low=area.low,
         auc_high=area.high,

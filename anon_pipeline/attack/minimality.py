@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from anon_pipeline.arrays import FloatArray
 from anon_pipeline.attack.candidates import Candidates, find_candidates
 from anon_pipeline.attack.inference import named_rare, rare_codes
-from anon_pipeline.attack.rates import Finding, Known, finding
+from anon_pipeline.attack.rates import Finding, Known, Rates, finding
 from anon_pipeline.attack.released import Released
 from anon_pipeline.attack.targets import Attacked
 
@@ -53,9 +53,7 @@ def minimality(attacked: Attacked, targets: int) -> list[Finding]:
                 "inference",
                 Known(tuple(attacked.knowledge.quasi_identifiers)),
                 f"who ranks people by the shape of their group finds one with a rare {domain.name}",
-                attack,
-                of_control,
-                blind,
+                Rates(attack, of_control, blind),
                 {"rare_share": float(of_rows.mean()), "groups": len(release.sizes)},
             )
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -85,6 +86,22 @@ def probabilities(model: Model, features: pd.DataFrame, truth: pd.Series) -> Flo
     column = _columns(model, truth)
     answers = ask(lambda: np.asarray(model.predict_proba(features), dtype=np.float64))
     return _finite(np.where(column < 0, 0.0, answers[np.arange(len(features)), np.maximum(column, 0)]))
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a model is asked, and what an attacker wants to know.
+
+    Attributes
+    ----------
+    target : the column that the model says
+    features : the columns that it is asked with
+    attributes : the features to infer; all of them where None
+    """
+
+    target: str
+    features: Sequence[str]
+    attributes: Sequence[str] | None = None
 
 
 def split(people: pd.DataFrame, target: str, features: Sequence[str]) -> tuple[pd.DataFrame, pd.Series]:

@@ -8,7 +8,7 @@ Fredrikson, Jha, CSF 2018). Whether a person was in the training data at all is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,7 @@ import pandas as pd
 
 from anon_pipeline.arrays import BoolArray, FloatArray
 from anon_pipeline.attack import model_answers, rates, roc
-from anon_pipeline.attack.model_answers import Answer, Model
+from anon_pipeline.attack.model_answers import Answer, Model, Question
 from anon_pipeline.attack.rates import Finding, Known, percent
 from anon_pipeline.errors import InputError
 
@@ -34,6 +34,21 @@ MOST_LABELS = 10
 MOST_ROUNDS = 10
 #: No probability is taken to be less: a model's 0 is not certainty.
 LEAST_PROBABILITY = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Guesses:
+    """How right an attacker is about each person, from 0 to 1.
+
+    Attributes
+    ----------
+    right, blind : with the model, and by the most frequent value, shape (n,)
+    member : who of them the model was trained on, shape (n,)
+    """
+
+    right: BoolArray | FloatArray
+    blind: BoolArray | FloatArray
+    member: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +71,8 @@ def attribute_inference(
     model: Model,
     people: pd.DataFrame,
     member: BoolArray,
-    target: str,
-    features: Sequence[str],
+    question: Question,
     *,
-    attributes: Sequence[str] | None = None,
     name: str = "the model",
 ) -> list[Finding]:
     """Guess one feature of a person who is otherwise known, the target included, with the help of a model.
@@ -72,7 +85,7 @@ def attribute_inference(
     ----------
     people : the targets of the attack, and the attacker's knowledge of marginals and of the model's errors
     member : bool of shape (n,), who of them the model was trained on
-    attributes : the features to guess, one at a time; all of them by default
+    question : its attributes are guessed one at a time
     name : which model, in words that go into a sentence
 
     Returns
@@ -84,8 +97,9 @@ def attribute_inference(
     InputError
         For columns that are not there, people without a target or a model that fails to answer.
     """
+    features, target = question.features, question.target
     asked, truth = model_answers.split(people, target, features)
-    guessed = list(features if attributes is None else attributes)
+    guessed = list(features if question.attributes is None else question.attributes)
     unknown = [attribute for attribute in guessed if attribute not in features]
     if unknown:
         raise InputError(f"{unknown[0]} is no feature of the model, so the model cannot be asked to guess it")
@@ -100,10 +114,10 @@ def attribute_inference(
                 for number, log_prior in enumerate(tried.log_prior)
             ]
         )
-        right, blind = tried.code == score.argmax(axis=0), tried.code == 0
+        guesses = Guesses(tried.code == score.argmax(axis=0), tried.code == 0, member)
         known = Known((*(feature for feature in features if feature != attribute), target))
         details = {"model": name, "attribute": attribute, "candidates": len(tried.values)}
-        return _finding("model_attribute_inference", known, right, blind, member, details, f"guess {attribute}")
+        return _finding("model_attribute_inference", known, guesses, details, f"guess {attribute}")
 
     with model_answers.one_thread():
         return [attack(attribute) for attribute in guessed]
@@ -113,8 +127,7 @@ def model_inversion(
     model: Model,
     people: pd.DataFrame,
     member: BoolArray,
-    target: str,
-    features: Sequence[str],
+    question: Question,
     *,
     name: str = "the model",
 ) -> Finding:
@@ -128,8 +141,8 @@ def model_inversion(
 
     Parameters and errors are those of `attribute_inference`.
     """
-    asked, truth = model_answers.split(people, target, features)
-    tried = {feature: candidates(asked[feature]) for feature in features}
+    asked, truth = model_answers.split(people, question.target, question.features)
+    tried = {feature: candidates(asked[feature]) for feature in question.features}
     labels, label_of = _labels(truth, model_answers.answer_of(model, truth))
     with model_answers.one_thread():
         inferred = _reconstruct(tried, labels, log_fit(model, asked, truth))
@@ -144,10 +157,8 @@ def model_inversion(
         "labels": len(labels),
         "nearness": None if near is None else {"auc": near.value, "low": near.low, "high": near.high},
     }
-    success = "reconstruct a feature"
-    return _finding(
-        "model_inversion", Known((target,)), agreement[known], blind[known], member[known], details, success
-    )
+    guesses = Guesses(agreement[known], blind[known], member[known])
+    return _finding("model_inversion", Known((question.target,)), guesses, details, "reconstruct a feature")
 
 
 # ---------------------------------------------------------------------------------------------------- what is tried
@@ -275,20 +286,12 @@ def _with(asked: pd.DataFrame, attribute: str, values: pd.Series, number: int) -
 # ---------------------------------------------------------------------------------------------------- what it shows
 
 
-def _finding(
-    attack_name: str,
-    known: Known,
-    right: BoolArray | FloatArray,
-    blind: BoolArray | FloatArray,
-    member: BoolArray,
-    details: dict[str, object],
-    success: str,
-) -> Finding:
+def _finding(attack_name: str, known: Known, guesses: Guesses, details: dict[str, object], success: str) -> Finding:
+    right, member = guesses.right, guesses.member
     attack, control = rates.measured(right[member]), rates.measured(right[~member])
     control_group = control if control.trials else None
-    finding = rates.finding(
-        attack_name, "inference", known, success, attack, control_group, rates.measured(blind[member]), details
-    )
+    of_model = rates.Rates(attack, control_group, rates.measured(guesses.blind[member]))
+    finding = rates.finding(attack_name, "inference", known, success, of_model, details)
     text = f"{details['model']}: asking it, an attacker can {success} in {percent(attack.rate)} of the cases "
     text += f"({percent(attack.low)} to {percent(attack.high)}) for people it was trained on"
     if control_group is not None:

@@ -5,7 +5,7 @@ Training and anonymizing are the caller's; the attacks are in `membership_infere
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from anon_pipeline.arrays import BoolArray
 from anon_pipeline.attack import lira, membership_inference, model_inference, roc
 from anon_pipeline.attack.lira import ShadowScores
 from anon_pipeline.attack.membership_inference import MembershipFinding
-from anon_pipeline.attack.model_answers import Model, Train
+from anon_pipeline.attack.model_answers import Model, Question, Train
 from anon_pipeline.attack.rates import Finding, percent
 from anon_pipeline.errors import InputError
 from anon_pipeline.workers import ALONE, Progress, Workers
@@ -95,19 +95,34 @@ class ModelsAudit:
         }
 
 
+@dataclass(frozen=True)
+class Effort:
+    """How much is tried.
+
+    Attributes
+    ----------
+    sample : people in the game, half of them members; 2,000 or more let .1 % FPR be judged
+    shadows : shadow models, an even number, at least 4
+    asked : most members, and most non-members, that attribute inference and inversion are tried on
+    seed : of all that is drawn
+    delta : at which an empirical lower bound of epsilon is stated
+    """
+
+    sample: int = 4000
+    shadows: int = 16
+    asked: int = 1000
+    seed: int = 0
+    delta: float = roc.DELTA
+
+
+DEFAULT_EFFORT = Effort()
+
+
 def audit_models(
     people: pd.DataFrame,
-    target: str,
-    train_raw: Train,
-    train_release: Train,
-    features: Sequence[str],
-    *,
-    attributes: Sequence[str] | None = None,
-    sample: int = 4000,
-    shadows: int = 16,
-    asked: int = 1000,
-    seed: int = 0,
-    delta: float = roc.DELTA,
+    question: Question,
+    trains: Mapping[str, Train],
+    effort: Effort = DEFAULT_EFFORT,
     workers: Workers = ALONE,
     progress: Progress | None = None,
 ) -> ModelsAudit:
@@ -121,13 +136,8 @@ def audit_models(
     ----------
     people : the table, in canonical row order, so that the same people give the same sample; whoever has no target
         is left out
-    train_raw, train_release : `(part, seed) -> fitted model`, where `part` has all columns of `people`; the second
-        anonymizes the part, then trains on that. Both models are asked about raw rows
-    features : the columns that models are asked with
-    attributes : the features to infer; all of them by default
-    sample : people in the game; 2,000 or more let .1 % FPR be judged
-    shadows : an even number, at least 4
-    asked : most members, and most non-members, that attribute inference and inversion are tried on
+    trains : by `RAW` and `RELEASE`, `(part, seed) -> fitted model`, where `part` has all columns of `people`; the
+        second anonymizes the part, then trains on that. Both models are asked about raw rows
     workers : trainings go side by side in them; both ways to train must then be what pickle takes
     progress : called with (trainings done, trainings) after each
 
@@ -136,21 +146,20 @@ def audit_models(
     InputError
         For columns that are not there, too few people, or a training or a model that fails.
     """
-    pool = _drawn(people, target, sample, seed)
-    halves = lira.draw_halves(len(pool), shadows, seed)
-    trains = {RAW: train_raw, RELEASE: train_release}
-    shadow_scores = lira.train_all_shadows(trains, pool, target, features, halves, workers, progress)
+    pool = _drawn(people, question.target, effort.sample, effort.seed)
+    halves = lira.draw_halves(len(pool), effort.shadows, effort.seed)
+    shadow_scores = lira.train_all_shadows(trains, pool, question, halves, workers, progress)
     membership = [
         finding
         for name, by in shadow_scores.items()
-        for finding in membership_inference.findings(by, name, delta=delta)
+        for finding in membership_inference.findings(by, name, delta=effort.delta)
     ]
     groups = [np.flatnonzero(side) for side in (halves.member, ~halves.member)]
-    rows = np.sort(np.concatenate([group[_some(len(group), asked, seed)] for group in groups]))
+    rows = np.sort(np.concatenate([group[_some(len(group), effort.asked, effort.seed)] for group in groups]))
     inference = [
         finding
         for name, by in shadow_scores.items()
-        for finding in _inference(by.model, pool.iloc[rows], halves.member[rows], target, features, attributes, name)
+        for finding in _inference(by.model, pool.iloc[rows], halves.member[rows], question, name)
     ]
     return ModelsAudit(
         members=int(halves.member.sum()),
@@ -165,50 +174,34 @@ def audit_fitted(
     model: Model,
     members: pd.DataFrame,
     non_members: pd.DataFrame,
-    target: str,
-    features: Sequence[str],
-    *,
-    attributes: Sequence[str] | None = None,
-    sample: int = 4000,
-    asked: int = 1000,
-    seed: int = 0,
+    question: Question,
+    effort: Effort = DEFAULT_EFFORT,
     name: str = FITTED,
-    delta: float = roc.DELTA,
 ) -> ModelsAudit:
     """Attack a fitted model, such as the one that guides the grouping, without training another one.
 
     Parameters
     ----------
     members, non_members : people the model was and was not trained on, of the same population, in canonical row order
-    sample : most people asked about, half of them members
 
     Raises
     ------
     InputError
         For columns that are not there, an empty group, or a model that fails to answer.
     """
-    inside, outside = _drawn(members, target, sample // 2, seed), _drawn(non_members, target, sample // 2, seed)
-    membership = membership_inference.attack_by_loss(model, inside, outside, target, features, name=name, delta=delta)
-    fewer = _drawn(inside, target, asked, seed), _drawn(outside, target, asked, seed)
+    target, seed, half = question.target, effort.seed, effort.sample // 2
+    inside, outside = _drawn(members, target, half, seed), _drawn(non_members, target, half, seed)
+    membership = membership_inference.attack_by_loss(model, inside, outside, question, name=name, delta=effort.delta)
+    fewer = _drawn(inside, target, effort.asked, seed), _drawn(outside, target, effort.asked, seed)
     people = pd.concat(fewer, ignore_index=True)
     member = np.arange(len(people)) < len(fewer[0])
-    inference = _inference(model, people, member, target, features, attributes, name)
+    inference = _inference(model, people, member, question, name)
     return ModelsAudit(len(inside), len(outside), (membership,), tuple(inference))
 
 
-def _inference(
-    model: Model,
-    people: pd.DataFrame,
-    member: BoolArray,
-    target: str,
-    features: Sequence[str],
-    attributes: Sequence[str] | None,
-    name: str,
-) -> list[Finding]:
-    findings = model_inference.attribute_inference(
-        model, people, member, target, features, attributes=attributes, name=name
-    )
-    return [*findings, model_inference.model_inversion(model, people, member, target, features, name=name)]
+def _inference(model: Model, people: pd.DataFrame, member: BoolArray, question: Question, name: str) -> list[Finding]:
+    findings = model_inference.attribute_inference(model, people, member, question, name=name)
+    return [*findings, model_inference.model_inversion(model, people, member, question, name=name)]
 
 
 def _bought(raw: ShadowScores, release: ShadowScores) -> list[Bought]:

@@ -142,6 +142,24 @@ class Known:
 
 
 @dataclass(frozen=True)
+class Rates:
+    """How often an attack succeeds, and what it is held against.
+
+    Attributes
+    ----------
+    attack : success on people in the release
+    control : success on people who are not in it, None where there are none
+    baseline : success of a naive guess
+    others : what the control stands for, in words
+    """
+
+    attack: Rate
+    control: Rate | None
+    baseline: Rate
+    others: str = "people not in it"
+
+
+@dataclass(frozen=True)
 class Finding:
     """What one attack achieved; every figure is an aggregate.
 
@@ -180,28 +198,18 @@ def finding(
     criterion: Criterion,
     knowledge: Known,
     success: str,
-    attack: Rate,
-    control: Rate | None,
-    baseline: Rate,
+    rates: Rates,
     details: Mapping[str, Any] | None = None,
-    others: str = "people not in it",
 ) -> Finding:
-    """Judge an attack; `success` completes "an attacker ...", as in "picks the right record", `others` the control."""
+    """Judge an attack; `success` completes "an attacker ...", as in "picks the right record"."""
+    attack, control, baseline = rates.attack, rates.control, rates.baseline
     leak, verdict = judged(attack, control, baseline)
-    sentence = _sentence(knowledge, success, others, attack, control, baseline, leak, verdict)
+    sentence = _sentence(knowledge, success, rates, leak, verdict)
     return Finding(name, criterion, knowledge, attack, control, baseline, leak, verdict, sentence, dict(details or {}))
 
 
-def _sentence(
-    knowledge: Known,
-    success: str,
-    others: str,
-    attack: Rate,
-    control: Rate | None,
-    baseline: Rate,
-    leak: Leak | None,
-    verdict: str,
-) -> str:
+def _sentence(knowledge: Known, success: str, rates: Rates, leak: Leak | None, verdict: str) -> str:
+    attack, control = rates.attack, rates.control
     about = ""
     if knowledge.columns:
         several = len(knowledge.columns) > 4
@@ -212,8 +220,8 @@ def _sentence(
         return f"{about or 'Here '}an attacker finds nothing to try."
     text = f"{about}{'an' if about else 'An'} attacker {success} in {percent(attack.rate)} of the cases"
     text += f" ({_range(attack)})"
-    text += "" if control is None else f", against {percent(control.rate)} ({_range(control)}) for {others}"
-    text += f"; blind guessing gives {percent(baseline.rate)}."
+    text += "" if control is None else f", against {percent(control.rate)} ({_range(control)}) for {rates.others}"
+    text += f"; blind guessing gives {percent(rates.baseline.rate)}."
     closing = {
         LEAK: "" if leak is None else f" The release itself gives away {percent(leak.leak)} ({_range(leak)}).",
         NO_LEAK: " No more than general statistics tell.",

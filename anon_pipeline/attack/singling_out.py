@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import optimize, stats
 
 from anon_pipeline.arrays import FloatArray, IntArray
-from anon_pipeline.attack.rates import Finding, Known, Rate, clopper_pearson, finding, known, measured, quantiles
+from anon_pipeline.attack.rates import Finding, Known, Rate, Rates, clopper_pearson, finding, known, measured, quantiles
 from anon_pipeline.attack.released import combined
 from anon_pipeline.attack.targets import Attacked, People
 
@@ -181,13 +181,15 @@ def _finding(attacked: Attacked, name: str, conditions: list[Condition]) -> Find
         "singling_out",
         Known((*knowledge.quasi_identifiers, *(domain.name for domain in attacked.kept))),
         "states a condition that exactly one person of the original meets",
-        measured(people_matched == 1),
-        of_control,
-        known(float(blind.mean()) if len(blind) else 0.0, len(blind)),
+        Rates(
+            measured(people_matched == 1),
+            of_control,
+            known(float(blind.mean()) if len(blind) else 0.0, len(blind)),
+            others="as many people not in it",
+        ),
         {
             "conditions": len(conditions),
             "people_meeting_one": quantiles(people_matched),
             "nobody_meets": int((people_matched == 0).sum()),
         },
-        others="as many people not in it",
     )

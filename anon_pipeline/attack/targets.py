@@ -76,19 +76,32 @@ class Attacked:
         return self.release.knowledge
 
 
-def read_attacked(
-    released: pd.DataFrame,
-    origin: IntArray | None,
-    original: pd.DataFrame,
-    control: pd.DataFrame | None,
-    knowledge: Knowledge,
-    classes: pd.DataFrame | None = None,
-    seed: int = 0,
-) -> Attacked:
-    """Read all tables of an audit; the arguments are those of `audit_table`.
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The tables of an audit.
+
+    Attributes
+    ----------
+    released : one row per released person, N rows, by any tool
+    original : the raw people who are in the release
+    control : raw people like them who are not; without them a leak is not told from statistics
+    origin : position in `original` of the person behind each released row, -1 for none, shape (N,); None if unknown
+    classes : our own published table of what each class stands for, where there is one
+    """
+
+    released: pd.DataFrame
+    original: pd.DataFrame
+    control: pd.DataFrame | None = None
+    origin: IntArray | None = None
+    classes: pd.DataFrame | None = None
+
+
+def read_attacked(given: Tables, knowledge: Knowledge, seed: int = 0) -> Attacked:
+    """Read all tables of an audit.
 
     A kept column that the release or a table of people lacks is left out: nothing can be compared in it.
     """
+    released, original, control, origin = given.released, given.original, given.control, given.origin
     tables = [original] if control is None or not len(control) else [original, control]
     if not len(original):
         raise InputError("there are no people to attack: the original table has no rows")
@@ -98,7 +111,7 @@ def read_attacked(
             raise InputError(f"origin has {len(origin)} entries, the released table {len(released)} rows")
         if len(origin) and (origin.min() < -1 or origin.max() >= len(original)):
             raise InputError("origin points outside of the original table")
-    release = read_release(released, tables, knowledge, classes)
+    release = read_release(released, tables, knowledge, given.classes)
     names = [name for name in knowledge.kept if all(name in table.columns for table in (released, *tables))]
     kept = tuple(
         Domain.learn(name, name in knowledge.numeric, [table[name] for table in (*tables, released)]) for name in names

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from anon_pipeline.attack import generalized_values
 from anon_pipeline.attack.rates import Finding
 from anon_pipeline.attack.table_audit import Knowledge, audit_table
+from anon_pipeline.attack.targets import Tables
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError, known_names
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
@@ -83,10 +84,24 @@ class AttackedTable:
         }
 
 
+@dataclass(frozen=True)
+class Files:
+    """Where the tables lie, CSV or Parquet.
+
+    Attributes
+    ----------
+    table : what is attacked
+    original : the raw people who are in it, one row each
+    control : raw people like them who are not
+    """
+
+    table: Path
+    original: Path
+    control: Path | None = None
+
+
 def attack_table(
-    table: Path,
-    original: Path,
-    control: Path | None,
+    files: Files,
     roles: Roles,
     scratch: Path,
     targets: int = 2_000,
@@ -96,8 +111,6 @@ def attack_table(
 
     Parameters
     ----------
-    original : the raw people who are in the table, one row each
-    control : raw people like them who are not
     scratch : an empty folder for converted files
     targets : people of either kind who are attacked at most
 
@@ -106,10 +119,11 @@ def attack_table(
     InputError
         For a file that cannot be read or has no rows, or a column that is not there.
     """
+    table, control = files.table, files.control
     released = _read(table, scratch / "table")
-    people = _without(_read(original, scratch / "original"), roles.missing)
+    people = _without(_read(files.original, scratch / "original"), roles.missing)
     others = None if control is None else _without(_read(control, scratch / "control"), roles.missing)
-    columns, notes = _columns(roles, table, released, {original: people, control: others})
+    columns, notes = _columns(roles, table, released, {files.original: people, control: others})
     quasi_identifiers, sensitive, kept = columns
     named = [*quasi_identifiers, *sensitive, *kept]
     knowledge = Knowledge(
@@ -136,12 +150,8 @@ def attack_table(
     class_table = table.parent / "classes.parquet"
     classes = _read(class_table, scratch / "classes", nested=True) if class_table.is_file() else None
     findings = audit_table(
-        released[named],
-        None,
-        people[named],
-        None if others is None else others[named],
+        Tables(released[named], people[named], None if others is None else others[named], None, classes),
         knowledge,
-        classes,
         targets=targets,
         seed=seed,
     )

@@ -19,19 +19,20 @@ import pandas as pd
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.policy import anonymize_part, protected_columns, tree_of
 from anon_pipeline.arrays import IntArray
-from anon_pipeline.attack.models_audit import RELEASE, audit_fitted, audit_models
+from anon_pipeline.attack.model_answers import Question
+from anon_pipeline.attack.models_audit import RAW, RELEASE, Effort, audit_fitted, audit_models
 from anon_pipeline.attack.rates import TOO_WEAK
-from anon_pipeline.attack.table_audit import Earlier, Knowledge, audit_table
+from anon_pipeline.attack.table_audit import Earlier, Knowledge, Tables, audit_table
 from anon_pipeline.engine.base import Batch
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.keys import Key
 from anon_pipeline.learning.cells import folds_of_sample
-from anon_pipeline.learning.guide import TrainedGuide, fit_model
+from anon_pipeline.learning.guide import Model, TrainedGuide, fit_model
 from anon_pipeline.learning.models import LoadLogged, Task, build_model, name_of, task_of
+from anon_pipeline.learning.problem import PLAINLY, Fitting, Problem
 from anon_pipeline.learning.targets import JointGuide, train_guide
 from anon_pipeline.release.manifest import class_sizes
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
-from anon_pipeline.workers import ALONE, Progress, Workers
 
 #: Masking techniques whose result is a token of its own for everyone.
 KEYED = frozenset({"pseudonymize", "encrypt"})
@@ -97,24 +98,32 @@ def control_people(hashes: IntArray, spec: ReleaseSpec, seed: int = 0) -> npt.ND
     return chosen
 
 
-def make_twin(
-    spec: ReleaseSpec,
-    key: Key,
-    people: Batch,
-    control: npt.NDArray[np.bool_],
-    types: dict[str, ColumnType],
-    load_logged: LoadLogged | None = None,
-    workers: Workers = ALONE,
-) -> Twin:
+@dataclass(frozen=True, eq=False)
+class Audited:
+    """Whose release is attacked.
+
+    Attributes
+    ----------
+    spec : the policy of the release
+    key : the dataset's private key, which the attacker does not have
+    people : the people, or a sample of them by content hash, as `Engine.sample` gives it
+    types : the types of their columns
+    """
+
+    spec: ReleaseSpec
+    key: Key
+    people: Batch
+    types: dict[str, ColumnType]
+
+
+def make_twin(audited: Audited, control: npt.NDArray[np.bool_], fitting: Fitting = PLAINLY) -> Twin:
     """The release that the spec makes of everybody but the control people; demands on a population are left out."""
+    spec, key, people = audited.spec, audited.key, audited.people
     frame = pd.concat([people.features, people.target], axis=1)
     members = frame[~control].reset_index(drop=True)
     sample, guide = folds_of_sample(people.hash[~control], spec.guide, key)
-    features = {name: types[name] for name in spec.features}
-    trained = train_guide(
-        members[spec.features], members[spec.target], guide, task_of(types[spec.target]), features, spec.seed,
-        sample.fold, load_logged, workers,
-    )  # fmt: skip
+    problem = Problem.of_spec(spec, audited.types, members[spec.features], members[spec.target])
+    trained = train_guide(problem, guide, sample.fold, fitting)
     tree = tree_of(spec, key, in_folds=True).set_params(form=spec.recode.form)
     protected = protected_columns(spec)
     quasi_identifiers = members[spec.quasi_identifiers]
@@ -148,40 +157,33 @@ def _twin(
 
 
 def audit(
-    spec: ReleaseSpec,
-    key: Key,
-    people: Batch,
-    types: dict[str, ColumnType],
-    load_logged: LoadLogged | None = None,
+    audited: Audited,
     earlier: Sequence[Earlier] = (),
     held_out: Batch | None = None,
     seed: int = 0,
-    workers: Workers = ALONE,
-    progress: Progress | None = None,
+    fitting: Fitting = PLAINLY,
 ) -> dict[str, Any]:
     """Attack a twin of the release, and models trained on people and on releases of them.
 
     Parameters
     ----------
-    key : the dataset's private key, which the attacker does not have
-    people : the people, or a sample of them by content hash, as `Engine.sample` gives it
     earlier : former releases, as their readers have them
     held_out : the control people, where they were kept out of the release itself
     seed : of all that is drawn; nobody who has the figures can count them again without it
-    workers : models are trained, and attacks made, side by side in them
-    progress : called with (models trained, models to train) after each
+    fitting : attacks are made, too, side by side in its workers; its progress hears of shadow models
 
     Returns
     -------
     Plain data for the manifest: who was attacked, `findings`, `models` and `guide`, aggregates all of it.
     """
+    spec, people = audited.spec, audited.people
     n = len(people.hash)
     content: dict[str, Any] = {"people": n, "control_kind": spec.audit.control, "findings": []}
     if n < max(FEWEST, 4 * spec.k):
         return {**content, "skipped": f"{n} people are too few to attack a release of them and tell a leak from chance"}
     control = np.zeros(n, dtype=bool) if held_out is not None else control_people(people.hash, spec, seed)
     try:
-        twin = make_twin(spec, key, people, control, types, load_logged, workers)
+        twin = make_twin(audited, control, replace(fitting, progress=None))
         if held_out is not None:
             twin = replace(twin, control=pd.concat([held_out.features, held_out.target], axis=1))
     except (InputError, Refused) as error:
@@ -194,21 +196,17 @@ def audit(
     }
     if not len(twin.members):
         return {**content, "skipped": "the twin released nobody"}
-    with workers.meanwhile(
+    with fitting.workers.meanwhile(
         audit_table,
-        twin.released,
-        twin.origin,
-        twin.members,
-        twin.control,
-        knowledge_of(spec, types),
-        twin.classes,
+        Tables(twin.released, twin.members, twin.control, twin.origin, twin.classes),
+        knowledge_of(spec, audited.types),
         earlier,
         spec.audit.targets,
         seed,
     ) as findings:
         models = {}
         if spec.audit.models:
-            models = _attack_models(spec, key, twin, types, load_logged, seed, workers, progress)
+            models = _attack_models(audited, twin, seed, fitting)
         content["findings"] = [finding.to_json() for finding in findings()]
     return content | models
 
@@ -225,20 +223,18 @@ class Trainer:
 
     def __call__(self, part: pd.DataFrame, seed: int) -> Any:
         spec = self.spec
-        features = {name: self.types[name] for name in spec.features}
-        task = task_of(self.types[spec.target])
         if self.released:
             # Two folds are enough to guide a grouping of so few; the release itself has `guide.folds`.
             guide = spec.guide.model_copy(update={"folds": 2})
             folds = np.arange(len(part)) % 2
-            trained = train_guide(
-                part[spec.features], part[spec.target], guide, task, features, spec.seed, folds, self.load_logged,
-                with_full=False,
-            )  # fmt: skip
+            problem = Problem.of_spec(spec, self.types, part[spec.features], part[spec.target])
+            trained = train_guide(problem, guide, folds, Fitting(self.load_logged), with_full=False)
             part = anonymize_part(spec, self.key, part, trained.guidance(part, folds))
+        task, features = task_of(self.types[spec.target]), {name: self.types[name] for name in spec.features}
         prototype = build_model(spec.guide.model, task, features, seed, self.load_logged)
         learnt = part[spec.target].to_numpy(dtype=object if task is Task.CLASSIFICATION else np.float64)
-        return fit_model(name_of(spec.guide.model), prototype, part, learnt, task, tuple(features), None).estimator
+        model = Model(name_of(spec.guide.model), task, tuple(features), None, prototype)
+        return fit_model(model, part, learnt).estimator
 
 
 def knowledge_of(spec: ReleaseSpec, types: dict[str, ColumnType]) -> Knowledge:
@@ -254,38 +250,36 @@ def knowledge_of(spec: ReleaseSpec, types: dict[str, ColumnType]) -> Knowledge:
     )
 
 
-def _attack_models(
-    spec: ReleaseSpec,
-    key: Key,
-    twin: Twin,
-    types: dict[str, ColumnType],
-    load_logged: LoadLogged | None,
-    seed: int,
-    workers: Workers,
-    progress: Progress | None,
-) -> dict[str, Any]:
+def _attack_models(audited: Audited, twin: Twin, seed: int, fitting: Fitting) -> dict[str, Any]:
     """Membership and attribute inference on models: raw against released people, and the guiding model itself."""
-    load = None if isinstance(spec.guide.model, str) else load_logged  # else pickle need not take it
+    spec, key, types = audited.spec, audited.key, audited.types
+    load = None if isinstance(spec.guide.model, str) else fitting.load_logged  # else pickle need not take it
     try:
         models = audit_models(
             twin.members,
-            spec.target,
-            Trainer(spec, key, types, load, released=False),
-            Trainer(spec, key, types, load, released=True),
-            spec.features,
-            attributes=[name for name in spec.with_role(Role.SENSITIVE) if name != spec.target],
-            sample=spec.audit.people,
-            shadows=spec.audit.shadows,
-            seed=seed,
-            workers=workers,
-            progress=progress,
+            Question(
+                spec.target,
+                spec.features,
+                attributes=[name for name in spec.with_role(Role.SENSITIVE) if name != spec.target],
+            ),
+            {
+                RAW: Trainer(spec, key, types, load, released=False),
+                RELEASE: Trainer(spec, key, types, load, released=True),
+            },
+            Effort(sample=spec.audit.people, shadows=spec.audit.shadows, seed=seed),
+            workers=fitting.workers,
+            progress=fitting.progress,
         ).to_json()
     except (InputError, Refused) as error:
         models = {"skipped": str(error)}
     fitted = twin.guide.full
     try:
         guide = audit_fitted(
-            fitted.estimator, twin.members, twin.control, spec.target, fitted.features, attributes=[], seed=seed
+            fitted.estimator,
+            twin.members,
+            twin.control,
+            Question(spec.target, fitted.features, attributes=[]),
+            Effort(seed=seed),
         ).to_json()
     except InputError as error:
         guide = {"skipped": str(error)}

@@ -6,6 +6,7 @@ Progress and errors go to stderr; stdout has the summary, or with --json one JSO
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -22,20 +23,24 @@ from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, out_of_space
 
 DEBUG_VARIABLE = "ANON_PIPELINE_DEBUG"
+#: What a command ends with that Ctrl-C, or whoever stops a service, has stopped.
+STOPPED = 130
 
 
 def main() -> None:
     """The console script: a sentence and an exit code for what the user can mend, never a traceback."""
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # so that every step hears of it
     try:
-        sys.exit(app(standalone_mode=False, prog_name="anon-pipeline") or 0)
+        code = app(standalone_mode=False, prog_name="anon-pipeline") or 0
+        if code == STOPPED:  # what typer makes of Ctrl-C
+            raise KeyboardInterrupt
+        sys.exit(code)
     except InputError as error:
         _fail(str(error), BAD_INPUT)
     except Refused as error:
         _fail(str(error), REFUSED)
-    except typer.Abort:
-        _fail("stopped", 130)
-    except KeyboardInterrupt:
-        _fail("stopped", 130)
+    except (typer.Abort, KeyboardInterrupt):
+        _fail("stopped", STOPPED)
     except Exception as error:
         show: Callable[..., Any] | None = getattr(error, "show", None)  # click's own usage errors
         if show is not None:

@@ -7,23 +7,34 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
 from anon_pipeline.cli.app import AsJson, app, err, names_in, out, print_json
 from anon_pipeline.cli.tables import show_new_dataset
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, data_folder, write_file
 from anon_pipeline.home import scratch as scratch_folder
+from anon_pipeline.imports import large_imports
 from anon_pipeline.spec import ReleaseSpec, Source
+from anon_pipeline.spec.written import sentences
 
 
 @app.command()
 def init(
     name: Annotated[str, typer.Argument(help="The dataset: small letters, digits and _.")],
-    table: Annotated[Path, typer.Option("--from", help="A CSV, Parquet, DuckDB or SQLite file, or a Parquet folder.")],
+    table: Annotated[
+        Path | None,
+        typer.Option("--from", help="A file of people (CSV, Excel, Parquet and others), or a Parquet folder."),
+    ] = None,
+    database: Annotated[
+        str | None, typer.Option(help="The environment variable with the address of a PostgreSQL server.")
+    ] = None,
+    of_database: Annotated[str | None, typer.Option("--table", help="The table of that server.")] = None,
     copy: Annotated[bool, typer.Option("--copy", help="Copy the table into the folder of the dataset.")] = False,
-    query: Annotated[str | None, typer.Option(help="The rows of a DuckDB or SQLite file.")] = None,
+    query: Annotated[str | None, typer.Option(help="The rows of a database.")] = None,
     delimiter: Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")] = None,
+    sheet: Annotated[str | None, typer.Option(help="Of a workbook; its only filled one where absent.")] = None,
     names: Annotated[str | None, typer.Option(help="Of the columns of a CSV without a header: a,b,c.")] = None,
     noise: Annotated[
         bool, typer.Option("--noise", help="Ask for what noisy questions need: unit, budget, domains.")
@@ -31,22 +42,33 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Write data/NAME/release.yaml, proposed from a table; it runs when a person has decided its open lines."""
-    from anon_pipeline.engine.duckdb import DuckDBEngine
-    from anon_pipeline.profiling.new_dataset import start_dataset
+    with large_imports():
+        from anon_pipeline.engine.duckdb import DuckDBEngine
+        from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 
     if delimiter is not None and not 1 <= len(delimiter) <= 4:
         raise InputError("--delimiter: is one to four letters")
-    stated = {"query": query, "delimiter": delimiter, "encoding": encoding}
+    if (table is None) == (database is None):
+        raise InputError("say where the table is: --from FILE, or --database NAME with --table or --query")
+    server = {"database": "postgresql", "connection": {"env": database}}
+    place = {"path": str(table)} if table is not None else server
+    stated = {"table": of_database, "query": query, "sheet": sheet, "delimiter": delimiter, "encoding": encoding}
     unnamed = {} if names is None else {"header": 0, "names": names_in(names)}
-    source = Source.model_validate(
-        {"path": str(table), **{key: value for key, value in stated.items() if value is not None}, **unnamed}
-    )
+    source = _source_of({**place, **{key: value for key, value in stated.items() if value is not None}, **unnamed})
     with scratch_folder() as scratch:
-        new_dataset = start_dataset(DuckDBEngine(scratch), name, table, data_folder(), copy, source, noise)
+        wanted = DatasetRequest(name, table if table is not None else Path.cwd(), copy, source, noise)
+        new_dataset = start_dataset(DuckDBEngine(scratch), wanted, data_folder())
     if as_json:
         print_json(new_dataset.to_json())
         return
     show_new_dataset(name, new_dataset)
+
+
+def _source_of(stated: dict[str, object]) -> Source:
+    try:
+        return Source.model_validate(stated)
+    except ValidationError as error:
+        raise InputError("; ".join(sentences(error, "source"))) from None
 
 
 @app.command()

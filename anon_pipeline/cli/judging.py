@@ -11,6 +11,7 @@ from anon_pipeline.cli.app import REFUSED, AsJson, app, names_in, print_json
 from anon_pipeline.cli.tables import show_attacks, show_verdict
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import scratch as scratch_folder
+from anon_pipeline.imports import large_imports
 from anon_pipeline.spec import ReleaseSpec, Role
 
 
@@ -24,8 +25,9 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Judge a table by reading it afresh: it holds (exit 0) or does not (3)."""
-    from anon_pipeline.engine.duckdb import DuckDBEngine
-    from anon_pipeline.privacy.verdict import verify_by_columns, verify_by_spec
+    with large_imports():
+        from anon_pipeline.engine.duckdb import DuckDBEngine
+        from anon_pipeline.privacy.verdict import verify_by_columns, verify_by_spec
 
     if (spec is None) == (quasi_identifiers is None):
         raise InputError("name either --spec, or --quasi-identifiers with --k")
@@ -75,7 +77,7 @@ def attack(
     as_json: AsJson = False,
 ) -> None:
     """Attack a table: who in it is linked, singled out, inferred or recognised (exit 0, whatever is found)."""
-    from anon_pipeline.audit.foreign_table import Roles, attack_table
+    from anon_pipeline.audit.foreign_table import Files, Roles, attack_table
 
     if (spec is None) == (quasi_identifiers is None) or (spec is not None and sensitive is not None):
         raise InputError("name either --spec, or --quasi-identifiers and, where there are any, --sensitive")
@@ -83,7 +85,7 @@ def attack(
         Roles(names_in(quasi_identifiers), names_in(sensitive)) if spec is None else Roles.of(ReleaseSpec.load(spec))
     )
     with scratch_folder() as scratch:
-        attacked = attack_table(table, original, control, roles, scratch, targets, seed)
+        attacked = attack_table(Files(table, original, control), roles, scratch, targets, seed)
     if as_json:
         print_json(attacked.to_json())
         return

@@ -185,7 +185,7 @@ def _show_answer(content: dict[str, Any]) -> None:
     out.print(table)
     paid = content["cost"]
     spent = f"spent {_cost(paid)}" if content["new"] else "asked before: nothing was spent"
-    _say(out, spent, *_told(content["budget"]), *(f"note: {note}" for note in content["notes"]), *_ranks(content))
+    _say(out, spent, *_told(content["budget"]), *(f"note: {note}" for note in content["notes"]))
 
 
 def _show_preview(content: dict[str, Any]) -> None:
@@ -207,14 +207,6 @@ def _show_preview(content: dict[str, Any]) -> None:
         _say(out, text.format(name=name, **width) + ", with 95 % confidence")
     _say(out, f"would spend {_cost(content['cost'])}; nothing was read or spent")
     _say(out, *(f"note: {note}" for note in content["notes"]))
-
-
-def _ranks(content: dict[str, Any]) -> list[str]:
-    return [
-        f"note: {name} lies within {width['rank']:,} rows of the quantile, with 95 % confidence"
-        for name, width in content["half_widths"].items()
-        if "rank" in width
-    ]
 
 
 def _cell(value: Any) -> str:

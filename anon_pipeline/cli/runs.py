@@ -13,6 +13,7 @@ from anon_pipeline.cli.app import REFUSED, AllowCode, AsJson, app, err, print_js
 from anon_pipeline.cli.tables import show_release, show_tradeoff
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import DATA_VARIABLE, Home, data_folder
+from anon_pipeline.imports import large_imports
 from anon_pipeline.spec import ReleaseSpec, TradeOff, permission
 
 
@@ -34,8 +35,9 @@ def run(
     from anon_pipeline.pipeline.processes import processes, warm
 
     warm(processes(policy, threads, memory))
-    from anon_pipeline.pipeline.launch import launch
-    from anon_pipeline.pipeline.runtime import Runtime
+    with large_imports():
+        from anon_pipeline.pipeline.launch import launch
+        from anon_pipeline.pipeline.runtime import Runtime
 
     outcome = launch(
         policy, home, Runtime(home=str(home.root), engine_name=engine, threads=threads, memory_limit=memory)
@@ -79,9 +81,10 @@ def sweep(
     home = Home.default().prepare()
     folder = home.root / "frontier" / policy.dataset if out_folder is None else out_folder
     show_progress()
-    from anon_pipeline.pipeline.runtime import Runtime
-    from anon_pipeline.pipeline.tradeoff import measure_source
-    from anon_pipeline.report import tradeoff
+    with large_imports():
+        from anon_pipeline.pipeline.runtime import Runtime
+        from anon_pipeline.pipeline.tradeoff import measure_source
+        from anon_pipeline.report import tradeoff
 
     prices = measure_source(Runtime(home=str(home.root)).run(policy), settings, utility)
     files = tradeoff.write(prices, policy.dataset, folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,79 +22,75 @@ if TYPE_CHECKING:  # what is shown is imported by the command that makes it
     from anon_pipeline.release.difference import Change
     from anon_pipeline.release.ledger import Entry
 
+#: Rows of a table: what is told, and how it stands.
+Rows = Iterator[tuple[str | Text, str | Text]]
+
 
 def show_release(manifest: dict[str, Any], folder: Path | None, new: bool) -> None:
     """A release: what was asked, what holds, and what it cost."""
     table = Table(title=f"{manifest['dataset']} {manifest['version']}", title_justify="left", show_header=False)
     table.add_column(style="bold")
     table.add_column()
+    spent = " or spent" if manifest.get("kind") == "synthetic" else ""
+    table.add_row("state", "released" if new else f"stands already; nothing new was published{spent}")
+    for heading, text in _rows_of(manifest):
+        table.add_row(heading, text)
+    if folder is not None:
+        table.add_row("folder", str(folder))
+    out.print(table)
+
+
+def _rows_of(manifest: dict[str, Any]) -> Rows:
     if manifest.get("kind") == "synthetic":
-        _show_synthetic(table, manifest, folder, new)
-        return
+        return _of_synthetic_rows(manifest)
     if manifest.get("groups"):
-        _show_groups(table, manifest, folder, new)
-        return
+        return _of_groups(manifest)
     if "questions" in manifest:
-        _show_statistics(table, manifest, folder, new)
-        return
+        return _of_statistics(manifest)
+    return _of_people(manifest)
+
+
+def _of_people(manifest: dict[str, Any]) -> Rows:
     rows, measured = manifest["rows"], manifest["measured"]
     sizes = measured["class_sizes"]
-    table.add_row("state", "released" if new else "stands already; nothing new was published")
-    table.add_row("people", f"{rows['released']:,} released, {rows['suppressed']:,} suppressed")
-    table.add_row("classes", f"{sizes['classes']:,}; the smallest has {sizes['smallest']:,} people")
-    table.add_row("information lost", f"{measured['information_loss']['mean']:.1%} of the quasi-identifiers' variance")
-    for finding in manifest["verified"]:
-        table.add_row("demand", f"{finding['demand']}: measured {number(finding['measured'])}")
+    yield "people", f"{rows['released']:,} released, {rows['suppressed']:,} suppressed"
+    yield "classes", f"{sizes['classes']:,}; the smallest has {sizes['smallest']:,} people"
+    yield "information lost", f"{measured['information_loss']['mean']:.1%} of the quasi-identifiers' variance"
+    yield from _demands(manifest)
     for metric, estimates in manifest["utility"]["metrics"].items():
-        table.add_row(
-            metric,
-            f"{interval(estimates['before'])} before, {interval(estimates['after'])} after; "
-            f"difference {interval(estimates['difference'], sign='+')}",
-        )
-    if folder is not None:
-        table.add_row("folder", str(folder))
-    out.print(table)
+        before, after = interval(estimates["before"]), interval(estimates["after"])
+        yield metric, f"{before} before, {after} after; difference {interval(estimates['difference'], sign='+')}"
 
 
-def _show_statistics(table: Table, manifest: dict[str, Any], folder: Path | None, new: bool) -> None:
+def _of_statistics(manifest: dict[str, Any]) -> Rows:
     privacy = manifest["differential_privacy"]
-    table.add_row("state", "released" if new else "stands already; nothing new was published")
-    table.add_row("differential privacy", f"epsilon {privacy['epsilon']:.4g} at delta {privacy['delta']:g}")
+    yield "differential privacy", f"epsilon {privacy['epsilon']:.4g} at delta {privacy['delta']:g}"
     for name, query in manifest["questions"].items():
-        table.add_row(Text(name), Text(query))
-    if folder is not None:
-        table.add_row("folder", str(folder))
-    out.print(table)
+        yield Text(name), Text(query)
 
 
-def _show_synthetic(table: Table, manifest: dict[str, Any], folder: Path | None, new: bool) -> None:
+def _of_synthetic_rows(manifest: dict[str, Any]) -> Rows:
     privacy = manifest["differential_privacy"]
-    table.add_row("state", "released" if new else "stands already; nothing new was published or spent")
-    table.add_row("rows", f"{manifest['rows']['synthetic']:,} synthetic rows, nobody's")
-    table.add_row(
-        "promise", f"epsilon {privacy['epsilon']:.4g} at delta {privacy['delta']:.4g} for every {privacy['unit']}"
-    )
-    table.add_row("budget", f"rho {privacy['rho']:.4g} of that of the subject {privacy['subject']}")
+    yield "rows", f"{manifest['rows']['synthetic']:,} synthetic rows, nobody's"
+    yield "promise", f"epsilon {privacy['epsilon']:.4g} at delta {privacy['delta']:.4g} for every {privacy['unit']}"
+    yield "budget", f"rho {privacy['rho']:.4g} of that of the subject {privacy['subject']}"
     if manifest.get("model"):
-        table.add_row("model", f"{manifest['model']['kind']} of {manifest['model']['target']}, in model.zip")
-    if folder is not None:
-        table.add_row("folder", str(folder))
-    out.print(table)
+        yield "model", f"{manifest['model']['kind']} of {manifest['model']['target']}, in model.zip"
 
 
-def _show_groups(table: Table, manifest: dict[str, Any], folder: Path | None, new: bool) -> None:
+def _of_groups(manifest: dict[str, Any]) -> Rows:
     groups = manifest["groups"]
-    table.add_row("state", "released" if new else "stands already; nothing new was published")
-    table.add_row("people", f"{groups['people']:,} counted, {groups['people_left_out']:,} in groups that are left out")
-    table.add_row("groups", f"{groups['groups']:,}; the smallest counts {groups['smallest']:,} people")
+    yield "people", f"{groups['people']:,} counted, {groups['people_left_out']:,} in groups that are left out"
+    yield "groups", f"{groups['groups']:,}; the smallest counts {groups['smallest']:,} people"
     if groups["means"]:
-        table.add_row("means", f"{', '.join(groups['means'])}; {groups['means_hidden']:,} values are hidden")
-    table.add_row("note", groups["note"])
+        yield "means", f"{', '.join(groups['means'])}; {groups['means_hidden']:,} values are hidden"
+    yield "note", groups["note"]
+    yield from _demands(manifest)
+
+
+def _demands(manifest: dict[str, Any]) -> Rows:
     for finding in manifest["verified"]:
-        table.add_row("demand", f"{finding['demand']}: measured {number(finding['measured'])}")
-    if folder is not None:
-        table.add_row("folder", str(folder))
-    out.print(table)
+        yield "demand", f"{finding['demand']}: measured {number(finding['measured'])}"
 
 
 def interval(estimate: dict[str, float | None], sign: str = "") -> str:

@@ -2,8 +2,9 @@
 
 A person who has more rows in a group than are counted adds so many times the mean of their own rows; a person who
 stands in more groups than are counted adds to those that come first in a hash of person and group. Both hang on that
-person's rows alone, so that somebody more changes nothing of what others add. Who has no identifier is not counted,
-since nothing could bound them. What comes out here is exact and secret; noise is added in `answering`.
+person's rows alone, so that somebody more changes nothing of what others add. Each engine has its own hash, so two of
+them may keep other groups of a person, and equally many. Who has no identifier is not counted, since nothing could
+bound them. What comes out here is exact and secret; noise is added in `answering`.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def totals(source: Source, statement: Statement, columns: list[str]) -> str:
         return f"SELECT {', '.join(select)} FROM ({rows}) AS person{_grouped(groups)}"
     keys = ["person", *groups]
     pairs = f"SELECT {', '.join([*keys, f'count(*) AS {ROWS}', *per_column])} FROM ({rows}) AS one{_grouped(keys)}"
-    chosen = _chosen_groups(pairs, groups, unit.groups)
+    chosen = _chosen_groups(source.reader, pairs, groups, unit.groups)
     most = unit.rows
     select = [*groups, f"CAST(sum(least({ROWS}, {most})) AS BIGINT) AS {ROWS}", f"count(*) AS {PEOPLE}"]
     for place, name in enumerate(columns):
@@ -84,11 +85,12 @@ def histogram(source: Source, statement: Statement, column: str) -> str:
         return f"SELECT {', '.join(keys)}, count(*) AS {ROWS} FROM ({rows}) AS person{_grouped(keys)}"
     keys = ["person", *keys]
     triples = f"SELECT {', '.join(keys)}, count(*) AS {ROWS} FROM ({rows}) AS one{_grouped(keys)}"
-    chosen = _chosen_groups(triples, groups, unit.groups)
+    chosen = _chosen_groups(source.reader, triples, groups, unit.groups)
     # The rows of a person that are counted are chosen by a hash of their value, so neither small nor large ones only.
+    order = f"{source.reader.hashed(['person', CODE])}, {CODE}"
     before = (
         f"coalesce(sum({ROWS}) OVER (PARTITION BY {', '.join(['person', *groups])} "
-        f"ORDER BY {_hash(['person', CODE])}, {CODE} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)"
+        f"ORDER BY {order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)"
     )
     left = f"SELECT {', '.join([*groups, CODE])}, {ROWS}, {before} AS counted FROM ({chosen}) AS triple"
     return (
@@ -120,19 +122,13 @@ def _rows(source: Source, statement: Statement, values: dict[str, str]) -> str:
     return f"SELECT {', '.join(select) or '1 AS nothing'} FROM {source.relation}{kept}"
 
 
-def _chosen_groups(pairs: str, groups: list[str], most: int) -> str:
+def _chosen_groups(reader: Reader, pairs: str, groups: list[str], most: int) -> str:
     """Of each person's groups the first `most` in the order of a hash; all where there is but one."""
     if not groups:
         return pairs
-    order = ", ".join([_hash(["person", *groups]), *groups])
+    order = ", ".join([reader.hashed(["person", *groups]), *groups])
     ranked = f"SELECT *, dense_rank() OVER (PARTITION BY person ORDER BY {order}) AS place FROM ({pairs}) AS every"
     return f"SELECT * FROM ({ranked}) AS ranked WHERE place <= {most}"
-
-
-def _hash(columns: list[str]) -> str:
-    """The same on every engine."""
-    parts = ", '/', ".join(f"coalesce(CAST({column} AS VARCHAR), '-')" for column in columns)
-    return f"md5(concat({parts}))"
 
 
 def _condition(

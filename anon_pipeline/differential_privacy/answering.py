@@ -103,7 +103,7 @@ def about(plan: Plan) -> dict[str, Any]:
 def width(plan: Plan, statistic: Statistic) -> dict[str, Any]:
     """Half of the 95 % interval of a figure, as far as it is known before anything is drawn."""
     if statistic.kind == "quantile":
-        (measurement,) = measured(statistic)
+        measurement = measured(statistic)[0]
         scale, size = plan.scale(measurement), domain_of(plan.asked, statistic).size
         return {"rank": intervals.rank_error(size, measurement.whole, scale)}
     if statistic.kind == "mean":
@@ -173,28 +173,33 @@ def _measure(plan: Plan, exact: Exact) -> tuple[list[Cell], dict[Measurement, In
         if measurement.kind == "quantile":
             share = plan.share // plan.groups_of_unit  # a person stands in so many groups, and each chooses
             histograms = exact.histogram(str(measurement.column), cells)
-            chosen = [
-                mechanisms.quantile(rows, measurement.part, measurement.whole, plan.asked.most_rows, share)
-                for rows in histograms
-            ]
-            drawn[measurement] = np.array(chosen, dtype=np.int64)
+            drawn[measurement] = np.array(
+                [_quantile(plan, measurement, rows, share) for rows in histograms], dtype=np.int64
+            )
         else:
             numbers = np.array(exact.numbers(measurement, cells), dtype=np.int64)
             drawn[measurement] = mechanisms.gaussian_counts(numbers, plan.squared_sensitivity(measurement), plan.share)
     return cells, drawn
 
 
+def _quantile(plan: Plan, sought: Measurement, histogram: IntArray, share: int) -> int:
+    """The place of a quantile on its grid, or of an end of its interval."""
+    most = plan.asked.most_rows
+    if sought.end == 0:
+        return mechanisms.quantile(histogram, sought.part, sought.whole, most, share)
+    return mechanisms.quantile_end(histogram, sought.part, sought.whole, most, share, plan.off(sought))
+
+
 def figure(plan: Plan, statistic: Statistic, drawn: dict[Measurement, int]) -> dict[str, Any]:
-    """A figure with its interval; the interval of a quantile is told in rows, beside the answer."""
+    """A figure with its interval; that of a quantile has ends that were drawn themselves."""
     if statistic.kind == "mean":
         return _mean(plan, statistic, drawn)
-    (measurement,) = measured(statistic)
     if statistic.kind == "quantile":
-        return {
-            "value": reading.number_of(domain_of(plan.asked, statistic), drawn[measurement]),
-            "low": None,
-            "high": None,
-        }
+        value, low, high = (drawn[measurement] for measurement in measured(statistic))
+        places = {"value": value, "low": min(low, value), "high": max(high, value)}
+        domain = domain_of(plan.asked, statistic)
+        return {name: reading.number_of(domain, place) for name, place in places.items()}
+    (measurement,) = measured(statistic)
     around = intervals.half_width(plan.scale(measurement))
     if statistic.kind == "sum":
         unit = float(grid(domain_of(plan.asked, statistic))[0])

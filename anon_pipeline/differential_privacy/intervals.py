@@ -43,6 +43,16 @@ def ratio(numerator: float, denominator: float, scales: tuple[float, float]) -> 
     return (middle - root) / square, (middle + root) / square
 
 
+def end_of_quantile(candidates: int, scale: float) -> int:
+    """How far from the quantile an end of its interval is sought, in parts of a row.
+
+    An end that is chosen with Gumbel noise of this scale among so many candidates, of which one has the score 0, lies
+    nearer to where it was sought than this, but for half of the 5 % (McSherry and Talwar, FOCS 2007, theorem 6). So
+    it does not lie on the other side of the quantile, and at least 95 % of the intervals hold it.
+    """
+    return math.ceil(scale * math.log(candidates / ((1 - CONFIDENCE) / 2)))
+
+
 def rank_error(candidates: int, whole: int, scale: float) -> int:
     """Within so many rows of the best candidate the chosen quantile lies, with 95 % confidence.
 

@@ -176,6 +176,29 @@ def quantile(histogram: npt.ArrayLike, part: int, whole: int, rows: int, nano_rh
     return noisy_max(quantile_scores(histogram, part, whole), rows * max(part, whole - part), nano_rho)
 
 
+def quantile_end_scores(histogram: npt.ArrayLike, part: int, whole: int, off: int) -> IntArray:
+    """How well each value of a grid serves as an end of an interval of the quantile part/whole, shape (n + 1,).
+
+    Rows are counted from the quantile, in parts of a row: the value at place i covers whole * below(i) - part * rows
+    up to where the next value begins. A score is minus the distance from there to `off`: 0 for the value that covers
+    it. One row more moves all of that by at most max(part, whole - part). Where `off` is below 0 the first score is of
+    what lies below the grid, else the last of what lies above it; so some score is 0 however few rows there are.
+    """
+    rows = _whole(histogram)
+    edges = whole * np.concatenate(([0], np.cumsum(rows))) - part * rows.sum()
+    far = np.array([np.iinfo(np.int64).max // 4])
+    edges = np.concatenate((-far, edges)) if off < 0 else np.concatenate((edges, far))
+    scores: IntArray = -np.maximum(0, np.maximum(edges[:-1] - off, off - edges[1:]))
+    return scores
+
+
+def quantile_end(histogram: npt.ArrayLike, part: int, whole: int, rows: int, nano_rho: int, off: int) -> int:
+    """The place of a value that lies about `off` before (below 0) or after the quantile part/whole, as rho-zCDP."""
+    scores = quantile_end_scores(histogram, part, whole, off)
+    chosen = noisy_max(scores, rows * max(part, whole - part), nano_rho)
+    return max(0, chosen - 1) if off < 0 else min(chosen, len(scores) - 2)
+
+
 def _threshold_mechanism(scale: float, threshold: int) -> Any:
     library = _library()
     return library.m.make_gaussian_threshold(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
-from anon_pipeline.differential_privacy import mechanisms
+from anon_pipeline.differential_privacy import intervals, mechanisms
 from anon_pipeline.differential_privacy.accounting import ATTO, NANO, Cost, split
 from anon_pipeline.differential_privacy.statement import Statement, Statistic, domain_of
 from anon_pipeline.errors import InputError
@@ -21,13 +21,21 @@ Cell = tuple[int | str | None, ...]
 class Measurement:
     """One vector of noisy numbers, a number per group.
 
-    `centred` is the sum of places on the grid less that of its middle, which moves least with one row.
+    `centred` is the sum of places on the grid less that of its middle, which moves least with one row. A quantile is
+    measured three times: its value (`end` 0), and below and above it (-1, 1) the ends of an interval.
     """
 
     kind: Literal["count", "known", "people", "sum", "centred", "quantile"]
     column: str | None = None
     part: int = 0
     whole: int = 1
+    end: Literal[-1, 0, 1] = 0
+
+    @property
+    def measures(self) -> str:
+        """In words, for answer, preview and manifest."""
+        kind = {-1: "lower end of ", 0: "", 1: "upper end of "}[self.end] + self.kind
+        return kind if self.column is None else f"{kind} of {self.column}"
 
 
 @dataclass(frozen=True)
@@ -103,6 +111,11 @@ class Plan:
             return mechanisms.noisy_max_scale(self.moves(measurement), self.share // self.groups_of_unit)
         return mechanisms.gaussian_scale(self.squared_sensitivity(measurement), self.share)
 
+    def off(self, measurement: Measurement) -> int:
+        """How far from a quantile an end of its interval is sought, in parts of a row, below 0 for the lower end."""
+        candidates = domain_of(self.asked, Statistic("quantile", measurement.column)).size + 1
+        return measurement.end * intervals.end_of_quantile(candidates, self.scale(measurement))
+
     @property
     def threshold(self) -> int | None:
         """Groups that nobody listed are shown from this noisy count on."""
@@ -124,9 +137,7 @@ class Plan:
         """The mechanisms, for answer, preview and manifest."""
         return [
             {
-                "measures": measurement.kind
-                if measurement.column is None
-                else f"{measurement.kind} of {measurement.column}",
+                "measures": measurement.measures,
                 "mechanism": self._mechanism(measurement),
                 "scale": self.scale(measurement),
                 "rho": self.share / NANO,
@@ -149,10 +160,11 @@ class Plan:
 
 
 def measured(statistic: Statistic) -> list[Measurement]:
-    """The measurements that a statistic is made of; a mean is two."""
+    """The measurements that a statistic is made of; a mean is two, a quantile three."""
     if statistic.kind == "mean":
         return [Measurement("centred", statistic.column), Measurement("known", statistic.column)]
-    return [Measurement(statistic.kind, statistic.column, statistic.part, statistic.whole)]
+    value = Measurement(statistic.kind, statistic.column, statistic.part, statistic.whole)
+    return [value, replace(value, end=-1), replace(value, end=1)] if statistic.kind == "quantile" else [value]
 
 
 def grid(domain: PublicDomain) -> tuple[Fraction, int, int]:

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from anon_pipeline.engine.postgresql import changes_of_postgresql
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.typed import FLOATING, Reader, is_whole
 from anon_pipeline.errors import InputError
@@ -62,6 +63,12 @@ def source_version(spec: ReleaseSpec, key: Key) -> str:
 
     Of the bytes of the files and of how they are read; the same people in another order are another version.
     """
+    if spec.source.database is not None:
+        answer = changes_of_postgresql(spec.source, spec.folder)
+        if answer is None:
+            raise InputError("source.changed: is missing; noisy answers are kept by what it says of the table")
+        asked = json.dumps([spec.source.model_dump(mode="json"), answer], default=str)
+        return key.derived("source version", hashlib.sha256(asked.encode()).hexdigest()).hex()
     path = spec.source_path
     if not path.exists():
         raise InputError(f"source.path: {spec.source.path}: there is no such file or folder beside the spec")

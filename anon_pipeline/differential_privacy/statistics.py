@@ -7,31 +7,20 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from anon_pipeline.differential_privacy.accounting import ATTO, NANO, epsilon_of
 from anon_pipeline.differential_privacy.budget import State
 from anon_pipeline.differential_privacy.reading import asked_of
-from anon_pipeline.errors import Refused
-from anon_pipeline.home import Home, remove_leftovers, sha256_of, written_folder
-from anon_pipeline.release import ledger, manifest, unfinished
-from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.home import Home
+from anon_pipeline.release import manifest
+from anon_pipeline.release.publication import Published, created, publish_folder
+from anon_pipeline.spec import STATISTICS, ReleaseSpec
 
 ANSWERS, TABLE = "answers.json", "statistics.csv"
 COLUMNS = ("question", "group", "statistic", "value", "low", "high")
-
-
-@dataclass(frozen=True)
-class Published:
-    """Statistics that stand in the ledger of releases; `new` tells whether this run put them there."""
-
-    version: str
-    folder: Path
-    new: bool
-    manifest: dict[str, Any]
 
 
 def as_table(answers: Mapping[str, dict[str, Any]]) -> str:
@@ -78,53 +67,21 @@ def publish(home: Home, spec: ReleaseSpec, answers: Mapping[str, dict[str, Any]]
         Where these statistics were withdrawn, or the releases are not what they were.
     """
     content = json.dumps(answers, indent=2, sort_keys=True) + "\n"
-    dataset, version = f"{spec.dataset}_statistics", hashlib.sha256(content.encode()).hexdigest()[:12]
-    folder = home.releases / dataset / version
-    with home.lock("ledger"):
-        unfinished.finish(home)
-        if folder.exists():
-            _require_standing(home, dataset, version)
-            if ledger.last_version(home, dataset) != version:
-                unfinished.enter(home, ledger.CURRENT, dataset, version, sha256_of(folder / ledger.MANIFEST))
-            return Published(version, folder, False, json.loads((folder / ledger.MANIFEST).read_text()))
-        ledger.require_unaltered(home)
-        folder.parent.mkdir(exist_ok=True)
-        folder.parent.chmod(0o755)
-        remove_leftovers(folder.parent)
-        software = manifest.software()
-        told: dict[str, Any] = {
+    dataset, version = f"{spec.dataset}{STATISTICS}", hashlib.sha256(content.encode()).hexdigest()[:12]
+
+    def write(staged: Path) -> dict[str, Any]:
+        (staged / ANSWERS).write_text(content, encoding="utf-8")
+        (staged / TABLE).write_text(as_table(answers), encoding="utf-8")
+        return {
             "dataset": dataset,
             "version": version,
-            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "created": created(),
             "questions": {name: answer["query"] for name, answer in answers.items()},
             "differential_privacy": protection(spec, answers, state),
-            "software": {"anon_pipeline": software["anon_pipeline"], "opendp": _opendp_version()},
+            "software": {
+                "anon_pipeline": manifest.software()["anon_pipeline"],
+                "opendp": metadata.version("opendp"),
+            },
         }
-        with written_folder(folder, public=True) as staged:
-            (staged / ANSWERS).write_text(content, encoding="utf-8")
-            (staged / TABLE).write_text(as_table(answers), encoding="utf-8")
-            told["files"] = {
-                file.name: {"sha256": sha256_of(file), "bytes": file.stat().st_size}
-                for file in sorted(staged.iterdir())
-            }
-            (staged / ledger.MANIFEST).write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-            unfinished.note(home, ledger.PUBLISH, dataset, version, sha256_of(staged / ledger.MANIFEST))
-        unfinished.finish(home)
-    return Published(version, folder, True, told)
 
-
-def _require_standing(home: Home, dataset: str, version: str) -> None:
-    """Refuse to point at statistics that were withdrawn or altered since."""
-    withdrawn = ledger.withdrawal(home, dataset, version)
-    if withdrawn is not None:
-        raise Refused([f"these are the statistics {dataset}/{version}, which were withdrawn on {withdrawn.time}"])
-    entry = next((entry for entry in ledger.read(home) if entry.release == (dataset, version)), None)
-    problems = ["the ledger does not know them"] if entry is None else ledger.verify_release(home, entry)
-    if problems:
-        raise Refused([f"the statistics {dataset}/{version} are not what they were: {problem}" for problem in problems])
-
-
-def _opendp_version() -> str:
-    from importlib import metadata
-
-    return metadata.version("opendp")
+    return publish_folder(home, dataset, version, write)

@@ -146,6 +146,22 @@ class Batch:
     people: IntArray
 
 
+@dataclass(frozen=True, eq=False)
+class Recoding:
+    """The classes of a table's people, and what each class shows.
+
+    Attributes
+    ----------
+    cells : the distinct people, C of them
+    class_of_cell : the class of each, -1 for who is left out, shape (C,)
+    recoded : the quasi-identifiers as they are shown, a row per class
+    """
+
+    cells: Cells
+    class_of_cell: IntArray
+    recoded: pa.Table
+
+
 class Engine(Protocol):
     """The relational operations of the pipeline. Paths name Parquet files that the engine reads or writes."""
 
@@ -225,16 +241,13 @@ class Engine(Protocol):
     def write_release(
         self,
         table: Path,
-        domains: tuple[Domain, ...],
-        cells: Cells,
-        class_of_cell: IntArray,
-        recoded: pa.Table,
+        recoding: Recoding,
         columns: Sequence[str],
         destination: Path,
     ) -> None:
-        """Write `columns` of every person whose cell has a class, the quasi-identifiers taken from `recoded`.
+        """Write `columns` of every person whose cell has a class, the quasi-identifiers taken from the recoding.
 
-        `recoded` has one row per class. Rows are sorted by all their values, so that their order tells nothing.
+        Rows are sorted by all their values, so that their order tells nothing.
         """
 
     def classes(self, table: Path, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> ClassCounts:

@@ -71,6 +71,9 @@ class DuckDBSession:
     def parsed(self, text: str, target: str) -> str:
         return f"TRY_CAST({text} AS {target})"
 
+    def hashed(self, columns: Sequence[str]) -> str:
+        return f"hash({', '.join(columns)})"
+
     def coded_text(self, position: int, domain: Domain, value: str) -> tuple[str, str]:
         """By the ENUM that holds the domain's texts in their order: no join, and the fastest way there is."""
         if not len(domain.values):

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine import typed
-from anon_pipeline.engine.base import Batch, ClassCounts, ColumnFacts, Repetition, SourceFacts
+from anon_pipeline.engine.base import Batch, ClassCounts, ColumnFacts, Recoding, Repetition, SourceFacts
 from anon_pipeline.engine.batches import _numbers, _texts, as_batch, chosen_rows, of_smallest_hashes
 from anon_pipeline.engine.binning import bins_of, domain_of
 from anon_pipeline.engine.content import ContentHash, kind_of, row_hashes, sample_hash
@@ -290,13 +290,11 @@ class SqlEngine(CountingEngine):
     def write_release(
         self,
         table: Path,
-        domains: tuple[Domain, ...],
-        cells: Cells,
-        class_of_cell: IntArray,
-        recoded: pa.Table,
+        recoding: Recoding,
         columns: Sequence[str],
         destination: Path,
     ) -> None:
+        cells, class_of_cell, domains = recoding.cells, recoding.class_of_cell, recoding.cells.domains
         packing = Packing.plan(domains)
         kept = class_of_cell >= 0
         key = packing.pack(cells.codes[kept])
@@ -306,7 +304,7 @@ class SqlEngine(CountingEngine):
             relation = session.parquet(table)
             keyed = self._keyed(session, relation, packing)
             session.register("class_of_cell", pa.table({**mapping, CLASS: class_of_cell[kept]}))
-            recoded = with_decimals(recoded, domains)
+            recoded = with_decimals(recoding.recoded, domains)
             session.register("shown", recoded.append_column(CLASS, pa.array(np.arange(len(recoded)))))
             restored = {
                 domain.name: value_expression(session, domain, recoded)

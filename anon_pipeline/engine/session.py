@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -43,6 +43,9 @@ class Session(Protocol):
 
     def parsed(self, text: str, target: str) -> str:
         """A text as a DOUBLE or a TIMESTAMP, missing where it is none; DuckDB's rules say what is one."""
+
+    def hashed(self, columns: Sequence[str]) -> str:
+        """64 bits that hang on the values of columns alone; each engine has its own."""
 
     def coded_text(self, position: int, domain: Domain, value: str) -> tuple[str, str]:
         """The code of a text in its domain, 0 where it is missing, and the join that this needs."""

@@ -17,16 +17,19 @@ import pyarrow.parquet as pq
 from anon_pipeline.engine.databases import store_duckdb, store_sqlite
 from anon_pipeline.engine.parquet_files import check_names, parquet_relation, renamed
 from anon_pipeline.engine.paths import PLAIN, exactly
+from anon_pipeline.engine.plain_tables import ARROW_FILES, ARROW_HEAD, JSON_FILES, store_arrow, store_json
+from anon_pipeline.engine.postgresql import store_postgresql
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.stated import as_stated
+from anon_pipeline.engine.survey_files import is_survey_file, store_survey_file
 from anon_pipeline.engine.text_files import text_relation
 from anon_pipeline.engine.typed import OpenSource, Reader, detected
+from anon_pipeline.engine.unpacked import is_text, is_workbook
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Source
 
-TEXT_FILES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst")
 PARQUET_FILES = (".parquet", ".pq")
-DATABASES = ("duckdb", "sqlite")
+DATABASES = ("duckdb", "sqlite", "postgresql")
 
 
 @contextmanager
@@ -46,12 +49,17 @@ def opened_at(
     scratch: Path,
     columns: Mapping[str, Column] = MappingProxyType({}),
 ) -> Iterator[OpenSource]:
-    """Open a source that lies at `path`, for which there may be no spec yet; `columns` say how values are written."""
+    """Open a source that lies at `path`, for which there may be no spec yet; `columns` say how values are written.
+
+    Of a server `path` is the folder that a file with its address is relative to.
+    """
     label = source.path
     try:
-        kind = "folder" if path.is_dir() else kind_of(path)
+        kind = source.database or ("folder" if path.is_dir() else kind_of(path))
         if source.query is not None and kind not in DATABASES:
-            raise InputError("source.query: only a DuckDB or SQLite database takes a query; remove it")
+            raise InputError("source.query: only a database takes a query; remove it")
+        if source.sheet is not None and not is_workbook(path):
+            raise InputError("source.sheet: only a workbook of Excel or LibreOffice has sheets; remove it")
         with _relation(connection, kind, source, path, scratch) as (rows, files):
             plain = as_stated(connection, rows, source, columns)
             yield OpenSource(plain, label, files if plain == rows else ())
@@ -83,18 +91,28 @@ def _relation(
         stored = scratch / f"{kind}.parquet"
         stored.unlink(missing_ok=True)  # of a killed process
         try:
-            check = partial(check_names, label)
+            check, selected = partial(check_names, label), "*"
             if kind == "duckdb":
                 store_duckdb(connection, path, source.query, stored, check, label)
-            else:
+            elif kind == "sqlite":
                 store_sqlite(path, source.query, stored, check, label)
+            elif kind == "postgresql":
+                store_postgresql(source, path, stored, check)
+            elif kind == "json":
+                store_json(connection, path, stored)
+            elif kind == "arrow":
+                store_arrow(path, stored)
+            else:
+                selected = store_survey_file(path, stored, label)
             with exactly(stored) as (place,):
-                yield renamed(connection, f"read_parquet({place}, {PLAIN})", (stored,), source, label)
+                rows = f"(SELECT {selected} FROM read_parquet({place}, {PLAIN}))"
+                yield renamed(connection, rows, (stored,), source, label)
         finally:
             stored.unlink(missing_ok=True)
 
 
 def kind_of(path: Path) -> str:
+    """What a file is read as: by how it begins, else by the end of its name; a sheet is a text, too."""
     with path.open("rb") as file:
         head = file.read(16)
     if head.startswith(b"SQLite format 3"):
@@ -103,9 +121,18 @@ def kind_of(path: Path) -> str:
         return "duckdb"
     if head.startswith(b"PAR1") or path.name.lower().endswith(PARQUET_FILES):
         return "parquet"
-    if path.name.lower().endswith(TEXT_FILES):
+    if is_text(path):
         return "csv"
-    raise InputError(f"source.path: {path.name}: is no CSV, Parquet, DuckDB or SQLite file; convert it to one of them")
+    if head.startswith(ARROW_HEAD) or path.name.lower().endswith(ARROW_FILES):
+        return "arrow"
+    if path.name.lower().endswith(JSON_FILES):
+        return "json"
+    if is_survey_file(path):
+        return "survey"
+    raise InputError(
+        f"source.path: {path.name}: is no table that can be read; CSV (packed, too), Excel, LibreOffice, Parquet, "
+        "Arrow, JSON, DuckDB, SQLite, SPSS, Stata and SAS files are known by the end of their names"
+    )
 
 
 def empty_rows(connection: duckdb.DuckDBPyConnection, source: Source, path: Path, scratch: Path) -> int:

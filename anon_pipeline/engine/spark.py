@@ -183,6 +183,9 @@ class SparkSqlSession:
             for rows in in_groups(self.stream(query)):
                 writer.write_table(rows)
 
+    def hashed(self, columns: Sequence[str]) -> str:
+        return f"xxhash64({', '.join(columns)})"
+
     def parsed(self, text: str, target: str) -> str:
         """By DuckDB's rules: Spark also takes "1d" for a number and "2020" for a date."""
         if target == "TIMESTAMP":

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
 
-from anon_pipeline.engine.paths import PACKED, PLAIN, exactly, packing
+from anon_pipeline.engine.paths import PLAIN, exactly, packing
 from anon_pipeline.engine.sql import literal, quoted
+from anon_pipeline.engine.unpacked import is_workbook, unpacked
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Source
 
@@ -36,18 +36,18 @@ def text_relation(
     """
     decoded = scratch / "decoded.csv"
     try:
-        utf_8 = codecs.lookup(source.encoding).name in ("utf-8", "ascii", "utf-8-sig")
+        as_it_is = codecs.lookup(source.encoding).name in ("utf-8", "ascii", "utf-8-sig") and _is_read_as_it_is(path)
     except LookupError:
         raise InputError(
             f"source.encoding: {source.encoding} is no encoding; usual are utf-8, utf-16, cp1252 and latin-1"
         ) from None
     try:
-        if not utf_8:
-            _decode(path, source.encoding, decoded, label)
-        with exactly(path if utf_8 else decoded) as (place,):
-            options = [EVERY_LINE, packing(path) if utf_8 else "compression='none'"]
-            if source.delimiter is not None:
-                options.append(f"delim={literal(source.delimiter)}")
+        if not as_it_is:
+            _decode(path, source, decoded, label)
+        with exactly(path if as_it_is else decoded) as (place,):
+            options = [EVERY_LINE, packing(path) if as_it_is else "compression='none'"]
+            if source.delimiter is not None or is_workbook(path):
+                options.append(f"delim={literal(source.delimiter or ',')}")
             text = f"read_csv({place}, {', '.join(options)}"
             names = _names(connection, text, source, label)
             if source.header == 1:
@@ -110,6 +110,11 @@ def distinct_names(names: Sequence[str], rename: dict[str, str], label: str, plu
     return called
 
 
+def _is_read_as_it_is(path: Path) -> bool:
+    """Whether DuckDB unpacks the file itself."""
+    return path.suffix.lower() != ".zip" and not is_workbook(path)
+
+
 def _names(connection: duckdb.DuckDBPyConnection, text: str, source: Source, label: str) -> list[str]:
     head = first_rows(connection, text, source.skip, max(1, source.header))
     if len(head) < max(1, source.header):
@@ -130,19 +135,19 @@ def _names(connection: duckdb.DuckDBPyConnection, text: str, source: Source, lab
     return distinct_names(named, source.rename, label, "its first line")
 
 
-def _decode(path: Path, encoding: str, destination: Path, label: str) -> None:
-    """Write a text file as UTF-8.
+def _decode(path: Path, source: Source, destination: Path, label: str) -> None:
+    """Write a text file as UTF-8, unpacked.
 
     Raises
     ------
     InputError
         With the number of the line that is not in this encoding.
     """
+    encoding = "utf-8" if is_workbook(path) else source.encoding
     decoder = codecs.getincrementaldecoder(encoding)()
     lines = 1
-    packed = PACKED.get(path.suffix.lower())
     with (
-        pa.input_stream(str(path), compression=packed) as read,
+        unpacked(path, source.sheet, label) as read,
         destination.open("w", encoding="utf-8", newline="") as out,
     ):
         while True:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.errors import InputError
-from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Role
+from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Role, did_you_mean
 
 WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 FLOATING = {"FLOAT", "DOUBLE", "UBIGINT", "HUGEINT", "UHUGEINT"}
@@ -33,6 +33,9 @@ class Reader(Protocol):
 
     def parsed(self, text: str, target: str) -> str:
         """A text as a DOUBLE or a TIMESTAMP, missing where it is none; DuckDB's rules say what is one."""
+
+    def hashed(self, columns: Sequence[str]) -> str:
+        """64 bits that hang on the values of columns alone; each engine has its own."""
 
 
 @dataclass(frozen=True)
@@ -102,12 +105,15 @@ def typed_columns(reader: Reader, source: OpenSource, spec: ReleaseSpec) -> list
             f"columns: {source.label} has {share} of the spec's columns; its first line must name them, "
             "and every line have as many fields"
         )
+    absent = [name for name, column in spec.columns.items() if name not in storage and not column.made]
+    for name in absent:
+        if near := did_you_mean(name, unnamed):
+            raise InputError(f"columns: {source.label} has no column {name}; {near}correct the name or remove it")
     if unnamed:
         raise InputError(
             f"columns: {source.label} has columns without a role: {', '.join(unnamed)}; "
             "give each a role (exclude leaves it out)"
         )
-    absent = [name for name, column in spec.columns.items() if name not in storage and not column.made]
     made = [name for name, column in spec.columns.items() if name in storage and column.made]
     if made:
         raise InputError(

@@ -64,12 +64,14 @@ def calibration(
     if classes is not None and any(answer.probabilities is None for answer in (*before, *after)):
         return None
     pairs = [[_foretold(answer, classes) for answer in answers] for answers in (before, after)]
+    errors = [[error_of(reliability(*foretold, smallest)) for foretold in answers] for answers in pairs]
+    kind = "calibration_error" if classes is not None else "calibration_error_of_numbers"
     whole = [tuple(np.concatenate(parts) for parts in zip(*answers, strict=True)) for answers in pairs]
     return Calibration(
         of=str(classes[1]) if classes is not None and len(classes) == 2 else None,
         before=reliability(whole[0][0], whole[0][1], smallest),
         after=reliability(whole[1][0], whole[1][1], smallest),
-        error=compared(*([error_of(reliability(*foretold, smallest)) for foretold in answers] for answers in pairs)),
+        error=compared(errors[0], errors[1], kind),
     )
 
 

@@ -46,6 +46,24 @@ class Sample:
         return np.where(self.hash[place] == hashes, self.fold[place], -1)
 
 
+@dataclass(frozen=True)
+class StoredPeople:
+    """A table of people as the engine stores it.
+
+    Attributes
+    ----------
+    engine : what reads it
+    table : where it lies, as `Engine.store_source` writes it
+    spec : the policy that says what each column is
+    types : the types of its columns
+    """
+
+    engine: Engine
+    table: Path
+    spec: ReleaseSpec
+    types: dict[str, ColumnType]
+
+
 #: Nobody: every person is predicted by the full model.
 NOBODY = Sample(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
@@ -104,10 +122,7 @@ def fitting_domains(
 
 
 def guided_cells(
-    engine: Engine,
-    table: Path,
-    spec: ReleaseSpec,
-    types: dict[str, ColumnType],
+    stored: StoredPeople,
     trained: TrainedGuide | JointGuide,
     sample: Sample,
     scale: float,
@@ -123,6 +138,7 @@ def guided_cells(
     progress : called with (people done, people) after each batch
     followed : whether the table tells everybody's cohort, which is then counted as one more quasi-identifier, the last
     """
+    engine, table, spec, types = stored.engine, stored.table, stored.spec, stored.types
     quasi_identifiers = {name: types[name] for name in spec.quasi_identifiers}
     if followed:
         quasi_identifiers[HISTORY] = ColumnType.NUMERIC

@@ -20,9 +20,9 @@ import pandas as pd
 
 from anon_pipeline.arrays import BoolArray, FloatArray
 from anon_pipeline.errors import InputError
-from anon_pipeline.learning.models import Estimator, LoadLogged, T, Task, build_model, name_of, quietly
-from anon_pipeline.spec import ColumnType, Guide
-from anon_pipeline.workers import ALONE, Progress, Workers
+from anon_pipeline.learning.models import Estimator, T, Task, build_model, name_of, quietly
+from anon_pipeline.learning.problem import PLAINLY, Fitting, Problem
+from anon_pipeline.spec import Guide
 
 IntArray = npt.NDArray[np.integer[Any]]
 
@@ -49,8 +49,8 @@ def side_by_side(jobs: Sequence[Callable[[], T]]) -> list[T]:
 
 
 @dataclass(frozen=True)
-class FittedModel:
-    """A fitted estimator with its answers in a fixed form.
+class Model:
+    """An estimator and what it learns, before it is fitted.
 
     Attributes
     ----------
@@ -66,6 +66,11 @@ class FittedModel:
     features: tuple[str, ...]
     classes: npt.NDArray[np.object_] | None
     estimator: Estimator
+
+
+@dataclass(frozen=True)
+class FittedModel(Model):
+    """A fitted estimator with its answers in a fixed form."""
 
     @property
     def has_probabilities(self) -> bool:
@@ -202,33 +207,20 @@ def _rounded(guidance: FloatArray) -> FloatArray:
 
 
 def train(
-    frame: pd.DataFrame,
-    target: pd.Series[Any],
-    guide: Guide,
-    task: Task,
-    feature_types: dict[str, ColumnType],
-    seed: int,
-    fold: IntArray,
-    load_logged: LoadLogged | None = None,
-    workers: Workers = ALONE,
-    with_full: bool = True,
+    problem: Problem, guide: Guide, fold: IntArray, fitting: Fitting = PLAINLY, with_full: bool = True
 ) -> TrainedGuide:
-    """Fit M as `guide` says. Rows are tied together by position.
+    """Fit M as `guide` says.
 
     Parameters
     ----------
-    frame
-        The features, shape (n, f): numbers as float64 with NaN, categories as str with None where missing. The order
-        of the rows is part of the result, so it must be a canonical one.
-    target
-        Shape (n,): float64 for a regression, else str. Without missing values in the training sample.
     fold
         Shape (n,): a number per row, as `assign_folds` gives it; rows with -1 are not trained on.
     with_full
         Whether M is fitted on everybody, too, where guidance is out of fold.
     """
-    if not len(frame) == len(target) == len(fold):
-        raise ValueError(f"{len(frame)} rows, {len(target)} targets and {len(fold)} folds do not fit together")
+    rows, targets = len(problem.frame), len(problem.target)
+    if not rows == targets == len(fold):
+        raise ValueError(f"{rows} rows, {targets} targets and {len(fold)} folds do not fit together")
     fold = np.asarray(fold)
     sample = fold >= 0
     parts: dict[int | None, BoolArray] = {}
@@ -238,21 +230,12 @@ def train(
         parts[None] = sample
     if not all(rows.any() for rows in parts.values()):
         raise ValueError("out-of-fold predictions need training rows in at least two folds")
-    fitted = fit_parts(frame, target, guide, task, feature_types, seed, list(parts.values()), load_logged, workers)
+    fitted = fit_parts(problem, guide, list(parts.values()), fitting)
     return TrainedGuide(dict(zip(parts, fitted, strict=True)), guide.on)
 
 
 def fit_parts(
-    frame: pd.DataFrame,
-    target: pd.Series[Any],
-    guide: Guide,
-    task: Task,
-    feature_types: dict[str, ColumnType],
-    seed: int,
-    parts: Sequence[BoolArray],
-    load_logged: LoadLogged | None = None,
-    workers: Workers = ALONE,
-    progress: Progress | None = None,
+    problem: Problem, guide: Guide, parts: Sequence[BoolArray], fitting: Fitting = PLAINLY
 ) -> list[FittedModel]:
     """M fitted on each of several parts of the people, masks of shape (n,); equal parts are fitted once.
 
@@ -261,55 +244,47 @@ def fit_parts(
     InputError
         Where people of a part have no target, or M does not suit it.
     """
+    task, features = problem.task, tuple(problem.types)
     anyone = np.flatnonzero(np.logical_or.reduce(parts))
-    check_target(target.iloc[anyone])
-    values = target.to_numpy(dtype=object if task is Task.CLASSIFICATION else np.float64)
+    check_target(problem.target.iloc[anyone])
+    values = problem.target.to_numpy(dtype=object if task is Task.CLASSIFICATION else np.float64)
     classes = np.unique(values[anyone]) if task is Task.CLASSIFICATION else None
-    prototype = build_model(guide.model, task, feature_types, seed, load_logged)
-    name, features = name_of(guide.model), tuple(feature_types)
+    prototype = build_model(guide.model, task, problem.types, problem.seed, fitting.load_logged)
+    model = Model(name_of(guide.model), task, features, classes, prototype)
     different = {np.packbits(part).tobytes(): part for part in parts}
-    looked_at = frame[list(features)]
-    tasks = [
-        (name, prototype, looked_at.iloc[np.flatnonzero(part)], values[part], task, features, classes)
-        for part in different.values()
-    ]
-    fitted = dict(zip(different, workers.map(fit_model, tasks, progress), strict=True))
+    looked_at = problem.frame[list(features)]
+    tasks = [(model, looked_at.iloc[np.flatnonzero(part)], values[part]) for part in different.values()]
+    fitted = dict(zip(different, fitting.workers.map(fit_model, tasks, fitting.progress), strict=True))
     models = [fitted[np.packbits(part).tobytes()] for part in parts]
     if task is Task.CLASSIFICATION and guide.on == "probability" and not models[0].has_probabilities:
-        raise InputError(f"guide.on: {name} gives no probabilities (predict_proba); use `on: label` with it")
+        raise InputError(f"guide.on: {model.name} gives no probabilities (predict_proba); use `on: label` with it")
     return models
 
 
-def fit_model(
-    name: str,
-    prototype: Estimator,
-    frame: pd.DataFrame,
-    target: npt.NDArray[Any],
-    task: Task,
-    features: tuple[str, ...],
-    classes: npt.NDArray[np.object_] | None,
-) -> FittedModel:
-    """A copy of `prototype`, fitted on these rows alone; a constant where the target has one value only."""
+def fit_model(model: Model, frame: pd.DataFrame, target: npt.NDArray[Any]) -> FittedModel:
+    """A copy of the model, fitted on these rows alone; a constant where the target has one value only."""
     from sklearn.base import clone
     from sklearn.dummy import DummyClassifier, DummyRegressor
     from sklearn.frozen import FrozenEstimator
 
-    frame = frame[list(features)].reset_index(drop=True)
+    prototype = model.estimator
+    frame = frame[list(model.features)].reset_index(drop=True)
     # A number that nobody here has teaches nothing, but boosting cannot bin it: a constant is as silent.
-    void = [column for column in features if frame[column].dtype.kind == "f" and frame[column].isna().all()]
+    void = [column for column in model.features if frame[column].dtype.kind == "f" and frame[column].isna().all()]
     frame = frame.assign(**dict.fromkeys(void, 0.0))
 
     def fit() -> Estimator:
         if (target == target[0]).all() and not isinstance(prototype, FrozenEstimator):  # which learns nothing here
-            return (DummyClassifier() if task is Task.CLASSIFICATION else DummyRegressor()).fit(frame, target)
-        model = clone(prototype).fit(frame, target)
+            constant = DummyClassifier() if model.task is Task.CLASSIFICATION else DummyRegressor()
+            return constant.fit(frame, target)
+        estimator = clone(prototype).fit(frame, target)
         # A forest adds up its trees in the order in which threads finish; one job makes that sum one number.
-        settings = model.get_params()
+        settings = estimator.get_params()
         jobs = [key for key in settings if key.split("__")[-1] == "n_jobs" and settings[key] is not None]
-        return model.set_params(**dict.fromkeys(jobs, 1)) or model
+        return estimator.set_params(**dict.fromkeys(jobs, 1)) or estimator
 
-    estimator = quietly("guide.model", name, "fit", lambda: side_by_side([fit])[0])
-    return FittedModel(name, task, features, classes, estimator)
+    estimator = quietly("guide.model", model.name, "fit", lambda: side_by_side([fit])[0])
+    return FittedModel(model.name, model.task, model.features, model.classes, estimator)
 
 
 def assign_folds(target: pd.Series[Any], task: Task, folds: int, seed: int) -> npt.NDArray[np.int64]:

@@ -165,10 +165,12 @@ def _coded(feature_types: dict[str, ColumnType]) -> Estimator:
     """Numbers as they are, then categories as codes; missing and unseen categories become NaN, which trees accept."""
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder
+    from sklearn.preprocessing import FunctionTransformer
+
+    from anon_pipeline.learning.category_codes import CategoryCodes
 
     numeric, categorical = _split(feature_types)
-    encoder = OrdinalEncoder(
+    encoder = CategoryCodes(
         handle_unknown="use_encoded_value",
         unknown_value=np.nan,
         encoded_missing_value=np.nan,

@@ -78,7 +78,9 @@ def subgroups(
             ]
             names = [name for fold in scores[0] for name in fold]
             metrics = {
-                name: _summed_up(compared(*([fold.get(name) for fold in folds] for folds in scores)))
+                name: _summed_up(
+                    compared([fold.get(name) for fold in scores[0]], [fold.get(name) for fold in scores[1]], name)
+                )
                 for name in dict.fromkeys(names)
             }
             found.append(Subgroup(column, label, int((group == number).sum()), metrics))

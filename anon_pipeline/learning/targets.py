@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -12,9 +11,9 @@ import pandas as pd
 from anon_pipeline.arrays import BoolArray, FloatArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning.guide import FittedModel, IntArray, TrainedGuide, fit_parts, train
-from anon_pipeline.learning.models import LoadLogged, Task, task_of
+from anon_pipeline.learning.models import task_of
+from anon_pipeline.learning.problem import PLAINLY, Fitting, Problem
 from anon_pipeline.spec import ColumnType, Guide
-from anon_pipeline.workers import ALONE, Progress, Workers
 
 
 @dataclass(frozen=True)
@@ -49,54 +48,27 @@ def modelled(guide: Guide, feature_types: dict[str, ColumnType]) -> dict[str, Co
 
 
 def train_guide(
-    frame: pd.DataFrame,
-    target: pd.Series[Any],
-    guide: Guide,
-    task: Task,
-    feature_types: dict[str, ColumnType],
-    seed: int,
-    fold: IntArray,
-    load_logged: LoadLogged | None = None,
-    workers: Workers = ALONE,
-    with_full: bool = True,
+    problem: Problem, guide: Guide, fold: IntArray, fitting: Fitting = PLAINLY, with_full: bool = True
 ) -> TrainedGuide | JointGuide:
     """Fit M as `guide.train` does or, where the guide has several targets, a model for each.
 
     Parameters
     ----------
-    frame
-        The features, shape (n, f), the other targets among them; these no model looks at.
-    target
-        The first of the guide's targets.
-    feature_types
-        The columns of `frame`; the type of another target says what its model learns.
+    problem
+        Its target is the first of the guide's; the other targets are among its columns, and no model looks at these.
 
     Raises
     ------
     InputError
         Where people lack a value in one of the targets, or M does not suit one.
     """
-    features = modelled(guide, feature_types)
     sample = np.asarray(fold) >= 0
-    parts = [
-        train(frame, outcome, guide, kind, features, seed, fold, load_logged, workers, with_full)
-        for outcome, kind in _targets(frame, target, guide, task, feature_types, sample)
-    ]
-    return _joint(parts, frame, np.asarray(fold), sample)
+    parts = [train(of_target, guide, fold, fitting, with_full) for of_target in _of_targets(problem, guide, sample)]
+    return _joint(parts, problem.frame, np.asarray(fold), sample)
 
 
 def train_guides_by_fold(
-    frame: pd.DataFrame,
-    target: pd.Series[Any],
-    guide: Guide,
-    task: Task,
-    feature_types: dict[str, ColumnType],
-    seed: int,
-    outer: IntArray,
-    inner: Sequence[IntArray],
-    load_logged: LoadLogged | None = None,
-    workers: Workers = ALONE,
-    progress: Progress | None = None,
+    problem: Problem, guide: Guide, outer: IntArray, inner: Sequence[IntArray], fitting: Fitting = PLAINLY
 ) -> list[TrainedGuide | JointGuide]:
     """What `train_guide` gives for the people outside of each fold, all fits side by side, and equal ones once.
 
@@ -106,13 +78,13 @@ def train_guides_by_fold(
         The fold of each person, 0 .. folds - 1, shape (n,).
     inner
         Per fold, what holds out whom among the people outside of it, shape (n,); -1 for who is in the fold.
-    progress
-        Called with (fits done, fits) for each target.
+    fitting
+        Its progress is called with (fits done, fits) for each target.
     """
-    features = modelled(guide, feature_types)
+    frame = problem.frame
     everybody = np.ones(len(frame), dtype=bool)
     by_fold: list[list[TrainedGuide]] = [[] for _ in inner]
-    for outcome, kind in _targets(frame, target, guide, task, feature_types, everybody):
+    for of_target in _of_targets(problem, guide, everybody):
         parts: dict[tuple[int, int | None], BoolArray] = {}
         for number, held_out in enumerate(inner):
             outside = outer != number
@@ -120,32 +92,26 @@ def train_guides_by_fold(
             if guide.predictions == "out_of_fold":
                 for left in np.unique(held_out[outside]).tolist():
                     parts[number, left] = outside & (held_out != left)
-        masks = list(parts.values())
-        fitted = fit_parts(frame, outcome, guide, kind, features, seed, masks, load_logged, workers, progress)
+        fitted = fit_parts(of_target, guide, list(parts.values()), fitting)
         models = dict(zip(parts, fitted, strict=True))
         for number, guides in enumerate(by_fold):
             guides.append(TrainedGuide({left: model for (of, left), model in models.items() if of == number}, guide.on))
     return [_joint(guides, frame, inner[number], outer != number) for number, guides in enumerate(by_fold)]
 
 
-def _targets(
-    frame: pd.DataFrame,
-    target: pd.Series[Any],
-    guide: Guide,
-    task: Task,
-    feature_types: dict[str, ColumnType],
-    sample: BoolArray,
-) -> Iterator[tuple[pd.Series[Any], Task]]:
+def _of_targets(problem: Problem, guide: Guide, sample: BoolArray) -> Iterator[Problem]:
     """What there is to learn, the spec's own target first."""
-    yield target, task
+    features = modelled(guide, problem.types)
+    yield replace(problem, types=features)
     for name in guide.targets[1:]:
-        missing = int(frame[name][sample].isna().sum())
+        learnt = problem.frame[name]
+        missing = int(learnt[sample].isna().sum())
         if missing:
             raise InputError(
                 f"guide.targets: {missing} of {int(sample.sum())} people have no value in {name}; leave them out of "
                 "the source, or the column out of the targets"
             )
-        yield frame[name], task_of(feature_types[name])
+        yield replace(problem, target=learnt, task=task_of(problem.types[name]), types=features)
 
 
 def _joint(

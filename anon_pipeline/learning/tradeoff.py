@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,20 +15,19 @@ import pandas as pd
 
 from anon_pipeline.anonymize.classes import members
 from anon_pipeline.anonymize.policy import anonymize_part, check_feasible, mean_loss, protected_columns, tree_of
-from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.keys import Key, seed_under
-from anon_pipeline.learning.cells import folds_of_sample, guided_cells
-from anon_pipeline.learning.models import LoadLogged, task_of
+from anon_pipeline.learning.cells import StoredPeople, folds_of_sample, guided_cells
+from anon_pipeline.learning.models import task_of
+from anon_pipeline.learning.problem import PLAINLY, Fitting, Problem
 from anon_pipeline.learning.targets import train_guide
-from anon_pipeline.learning.utility import Folds, Utility, compare_fold, prepare, summarize
+from anon_pipeline.learning.utility import CrossValidation, Folds, Utility, compare_fold, prepare, summarize
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.privacy.population_table import PEOPLE
 from anon_pipeline.privacy.risk import attribute_inference, prosecutor
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
+from anon_pipeline.spec import ReleaseSpec, Role
 from anon_pipeline.tables import Cells, scale_of
-from anon_pipeline.workers import ALONE, Progress, Workers
 
 #: Values by dotted path, as `ReleaseSpec.replaced` takes them.
 Settings = dict[str, Any]
@@ -91,35 +89,31 @@ class Counted:
 
 
 def trade_off(
-    engine: Engine,
-    table: Path,
-    spec: ReleaseSpec,
-    types: dict[str, ColumnType],
+    stored: StoredPeople,
     key: Key,
     settings: Sequence[Settings],
     with_utility: bool = True,
-    load_logged: LoadLogged | None = None,
-    progress: Progress | None = None,
-    workers: Workers = ALONE,
+    fitting: Fitting = PLAINLY,
 ) -> list[TradeOffPoint]:
     """Measure each setting on the same people, the same guidance and the same folds.
 
     Parameters
     ----------
-    table : the stored source, as `Engine.store_source` writes it
     key : the dataset's private key
     settings : as `spec.TradeOff.settings` gives them; what they vary is the grouping, never the model M
-    progress : called with (trees fitted, trees to fit) after each tree
+    fitting : its progress is called with (trees fitted, trees to fit) after each tree
 
     Raises
     ------
     InputError
         For a setting that the spec cannot have.
     """
+    spec = stored.spec
     specs = [spec.replaced(setting) for setting in settings]
-    counted = _count(engine, table, spec, types, key, load_logged, workers)
-    prepared = _prepare(engine, table, spec, types, key, load_logged, workers) if with_utility else None
-    population_table = functools.cache(functools.partial(engine.population_table, spec, types))
+    quietly = replace(fitting, progress=None)
+    counted = _count(stored, key, quietly)
+    prepared = _prepare(stored, key, quietly) if with_utility else None
+    population_table = functools.cache(functools.partial(stored.engine.population_table, spec, stored.types))
     populations = [None if varied.population is None else population_table(varied.population) for varied in specs]
 
     # A task is one tree, and all are in one queue: the small k take much longer than the large ones.
@@ -133,7 +127,7 @@ def trade_off(
             for fold in prepared.folds
             for varied in specs
         ]
-    done = workers.map(_or_refusal, tasks, progress)
+    done = fitting.workers.map(_or_refusal, tasks, fitting.progress)
     fitted, scored = done[: len(specs)], done[len(specs) :]
     points = []
     for number, setting in enumerate(settings):
@@ -153,47 +147,28 @@ def trade_off(
     return points
 
 
-def _count(
-    engine: Engine,
-    table: Path,
-    spec: ReleaseSpec,
-    types: dict[str, ColumnType],
-    key: Key,
-    load_logged: LoadLogged | None,
-    workers: Workers = ALONE,
-) -> Counted:
+def _count(stored: StoredPeople, key: Key, fitting: Fitting) -> Counted:
     """The cells as the pipeline counts them, M trained as the pipeline trains it."""
-    features = {name: types[name] for name in spec.features}
+    engine, table, spec, types = stored.engine, stored.table, stored.spec, stored.types
     people = engine.sample(table, spec, types, spec.guide.sample)
     sample, guide = folds_of_sample(people.hash, spec.guide, key)
-    task = task_of(types[spec.target])
-    trained = train_guide(
-        people.features, people.target, guide, task, features, spec.seed, sample.fold, load_logged, workers
-    )
+    problem = Problem.of_spec(spec, types, people.features, people.target)
+    trained = train_guide(problem, guide, sample.fold, fitting)
     scale = scale_of(trained.guidance(people.features, sample.fold))
-    cells = guided_cells(engine, table, spec, types, trained, sample, scale)
+    cells = guided_cells(stored, trained, sample, scale)
     sensitive = engine.sensitive_of_cells(table, cells.domains, cells, spec.with_role(Role.SENSITIVE))
     return Counted(cells, statistics_of(sensitive, spec.answers))
 
 
-def _prepare(
-    engine: Engine,
-    table: Path,
-    spec: ReleaseSpec,
-    types: dict[str, ColumnType],
-    key: Key,
-    load_logged: LoadLogged | None,
-    workers: Workers,
-) -> Folds:
+def _prepare(stored: StoredPeople, key: Key, fitting: Fitting) -> Folds:
     """The cross-validation as the pipeline does it, with the raw models fitted."""
-    people = engine.sample(table, spec, types, spec.utility.sample)
+    spec, types = stored.spec, stored.types
+    people = stored.engine.sample(stored.table, spec, types, spec.utility.sample)
     frame = pd.concat([people.features, people.target], axis=1)
     features = {name: types[name] for name in spec.features}
-    task = task_of(types[spec.target])
     seed = seed_under(key, spec.dataset)
-    return prepare(
-        frame, spec.target, features, task, spec.guide, spec.utility.folds, seed, load_logged, workers=workers
-    )
+    problem = Problem.within(frame, spec.target, task_of(types[spec.target]), features, seed)
+    return prepare(problem, CrossValidation(spec.guide, spec.utility.folds), fitting)
 
 
 def _measure(spec: ReleaseSpec, key: Key, counted: Counted, population_table: pd.DataFrame | None) -> Measured:

@@ -19,8 +19,9 @@ import pandas as pd
 
 from anon_pipeline.arrays import FloatArray
 from anon_pipeline.learning.calibration import Calibration, calibration
-from anon_pipeline.learning.guide import FittedModel, TrainedGuide, assign_folds, fit_model
+from anon_pipeline.learning.guide import FittedModel, Model, TrainedGuide, assign_folds, fit_model
 from anon_pipeline.learning.models import LoadLogged, ModelChoice, Task, build_model, name_of
+from anon_pipeline.learning.problem import PLAINLY, Fitting, Problem
 from anon_pipeline.learning.scores import Answers, Comparison, compared
 from anon_pipeline.learning.subgroups import Subgroup, subgroups
 from anon_pipeline.learning.targets import JointGuide, modelled, train_guides_by_fold
@@ -75,6 +76,27 @@ class Utility:
 
 
 @dataclass(frozen=True)
+class CrossValidation:
+    """How accuracy is measured.
+
+    Attributes
+    ----------
+    guide
+        Whose model is scored first.
+    folds
+        Of this cross-validation. Where out-of-fold guidance has as many, its folds are the ones that are left: what M
+        says of a person of fold j for the sake of fold i is then what it says of one of fold i for the sake of fold j,
+        from one fit without both. Else each training part is split anew, into `guide.folds`.
+    further_models
+        Scored beside the guide's own.
+    """
+
+    guide: Guide
+    folds: int
+    further_models: Sequence[BuiltInModel] = ()
+
+
+@dataclass(frozen=True)
 class Fold:
     """What one fold needs whatever the anonymization: its parts, what M says, and each model's answers without it."""
 
@@ -116,47 +138,36 @@ class Anonymized:
 
 
 def measure_utility(
-    frame: pd.DataFrame,
-    target_name: str,
-    feature_types: dict[str, ColumnType],
-    task: Task,
-    guide: Guide,
-    folds: int,
-    seed: int,
+    problem: Problem,
+    validation: CrossValidation,
     anonymize: Anonymize,
-    load_logged: LoadLogged | None = None,
-    progress: Progress | None = None,
-    further_models: Sequence[BuiltInModel] = (),
+    fitting: Fitting = PLAINLY,
     columns: Mapping[str, str] | None = None,
     smallest: int = 1,
-    workers: Workers = ALONE,
 ) -> Utility:
     """Cross-validate the models on the raw and on the anonymized table, and look at the guide's answers closely.
 
     Parameters
     ----------
-    further_models
-        Scored beside the guide's own.
+    problem
+        Its frame has all released columns, the target among them.
+    fitting
+        Fits and folds go side by side in its workers; `anonymize` must then be what pickle takes. Its progress is
+        called after each task: models of M without a fold or two, then folds anonymized.
     columns
         By whose larger values the people are told apart in `subgroups`, each with its type in the source.
     smallest
         No figure is of fewer people than these.
-    workers
-        Fits and folds go side by side in them; `anonymize` must then be what pickle takes.
-    progress
-        Called with (tasks done, tasks) after each: models of M without a fold or two, then folds anonymized.
     """
-    fits = Tally(progress, after=folds)
-    prepared = prepare(
-        frame, target_name, feature_types, task, guide, folds, seed, load_logged, fits, further_models, workers
-    )
-    anonymized = compare_folds(prepared, anonymize, workers, fits.next())
+    fits = Tally(fitting.progress, after=validation.folds)
+    prepared = prepare(problem, validation, replace(fitting, progress=fits))
+    anonymized = compare_folds(prepared, anonymize, fitting.workers, fits.next())
     measured = summarize(prepared, anonymized)
     if not all(part.rows for part in anonymized):
         return measured
     before = [fold.before[measured.model] for fold in prepared.folds]
     after = [part.after[measured.model] for part in anonymized]
-    kinds = {name: (feature_types[name], storage) for name, storage in (columns or {}).items()}
+    kinds = {name: (problem.types[name], storage) for name, storage in (columns or {}).items()}
     return replace(
         measured,
         calibration=calibration(before, after, prepared.classes, smallest),
@@ -164,74 +175,60 @@ def measure_utility(
     )
 
 
-def prepare(
-    frame: pd.DataFrame,
-    target_name: str,
-    feature_types: dict[str, ColumnType],
-    task: Task,
-    guide: Guide,
-    folds: int,
-    seed: int,
-    load_logged: LoadLogged | None = None,
-    progress: Progress | None = None,
-    further_models: Sequence[BuiltInModel] = (),
-    workers: Workers = ALONE,
-) -> Folds:
+def prepare(problem: Problem, validation: CrossValidation, fitting: Fitting = PLAINLY) -> Folds:
     """Fit M, and the further models, in every fold and ask them about the raw test part.
 
     Parameters
     ----------
-    frame
-        All released columns, shape (n, c), in a canonical order of rows.
-    feature_types
-        The columns a model may look at, and the types of the guide's other targets; the target is left out where it is
-        among them.
-    folds
-        Of this cross-validation. Where out-of-fold guidance has as many, its folds are the ones that are left: what M
-        says of a person of fold j for the sake of fold i is then what it says of one of fold i for the sake of fold j,
-        from one fit without both. Else each training part is split anew, into `guide.folds`.
-    progress
-        Called with (fits done, fits) after each.
+    problem
+        Its frame has all released columns, the target among them.
     """
-    feature_types = {name: type_ for name, type_ in feature_types.items() if name != target_name}
+    guide, frame, name = validation.guide, problem.frame, str(problem.target.name)
     if isinstance(guide.model, str):
-        load_logged = None  # nothing will be loaded, and pickle need not take the loader
-    elif load_logged is not None:
-        load_logged = functools.cache(load_logged)  # a model store is asked once, not in every fold
-    outer = assign_folds(frame[target_name], task, folds, seed)
-    values = frame[target_name].to_numpy(dtype=_dtype(task))
-    classes = np.unique(values) if task is Task.CLASSIFICATION else None
-    models: dict[str, ModelChoice] = {name_of(guide.model): guide.model, **{name: name for name in further_models}}
-    looked_at = modelled(guide, feature_types)
-    prepared = Folds((), len(frame), target_name, task, looked_at, classes, guide, models, seed, load_logged)
-    target = frame[target_name]
-    inner = [_inner_folds(target, outer, number, guide, task, folds, seed) for number in range(folds)]
-    guides = train_guides_by_fold(
-        frame, target, guide, task, feature_types, seed, outer, inner, load_logged, workers, progress
+        fitting = replace(fitting, load_logged=None)  # nothing will be loaded, and pickle need not take the loader
+    elif fitting.load_logged is not None:
+        # A model store is asked once, not in every fold.
+        fitting = replace(fitting, load_logged=functools.cache(fitting.load_logged))
+    outer = assign_folds(problem.target, problem.task, validation.folds, problem.seed)
+    values = problem.target.to_numpy(dtype=_dtype(problem.task))
+    classes = np.unique(values) if problem.task is Task.CLASSIFICATION else None
+    further: dict[str, ModelChoice] = {model: model for model in validation.further_models}
+    models: dict[str, ModelChoice] = {name_of(guide.model): guide.model, **further}
+    prepared = Folds(
+        folds=(),
+        rows=len(frame),
+        target=name,
+        task=problem.task,
+        feature_types=modelled(guide, problem.types),
+        classes=classes,
+        guide=guide,
+        models=models,
+        seed=problem.seed,
+        load_logged=fitting.load_logged,
     )
+    inner = [_inner_folds(problem, validation, outer, number) for number in range(validation.folds)]
+    guides = train_guides_by_fold(problem, guide, outer, inner, fitting)
     tasks = []
     for number, trained in enumerate(guides):
         training, tested = np.flatnonzero(outer != number), np.flatnonzero(outer == number)
         part, test = (frame.iloc[rows].reset_index(drop=True) for rows in (training, tested))
         tasks.append((prepared, part, test, values[tested], trained, inner[number][training]))
-    return replace(prepared, folds=tuple(workers.map(_fold, tasks)))
+    return replace(prepared, folds=tuple(fitting.workers.map(_fold, tasks)))
 
 
 def _inner_folds(
-    target: pd.Series[Any],
-    outer: npt.NDArray[np.int64],
-    number: int,
-    guide: Guide,
-    task: Task,
-    folds: int,
-    seed: int,
+    problem: Problem, validation: CrossValidation, outer: npt.NDArray[np.int64], number: int
 ) -> npt.NDArray[np.int64]:
     """What holds out whom among the people outside of a fold, for out-of-fold guidance; -1 within it, shape (n,)."""
-    training = outer != number
+    guide, training = validation.guide, outer != number
     inner = np.full(len(outer), -1)
     if guide.predictions == "out_of_fold":
-        shared = guide.folds == folds and folds > 2
-        inner[training] = outer[training] if shared else assign_folds(target[training], task, guide.folds, seed)
+        shared = guide.folds == validation.folds and validation.folds > 2
+        inner[training] = (
+            outer[training]
+            if shared
+            else assign_folds(problem.target[training], problem.task, guide.folds, problem.seed)
+        )
     else:
         inner[training] = 0
     return inner
@@ -297,7 +294,7 @@ def _compared(prepared: Folds, anonymized: Sequence[Anonymized], name: str) -> d
     before = [fold.before[name].scores(prepared.classes) for fold in prepared.folds]
     after = [part.after[name].scores(prepared.classes) if part.rows else {} for part in anonymized]
     return {
-        metric: compared([scores[metric] for scores in before], [scores.get(metric) for scores in after])
+        metric: compared([scores[metric] for scores in before], [scores.get(metric) for scores in after], metric)
         for metric in before[0]
     }
 
@@ -307,7 +304,7 @@ def _fitted(prepared: Folds, name: str, part: pd.DataFrame) -> FittedModel:
     task, features = prepared.task, prepared.feature_types
     prototype = build_model(prepared.models[name], task, features, prepared.seed, prepared.load_logged)
     target = part[prepared.target].to_numpy(dtype=_dtype(task))
-    return fit_model(name, prototype, part, target, task, tuple(features), prepared.classes)
+    return fit_model(Model(name, task, tuple(features), prepared.classes, prototype), part, target)
 
 
 def _ask(model: FittedModel, test: pd.DataFrame, truth: npt.NDArray[Any]) -> Answers:

@@ -169,15 +169,33 @@ def _stacked(columns: Sequence[SqlColumn], steps: Mapping[str, Sequence[Techniqu
     return query
 
 
+@dataclass(frozen=True)
+class Resources:
+    """What steps draw on beside the table.
+
+    Attributes
+    ----------
+    dataset, key : the dataset and its private key, which all draws and the order among equals follow from; where all
+        steps go row by row there are neither, and they need no key
+    secrets : where keys come from; by default this process's environment and the current folder
+    folder : what files in the steps are relative to
+    """
+
+    dataset: str = ""
+    key: Key | None = None
+    secrets: Secrets | None = None
+    folder: Path | None = None
+
+
+NO_RESOURCES = Resources()
+
+
 def apply_steps(
     table: pa.Table,
     column_types: Mapping[str, ColumnType],
     column_steps: Mapping[str, Sequence[Technique]],
     table_steps: Sequence[Technique] = (),
-    dataset: str = "",
-    key: Key | None = None,
-    secrets: Secrets | None = None,
-    folder: Path | None = None,
+    resources: Resources = NO_RESOURCES,
 ) -> tuple[pa.Table, list[StepReport]]:
     """Carry out all steps on a table in memory.
 
@@ -187,10 +205,7 @@ def apply_steps(
         missing, -0.0 as 0.0, and moments are cut to microseconds
     column_types : how the values of each of its columns compare
     column_steps, table_steps : as `plan_steps` takes them
-    dataset, key : the dataset and its private key, which all draws and the order among equals follow from; where all
-        steps go row by row there are neither, and it needs no key
-    secrets : where keys come from; by default this process's environment and the current folder
-    folder : what files in the steps are relative to
+    resources : what the steps draw on beside the table
 
     Returns
     -------
@@ -202,8 +217,9 @@ def apply_steps(
     InputError
         For steps that make no sense, keys that are not there, or data that a technique cannot work on.
     """
-    plan = plan_steps(column_types, column_steps, table_steps, folder)
-    secrets = secrets or Secrets(folder=folder)
+    dataset, key = resources.dataset, resources.key
+    plan = plan_steps(column_types, column_steps, table_steps, resources.folder)
+    secrets = resources.secrets or Secrets(folder=resources.folder)
     plan.check_keys(secrets)
     if not plan.is_row_wise and key is None:
         raise InputError("steps: some need numbers or an order that nobody else can tell; give the dataset's key")

@@ -116,9 +116,9 @@ def plan_steps(
     InputError
         With one sentence per problem, each naming the place in the spec.
     """
-    problems: list[str] = []
+    planning = _Planning(folder or Path())
+    problems = planning.problems
     kinds = dict(types)
-    numbers: dict[tuple[str, tuple[str, ...]], int] = {}
     ended: dict[str, str] = {}
     planned: dict[str, tuple[Step, ...]] = {}
     for column, steps in column_steps.items():
@@ -132,7 +132,7 @@ def plan_steps(
             if problem is not None:
                 problems.append(f"{place}: {problem}")
                 break  # what follows would be judged by a type that never comes to be
-            done.append(_step(place, technique, (column,), kinds, numbers, folder or Path(), problems))
+            done.append(planning.step(place, technique, (column,), kinds))
             kinds[column] = technique.kind_after(kinds[column])
             if technique.ends:
                 ended[column] = technique.technique
@@ -140,36 +140,52 @@ def plan_steps(
             planned[column] = tuple(done)
     table: list[Step] = []
     if not problems:
-        kinds = _plan_table(table, table_steps, kinds, ended, numbers, folder or Path(), problems)
+        table, kinds = planning.of_table(table_steps, kinds, ended)
     if problems:
         raise InputError("; ".join(problems))
     return Plan(dict(types), planned, tuple(table), kinds)
 
 
-def _plan_table(
-    table: list[Step],
-    techniques: Sequence[Technique],
-    kinds: dict[str, ColumnType],
-    ended: Mapping[str, str],
-    numbers: dict[tuple[str, tuple[str, ...]], int],
-    folder: Path,
-    problems: list[str],
-) -> dict[str, ColumnType]:
-    for position, technique in enumerate(techniques):
-        place = f"steps.{position}"
-        if not isinstance(technique, TableTechnique):
-            problems.append(f"{place}: {technique.technique} works on one column; state it under columns.<name>.steps")
-            break
-        if table and table[-1].technique.technique == "aggregate":
-            problems.append(f"{place}: nobody is left after aggregate (steps.{position - 1}); put aggregate last")
-            break
-        wrong = _table_problems(technique, kinds, ended)
-        if wrong:
-            problems += [f"{place}.{problem}" for problem in wrong]
-            break
-        table.append(_step(place, technique, technique.used, kinds, numbers, folder, problems))
-        kinds = technique.columns_after(kinds)
-    return kinds
+class _Planning:
+    """Steps as they are put in order: how often each stood before, and what is wrong with them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.problems: list[str] = []
+        self._folder = folder
+        self._numbers: dict[tuple[str, tuple[str, ...]], int] = {}
+
+    def step(self, place: str, technique: Technique, columns: tuple[str, ...], kinds: Mapping[str, ColumnType]) -> Step:
+        number = self._numbers.get((technique.technique, columns), 0)
+        self._numbers[technique.technique, columns] = number + 1
+        try:
+            technique = technique.resolved(self._folder)
+        except InputError as error:
+            self.problems.append(f"{place}: {error}")
+        return Step(place, technique, columns, {name: kinds[name] for name in columns}, number)
+
+    def of_table(
+        self, techniques: Sequence[Technique], kinds: dict[str, ColumnType], ended: Mapping[str, str]
+    ) -> tuple[list[Step], dict[str, ColumnType]]:
+        """The steps on several columns, and the columns after them."""
+        table: list[Step] = []
+        for position, technique in enumerate(techniques):
+            place = f"steps.{position}"
+            if not isinstance(technique, TableTechnique):
+                self.problems.append(
+                    f"{place}: {technique.technique} works on one column; state it under columns.<name>.steps"
+                )
+                break
+            if table and table[-1].technique.technique == "aggregate":
+                before = f"steps.{position - 1}"
+                self.problems.append(f"{place}: nobody is left after aggregate ({before}); put aggregate last")
+                break
+            wrong = _table_problems(technique, kinds, ended)
+            if wrong:
+                self.problems += [f"{place}.{problem}" for problem in wrong]
+                break
+            table.append(self.step(place, technique, technique.used, kinds))
+            kinds = technique.columns_after(kinds)
+        return table, kinds
 
 
 def _column_problem(technique: Technique, column: str, kind: ColumnType, done: Sequence[Step]) -> str | None:
@@ -204,24 +220,6 @@ def _table_problems(technique: TableTechnique, kinds: Mapping[str, ColumnType], 
         objection = technique.objection(kinds)
         problems += [objection] if objection is not None else []
     return problems
-
-
-def _step(
-    place: str,
-    technique: Technique,
-    columns: tuple[str, ...],
-    kinds: Mapping[str, ColumnType],
-    numbers: dict[tuple[str, tuple[str, ...]], int],
-    folder: Path,
-    problems: list[str],
-) -> Step:
-    number = numbers.get((technique.technique, columns), 0)
-    numbers[technique.technique, columns] = number + 1
-    try:
-        technique = technique.resolved(folder)
-    except InputError as error:
-        problems.append(f"{place}: {error}")
-    return Step(place, technique, columns, {name: kinds[name] for name in columns}, number)
 
 
 def _words(technique: Technique) -> str:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
+from anon_pipeline.engine.postgresql import changes_of_postgresql
 from anon_pipeline.home import Home, sha256_of
 from anon_pipeline.keys import private_key
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.retention import expire
 from anon_pipeline.pipeline.runtime import Runtime
-from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec import STATISTICS, ReleaseSpec
 
 if TYPE_CHECKING:  # Dagster exports the function but not the type it returns
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
@@ -47,7 +48,7 @@ def build_statistics_job(spec: ReleaseSpec) -> "UnresolvedAssetJobDefinition | N
     if spec.differential_privacy is None or spec.differential_privacy.queries is None:
         return None
     return dg.define_asset_job(
-        f"{spec.dataset}_statistics",
+        f"{spec.dataset}{STATISTICS}",
         selection=dg.AssetSelection.assets([spec.dataset, "dp_answers"], [spec.dataset, "dp_statistics"]),
         executor_def=dg.in_process_executor,
         description=f"Noisy statistics of {spec.dataset} under the budget of their people, or a refusal.",
@@ -128,6 +129,8 @@ def build_sensor(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition") -> dg.S
         description=f"Starts a release when the content of {spec.source.path} has changed; each content once.",
     )
     def source_changed(context: dg.SensorEvaluationContext):
+        if spec.source.database is not None:
+            return _of_server(spec, context)
         if not spec.source_path.exists():
             return dg.SkipReason(f"{spec.source.path} is not there")
         files = sorted(spec.source_path.rglob("*.parquet")) if spec.source_path.is_dir() else [spec.source_path]
@@ -144,6 +147,18 @@ def build_sensor(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition") -> dg.S
         return dg.RunRequest(run_key=f"{content}-{spec.input_hash[:12]}")
 
     return source_changed
+
+
+def _of_server(spec: ReleaseSpec, context: dg.SensorEvaluationContext) -> dg.SkipReason | dg.RunRequest:
+    """Asks the question `source.changed`; without one nothing short of reading everybody would tell of a change."""
+    answer = changes_of_postgresql(spec.source, spec.folder)
+    if answer is None:
+        return dg.SkipReason(f"{spec.source.path} is a database; state source.changed, or run on a schedule")
+    content = _hidden(spec, answer)
+    if json.loads(context.cursor or "{}").get("content") == content:
+        return dg.SkipReason(f"{spec.source.path} answers source.changed as before")
+    context.update_cursor(json.dumps({"content": content}))
+    return dg.RunRequest(run_key=f"{content}-{spec.input_hash[:12]}")
 
 
 def _content(files: list[Path]) -> str:

@@ -65,8 +65,7 @@ def ask(questions: list[Question], workers: Workers = ALONE) -> list[Answer]:
 
 
 def _asked(questions: list[Question]) -> list[Answer]:
-    import great_expectations as gx
-    from great_expectations.data_context.types.base import ProgressBarsConfig
+    from anon_pipeline.pipeline.checker import ProgressBarsConfig, gx
 
     logging.getLogger("great_expectations").setLevel(logging.ERROR)
     context = gx.get_context(mode="ephemeral")
@@ -76,7 +75,7 @@ def _asked(questions: list[Question]) -> list[Answer]:
 
 
 def _answer(question: Question, source: Any) -> Answer:
-    import great_expectations.expectations as gxe
+    from anon_pipeline.pipeline.checker import gxe
 
     try:
         batch = (

@@ -14,7 +14,7 @@ from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.runtime import INTERNAL, REFUSED, Runtime
 from anon_pipeline.pipeline.step import RELEASE, log
 from anon_pipeline.pipeline.wrapping import NAME
-from anon_pipeline.release.publish import MANIFEST
+from anon_pipeline.release.publication import MANIFEST
 from anon_pipeline.spec import ReleaseSpec
 
 STARTED_BY, COMMAND_LINE = "anon_pipeline/started_by", "command line"

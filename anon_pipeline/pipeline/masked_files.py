@@ -19,7 +19,7 @@ from anon_pipeline.home import scratch as scratch_folder
 from anon_pipeline.keys import Secrets, private_key
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.encryption import Encrypt, reveal
-from anon_pipeline.masking.execution import StepReport, apply_steps
+from anon_pipeline.masking.execution import Resources, StepReport, apply_steps
 from anon_pipeline.masking.memory import require_memory, usable_memory
 from anon_pipeline.pipeline.masking import planned, secrets_of
 from anon_pipeline.spec import ReleaseSpec
@@ -77,10 +77,7 @@ def mask_source(spec: ReleaseSpec, home: Home, out: Path) -> Masked:
             plan.types,
             {name: [step.technique for step in steps] for name, steps in plan.columns.items()},
             [step.technique for step in plan.table],
-            spec.dataset,
-            None if plan.is_row_wise else private_key(spec, home),
-            secrets,
-            spec.folder,
+            Resources(spec.dataset, None if plan.is_row_wise else private_key(spec, home), secrets, spec.folder),
         )
     if not plan.ends_as_groups:  # in an order of its own, which tells nothing of the source's
         names = [name for name in spec.released if name in masked.column_names]

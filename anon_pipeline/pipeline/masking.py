@@ -11,7 +11,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.keys import KeySource, Secrets
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.cost import SAMPLE
-from anon_pipeline.masking.execution import SqlColumn, StepReport, apply_steps, sql_select
+from anon_pipeline.masking.execution import Resources, SqlColumn, StepReport, apply_steps, sql_select
 from anon_pipeline.masking.plan import Plan, plan_steps
 from anon_pipeline.pipeline.maps import maps_of_masking
 from anon_pipeline.pipeline.step import Run
@@ -76,7 +76,9 @@ def mask(
     kept = kept_columns(spec, plan)
     large = plan.is_row_wise and engine.rows(table) > SAMPLE
     people = engine.everybody(table, SAMPLE if large else None)
-    masked, reports = apply_steps(people, plan.types, steps, together, spec.dataset, key, secrets, spec.folder)
+    masked, reports = apply_steps(
+        people, plan.types, steps, together, Resources(spec.dataset, key, secrets, spec.folder)
+    )
     if not large:
         unsorted = destination.with_suffix(".rows")
         pq.write_table(masked, unsorted)

@@ -7,7 +7,7 @@ from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.workers import Workers, how_many
 
 #: To import it takes seconds, in which a process beside this one does so.
-CHECKER = "great_expectations"
+CHECKER = "anon_pipeline.pipeline.checker"
 
 
 def processes(spec: ReleaseSpec, threads: int | None, memory_limit: str | None) -> Workers:
@@ -23,4 +23,4 @@ def warm(workers: Workers) -> None:
 
 @cache
 def _of(count: int) -> Workers:
-    return Workers(count, (CHECKER, f"{CHECKER}.expectations"))
+    return Workers(count, (CHECKER,))

@@ -25,7 +25,7 @@ from anon_pipeline.release.publish import CLASSES, DATA
 from anon_pipeline.sequential import release_history
 from anon_pipeline.sequential.cohorts import MinimumCohortSize
 from anon_pipeline.sequential.guarantees import Intersection, intersection
-from anon_pipeline.sequential.republication import Demands, SequentialGrouping, group_sequentially
+from anon_pipeline.sequential.republication import Demands, PeopleByCohort, SequentialGrouping, group_sequentially
 from anon_pipeline.spec import AcrossReleases, ReleaseSpec
 from anon_pipeline.tables import Cells
 
@@ -84,9 +84,7 @@ def group(run: Run, followed: Stage, cells: Cells, people: ClassStatistics) -> S
     former: list[str] = followed.facts["former"]
     routing = release_history.routing(run.home, spec.dataset, former[-1]) if former else None
     sequential = group_sequentially(
-        cells,
-        people,
-        np.load(followed.folder / GONE),
+        PeopleByCohort(cells, people, np.load(followed.folder / GONE)),
         routing,
         MinimumCohortSize(max(spec.k, asked.k), spec.fitted_k, asked.departures == "in_company"),
         Demands(

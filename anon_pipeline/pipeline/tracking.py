@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from anon_pipeline.home import Home
+from anon_pipeline.pipeline.empty_database import lay_empty_database
 from anon_pipeline.pipeline.technical_names import technical
 
+ADDRESS = "sqlite:///"
 DATASET, DAGSTER_RUN, STEP, PARENT = "dataset", "dagster_run_id", "step", "mlflow.parentRunId"
 
 
@@ -27,7 +29,7 @@ class Tracking:
 
     @property
     def uri(self) -> str:
-        return f"sqlite:///{self._folder / 'mlflow.db'}"
+        return f"{ADDRESS}{self._folder / 'mlflow.db'}"
 
     @contextmanager
     def step(self, dataset: str, dagster_run: str, step: str) -> Iterator[dict[str, Any]]:
@@ -84,7 +86,7 @@ class Tracking:
         name : of the registered model
         archive : a file that does not exist yet
         """
-        import mlflow
+        from anon_pipeline.pipeline.tracker import mlflow
 
         client = _client(self.uri, self._home)
         logging.getLogger("mlflow.sklearn").setLevel(logging.ERROR)  # that pickles run code: the report says so
@@ -107,7 +109,7 @@ class Tracking:
 
     def load_model(self, uri: str) -> Any:
         """A scikit-learn model logged in this store; `spec.LoggedModel` says which URIs name one."""
-        import mlflow
+        from anon_pipeline.pipeline.tracker import mlflow
 
         mlflow.set_tracking_uri(self.uri)
         mlflow.set_registry_uri(self.uri)  # else the environment may name another one
@@ -117,11 +119,12 @@ class Tracking:
 @cache
 def _client(uri: str, home: Home) -> Any:
     """The client of a store, made once a process: it looks at the schema, and at every migration, each time."""
-    from mlflow import MlflowClient
+    from anon_pipeline.pipeline.tracker import MlflowClient
 
     for noisy in ("alembic", "mlflow.store.db.utils"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     with home.lock("mlflow"):  # two processes must not create the schema at once
+        lay_empty_database(Path(uri.removeprefix(ADDRESS)))
         client = MlflowClient(tracking_uri=uri)
         client.search_experiments(max_results=1)
     return client
@@ -129,7 +132,7 @@ def _client(uri: str, home: Home) -> Any:
 
 def _log(client: Any, child: str, parent: str, metrics: dict[str, Any]) -> None:
     """Write what a step noted to its run and to that of the release, in one transaction each."""
-    from mlflow.entities import Metric, RunTag
+    from anon_pipeline.pipeline.tracker import Metric, RunTag
 
     now = int(time.time() * 1000)
     numbers, tags, names = [], [], []

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import remove_leftovers
+from anon_pipeline.learning.cells import StoredPeople
+from anon_pipeline.learning.problem import Fitting
 from anon_pipeline.learning.tradeoff import Settings, TradeOffPoint, trade_off
 from anon_pipeline.pipeline.step import Run, log
 from anon_pipeline.release.publish import DATA
@@ -37,6 +39,5 @@ def measured(
         log.info("%s: price list, tree %s of %s", run.spec.dataset, done, trees)
 
     workers = run.workers(run.engine.rows(table))
-    return trade_off(
-        run.engine, table, run.spec, types, run.key, settings, with_utility, run.load_model, progress, workers
-    )
+    stored = StoredPeople(run.engine, table, run.spec, types)
+    return trade_off(stored, run.key, settings, with_utility, Fitting(run.load_model, workers, progress))

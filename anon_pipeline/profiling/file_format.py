@@ -15,13 +15,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-import pyarrow as pa
-
-from anon_pipeline.engine.paths import PACKED
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.text_files import joined_header
+from anon_pipeline.engine.unpacked import is_workbook, unpacked
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Source
 
@@ -66,14 +64,14 @@ def file_format(table: Path, source: Source) -> FileFormat:
     stated = source.model_fields_set
     dialect: dict[str, Any] = {}
     asked: dict[str, str] = {}
-    if "encoding" not in stated:
+    if "encoding" not in stated and not is_workbook(table):
         dialect["encoding"], question = _encoding(table)
         if question:
             asked["encoding"] = question
     encoding = dialect.get("encoding", source.encoding)
-    first, last = _ends(table)
+    first, last = _ends(table, source.sheet)
     rows = _rows(first, encoding, source.delimiter, len(first) >= BLOCK)
-    if source.delimiter is None:
+    if source.delimiter is None and not is_workbook(table):
         delimiter, rows = _delimiter(first, encoding, len(first) >= BLOCK)
         dialect |= {"delimiter": delimiter} if delimiter not in (None, ",") else {}
     if not stated & {"skip", "header", "names"}:
@@ -93,7 +91,7 @@ def file_format(table: Path, source: Source) -> FileFormat:
 
 def _encoding(table: Path) -> tuple[str, str | None]:
     """The encoding of a file, and what is to be asked where its letters leave a doubt."""
-    with pa.input_stream(str(table), compression=PACKED.get(table.suffix.lower())) as read:
+    with unpacked(table, None, str(table)) as read:
         block = read.read(BLOCK)
         wide = _wide_encoding(block)
         if wide is not None:
@@ -123,7 +121,7 @@ def _wide_encoding(block: bytes) -> str | None:
     return None
 
 
-def _beyond_utf_8(block: bytes, read: pa.NativeFile) -> bytes | None:
+def _beyond_utf_8(block: bytes, read: BinaryIO) -> bytes | None:
     """The bytes beyond ASCII from the block on that is no UTF-8, each once and sorted; None if all of it is UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     beyond: set[int] = set()
@@ -141,9 +139,9 @@ def _beyond_utf_8(block: bytes, read: pa.NativeFile) -> bytes | None:
         block = read.read(BLOCK)
 
 
-def _ends(table: Path) -> tuple[bytes, bytes]:
+def _ends(table: Path, sheet: str | None) -> tuple[bytes, bytes]:
     """The first block of a file, and what ends in its last byte."""
-    with pa.input_stream(str(table), compression=PACKED.get(table.suffix.lower())) as read:
+    with unpacked(table, sheet, str(table)) as read:
         first = block = read.read(BLOCK)
         last = b""
         while block:

@@ -16,7 +16,7 @@ from anon_pipeline.home import PRIVATE_FOLDERS, write_file, written_folder
 from anon_pipeline.profiling.profile import Profile, names_are_values, profile
 from anon_pipeline.profiling.proposed_spec import Question, propose_spec, questions
 from anon_pipeline.profiling.reading import read_table
-from anon_pipeline.spec import Source, undecided_lines
+from anon_pipeline.spec import STATISTICS, Source, undecided_lines
 
 #: What a dataset may be called.
 NAME = r"[a-z][a-z0-9_]*"
@@ -38,7 +38,7 @@ class NewDataset:
 
 
 def profile_table(engine: ForeignTables, table: Path, source: Source | None = None) -> Profile:
-    """Propose a role for every column of a CSV, Parquet or database file, or of a folder of Parquet files.
+    """Propose a role for every column of a file that may be a source, or of a folder of Parquet files.
 
     Raises
     ------
@@ -63,29 +63,39 @@ def propose_spec_beside(profiled: Profile, table: Path, file: Path, dataset: str
     return propose_spec(profiled, dataset or dataset_name(table), Source(path=_path_from(file.parent, table)))
 
 
-def start_dataset(
-    engine: ForeignTables,
-    name: str,
-    table: Path,
-    data: Path,
-    copy: bool = False,
-    source: Source | None = None,
-    asked_with_noise: bool = False,
-) -> NewDataset:
-    """Write `data`/`name`/release.yaml for a table, which is named by a relative path, or copied into the folder.
+@dataclass(frozen=True)
+class DatasetRequest:
+    """The dataset that is wanted for a table.
 
-    Parameters
+    Attributes
     ----------
+    name : of the dataset and its folder
+    table : named by a relative path in the spec; of a server the folder that a file with its address is relative to
+    copy : whether it is copied into the folder, and named there
     source : query, delimiter and encoding where the table needs them; its path is for messages
     asked_with_noise : propose the section `differential_privacy` too, with every domain to be decided
+    """
+
+    name: str
+    table: Path
+    copy: bool = False
+    source: Source | None = None
+    asked_with_noise: bool = False
+
+
+def start_dataset(engine: ForeignTables, wanted: DatasetRequest, data: Path) -> NewDataset:
+    """Write release.yaml into a new folder in `data`, named after the dataset.
 
     Raises
     ------
     InputError
         For a name that is none, a dataset that exists, or a table that cannot be read.
     """
+    name, table = wanted.name, wanted.table
     if name in PRIVATE_FOLDERS:
         raise InputError(f"{name}: is the name of a folder of the private zone; choose another")
+    if name.endswith(STATISTICS):
+        raise InputError(f"{name}: is the name of published statistics; choose one that does not end in {STATISTICS}")
     if re.fullmatch(NAME, name) is None:
         raise InputError(
             f"{name!r}: is no name of a dataset; begin with a small letter and go on with small letters, digits and _, "
@@ -95,24 +105,27 @@ def start_dataset(
     file = folder / "release.yaml"
     if file.exists():
         raise InputError(f"{file}: exists already, and a policy is not overwritten; choose another name or remove it")
-    stated_source = source or Source(path=str(table))
+    stated_source = wanted.source or Source(path=str(table))
     profiled = profile_table(engine, table, stated_source)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        path = _copied(table, folder) if copy else _path_from(folder, table)
-        text = propose_spec(profiled, name, stated_source.model_copy(update={"path": path}), asked_with_noise)
+        if stated_source.database is None:
+            path = _copied(table, folder) if wanted.copy else _path_from(folder, table)
+            stated_source = stated_source.model_copy(update={"path": path})
+        text = propose_spec(profiled, name, stated_source, wanted.asked_with_noise)
         write_file(file, text, public=True)
     except OSError as error:
         raise InputError(
             f"{folder}: cannot be written ({error.strerror}); check its permissions and free space"
         ) from None
-    asked = {question.place: question for question in questions(profiled, asked_with_noise)}
+    asked = {question.place: question for question in questions(profiled, wanted.asked_with_noise)}
     return NewDataset(file, profiled, tuple((line, asked[place]) for line, place in undecided_lines(text)))
 
 
 def dataset_name(table: Path) -> str:
     """A name for the dataset of a table, from the file's name."""
     name = re.sub("[^a-z0-9]+", "_", table.name.lower().split(".")[0]).strip("_")
+    name = name.removesuffix(STATISTICS)
     return name if re.fullmatch(NAME, name) else f"data_{name}".rstrip("_")
 
 

@@ -45,6 +45,8 @@ SEVERAL_ROWS = (
     "identifier is proposed, and no person may stand twice: a class of k rows must be k people; make one row a person, "
     "or write exclude if it numbers something else"
 )
+#: Asked of the column that is proposed as target: with another target it would be published as it is for no reason.
+AS_TARGET = "sensitive is proposed, as the target; if another column is, quasi_identifier hides it in groups"
 #: Names of one word for what is usually predicted.
 TARGETS = (
     "target",
@@ -71,6 +73,7 @@ class Proposal:
     ----------
     question : what a person must decide before the spec can run; None where the proposed role is safe as it is
     format : how its dates are written, where they are not written as SQL does
+    levels : its categories in their order, where the file says that they have one
     asked : what else a person must decide of it, by key of the column
     distinct, missing : distinct values (estimated for a sampled table) and rows without one
     """
@@ -84,6 +87,7 @@ class Proposal:
     missing: int
     format: tuple[str, ...] = ()
     asked: Mapping[str, str] = field(default_factory=dict)
+    levels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -136,7 +140,8 @@ def profile(survey: Survey, reading: Reading) -> Profile:
     grouped = {name: codes[name] for name, proposal in proposals.items() if proposal.role is Role.QUASI_IDENTIFIER}
     for name, proposal in proposals.items():
         written = reading.formats.get(name, ()), reading.asked_of.get(name, {})
-        proposals[name] = replace(proposal, format=written[0], asked=_still_asked(proposal, written[1]))
+        levels = reading.levels.get(name, ()) if proposal.type is ColumnType.CATEGORICAL else ()
+        proposals[name] = replace(proposal, format=written[0], asked=_still_asked(proposal, written[1]), levels=levels)
     return Profile(
         survey.rows,
         survey.sample.num_rows,
@@ -238,7 +243,7 @@ def _by_its_spread(
     if unique > NEAR_UNIQUE and kind is ColumnType.CATEGORICAL:
         return Role.IDENTIFIER, "nearly every row has a value of its own", None
     if column.name == target:
-        return Role.SENSITIVE, "proposed as the target", None
+        return Role.SENSITIVE, "proposed as the target", AS_TARGET
     if kind is ColumnType.CATEGORICAL and unique > MANY_DISTINCT:
         return Role.EXCLUDE, "too many different texts to group by; a masking step could shorten them", None
     if kind is ColumnType.NUMERIC and unique > MANY_DISTINCT and column.distinct > SCALE:

@@ -93,6 +93,8 @@ def _section_of_noise(profiled: Profile) -> list[str]:
 def propose_spec(profiled: Profile, dataset: str, source: Source, asked_with_noise: bool = False) -> str:
     """The text of a release.yaml; `source` is named as the spec's folder sees it."""
     source_keys = source.model_dump(mode="json", exclude_defaults=True) | dict(profiled.read)
+    if source.database is not None:
+        del source_keys["path"]  # follows from where its address lies
     source_keys |= {"missing": list(profiled.missing)} if profiled.missing else {}
     asked = questions(profiled, asked_with_noise)
     lines = [
@@ -135,6 +137,8 @@ def _column(proposal: Proposal) -> list[str]:
     keys: dict[str, object] = {"role": proposal.role.value, "type": str(proposal.type)}
     if proposal.format:
         keys["format"] = proposal.format[0] if len(proposal.format) == 1 else list(proposal.format)
+    if proposal.levels and (proposal.role is not Role.EXCLUDE or proposal.question is not None):
+        keys["levels"] = list(proposal.levels)
     asked = ({"role": proposal.question} if proposal.question is not None else {}) | dict(proposal.asked)
     written = [f"{key}: {UNDECIDED if key in asked else _flow(value)}" for key, value in keys.items()]
     written += [f"{key}: {UNDECIDED}" for key in asked if key not in keys]

@@ -9,7 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from anon_pipeline.engine.base import ForeignTables, Survey
+from anon_pipeline.engine.postgresql import levels_of_postgresql
 from anon_pipeline.engine.sources import kind_of
+from anon_pipeline.engine.survey_files import is_survey_file, levels_of
 from anon_pipeline.profiling.column_names import named_by
 from anon_pipeline.profiling.file_format import file_format
 from anon_pipeline.profiling.value_formats import MARKERS, dates_of, numbers_of, other_values, sentinel_of
@@ -32,6 +34,7 @@ class Reading:
     formats : per column of dates how these are written
     asked_of : what a person must decide of a column, by column and key
     notes : what was found and needs no decision
+    levels : per column with ordered categories these, lowest first
     """
 
     source: Source
@@ -39,6 +42,7 @@ class Reading:
     formats: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     asked_of: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Survey, Reading]:
@@ -75,7 +79,11 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
         columns.notes.append(f"{survey.empty:,} rows are empty throughout and count as nobody")
     for name, doubts in _doubtful_numbers(survey).items():
         columns.asked_of.setdefault(name, {}).update(doubts)
-    return survey, Reading(source, asked, columns.formats, columns.asked_of, tuple(columns.notes))
+    if source.database is not None:
+        levels = levels_of_postgresql(source, table)
+    else:
+        levels = levels_of(table, table.name) if table.is_file() and is_survey_file(table) else {}
+    return survey, Reading(source, asked, columns.formats, columns.asked_of, tuple(columns.notes), levels)
 
 
 def _found_of_file(table: Path, source: Source) -> tuple[bool, Source, dict[str, str]]:

@@ -50,6 +50,27 @@ class Evidence:
     runs: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class GroupEvidence:
+    """What is known of a table of groups whose checks have passed.
+
+    Attributes
+    ----------
+    source, masked : facts of the steps that stored the people
+    groups : what was counted of the table
+    last_step : what the step did that made the groups
+    checks : all answers
+    runs : ids in Dagster and MLflow
+    """
+
+    source: Facts
+    masked: Facts
+    groups: Facts
+    last_step: Facts
+    checks: Sequence[Facts]
+    runs: Mapping[str, str]
+
+
 def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
     """The facts of a release of people, each as finely as may be told."""
     source, candidate = SourceFacts.from_json(of.source), of.candidate
@@ -85,35 +106,20 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
     }
 
 
-def facts_of_groups(
-    spec: ReleaseSpec,
-    source: Facts,
-    masked: Facts,
-    groups: Facts,
-    last_step: dict[str, Any],
-    checks: Sequence[Facts],
-    runs: Mapping[str, str],
-) -> dict[str, Any]:
-    """The facts of a release of groups in place of people.
-
-    Parameters
-    ----------
-    source, masked : facts of the steps that stored the people
-    groups : what was counted of the table
-    last_step : what the step did that made the groups
-    """
-    rows = SourceFacts.from_json(source).rows
+def facts_of_groups(spec: ReleaseSpec, of: GroupEvidence) -> dict[str, Any]:
+    """The facts of a release of groups in place of people."""
+    rows = SourceFacts.from_json(of.source).rows
     return {
-        "source": _source(spec, source),
+        "source": _source(spec, of.source),
         "rows": {
             "source": rows,
-            "sampled_out": rows - SourceFacts.from_json(masked).rows,
-            "released": groups["groups"],
+            "sampled_out": rows - SourceFacts.from_json(of.masked).rows,
+            "released": of.groups["groups"],
         },
-        "groups": groups,
-        "masking": [_without_rows(step) for step in [*masked["masking"], last_step]],
-        "checks": checks,
-        "runs": runs,
+        "groups": of.groups,
+        "masking": [_without_rows(step) for step in [*of.masked["masking"], of.last_step]],
+        "checks": of.checks,
+        "runs": of.runs,
     }
 
 

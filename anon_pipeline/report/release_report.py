@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from anon_pipeline.report import attack_pictures, charts, likeness_chart, masking_map, synthetic_report
 from anon_pipeline.report import attacks as audit_report
@@ -30,9 +28,10 @@ from anon_pipeline.report.charts import count, percent
 from anon_pipeline.report.columns import ColumnSummary
 from anon_pipeline.report.masking import MaskingWords
 from anon_pipeline.report.risk import Risk, Sensitive
+from anon_pipeline.report.templates import template
 from anon_pipeline.report.utility import Group, Score
 from anon_pipeline.report.verdict import Check, Figure, Promise
-from anon_pipeline.report.wording import in_order, part, sentence, times, words
+from anon_pipeline.report.wording import in_order, part, times, words
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ def render(content: Mapping[str, Any], withdrawn: str = "") -> str:
     """
     if synthetic_report.is_synthetic(content):
         return synthetic_report.render(content, withdrawn)
-    return _template().render(page=describe(content, withdrawn), pictures=draw(content))
+    return template("release_report.html").render(page=describe(content, withdrawn), pictures=draw(content))
 
 
 def describe(content: Mapping[str, Any], withdrawn: str = "") -> Page:
@@ -220,22 +219,6 @@ def _attacks(content: Mapping[str, Any]) -> AuditWords | None:
 
 def _risk(content: Mapping[str, Any]) -> Mapping[str, Any]:
     return part(content, "measured", "risk") or part(content, "risk")
-
-
-@cache
-def _template() -> Template:
-    loader = PackageLoader("anon_pipeline", "report")
-    environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["breakable"] = _breakable
-    environment.filters["capitalized"] = sentence
-    return environment.get_template("release_report.html")
-
-
-def _breakable(name: str) -> Markup:
-    """The name of a column, which a narrow page may break after an underscore."""
-    return Markup(str(escape(name)).replace("_", "_<wbr>"))  # noqa: S704 (escaped before)
 
 
 def _picture(chart: str) -> Markup:

@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from anon_pipeline.report import charts
 from anon_pipeline.report.charts import count, percent
+from anon_pipeline.report.templates import template
 from anon_pipeline.report.wording import listed, part, times, words
 
 KIND = "synthetic"
@@ -104,7 +103,7 @@ def describe(content: Mapping[str, Any], withdrawn: str = "") -> SyntheticPage:
 
 def render(content: Mapping[str, Any], withdrawn: str = "") -> str:
     """The page as HTML that needs nothing but itself."""
-    return _template().render(page=describe(content, withdrawn))
+    return template("synthetic_report.html").render(page=describe(content, withdrawn))
 
 
 def _meaning(privacy: Mapping[str, Any], epsilon: float, delta: float) -> list[str]:
@@ -237,12 +236,3 @@ def _number(value: Any) -> str:
 
 def _small(value: Any) -> str:
     return f"{float(value):g}" if isinstance(value, int | float) else "not stated"
-
-
-@cache
-def _template() -> Template:
-    loader = PackageLoader("anon_pipeline", "report")
-    environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.get_template("synthetic_report.html")

@@ -112,10 +112,24 @@ class SequentialGrouping:
     grouping: Grouping
 
 
+@dataclass(frozen=True, eq=False)
+class PeopleByCohort:
+    """The people of a table that follows former releases.
+
+    Attributes
+    ----------
+    cells : distinct tuples of quasi-identifiers and, as the last column, cohort; a cohort's value is its number
+    people : the sensitive columns, counted per cell
+    departed : people of each cohort who are no longer in the table, shape (cohorts,)
+    """
+
+    cells: Cells
+    people: ClassStatistics
+    departed: IntArray
+
+
 def group_sequentially(
-    cells: Cells,
-    people: ClassStatistics,
-    departed: IntArray,
+    cohorts: PeopleByCohort,
     former: Routing | None,
     minimum_size: MinimumCohortSize,
     demands: Demands,
@@ -126,9 +140,6 @@ def group_sequentially(
 
     Parameters
     ----------
-    cells : distinct tuples of quasi-identifiers and, as the last column, cohort; a cohort's value is its number
-    people : the sensitive columns, counted per cell
-    departed : people of each cohort who are no longer in the table, shape (cohorts,)
     former : the tree of the last release, if there is one
     refit : a new tree takes its place where it loses less by this share
     key : the dataset's private key, under which classes that fail a demand are merged
@@ -140,6 +151,7 @@ def group_sequentially(
     InputError
         If nobody can be released.
     """
+    cells, people, departed = cohorts.cells, cohorts.people, cohorts.departed
     history = np.r_[0, cells.domains[-1].values.astype(np.int64)][cells.codes[:, -1]]
     plain, cell = without_history(cells)
     outputs = criterion_outputs(plain, demands.spread, demands.seed)[cell]

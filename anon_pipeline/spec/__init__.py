@@ -5,6 +5,7 @@ Every other layer reads these objects, so that no k, role or seed is written twi
 
 from anon_pipeline.spec.demands import PRIVACY_MODELS, Demand, load_privacy_model
 from anon_pipeline.spec.differential_privacy import (
+    STATISTICS,
     DifferentialPrivacy,
     PersonUnit,
     PublicDomain,
@@ -30,12 +31,13 @@ from anon_pipeline.spec.parts import (
 from anon_pipeline.spec.release import ReleaseSpec
 from anon_pipeline.spec.synthesis import PublishedModel, Synthesis
 from anon_pipeline.spec.tradeoff import K_PATH, TradeOff
-from anon_pipeline.spec.written import UNDECIDED, undecided_lines
+from anon_pipeline.spec.written import UNDECIDED, did_you_mean, undecided_lines
 
 __all__ = [
     "K_PATH",
     "NO_ROWS",
     "PRIVACY_MODELS",
+    "STATISTICS",
     "UNDECIDED",
     "AcrossReleases",
     "BuiltInModel",
@@ -59,6 +61,7 @@ __all__ = [
     "Strict",
     "Synthesis",
     "TradeOff",
+    "did_you_mean",
     "exactly",
     "load_privacy_model",
     "undecided_lines",

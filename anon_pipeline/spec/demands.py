@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import ClassVar
 
+from anon_pipeline.imports import large_imports
 from anon_pipeline.spec.parts import Strict
 
 #: Privacy models by the name a spec uses. One file and one line here add a model (docs/engineer.md shows it).
@@ -39,5 +40,6 @@ class Demand(Strict):
 def load_privacy_model(name: str) -> type[Demand]:
     """The class behind a name in `privacy:`, imported when a spec asks for it."""
     module, _, attribute = PRIVACY_MODELS[name].partition(":")
-    model: type[Demand] = getattr(importlib.import_module(module), attribute)
+    with large_imports():
+        model: type[Demand] = getattr(importlib.import_module(module), attribute)
     return model

@@ -13,6 +13,8 @@ from pydantic import Field, field_validator, model_validator
 
 from anon_pipeline.spec.parts import Strict
 
+#: What the name of published statistics ends in; the rest is that of their dataset.
+STATISTICS = "_statistics"
 #: Steps of a range, times rows of a person: sums of so many people as there are stay below 2^63.
 MOST_STEPS = 2**30
 Why = Annotated[str, Field(min_length=1, max_length=500)]

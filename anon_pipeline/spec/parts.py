@@ -20,6 +20,7 @@ from pydantic import (
     model_validator,
 )
 
+from anon_pipeline.imports import large_imports
 from anon_pipeline.spec.written import sentences
 
 
@@ -96,7 +97,8 @@ def _read_steps(value: Any) -> tuple[MaskingStep, ...]:
     if not isinstance(value, list | tuple):
         raise ValueError("is a list of steps, for example [{technique: round, to: 10}]")
     module, _, attribute = READ_STEP.partition(":")
-    read = getattr(importlib.import_module(module), attribute) if value else None
+    with large_imports():
+        read = getattr(importlib.import_module(module), attribute) if value else None
     steps: list[MaskingStep] = []
     problems: list[str] = []
     for number, step in enumerate(value):
@@ -253,11 +255,33 @@ class Column(Strict):
         return self
 
 
+#: What is said of files only.
+OF_FILES = {"sheet", "delimiter", "encoding", "skip", "header", "names", "union_by_name", "partitions"}
+
+
+class Connection(Strict):
+    """Where the address of a server lies, with its password: never in the spec itself."""
+
+    env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")  # an environment variable
+    file: str | None = Field(default=None, min_length=1)  # relative to the spec; only its owner may read it
+
+    @model_validator(mode="after")
+    def _names_one_place(self) -> Connection:
+        if (self.env is None) == (self.file is None):
+            raise ValueError("names one place: {env: NAME} or {file: path}")
+        return self
+
+
 class Source(Strict):
     """Where the table lies, and how it is written where that cannot be seen from the file itself."""
 
-    path: str  # relative to the spec: a CSV, Parquet, DuckDB or SQLite file, or a folder of Parquet files
-    query: str | None = None  # the rows of a DuckDB or SQLite file; its only table where absent
+    path: str  # relative to the spec: a file (the engineer's page names the kinds), or a folder of Parquet files
+    database: Literal["postgresql"] | None = None  # a server in the place of a file
+    connection: Connection | None = None  # of a server
+    table: str | None = Field(default=None, min_length=1)  # of a server: people, or clinic.people
+    query: str | None = None  # the rows of a database; the only table of a DuckDB or SQLite file where absent
+    changed: str | None = None  # of a server: a query whose answer changes when the table does, for the sensor
+    sheet: str | None = Field(default=None, min_length=1)  # of a workbook; its only filled one where absent
     missing: tuple[str, ...] = ()  # texts that stand for "not known", beside the empty field
     delimiter: str | None = Field(default=None, min_length=1, max_length=4)  # CSV; detected where absent
     encoding: str = "utf-8"  # of a text file
@@ -270,6 +294,32 @@ class Source(Strict):
     where: str | None = Field(default=None, min_length=1)  # only the rows of which this condition in SQL is true
     union_by_name: bool = False  # whether the files of a folder may lack columns of one another, and differ in types
     partitions: bool = False  # whether folders called `year=2024` are columns
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_a_server_the_path_is_where_its_address_lies(cls, value: Any) -> Any:
+        """Messages then name every source in one way, and none by what is secret."""
+        if not isinstance(value, Mapping) or value.get("database") is None:
+            return value
+        if not isinstance(value.get("connection"), Mapping):
+            raise ValueError("connection: is missing; say {env: NAME} or {file: path}")
+        address = value["connection"].get("env") or value["connection"].get("file")
+        path = f"{value['database']}:{address}"
+        if value.get("path", path) != path:
+            raise ValueError("path: is a file's; a database has none, remove it")
+        return {**value, "path": path}
+
+    @model_validator(mode="after")
+    def _lies_in_one_place(self) -> Source:
+        if self.database is None:
+            if stray := [name for name in ("connection", "table", "changed") if getattr(self, name) is not None]:
+                raise ValueError(f"{stray[0]}: goes with a database; remove it, or say database: postgresql")
+            return self
+        if of_files := sorted(self.model_fields_set & OF_FILES):
+            raise ValueError(f"{of_files[0]}: is said of files; remove it")
+        if (self.table is None) == (self.query is None):
+            raise ValueError("table: is missing; say table or query, and not both")
+        return self
 
     @model_validator(mode="after")
     def _is_written_in_one_way(self) -> Source:

@@ -16,7 +16,7 @@ from pydantic import Field, SerializeAsAny, ValidationError, field_validator, mo
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import PRIVATE_FOLDERS
 from anon_pipeline.spec.demands import PRIVACY_MODELS, Demand, load_privacy_model
-from anon_pipeline.spec.differential_privacy import DifferentialPrivacy
+from anon_pipeline.spec.differential_privacy import STATISTICS, DifferentialPrivacy
 from anon_pipeline.spec.parts import (
     AGGREGATE,
     NO_ROWS,
@@ -112,6 +112,11 @@ class ReleaseSpec(Strict):
     def _has_a_folder_of_its_own(cls, dataset: str) -> str:
         if dataset in PRIVATE_FOLDERS:
             raise ValueError(f"{dataset!r} is the name of a folder of the private zone; choose another")
+        if dataset.endswith(STATISTICS):
+            raise ValueError(
+                f"{dataset!r} is what the published statistics of {dataset.removesuffix(STATISTICS)!r} are called, and "
+                f"the two would share a folder; choose a name that does not end in {STATISTICS}"
+            )
         return dataset
 
     @field_validator("privacy", mode="plain")
@@ -347,7 +352,10 @@ class ReleaseSpec(Strict):
         keys = [self.draws.file] if self.draws is not None and self.draws.file is not None else []
         lists += [step.list_file for step in steps if step.list_file is not None]
         keys += [step.key_file for step in steps if step.key_file is not None]
-        check_files(self.folder, [self.source.path, *self._populations()], lists, keys)
+        of_server = self.source.connection.file if self.source.connection is not None else None
+        keys += [of_server] if of_server is not None else []
+        tables = [] if self.source.database is not None else [self.source.path]
+        check_files(self.folder, [*tables, *self._populations()], lists, keys)
 
     def replaced(self, changes: Mapping[str, Any]) -> ReleaseSpec:
         """The spec with other values at some places, validated again.
@@ -467,7 +475,9 @@ class ReleaseSpec(Strict):
 
     @property
     def source_path(self) -> Path:
-        """The source, resolved against the folder of the spec."""
+        """The source, resolved against the folder of the spec; of a server the folder, where its address may lie."""
+        if self.source.database is not None:
+            return self._folder.resolve()
         return (self._folder / self.source.path).resolve()
 
     def policy(self) -> dict[str, Any]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from anon_pipeline.errors import InputError
 
@@ -102,13 +103,31 @@ PATTERNS = {
 }
 
 
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """A question that names what is written nearly so, and nothing where there is none.
+
+    >>> did_you_mean("incom", ["age", "income"])
+    'did you mean income? '
+    """
+    near = get_close_matches(name, list(names), n=1, cutoff=0.75)
+    return f"did you mean {near[0]}? " if near else ""
+
+
+def _keys(model: type[BaseModel]) -> set[str]:
+    """The keys of all parts of a spec, privacy models and masking steps that are loaded."""
+    own = model.__module__.startswith("anon_pipeline.")
+    keys = {field.alias or name for name, field in model.model_fields.items()} if own else set()
+    return keys.union(*(_keys(part) for part in model.__subclasses__()))
+
+
 def sentences(error: ValidationError, prefix: str = "") -> list[str]:
     """pydantic's findings as `field: what is wrong`, without the input and without links."""
     sentences = []
     for finding in error.errors(include_url=False, include_input=False, include_context=False):
         place = ".".join([prefix] * bool(prefix) + [str(part) for part in finding["loc"]])
         if finding["type"] == "extra_forbidden":
-            what = "is not a key of the spec; check its spelling or remove it"
+            near = did_you_mean(str(finding["loc"][-1]), _keys(BaseModel))
+            what = f"is not a key of the spec; {near}check its spelling or remove it"
         elif finding["type"] == "missing":
             what = "is missing"
         elif finding["type"] == "string_pattern_mismatch":

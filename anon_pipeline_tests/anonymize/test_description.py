@@ -16,8 +16,9 @@ from anon_pipeline.anonymize.recode import recoded_table
 from anon_pipeline.anonymize.storage import load_cells, save_cells
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
-from anon_pipeline.learning.cells import fitting_domains, folds_of_sample, guided_cells
+from anon_pipeline.learning.cells import StoredPeople, fitting_domains, folds_of_sample, guided_cells
 from anon_pipeline.learning.models import task_of
+from anon_pipeline.learning.problem import Problem
 from anon_pipeline.learning.targets import train_guide
 from anon_pipeline.pipeline.steps.utility import other_targets
 from anon_pipeline.spec import ColumnType, ReleaseSpec
@@ -63,8 +64,8 @@ def counted(engine: DuckDBEngine, spec: ReleaseSpec) -> tuple[Cells, pd.DataFram
     folded, guide = folds_of_sample(sample.hash, spec.guide, KEY)
     features = {name: types[name] for name in spec.features}
     task = task_of(types[spec.target])
-    trained = train_guide(sample.features, sample.target, guide, task, features, spec.seed, folded.fold)
-    cells = guided_cells(engine, table, spec, types, trained, folded, 1.0)
+    trained = train_guide(Problem(sample.features, sample.target, task, features, spec.seed), guide, folded.fold)
+    cells = guided_cells(StoredPeople(engine, table, spec, types), trained, folded, 1.0)
     return cells, pd.concat([sample.features, sample.target], axis=1), types
 
 

@@ -12,6 +12,8 @@ from anon_pipeline.keys import Key
 from anon_pipeline.privacy.statistics import ClassStatistics
 from benchmarks.minimality import DEMANDS, K, Tally, attacked, table
 
+pytestmark = pytest.mark.slow
+
 TABLES, TRIES = 68, 300
 #: A value counts as ruled out that gives the release ten times more seldom than the truth: so few tries tell no more.
 SELDOM = 10.0

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from anon_pipeline.anonymize import classes, criterion, encoding, refinement, tree
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.cluster_statistics import ClusterStatistics
 from anon_pipeline.anonymize.criterion import IMPORTANCE_WEIGHT, Criterion, criterion_outputs
 from anon_pipeline.anonymize.hierarchy import Prefixes
 from anon_pipeline.arrays import IntArray
@@ -128,7 +129,9 @@ def test_others_found_a_class_the_next_time(rank: int, members_of_seed: set[int]
     cells = counted(pd.DataFrame({"at": at}))  # in the order of the numbers
     at = np.sort(at)
     first = np.repeat([1, 0], [3, 9])
-    part = refinement.LocalSearch(cells, Criterion(cells, 1.0, 0, at_once=False), np.arange(12), first, 3, 0.0)
+    part = refinement.LocalSearch(
+        ClusterStatistics(cells, Criterion(cells, 1.0, 0, at_once=False), np.arange(12), first), 3, 0.0
+    )
     part._near = part.clusters.near(refinement.THOROUGH.near)
     assert part._seed_clusters(rank)
     assert set(at[part.clusters.group == 2].tolist()) == members_of_seed
@@ -149,7 +152,9 @@ def test_what_an_exchange_is_said_to_save_it_saves(seed: int, k: int, people: in
     cells = counted(some_people(seed, people)[["age", "town"]])
     leaf = tree.fit_tree(cells, k, 1.0, "both", 0).apply(cells.codes)
     everyone = np.arange(len(cells.counts))
-    part = refinement.LocalSearch(cells, Criterion(cells, 1.0, 0, at_once=False), everyone, leaf, k, 0.0)
+    part = refinement.LocalSearch(
+        ClusterStatistics(cells, Criterion(cells, 1.0, 0, at_once=False), everyone, leaf), k, 0.0
+    )
     part._near = part.clusters.near(refinement.THOROUGH.near)
     part._rank_candidates()
     cell, other, saved = part._pairs(np.ones(part.clusters.classes, dtype=bool))

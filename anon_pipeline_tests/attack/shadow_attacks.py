@@ -10,7 +10,7 @@ import pandas as pd
 from anon_pipeline.attack import lira
 from anon_pipeline.attack.lira import Train
 from anon_pipeline.attack.membership_inference import MembershipFinding, findings
-from anon_pipeline.attack.model_answers import Model
+from anon_pipeline.attack.model_answers import Model, Question
 
 
 def trained_by(build: Callable[[int], Any], target: str, features: Sequence[str]) -> Train:
@@ -26,5 +26,7 @@ def attack_by_shadows(
     train: Train, people: pd.DataFrame, target: str, features: Sequence[str], *, shadows: int = 16, seed: int = 0
 ) -> list[MembershipFinding]:
     """LiRA, its offline variant, and the loss threshold; `shadows` + 1 trainings, each on half of the people."""
-    shadow_scores = lira.train_shadows(train, people, target, features, lira.draw_halves(len(people), shadows, seed))
+    shadow_scores = lira.train_shadows(
+        train, people, Question(target, features), lira.draw_halves(len(people), shadows, seed)
+    )
     return findings(shadow_scores, "the model")

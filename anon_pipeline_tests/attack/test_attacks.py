@@ -14,7 +14,7 @@ from anon_pipeline.attack.intersection import Earlier, intersection
 from anon_pipeline.attack.membership import membership
 from anon_pipeline.attack.rates import LEAK
 from anon_pipeline.attack.released import Domain, Knowledge
-from anon_pipeline.attack.targets import read_attacked
+from anon_pipeline.attack.targets import Tables, read_attacked
 from anon_pipeline_tests.attack.tables import KNOWLEDGE, anonymized, people
 
 
@@ -36,7 +36,7 @@ def boxed(sizes: list[int], values: list[list]) -> tuple[pd.DataFrame, pd.DataFr
 def test_the_guess_is_the_most_frequent_value_of_the_group():
     table, released, knowledge = boxed([3, 3, 2], [list("aab"), list("bbb"), list("ac")])
     control = pd.DataFrame({"x": [0, 4, 7], "s": ["a", "a", "a"]})
-    within = inference.inference(read_attacked(released, None, table, control, knowledge), 10)[0]
+    within = inference.inference(read_attacked(Tables(released, table, control), knowledge), 10)[0]
     # Right are 2 of 3, 3 of 3, and 1 of 2: on a tie the value more frequent in the release, a (3 times) before c.
     assert within.attack.rate == pytest.approx(6 / 8)
     assert within.control.rate == pytest.approx(2 / 3)
@@ -50,14 +50,14 @@ def test_a_missing_value_makes_no_group_diverse():
     table, released, knowledge = boxed([3, 3], [["a", "a", None], ["a", "b", None]])
     for answers, alike in (((), 0.5), (("s",), 0)):
         known = dataclasses.replace(knowledge, answers=answers)
-        within = inference.inference(read_attacked(released, None, table, None, known), 10)[0]
+        within = inference.inference(read_attacked(Tables(released, table), known), 10)[0]
         assert within.details["in_homogeneous_groups"] == alike
 
 
 def test_numbers_are_guessed_within_equally_frequent_intervals():
     values = list(range(100))
     table, released, knowledge = boxed([10] * 10, [values[i : i + 10] for i in range(0, 100, 10)])
-    within, *_ = inference.inference(read_attacked(released, None, table, None, knowledge), 100)
+    within, *_ = inference.inference(read_attacked(Tables(released, table), knowledge), 100)
     assert within.details["labels"] == 5
     assert within.attack.rate == pytest.approx(0.96, abs=0.05)
     assert within.baseline.rate == pytest.approx(0.2, abs=0.02)
@@ -66,7 +66,7 @@ def test_numbers_are_guessed_within_equally_frequent_intervals():
 def test_similar_values_are_claimed_only_where_the_range_is_narrow():
     values = [list(range(10)), list(range(100, 110)), [0, *range(200, 280)]]
     table, released, knowledge = boxed([10, 10, 81], values)
-    attacked = read_attacked(released, None, table, pd.DataFrame({"x": [5, 15, 30], "s": [5, 7, 250]}), knowledge)
+    attacked = read_attacked(Tables(released, table, pd.DataFrame({"x": [5, 15, 30], "s": [5, 7, 250]})), knowledge)
     similar = next(one for one in inference.inference(attacked, 200) if one.name == "similarity: s")
     assert similar.attack.rate == pytest.approx(10 / 101)  # of the first group 11 of 101 have such a value: too many
     assert similar.control.rate == 0
@@ -77,7 +77,7 @@ def test_zeros_that_most_people_have_are_not_similar_values():
     table, released, knowledge = boxed([50, 50], [[0] * 50, [0] * 40 + list(range(1, 11))])
     similar = next(
         one
-        for one in inference.inference(read_attacked(released, None, table, None, knowledge), 100)
+        for one in inference.inference(read_attacked(Tables(released, table), knowledge), 100)
         if one.name == "similarity: s"
     )
     assert similar.attack.rate == 0
@@ -87,7 +87,7 @@ def test_people_with_a_rare_value_are_named_by_their_groups():
     table, released, knowledge = boxed([50, 50, 50], [["y"] * 15 + ["n"] * 35, ["n"] * 50, ["n"] * 50])
     skew = next(
         one
-        for one in inference.inference(read_attacked(released, None, table, None, knowledge), 150)
+        for one in inference.inference(read_attacked(Tables(released, table), knowledge), 150)
         if one.name == "skewness: s"
     )
     # 15 people are named, by lot among the 50 of the first group.
@@ -111,7 +111,7 @@ def test_a_model_learns_across_groups_what_statistics_tell():
     for frame in (table, control):
         frame["ill"] = np.where(frame.age > 60, "yes", "no")
     released, classes, origin = anonymized(table)
-    found = inference.inference(read_attacked(released, origin, table, control, KNOWLEDGE, classes), 800)
+    found = inference.inference(read_attacked(Tables(released, table, control, origin, classes), KNOWLEDGE), 800)
     across = next(one for one in found if one.name == "inference across groups: ill")
     assert across.control.rate > 0.9 > across.baseline.rate
     assert across.leak.low <= 0
@@ -122,7 +122,7 @@ def test_a_model_learns_across_groups_what_statistics_tell():
 
 def test_a_condition_singles_out_whom_it_should():
     table, released, knowledge = boxed([3, 3], [list("aab"), list("bbc")])
-    attacked = read_attacked(released, None, table, None, knowledge)
+    attacked = read_attacked(Tables(released, table), knowledge)
     conditions = singling_out.multivariate(attacked)
     # Alone with their group and value: b in the first, c in the second.
     assert singling_out.matches(conditions, attacked.members).tolist() == [1, 1]
@@ -130,13 +130,13 @@ def test_a_condition_singles_out_whom_it_should():
     assert len(one_column) == 1  # c; ranges are no values
     assert singling_out.matches(one_column, attacked.members).tolist() == [1]
     wider = pd.concat([table, pd.DataFrame({"x": [1], "s": ["b"]})], ignore_index=True)
-    attacked = read_attacked(released, None, wider, None, knowledge)
+    attacked = read_attacked(Tables(released, wider), knowledge)
     assert sorted(singling_out.matches(singling_out.multivariate(attacked), attacked.members)) == [1, 2]
 
 
 def test_the_extremes_of_a_column_are_conditions():
     table = pd.DataFrame({"x": [1, 1, 5, 5, 9], "s": [1, 1, 1, 1, 1]})
-    attacked = read_attacked(table, None, table, None, Knowledge(["x"], ["s"], numeric=["x", "s"]))
+    attacked = read_attacked(Tables(table, table), Knowledge(["x"], ["s"], numeric=["x", "s"]))
     conditions = singling_out.univariate(attacked)
     assert len(conditions) == 2  # the only 9, and from 9 on
     assert singling_out.matches(conditions, attacked.members).tolist() == [1, 1]
@@ -166,13 +166,13 @@ def test_luck_is_small_where_no_control_person_meets_a_condition():
 
 def test_raw_rows_tell_who_is_in_and_ranges_of_everyone_do_not():
     table, control = people(800, 1), people(400, 2)
-    raw = membership(read_attacked(table, None, table, control, KNOWLEDGE), 400)[0]
+    raw = membership(read_attacked(Tables(table, table, control), KNOWLEDGE), 400)[0]
     assert raw.attack.rate > 0.95
     assert raw.control.rate < 0.05
     assert raw.details["auc"].value > 0.97
     assert raw.verdict == LEAK
     released, classes, _ = anonymized(table, k=200)
-    hidden = membership(read_attacked(released, None, table, control, KNOWLEDGE, classes), 400)[0]
+    hidden = membership(read_attacked(Tables(released, table, control, None, classes), KNOWLEDGE), 400)[0]
     assert hidden.verdict != LEAK
     assert 0.4 < hidden.details["auc"].value < 0.6
 
@@ -184,7 +184,7 @@ def test_a_group_with_fewer_records_than_people_in_the_register_is_less_likely_t
 
     table, control = people_of(300, 100), people_of(*others)
     released = pd.DataFrame({"x": [f"[{v // 50 * 50}, {v // 50 * 50 + 49}]" for v in table.x]})
-    found = membership(read_attacked(released, None, table, control, Knowledge(["x"], numeric=["x"])), 600)[0]
+    found = membership(read_attacked(Tables(released, table, control), Knowledge(["x"], numeric=["x"])), 600)[0]
     member, other = 300 / 400, others[0] / sum(others)  # shares in the first group
     won = member * (1 - other) if first_is_better else (1 - member) * other
     tied = member * other + (1 - member) * (1 - other)
@@ -202,7 +202,7 @@ def test_a_shape_that_betrays_a_rare_value_is_found():
     values = [["y"] * 8 + ["n"] * 12 if size == 20 else ["n"] * 10 for size in sizes]
     table, released, knowledge = boxed(sizes, values)
     control = table.sample(frac=1, random_state=0).assign(s=draw.permutation(table.s))
-    attacked = read_attacked(released, None, table, control, knowledge)
+    attacked = read_attacked(Tables(released, table, control), knowledge)
     found = minimality.minimality(attacked, 2000)[0]
     assert found.verdict == LEAK
     assert found.attack.rate > 1.3 * found.baseline.rate
@@ -215,7 +215,7 @@ def test_what_a_model_has_by_heart_of_its_own_groups_is_no_finding():
         sizes = draw.integers(3, 9, 300).tolist()
         table, released, knowledge = boxed(sizes, [draw.choice(["y", "n"], s, p=[0.13, 0.87]).tolist() for s in sizes])
         control = table.assign(s=draw.permutation(table.s))
-        found = minimality.minimality(read_attacked(released, None, table, control, knowledge), 2000)[0]
+        found = minimality.minimality(read_attacked(Tables(released, table, control), knowledge), 2000)[0]
         gaps.append(found.attack.rate - found.control.rate)
     assert abs(np.mean(gaps)) < 0.03
 
@@ -230,7 +230,7 @@ def test_two_groupings_of_the_same_people_leave_fewer_candidates():
     by_x = pd.DataFrame({"x": [f"[{v // 6 * 6}, {v // 6 * 6 + 5}]" for v in table.x], "y": "*", "s": table.s})
     by_y = pd.DataFrame({"x": "*", "y": [f"[{v // 6 * 6}, {v // 6 * 6 + 5}]" for v in table.y], "s": table.s})
     knowledge = Knowledge(["x", "y"], ["s"], numeric=["x", "y"])
-    attacked = read_attacked(by_x, np.arange(n), table, None, knowledge)
+    attacked = read_attacked(Tables(by_x, table, None, np.arange(n)), knowledge)
     assert (find_candidates(attacked.release, attacked.members.codes).records() == 6).all()
     found = intersection(attacked, [Earlier(by_y)], table, None, n)[0]
     both = [((table.x // 6 == x // 6) & (table.y // 6 == y // 6)).sum() for x, y in zip(table.x, table.y, strict=True)]
@@ -245,6 +245,6 @@ def test_two_groupings_of_the_same_people_leave_fewer_candidates():
 
 def test_an_earlier_release_without_kept_columns_narrows_nothing():
     table, released, knowledge = boxed([5, 5], [list("abcde"), list("abcde")])
-    attacked = read_attacked(released, np.arange(10), table, None, knowledge)
+    attacked = read_attacked(Tables(released, table, None, np.arange(10)), knowledge)
     found = intersection(attacked, [Earlier(released.drop(columns="s"))], table, None, 10)[0]
     assert found.attack.rate == pytest.approx(1 / 5)

@@ -9,7 +9,7 @@ import pytest
 from anon_pipeline.attack import linkage
 from anon_pipeline.attack.candidates import find_candidates
 from anon_pipeline.attack.released import Knowledge
-from anon_pipeline.attack.targets import read_attacked, with_wrong_cells
+from anon_pipeline.attack.targets import Tables, read_attacked, with_wrong_cells
 from anon_pipeline_tests.attack.tables import KNOWLEDGE, QUASI, anonymized, people
 
 GRID = Knowledge(["x", "y"], sensitive=["s"], numeric=["x", "y", "s"])
@@ -27,7 +27,7 @@ def grid(n: int = 600, seed: int = 0):
 
 def test_with_disjoint_boxes_the_expected_links_are_the_marketer_risk():
     table, released, groups = grid()
-    attacked = read_attacked(released, np.arange(600), table, None, GRID)
+    attacked = read_attacked(Tables(released, table, None, np.arange(600)), GRID)
     complete = linkage.linkage(attacked, 600)[0]
     assert complete.attack.rate == pytest.approx(groups / 600)
     assert complete.details["own_record"] == pytest.approx(groups / 600)
@@ -39,14 +39,14 @@ def test_with_disjoint_boxes_the_expected_links_are_the_marketer_risk():
 
 def test_without_knowing_who_is_behind_a_row_the_expectation_is_the_same_where_kept_values_are_anyones():
     table, released, groups = grid()
-    attacked = read_attacked(released, None, table, None, GRID)
+    attacked = read_attacked(Tables(released, table), GRID)
     assert linkage.linkage(attacked, 600)[0].attack.rate == pytest.approx(groups / 600)
 
 
 def test_links_that_are_drawn_agree_with_those_expected():
     table = people(1500, 1)
     released, classes, origin = anonymized(table)
-    found = linkage.linkage(read_attacked(released, origin, table, None, KNOWLEDGE, classes), 1500)
+    found = linkage.linkage(read_attacked(Tables(released, table, None, origin, classes), KNOWLEDGE), 1500)
     for one in found:
         expected, drawn = one.details["expected_links_of_targets"], one.details["drawn_links_of_targets"]
         assert abs(drawn - expected) < 4 * np.sqrt(expected)
@@ -55,7 +55,7 @@ def test_links_that_are_drawn_agree_with_those_expected():
 def test_an_anonymized_person_is_found_about_as_often_as_groups_per_person():
     table = people(2000, 1)
     released, classes, origin = anonymized(table)
-    attacked = read_attacked(released, origin, table, people(500, 2), KNOWLEDGE, classes)
+    attacked = read_attacked(Tables(released, table, people(500, 2), origin, classes), KNOWLEDGE)
     complete = next(one for one in linkage.linkage(attacked, 2000) if "own_record" in one.details)
     risk = len(released.drop_duplicates([*QUASI])) / 2000
     assert 0.6 * risk < complete.details["own_record"] <= risk * 1.01
@@ -66,7 +66,7 @@ def test_an_anonymized_person_is_found_about_as_often_as_groups_per_person():
 def test_raw_people_are_linked_and_control_people_are_not():
     table = people(2000, 1)
     origin = np.random.default_rng(0).permutation(2000)
-    attacked = read_attacked(table.iloc[origin], origin, table, people(500, 2), KNOWLEDGE)
+    attacked = read_attacked(Tables(table.iloc[origin], table, people(500, 2), origin), KNOWLEDGE)
     found = {one.name: one for one in linkage.linkage(attacked, 400)}
     assert found["linkage, all quasi-identifiers"].attack.rate > 0.98
     assert found["linkage, all quasi-identifiers"].leak.low > 0.97
@@ -81,7 +81,7 @@ def test_a_double_counts_as_the_person_for_members_and_control_people_alike():
     table = pd.DataFrame({"x": [1, 1, 1, 2], "s": ["a", "a", "b", "c"]})
     knowledge = Knowledge(["x"], ["s"], numeric=["x"])
     control = pd.DataFrame({"x": [1, 2, 3], "s": ["a", "b", "c"]})
-    attacked = read_attacked(table, np.arange(4), table, control, knowledge)
+    attacked = read_attacked(Tables(table, table, control, np.arange(4)), knowledge)
     links = linkage.linkage(attacked, 10)[0]
     assert links.attack.rate == pytest.approx((2 / 3 + 2 / 3 + 1 / 3 + 1) / 4)
     assert links.control.rate == pytest.approx((2 / 3 + 0 + 0) / 3)
@@ -92,7 +92,7 @@ def test_one_record_is_taken_for_the_persons_where_several_could_be_theirs_in_a_
     """Who is behind a record is unknown there: several that agree in all kept columns are no better than one."""
     table = pd.DataFrame({"x": [1, 1, 1, 2], "s": ["a", "a", "b", "c"]})
     control = pd.DataFrame({"x": [1, 2, 3], "s": ["a", "b", "c"]})
-    attacked = read_attacked(table, None, table, control, Knowledge(["x"], ["s"], numeric=["x"]))
+    attacked = read_attacked(Tables(table, table, control), Knowledge(["x"], ["s"], numeric=["x"]))
     links = linkage.linkage(attacked, 10)[0]
     assert links.attack.rate == pytest.approx((1 / 3 + 1 / 3 + 1 / 3 + 1) / 4)
     assert links.control.rate == pytest.approx((1 / 3 + 0 + 1) / 3)
@@ -101,7 +101,7 @@ def test_one_record_is_taken_for_the_persons_where_several_could_be_theirs_in_a_
 
 def test_cells_are_wrong_as_often_as_they_should_be():
     table = people(3000, 1)
-    attacked = read_attacked(table, None, table, None, KNOWLEDGE)
+    attacked = read_attacked(Tables(table, table), KNOWLEDGE)
     believed = with_wrong_cells(attacked.members, attacked.release.domains, 0.1, 0)
     distinct = [domain.shares for domain in attacked.release.domains]
     expected = [0.1 * (1 - (shares**2).sum()) for shares in distinct]  # a draw may be right by chance
@@ -119,10 +119,10 @@ def test_the_source_order_is_found_even_where_people_were_left_out():
     released = anonymized(table)[0].sort_index()
     shuffled, _, origin = anonymized(table)
     in_order = shuffled.iloc[np.argsort(origin)].reset_index(drop=True).iloc[kept]
-    whole, within = linkage.row_order(read_attacked(in_order, kept, table, None, KNOWLEDGE))
+    whole, within = linkage.row_order(read_attacked(Tables(in_order, table, None, kept), KNOWLEDGE))
     assert (whole.attack.rate, whole.verdict, whole.details["neighbours_in_source_order"]) == (1, "leak", 1)
     assert (within.attack.rate, within.verdict) == (1, "leak")
-    for one in linkage.row_order(read_attacked(released, origin, table, None, KNOWLEDGE)):
+    for one in linkage.row_order(read_attacked(Tables(released, table, None, origin), KNOWLEDGE)):
         assert one.verdict != "leak"
         assert one.leak.low <= 0 <= one.leak.high
 
@@ -131,7 +131,7 @@ def test_the_order_within_groups_is_found_where_groups_are_sorted():
     table = people(400, 1)
     shuffled, _, origin = anonymized(table)
     order = np.lexsort((origin, *[shuffled[name].astype(str) for name in QUASI]))
-    by_group = read_attacked(shuffled.iloc[order], origin[order], table, None, KNOWLEDGE)
+    by_group = read_attacked(Tables(shuffled.iloc[order], table, None, origin[order]), KNOWLEDGE)
     whole, within = linkage.row_order(by_group)
     assert whole.attack.rate < 0.1
     assert within.attack.rate == 1
@@ -148,7 +148,7 @@ def test_equal_people_who_stand_side_by_side_in_both_orders_are_no_order_that_wa
         draw = np.random.default_rng(seed)
         table = distinct.loc[np.repeat(draw.permutation(60), draw.permutation(60) % 6 + 1)].reset_index(drop=True)
         origin = np.lexsort((draw.random(len(table)), table["ill"]))
-        _, within = linkage.row_order(read_attacked(table.iloc[origin], origin, table, None, knowledge))
+        _, within = linkage.row_order(read_attacked(Tables(table.iloc[origin], table, None, origin), knowledge))
         assert within.details["distinct_people"] == 60
         found.append(within.attack.rate)
     chance = 1 / 60
@@ -158,9 +158,9 @@ def test_equal_people_who_stand_side_by_side_in_both_orders_are_no_order_that_wa
 def test_what_is_looked_up_and_what_is_compared_agree():
     table = people(300, 1).drop(columns=["joined"])
     knowledge = Knowledge(["age", "city", "sex", "member"], ["ill"], numeric=["age"])
-    attacked = read_attacked(table, None, table, None, knowledge)
+    attacked = read_attacked(Tables(table, table), knowledge)
     looked_up = find_candidates(attacked.release, attacked.members.codes)
     as_ranges = table.astype({"age": str})
     as_ranges["age"] = "[" + as_ranges["age"] + ", " + as_ranges["age"] + "]"
-    compared = read_attacked(as_ranges, None, table, None, knowledge)
+    compared = read_attacked(Tables(as_ranges, table), knowledge)
     assert (find_candidates(compared.release, compared.members.codes).records() == looked_up.records()).all()

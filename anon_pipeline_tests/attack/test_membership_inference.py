@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from anon_pipeline.attack import lira, roc
 from anon_pipeline.attack import membership_inference as attacks
 from anon_pipeline.attack.membership_inference import MembershipFinding
-from anon_pipeline.attack.model_answers import Answer
+from anon_pipeline.attack.model_answers import Answer, Question
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline_tests.attack.shadow_attacks import attack_by_shadows, trained_by
 
@@ -223,7 +223,9 @@ def test_what_shadow_models_add_is_seen_even_where_one_person_counts_for_little(
 
     gains = []
     for seed in range(10):
-        it = lira.train_shadows(train, some_people(1000, seed), "ill", FEATURES[:3], lira.draw_halves(1000, 16, seed))
+        it = lira.train_shadows(
+            train, some_people(1000, seed), Question("ill", FEATURES[:3]), lira.draw_halves(1000, 16, seed)
+        )
         member = it.halves.member
         online, offline = (roc.auc(*roc.check_scores(lira.scores(it, online=one), member)) for one in (True, False))
         assert online.value > 0.51
@@ -273,7 +275,7 @@ def test_only_members_are_trained_on() -> None:
         return Deaf(seed).fit(part[FEATURES], part["ill"])
 
     halves = lira.draw_halves(40, 4, 0)
-    it = lira.train_shadows(train, people, "ill", FEATURES, halves)
+    it = lira.train_shadows(train, people, Question("ill", FEATURES), halves)
     assert parts == [set(np.flatnonzero(one)) for one in (halves.member, *halves.inside)]  # the attacked model first
     # And every model answers in its own row.
     for row, seed in zip([it.target, *it.shadows], halves.seeds, strict=True):
@@ -288,12 +290,12 @@ def test_a_fitted_model_is_attacked_by_its_loss() -> None:
     people = some_people(900)
     members, others = people[:500], people[500:]
     forest = RandomForestClassifier(20, random_state=0).fit(members[FEATURES], members["ill"])
-    found = attacks.attack_by_loss(forest, members, others, "ill", FEATURES, name="the forest")
+    found = attacks.attack_by_loss(forest, members, others, Question("ill", FEATURES), name="the forest")
     assert (found.members, found.non_members, found.shadows) == (500, 400, 0)
     assert found.auc_low > 0.75 and found.leaks
     assert found.at_1_percent is not None and found.at_0_1_percent is None
     assert "too few people to say anything at 0.1 % false accusations" in found.sentence()
-    swapped = attacks.attack_by_loss(forest, others, members, "ill", FEATURES)
+    swapped = attacks.attack_by_loss(forest, others, members, Question("ill", FEATURES))
     assert swapped.auc == pytest.approx(1 - found.auc)
 
 
@@ -301,7 +303,7 @@ def test_a_class_that_the_model_never_saw_is_no_obstacle() -> None:
     people = some_people(300)
     members, others = people[people["stage"] != "iii"], people[people["stage"] == "iii"]
     tree = DecisionTreeClassifier(random_state=0).fit(members[FEATURES], members["stage"])
-    assert attacks.attack_by_loss(tree, members, others, "stage", FEATURES).auc == 1
+    assert attacks.attack_by_loss(tree, members, others, Question("stage", FEATURES)).auc == 1
 
 
 # ------------------------------------------------------------------------------------------------- habits of the house
@@ -398,4 +400,4 @@ def test_people_without_a_target_or_with_another_one_are_told() -> None:
         attack_by_shadows(train, people.assign(ill=people["ill"].where(people["a"] > 0)), "ill", FEATURES)
     model = train(people, 0)
     with pytest.raises(InputError, match="another column"):
-        attacks.attack_by_loss(model, people[:20], people[20:], "stage", FEATURES)
+        attacks.attack_by_loss(model, people[:20], people[20:], Question("stage", FEATURES))

@@ -15,6 +15,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from anon_pipeline.attack import model_inference as attacks
 from anon_pipeline.attack import rates
+from anon_pipeline.attack.model_answers import Question
 from anon_pipeline.errors import InputError
 
 FEATURES = ["age", "city", "street", "illness"]
@@ -65,7 +66,7 @@ class LabelsOnly(DecisionTreeClassifier):  # type: ignore[misc]
 )
 def test_a_model_that_knows_its_people_by_heart_gives_an_illness_away(estimator: Any, target: str) -> None:
     model, people, member = attacked(encoded(estimator), target)
-    (found,) = attacks.attribute_inference(model, people, member, target, FEATURES, attributes=["illness"])
+    (found,) = attacks.attribute_inference(model, people, member, Question(target, FEATURES, attributes=["illness"]))
     assert found.verdict == rates.LEAK
     assert found.leak is not None and found.leak.low > 0.03
     assert found.control is not None and found.attack.low > found.control.high
@@ -79,7 +80,7 @@ def test_a_model_that_has_learnt_nothing_gives_nothing_away() -> None:
         (HistGradientBoostingRegressor(max_iter=2), "sum"),
     ):
         model, people, member = attacked(encoded(estimator), target)
-        for found in attacks.attribute_inference(model, people, member, target, FEATURES):
+        for found in attacks.attribute_inference(model, people, member, Question(target, FEATURES)):
             assert found.verdict != rates.LEAK
             assert found.leak is not None and found.leak.low <= 0 <= found.leak.high
 
@@ -92,7 +93,9 @@ def test_what_is_true_of_everybody_is_no_leak() -> None:
         member = np.arange(1200) < 600
         model = encoded(DecisionTreeClassifier(max_depth=3))
         model.fit(people.loc[member, FEATURES], people.loc[member, "paid"])
-        (found,) = attacks.attribute_inference(model, people, member, "paid", FEATURES, attributes=["illness"])
+        (found,) = attacks.attribute_inference(
+            model, people, member, Question("paid", FEATURES, attributes=["illness"])
+        )
         assert found.attack.rate > found.baseline.rate + 0.1
         leaks += found.verdict != rates.NO_LEAK
     assert leaks <= 1
@@ -114,7 +117,7 @@ def test_a_guess_is_the_prior_times_the_fit() -> None:
     member = np.array([True, False] * 5)
     # yes: .6 * .2 = .12 for none, .3 * .5 = .15 for flu, .1 * .9 = .09 for mumps; no: .48 for none.
     model = ByIllness({"none": 0.2, "flu": 0.5, "mumps": 0.9})
-    (found,) = attacks.attribute_inference(model, people, member, "paid", ["illness"])
+    (found,) = attacks.attribute_inference(model, people, member, Question("paid", ["illness"]))
     assert found.attack == rates.measured([0, 0, 0, 0, 0])  # yes, yes, yes with none; no with flu, no with flu
     assert found.control == rates.measured([0, 0, 1, 0, 0])  # the sixth has none, and no
     assert found.baseline == rates.measured([1, 1, 1, 0, 0])
@@ -123,7 +126,9 @@ def test_a_guess_is_the_prior_times_the_fit() -> None:
 def test_equal_scores_are_decided_for_the_frequent() -> None:
     people = pd.DataFrame({"illness": ["flu", "none", "none", "flu", "none"], "paid": ["yes"] * 5})
     model = ByIllness({"none": 0.5, "flu": 0.75})  # .6 * .5 = .4 * .75
-    (found,) = attacks.attribute_inference(model, people, np.array([1, 1, 1, 0, 0], bool), "paid", ["illness"])
+    (found,) = attacks.attribute_inference(
+        model, people, np.array([1, 1, 1, 0, 0], bool), Question("paid", ["illness"])
+    )
     assert found.attack.rate == found.baseline.rate == pytest.approx(2 / 3)
 
 
@@ -184,7 +189,7 @@ def test_a_label_that_stands_for_few_people_is_inverted() -> None:
     model = DecisionTreeClassifier(random_state=0, min_samples_leaf=10).fit(
         people.loc[member, features], people.loc[member, "who"]
     )
-    found = attacks.model_inversion(model, people, member, "who", features)
+    found = attacks.model_inversion(model, people, member, Question("who", features))
     assert found.verdict == rates.LEAK
     assert found.control is not None and found.attack.rate > found.control.rate + 0.1
     near = found.details["nearness"]
@@ -196,7 +201,7 @@ def test_labels_that_stand_for_everybody_are_not_inverted() -> None:
     for target in ("paid", "sum"):
         estimator = DecisionTreeClassifier(max_depth=2) if target == "paid" else DecisionTreeRegressor(max_depth=2)
         model, people, member = attacked(encoded(estimator), target)
-        found = attacks.model_inversion(model, people, member, target, FEATURES)
+        found = attacks.model_inversion(model, people, member, Question(target, FEATURES))
         near = found.details["nearness"]
         assert found.verdict != rates.LEAK
         assert near["low"] <= 0.5 <= near["high"]
@@ -218,8 +223,8 @@ def test_a_reconstruction_is_the_likeliest_person_of_its_label() -> None:
 def test_findings_are_plain_data_without_people() -> None:
     model, people, member = attacked(encoded(DecisionTreeClassifier(random_state=0)), "paid", n=200)
     found = [
-        *attacks.attribute_inference(model, people, member, "paid", FEATURES, name="the tree"),
-        attacks.model_inversion(model, people, member, "paid", FEATURES, name="the tree"),
+        *attacks.attribute_inference(model, people, member, Question("paid", FEATURES), name="the tree"),
+        attacks.model_inversion(model, people, member, Question("paid", FEATURES), name="the tree"),
     ]
     assert len(found) == 5
     for one in found:
@@ -231,27 +236,31 @@ def test_findings_are_plain_data_without_people() -> None:
 def test_the_same_question_gets_the_same_answer_and_nothing_is_changed() -> None:
     model, people, member = attacked(encoded(DecisionTreeClassifier(random_state=0)), "paid", n=200)
     before = people.copy()
-    first, again = (attacks.attribute_inference(model, people, member, "paid", FEATURES) for _ in range(2))
+    first, again = (attacks.attribute_inference(model, people, member, Question("paid", FEATURES)) for _ in range(2))
     assert first == again
     pd.testing.assert_frame_equal(people, before)
 
 
 def test_each_attribute_is_guessed_with_all_the_others_known() -> None:
     model, people, member = attacked(encoded(DecisionTreeClassifier(random_state=0)), "paid", n=400)
-    together = attacks.attribute_inference(model, people, member, "paid", FEATURES)
+    together = attacks.attribute_inference(model, people, member, Question("paid", FEATURES))
     for attribute, found in zip(FEATURES, together, strict=True):
-        assert attacks.attribute_inference(model, people, member, "paid", FEATURES, attributes=[attribute]) == [found]
+        assert attacks.attribute_inference(
+            model, people, member, Question("paid", FEATURES, attributes=[attribute])
+        ) == [found]
 
 
 def test_an_attribute_that_is_not_there_is_told() -> None:
     model, people, member = attacked(encoded(DecisionTreeClassifier(random_state=0)), "paid", n=200)
     for attribute in ("shoe", "sum", "paid"):
         with pytest.raises(InputError, match=f"{attribute} is no feature"):
-            attacks.attribute_inference(model, people, member, "paid", FEATURES, attributes=[attribute])
+            attacks.attribute_inference(model, people, member, Question("paid", FEATURES, attributes=[attribute]))
 
 
 def test_without_control_people_nothing_is_claimed() -> None:
     model, people, _ = attacked(encoded(DecisionTreeClassifier(random_state=0)), "paid", n=200)
-    found = attacks.attribute_inference(model, people, np.ones(200, bool), "paid", FEATURES, attributes=["illness"])
+    found = attacks.attribute_inference(
+        model, people, np.ones(200, bool), Question("paid", FEATURES, attributes=["illness"])
+    )
     assert found[0].control is None and found[0].leak is None
     assert found[0].verdict in (rates.NO_CONTROL, rates.TOO_WEAK)

@@ -11,7 +11,8 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from anon_pipeline.attack import models_audit
-from anon_pipeline.attack.models_audit import FITTED, RAW, RELEASE, ModelsAudit, audit_fitted, audit_models
+from anon_pipeline.attack.model_answers import Question
+from anon_pipeline.attack.models_audit import FITTED, RAW, RELEASE, Effort, ModelsAudit, audit_fitted, audit_models
 from anon_pipeline.errors import InputError
 
 FEATURES = ["age", "city", "hours"]
@@ -44,7 +45,10 @@ def train_release(part: pd.DataFrame, seed: int) -> Any:
 @pytest.fixture(scope="module")
 def audit() -> ModelsAudit:
     return audit_models(
-        some_people(3000), "rich", train_raw, train_release, FEATURES, sample=2400, shadows=8, asked=600
+        some_people(3000),
+        Question("rich", FEATURES),
+        {RAW: train_raw, RELEASE: train_release},
+        Effort(sample=2400, shadows=8, asked=600),
     )
 
 
@@ -77,7 +81,9 @@ def test_a_release_takes_away_what_the_raw_model_gave_away(audit: ModelsAudit) -
 
 
 def test_a_release_that_changes_nothing_buys_nothing() -> None:
-    audit = audit_models(some_people(400), "rich", train_raw, train_raw, FEATURES, shadows=4, asked=50)
+    audit = audit_models(
+        some_people(400), Question("rich", FEATURES), {RAW: train_raw, RELEASE: train_raw}, Effort(shadows=4, asked=50)
+    )
     for one in audit.bought:
         assert (one.change, one.low, one.high) == (0, 0, 0)
         assert one.sentence().startswith("No difference shows")
@@ -96,14 +102,19 @@ def test_the_same_seed_gives_the_same_audit() -> None:
     def audited(seed: int) -> dict[str, Any]:
         people = some_people(300)
         return audit_models(
-            people, "rich", train_raw, train_release, FEATURES, sample=200, shadows=4, seed=seed
+            people,
+            Question("rich", FEATURES),
+            {RAW: train_raw, RELEASE: train_release},
+            Effort(sample=200, shadows=4, seed=seed),
         ).to_json()
 
     people = some_people(300)
     model = train_raw(people[:150], 0)
 
     def fitted(seed: int) -> dict[str, Any]:
-        return audit_fitted(model, people[:150], people[150:], "rich", FEATURES, sample=100, seed=seed).to_json()
+        return audit_fitted(
+            model, people[:150], people[150:], Question("rich", FEATURES), Effort(sample=100, seed=seed)
+        ).to_json()
 
     assert fitted(1) == fitted(1)
     assert fitted(1) != fitted(2)
@@ -123,7 +134,9 @@ def test_training_parts_are_raw_people_of_the_sample() -> None:
         pd.testing.assert_frame_equal(part, original)
         return train_raw(part, seed)
 
-    audit_models(people, "rich", train, train, FEATURES, sample=300, shadows=4, asked=20)
+    audit_models(
+        people, Question("rich", FEATURES), {RAW: train, RELEASE: train}, Effort(sample=300, shadows=4, asked=20)
+    )
     assert len(sizes) == 10
     assert sizes.count(150) >= 2
     assert min(sizes) > 110 and max(sizes) < 190
@@ -133,7 +146,7 @@ def test_a_fitted_model_is_audited_without_training() -> None:
     people = some_people(2000)
     members, others = people[:1200], people[1200:]
     model = train_raw(members, 0)
-    audit = audit_fitted(model, members, others, "rich", FEATURES, sample=1000, asked=300)
+    audit = audit_fitted(model, members, others, Question("rich", FEATURES), Effort(sample=1000, asked=300))
     assert (audit.members, audit.non_members) == (500, 500)
     (membership,) = audit.membership
     assert membership.attack == "loss_threshold" and membership.auc_low > 0.7
@@ -149,7 +162,7 @@ def test_a_fitted_model_of_other_people_is_clean() -> None:
     clean, leaks = 0, 0
     for seed in range(10):
         people = some_people(1500, seed)
-        audit = audit_fitted(train_raw(people[:500], 0), people[500:1000], people[1000:], "rich", FEATURES)
+        audit = audit_fitted(train_raw(people[:500], 0), people[500:1000], people[1000:], Question("rich", FEATURES))
         clean += audit.membership[0].auc_low <= 0.5 <= audit.membership[0].auc_high
         leaks += sum(one.verdict == "leak" for one in audit.inference)
     assert clean >= 8
@@ -159,11 +172,11 @@ def test_a_fitted_model_of_other_people_is_clean() -> None:
 def test_what_cannot_be_audited_is_told() -> None:
     people = some_people(100)
     with pytest.raises(InputError, match="no column poor"):
-        audit_models(people, "poor", train_raw, train_release, FEATURES, shadows=4)
+        audit_models(people, Question("poor", FEATURES), {RAW: train_raw, RELEASE: train_release}, Effort(shadows=4))
     with pytest.raises(InputError, match="no column shoe"):
-        audit_fitted(train_raw(people, 0), people, people, "rich", [*FEATURES, "shoe"])
+        audit_fitted(train_raw(people, 0), people, people, Question("rich", [*FEATURES, "shoe"]))
     with pytest.raises(InputError, match="members and non-members"):
-        audit_fitted(train_raw(people, 0), people, people[:0], "rich", FEATURES)
+        audit_fitted(train_raw(people, 0), people, people[:0], Question("rich", FEATURES))
 
 
 def test_nothing_of_the_project_but_its_types_errors_and_processes_is_imported() -> None:

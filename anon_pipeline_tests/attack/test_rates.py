@@ -18,6 +18,7 @@ from anon_pipeline.attack.rates import (
     TOO_WEAK,
     Known,
     Rate,
+    Rates,
     clopper_pearson,
     difference,
     finding,
@@ -103,7 +104,7 @@ def test_the_leaks_interval_covers_the_truth_in_95_of_100_samples(attack, contro
 
 def test_only_an_attack_that_beats_the_blind_guess_tells_anything():
     def verdict(attack, control, baseline):
-        return finding("x", "inference", Known(("age",)), "guesses it", attack, control, baseline).verdict
+        return finding("x", "inference", Known(("age",)), "guesses it", Rates(attack, control, baseline)).verdict
 
     assert verdict(wilson(90, 100), wilson(50, 100), known(0.4)) == LEAK
     assert verdict(wilson(90, 100), wilson(88, 100), known(0.4)) == NO_LEAK
@@ -116,7 +117,7 @@ def test_only_an_attack_that_beats_the_blind_guess_tells_anything():
 def test_nobody_outside_to_try_it_on_is_no_control() -> None:
     nobody = wilson(0, 0)
     found = [
-        finding("skewness", "inference", Known(()), "guesses it", wilson(hits, 50), nobody, known(0.1)).verdict
+        finding("skewness", "inference", Known(()), "guesses it", Rates(wilson(hits, 50), nobody, known(0.1))).verdict
         for hits in (50, 5)
     ]
     assert found == [NO_CONTROL, TOO_WEAK]
@@ -131,7 +132,7 @@ def test_a_finding_says_it_in_words_and_json():
         "rate": wilson(1, 2),
         "inf": [math.inf],
     }
-    one = finding("x", "linkability", known_columns, "hits", wilson(90, 100), wilson(5, 10), known(0.1), details)
+    one = finding("x", "linkability", known_columns, "hits", Rates(wilson(90, 100), wilson(5, 10), known(0.1)), details)
     assert one.sentence == (
         "Knowing age, city (5 % of it wrong), an attacker hits in 90 % of the cases (82.6 % to 94.5 %), against 50 % "
         "(23.7 % to 76.3 %) for people not in it; blind guessing gives 10 %. The release itself gives away 80 % "

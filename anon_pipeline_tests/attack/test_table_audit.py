@@ -13,6 +13,7 @@ from anon_pipeline.attack import inference
 from anon_pipeline.attack.rates import LEAK, NO_CONTROL, TOO_WEAK, Finding
 from anon_pipeline.attack.released import Knowledge
 from anon_pipeline.attack.table_audit import Earlier, audit_table
+from anon_pipeline.attack.targets import Tables
 from anon_pipeline.errors import InputError
 from anon_pipeline_tests.attack.tables import CITIES, KNOWLEDGE, QUASI, anonymized, people
 
@@ -31,7 +32,7 @@ def by_name(findings: list[Finding]) -> dict[str, Finding]:
 
 
 def audit(released, origin, classes=None, **options) -> dict[str, Finding]:
-    return by_name(audit_table(released, origin, MEMBERS, CONTROL, KNOWLEDGE, classes, targets=700, **options))
+    return by_name(audit_table(Tables(released, MEMBERS, CONTROL, origin, classes), KNOWLEDGE, targets=700, **options))
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +94,7 @@ def test_a_unique_value_that_was_kept_is_found():
     released, classes, origin = anonymized(table)
     released["weight"] = table["weight"].to_numpy()[origin]
     knowledge = Knowledge(QUASI, KNOWLEDGE.sensitive, ["weight"], [*KNOWLEDGE.numeric, "weight"])
-    found = by_name(audit_table(released, origin, table, control, knowledge, classes, targets=300))
+    found = by_name(audit_table(Tables(released, table, control, origin, classes), knowledge, targets=300))
     assert found["singling out, one column"].verdict == LEAK
     assert found["singling out, one column"].attack.rate > 0.9
     assert found["singling out, one column"].leak.low > 0.5
@@ -116,7 +117,7 @@ def test_independent_people_of_the_same_population_leak_nothing_in_93_of_100_see
     for seed in range(100):
         tables = [people(n, 10 * seed + place) for place, n in enumerate((150, 150, 100))]
         released, original, control = tables
-        for one in audit_table(released, None, original, control, KNOWLEDGE, seed=seed):
+        for one in audit_table(Tables(released, original, control), KNOWLEDGE, seed=seed):
             if one.leak is not None:
                 seen[one.name] += 1
                 holds[one.name] += one.leak.low <= 0 <= one.leak.high
@@ -128,7 +129,7 @@ def test_independent_people_of_the_same_population_leak_nothing_in_93_of_100_see
 
 def test_without_control_people_it_is_not_called_a_leak():
     released, classes, origin = anonymized(MEMBERS)
-    for found in audit_table(released, origin, MEMBERS, None, KNOWLEDGE, classes, targets=200):
+    for found in audit_table(Tables(released, MEMBERS, None, origin, classes), KNOWLEDGE, targets=200):
         if not found.name.startswith("row order"):
             assert found.control is None
             assert found.leak is None
@@ -138,17 +139,19 @@ def test_without_control_people_it_is_not_called_a_leak():
 def test_neither_row_order_nor_the_tables_types_change_a_finding():
     released, classes, origin = anonymized(MEMBERS[:400])
     earlier = Earlier(released, classes)
-    first = audit_table(released, origin, MEMBERS[:400], CONTROL, KNOWLEDGE, classes, [earlier], targets=150)
+    first = audit_table(Tables(released, MEMBERS[:400], CONTROL, origin, classes), KNOWLEDGE, [earlier], targets=150)
     draw = np.random.default_rng(0)
     rows, members, control = draw.permutation(len(released)), draw.permutation(400), draw.permutation(len(CONTROL))
     place = np.argsort(members)
     again = audit_table(
-        released.iloc[rows].astype({"city": "category"}),
-        place[origin[rows]],
-        MEMBERS[:400].iloc[members],
-        CONTROL.iloc[control],
+        Tables(
+            released.iloc[rows].astype({"city": "category"}),
+            MEMBERS[:400].iloc[members],
+            CONTROL.iloc[control],
+            place[origin[rows]],
+            classes.sample(frac=1, random_state=0),
+        ),
         KNOWLEDGE,
-        classes.sample(frac=1, random_state=0),
         [Earlier(released.iloc[rows], classes)],
         targets=150,
     )
@@ -158,7 +161,7 @@ def test_neither_row_order_nor_the_tables_types_change_a_finding():
 
 def test_an_audit_holds_no_value_of_a_person(clean):
     released, classes, origin = anonymized(MEMBERS.assign(ill=[f"secret-{i % 7}" for i in range(len(MEMBERS))]))
-    found = audit_table(released, origin, MEMBERS, CONTROL, KNOWLEDGE, classes, targets=100)
+    found = audit_table(Tables(released, MEMBERS, CONTROL, origin, classes), KNOWLEDGE, targets=100)
     told = json.dumps([one.to_json() for one in [*found, *clean.values()]], ensure_ascii=False, allow_nan=False)
     assert not any(city in told for city in CITIES)
     assert "secret" not in told
@@ -192,9 +195,9 @@ def test_tables_that_do_not_belong_together_are_refused():
     with pytest.raises(InputError, match="outside"):
         audit(released, origin + 1)
     with pytest.raises(InputError, match="no people"):
-        audit_table(released, None, MEMBERS[:0], CONTROL, KNOWLEDGE)
+        audit_table(Tables(released, MEMBERS[:0], CONTROL), KNOWLEDGE)
     with pytest.raises(InputError, match="lacks the columns"):
-        audit_table(released, None, MEMBERS, CONTROL.drop(columns="age"), KNOWLEDGE)
+        audit_table(Tables(released, MEMBERS, CONTROL.drop(columns="age")), KNOWLEDGE)
 
 
 def test_tiny_and_degenerate_tables_are_survived():
@@ -202,5 +205,5 @@ def test_tiny_and_degenerate_tables_are_survived():
     knowledge = Knowledge(["x", "c"], ["s"], numeric=["x"])
     for control in (None, tiny, tiny[:1], tiny[:0]):
         for released in (tiny, tiny[:1], tiny.assign(x=np.nan), tiny.assign(x="*", c="*"), tiny.drop(columns="s")):
-            for one in audit_table(released, None, tiny, control, knowledge, earlier=[Earlier(tiny)]):
+            for one in audit_table(Tables(released, tiny, control), knowledge, earlier=[Earlier(tiny)]):
                 json.dumps(one.to_json(), allow_nan=False)

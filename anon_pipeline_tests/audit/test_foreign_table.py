@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from anon_pipeline import cli
-from anon_pipeline.audit.foreign_table import AttackedTable, Roles, attack_table
+from anon_pipeline.audit.foreign_table import AttackedTable, Files, Roles, attack_table
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ColumnType
 from anon_pipeline_tests.attack.tables import CITIES, KNOWLEDGE, QUASI, anonymized, people
@@ -44,7 +44,7 @@ def attacked(
 ) -> AttackedTable:
     files = {"original": "people.parquet", "control": "others.csv"} | how
     control = None if files["control"] is None else folder / files["control"]
-    return attack_table(folder / table, folder / files["original"], control, roles, tmp_path, targets)
+    return attack_table(Files(folder / table, folder / files["original"], control), roles, tmp_path, targets)
 
 
 def leak(found: AttackedTable, name: str = "linkage, all quasi-identifiers") -> Any:
@@ -86,7 +86,7 @@ def test_codes_with_a_leading_zero_and_truth_values_are_no_numbers(folder: Path,
     table.to_csv(tmp_path / "t.csv", index=False)
     (tmp_path / "scratch").mkdir()
     found = attack_table(
-        tmp_path / "t.csv", tmp_path / "t.csv", None, Roles(["zip", "ok", "age"]), tmp_path / "scratch"
+        Files(tmp_path / "t.csv", tmp_path / "t.csv"), Roles(["zip", "ok", "age"]), tmp_path / "scratch"
     )
     assert found.knowledge.numeric == ["age"]
 

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from anon_pipeline.audit import people as audits
-from anon_pipeline.audit.people import Bound, audit, bounds, control_people, make_twin
+from anon_pipeline.audit.people import Audited, Bound, audit, bounds, control_people, make_twin
 from anon_pipeline.engine.base import Batch
+from anon_pipeline.learning.problem import Fitting
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline.workers import Workers
 from anon_pipeline_tests.end_to_end import harness
@@ -41,7 +42,7 @@ def people() -> Batch:
 
 @pytest.fixture(scope="module")
 def content(people: Batch) -> dict[str, Any]:
-    return audit(SPEC, KEY, people, TYPES)
+    return audit(Audited(SPEC, KEY, people, TYPES))
 
 
 def rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
@@ -53,8 +54,11 @@ def test_what_is_found_does_not_depend_on_how_many_processes_attack(people: Batc
     attacked = spec(models=True, people=200, shadows=4)
     told: list[tuple[int, int]] = []
     with Workers(2) as workers:
-        found = audit(attacked, KEY, people, TYPES, workers=workers, progress=lambda *count: told.append(count))
-    assert found == audit(attacked, KEY, people, TYPES)
+        found = audit(
+            Audited(attacked, KEY, people, TYPES),
+            fitting=Fitting(workers=workers, progress=lambda *count: told.append(count)),
+        )
+    assert found == audit(Audited(attacked, KEY, people, TYPES))
     assert told == [(count + 1, 10) for count in range(10)]  # two attacked models and four shadows of each
 
 
@@ -95,7 +99,7 @@ def test_equal_people_stay_together() -> None:
 
 def test_the_twin_loses_nobody_but_the_control_people(people: Batch) -> None:
     control = control_people(people.hash, SPEC)
-    twin = make_twin(SPEC, KEY, people, control, TYPES)
+    twin = make_twin(Audited(SPEC, KEY, people, TYPES), control)
     everybody = pd.concat([people.features, people.target], axis=1)
     assert rows(pd.concat([twin.members, twin.control])) == rows(everybody)
     assert sorted(twin.origin.tolist()) == list(range(len(twin.members)))
@@ -103,7 +107,7 @@ def test_the_twin_loses_nobody_but_the_control_people(people: Batch) -> None:
 
 
 def test_behind_every_released_row_stands_its_own_member(people: Batch) -> None:
-    twin = make_twin(SPEC, KEY, people, control_people(people.hash, SPEC), TYPES)
+    twin = make_twin(Audited(SPEC, KEY, people, TYPES), control_people(people.hash, SPEC))
     behind = twin.members.iloc[twin.origin].reset_index(drop=True)
     for name in ("ill", "visits"):
         assert (twin.released[name] == behind[name]).all()
@@ -112,12 +116,12 @@ def test_behind_every_released_row_stands_its_own_member(people: Batch) -> None:
 
 
 def test_rows_of_the_twin_stand_in_the_order_of_what_they_show(people: Batch) -> None:
-    shown = make_twin(SPEC, KEY, people, control_people(people.hash, SPEC), TYPES).released.astype(str)
+    shown = make_twin(Audited(SPEC, KEY, people, TYPES), control_people(people.hash, SPEC)).released.astype(str)
     assert shown.equals(shown.sort_values(SPEC.released, kind="stable"))
 
 
 def test_the_same_people_and_seed_give_the_same_audit(people: Batch, content: dict[str, Any]) -> None:
-    assert audit(SPEC, KEY, people, TYPES) == content
+    assert audit(Audited(SPEC, KEY, people, TYPES)) == content
 
 
 # The content
@@ -135,12 +139,14 @@ def test_the_content_is_plain_data_without_a_value_of_anybody(content: dict[str,
 
 def test_control_people_that_were_held_out_are_attacked_beside_all_who_are_in_it() -> None:
     everybody = harness.people(1200)
-    content = audit(spec(control="held_out"), KEY, batch(everybody[:900]), TYPES, held_out=batch(everybody[900:]))
+    content = audit(
+        Audited(spec(control="held_out"), KEY, batch(everybody[:900]), TYPES), held_out=batch(everybody[900:])
+    )
     assert (content["control_kind"], content["members"], content["control"]) == ("held_out", 900, 300)
 
 
 def test_models_are_attacked_where_the_spec_wants_it() -> None:
-    content = audit(spec(models=True, people=400, shadows=4), KEY, batch(harness.people(800)), TYPES)
+    content = audit(Audited(spec(models=True, people=400, shadows=4), KEY, batch(harness.people(800)), TYPES))
     assert content["models"]["membership"]
     assert content["guide"]["membership"]
     (bound,) = bounds(spec(membership_auc=1.0), content)
@@ -165,7 +171,7 @@ def test_a_bound_is_held_against_the_upper_end_of_the_strongest_attack(content: 
 
 
 def test_too_few_people_are_not_attacked_and_no_bound_holds() -> None:
-    content = audit(SPEC, KEY, batch(harness.people(50)), TYPES)
+    content = audit(Audited(SPEC, KEY, batch(harness.people(50)), TYPES))
     assert "50 people are too few" in content["skipped"]
     assert content["findings"] == []
     found = bounds(spec(**ALL), content)
@@ -180,7 +186,7 @@ def test_where_no_twin_can_be_made_the_audit_says_so_and_no_bound_holds(
         raise audits.Refused(["no grouping meets the demand"])
 
     monkeypatch.setattr(audits, "make_twin", refuse)
-    content = audit(SPEC, KEY, people, TYPES)
+    content = audit(Audited(SPEC, KEY, people, TYPES))
     assert "no grouping meets the demand" in content["skipped"]
     assert not any(one.holds for one in bounds(spec(**ALL), content))
 

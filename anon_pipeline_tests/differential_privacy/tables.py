@@ -91,7 +91,7 @@ class _Everything:
 
     def __init__(self, session: DuckDBSession) -> None:
         self._session = session
-        self.rows, self.parsed = session.rows, session.parsed
+        self.rows, self.parsed, self.hashed = session.rows, session.parsed, session.hashed
 
     def storage(self, _: str) -> dict[str, str]:
         return self._session.storage("(SELECT * EXCLUDE (variant) FROM everything)")

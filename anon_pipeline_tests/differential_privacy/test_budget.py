@@ -1,7 +1,6 @@
 """The budget under many processes, kills, a full disk and a wrong clock: no answer that was not paid for."""
 
 import json
-import multiprocessing
 import os
 import resource
 import shutil
@@ -20,11 +19,11 @@ from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
 from anon_pipeline.keys import Key
 from anon_pipeline.release import signing
+from anon_pipeline_tests.differential_privacy.killed import FORK, fail_at
 from anon_pipeline_tests.differential_privacy.tables import spec_of
 
 TOTAL = 1_000_000
 ALLOWED = Allowance("patients", Cost(TOTAL, 1_000), 1e-6)
-FORK = multiprocessing.get_context("fork")
 
 
 def budget_in(home: Path, allowance: Allowance = ALLOWED) -> Budget:
@@ -113,27 +112,10 @@ def test_eight_processes_with_forty_questions_get_exactly_a_hundred_answers(tmp_
 
 # ---------------------------------------------------------------------- kills
 
-#: The calls that change a file, at each of which the process is killed, before and after.
-CALLS = ("pwrite", "fsync", "replace", "ftruncate", "mkdir", "write")
-
 
 def _killed_at(home: Path, count: int, torn: bool, told: Any, key: str) -> None:
     """Ask, and die at the given call; a torn write leaves half of its bytes."""
-    left = [count]
-
-    def dying(call: Callable[..., Any], name: str) -> Callable[..., Any]:
-        def die(*args: Any, **options: Any) -> Any:
-            left[0] -= 1
-            if left[0] < 0:
-                if torn and name == "pwrite":
-                    call(args[0], args[1][: len(args[1]) // 2], *args[2:])
-                os.kill(os.getpid(), signal.SIGKILL)
-            return call(*args, **options)
-
-        return die
-
-    for name in CALLS:
-        setattr(os, name, dying(getattr(os, name), name))
+    fail_at(count, "torn" if torn else "killed")
 
     def answer() -> bytes:
         told[0] = 1

@@ -84,6 +84,37 @@ def test_the_rank_of_a_quantile_stays_within_its_bound() -> None:
     assert stats.binomtest(outside, len(chosen), 0.05, alternative="greater").pvalue > 1e-6
 
 
+@pytest.mark.parametrize(
+    "histogram",
+    [[100] * 10, [0] * 3 + [5_000] + [0] * 2 + [4_990] + [0] * 3, [0] * 9 + [3], [0] * 10, [900] + [1] * 9],
+    ids=["even", "two values", "three people", "nobody", "skewed"],
+)
+def test_intervals_of_quantiles_hold_them(histogram: list[int]) -> None:
+    """However values lie and however few there are; one in a million runs may fail."""
+    spec, draws = spec_of("row"), 400
+    plan = plan_of(spec, "SELECT QUANTILE_CONT(age, 0.25) FROM people", nano_rho=3_000_000)
+    (statistic,) = plan.statement.statistics
+    value, low, high = plan.measurements
+    rows = np.array(histogram)
+    below = 4 * (np.cumsum(rows) - rows) - rows.sum()
+    true = np.flatnonzero((below <= 0) & (below + 4 * rows >= 0))
+    outside = 0
+    for _ in range(draws):
+        drawn = {one: answering._quantile(plan, one, rows, plan.share) for one in (value, low, high)}
+        outside += drawn[low] > true.max() or drawn[high] < true.min()
+    assert stats.binomtest(outside, draws, 0.05, alternative="greater").pvalue > 1e-6
+    shown = answering.figure(plan, statistic, {value: 3, low: 4, high: 2})
+    assert shown == {"value": 3.0, "low": 3.0, "high": 3.0}
+
+
+def test_an_interval_of_a_quantile_is_narrow_where_there_are_many() -> None:
+    spec, rows = spec_of("row"), np.full(10, 2_000)
+    plan = plan_of(spec, "SELECT MEDIAN(age) FROM people", nano_rho=3_000_000)
+    _, low, high = plan.measurements
+    ends = [answering._quantile(plan, one, rows, plan.share) for one in (low, high)]
+    assert 3 <= ends[0] <= 5 and 4 <= ends[1] <= 6  # the next places are 180 scales of the noise away
+
+
 def test_what_contribution_bounds_may_cost_is_said() -> None:
     spec = spec_of(PERSON)
     said = answering.about(plan_of(spec, "SELECT city, COUNT(*), AVG(age) FROM people GROUP BY city"))

@@ -87,17 +87,30 @@ def test_rows_look_like_the_people_and_hold_public_values_only(tmp_path: Path, h
 
     for low, high in ((18, 40), (40, 60), (60, 90)):
         assert share_ill(shown, low, high) == pytest.approx(share_ill(source, low, high), abs=0.05)
-    quality = made.quality()
-    assert len(quality["values"]["ill"]) == 3
-    covered = [
-        one["low"] <= true <= one["high"] for one, true in zip(quality["values"]["ill"], _ill(source), strict=True)
-    ]
-    assert sum(covered) >= 2
+    counted = {name: made.quality()["values"][name] for name in ("ill", "city", "age")}
+    truth = {"ill": _ill(source), "city": _city(source), "age": _age(source, len(counted["age"]) - 1)}
+    missed = total = 0
+    for name, counts in counted.items():
+        reach = max(count["high"] - count["noisy"] for count in counts if count["high"])  # 1.96 deviations
+        for count, true in zip(counts, truth[name], strict=True):
+            assert abs(count["noisy"] - true) < 3 * reach  # else one of 10^8
+            missed, total = missed + (not count["low"] <= true <= count["high"]), total + 1
+    assert total == 35 and missed <= 10  # at one in twenty: eleven of 35 in one run of a million
 
 
 def _ill(source: pa.Table) -> list[int]:
     values = source.column("ill").to_pylist()
     return [values.count("no"), values.count("yes"), 0]
+
+
+def _city(source: pa.Table) -> list[int]:
+    values = source.column("city").to_pylist()
+    return [*(values.count(city) for city in synthetic_people.CITIES), values.count("elsewhere")]
+
+
+def _age(source: pa.Table, intervals: int) -> list[int]:
+    known = np.array([age for age in source.column("age").to_pylist() if age is not None])
+    return [*np.bincount((known - 18) // 3, minlength=intervals).tolist(), source.column("age").null_count]
 
 
 @pytest.mark.parametrize(

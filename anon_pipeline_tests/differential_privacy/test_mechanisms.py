@@ -140,15 +140,20 @@ def test_floats_and_numbers_too_large_are_refused(values: list[object]) -> None:
         mechanisms.gaussian_counts(np.array(values), 1, NANO)
 
 
-@given(st.lists(st.integers(0, 50), min_size=2, max_size=30), st.integers(1, 9))
-def test_scores_of_quantiles_move_no_further_than_stated(histogram: list[int], part: int) -> None:
+@given(st.lists(st.integers(0, 50), min_size=2, max_size=30), st.integers(1, 9), st.integers(-500, 500))
+def test_scores_of_quantiles_move_no_further_than_stated(histogram: list[int], part: int, off: int) -> None:
     """And they stay whole numbers: rounding afterwards would double how far they move."""
-    before = mechanisms.quantile_scores(histogram, part, 10)
+
+    def scores(rows: list[int]) -> np.ndarray:
+        of_value = mechanisms.quantile_scores(rows, part, 10)
+        return np.concatenate((of_value, mechanisms.quantile_end_scores(rows, part, 10, off)))
+
+    before = scores(histogram)
+    assert before[len(histogram) :].max() == 0, "some end fits, however few there are"
     for place in range(len(histogram)):
         more = [*histogram]
         more[place] += 1
-        after = mechanisms.quantile_scores(more, part, 10)
-        assert np.abs(after - before).max() <= max(part, 10 - part)
+        assert np.abs(scores(more) - before).max() <= max(part, 10 - part)
 
 
 def test_the_median_is_found_where_there_are_many() -> None:

@@ -14,11 +14,10 @@ from anon_pipeline.differential_privacy.queries import Share
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
-from anon_pipeline.profiling.new_dataset import start_dataset
+from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.differential_privacy.tables import PERSON, counting, plan_of, policy, write_dataset
 from anon_pipeline_tests.end_to_end.harness import command
-from anon_pipeline_tests.skips import require_spark
 
 BY_CITY = "SELECT city, COUNT(*), AVG(age) FROM people GROUP BY city"
 MUCH = Share(rho=0.4)
@@ -200,6 +199,7 @@ def test_a_section_that_is_wrong_is_told_in_a_sentence(tmp_path: Path, change: d
         ReleaseSpec.load(write_dataset(tmp_path / "people", people(), content))
 
 
+@pytest.mark.slow
 def test_the_commands(tmp_path: Path) -> None:
     folder = str(write_dataset(tmp_path / "people", people(), policy("row")))
     home = tmp_path / "var"
@@ -229,7 +229,9 @@ def test_a_new_dataset_leaves_every_domain_to_a_person(tmp_path: Path) -> None:
     table = tmp_path / "visits.csv"
     people().to_csv(table, index=False)
     data = tmp_path / "data"
-    made = start_dataset(DuckDBEngine(tmp_path / "scratch"), "visits", table, data, asked_with_noise=True)
+    made = start_dataset(
+        DuckDBEngine(tmp_path / "scratch"), DatasetRequest("visits", table, asked_with_noise=True), data
+    )
     text = made.file.read_text()
     section = text[text.index("differential_privacy:") :]
     proposed = yaml.safe_load(section)["differential_privacy"]
@@ -242,6 +244,7 @@ def test_a_new_dataset_leaves_every_domain_to_a_person(tmp_path: Path) -> None:
     assert {one.place for _, one in made.open} >= {"differential_privacy.unit", "differential_privacy.domains.city"}
 
 
+@pytest.mark.slow
 def test_statistics_are_asked_checked_and_published(tmp_path: Path) -> None:
     content = policy("row")
     content["differential_privacy"] |= {"queries": "queries.yaml", "schedule": "0 4 * * *"}
@@ -275,12 +278,12 @@ def test_statistics_are_asked_checked_and_published(tmp_path: Path) -> None:
     assert again.exit_code == 3 and "withdrawn" in again.sentence
 
 
-def test_spark_counts_what_duckdb_counts(tmp_path: Path) -> None:
-    require_spark()
+def test_spark_counts_what_duckdb_counts(quick_spark: None, tmp_path: Path) -> None:
     from anon_pipeline.differential_privacy import answering
     from anon_pipeline.engine.spark import SparkEngine
 
-    spec = dataset(tmp_path / "people", PERSON)
+    # Bounds that nobody reaches: which rows are kept beyond them, each engine chooses by a hash of its own.
+    spec = dataset(tmp_path / "people", {**PERSON, "groups": 50, "rows": 50})
     readable = reading.readable(spec)
     engines = [DuckDBEngine(tmp_path / "duck"), SparkEngine(tmp_path / "spark", threads=1)]
     for sql in (

@@ -51,6 +51,10 @@ def numbers(exact: Exact, one: Measurement, cells: list[Cell]) -> np.ndarray:
     """What noise is added to, or the scores that a quantile is chosen by, a row per group."""
     if one.kind == "quantile":
         histograms = exact.histogram(str(one.column), cells)
+        if one.end:
+            return np.array(
+                [mechanisms.quantile_end_scores(rows, one.part, one.whole, 7 * one.end) for rows in histograms]
+            )
         return np.array([mechanisms.quantile_scores(rows, one.part, one.whole) for rows in histograms])
     return np.array(exact.numbers(one, cells)).reshape(-1, 1)
 
@@ -101,7 +105,7 @@ def test_nobody_moves_a_measurement_further_than_stated(unit: str) -> None:
     [
         (f"place <= {PERSON['groups']}", "place <= 1000"),  # people stand in as many groups as they like
         (f"least(rows, {PERSON['rows']})", "rows"),  # and with as many rows
-        ("PARTITION BY person ORDER BY md5", "ORDER BY md5"),  # groups are kept whoever else stands in them
+        ("PARTITION BY person ORDER BY hash", "ORDER BY hash"),  # groups are kept whoever else stands in them
         (f"least(rows, {PERSON['rows']} - counted)", "rows"),
     ],
 )

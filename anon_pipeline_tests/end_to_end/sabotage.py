@@ -12,6 +12,7 @@ from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.pipeline import execution, stages
 from anon_pipeline.pipeline.steps import utility
 from anon_pipeline.release import ledger
+from anon_pipeline.spec import ReleaseSpec
 
 SECRET_IN_ERROR = "Conversion Error: could not read the row 'Zebulon Quackenbush', 918273645"
 
@@ -87,11 +88,23 @@ def while_the_ledger_is_written() -> None:
     _before_rename(lambda to: to.name == "ledger.jsonl")
 
 
-def ctrl_c_while_utility_is_measured() -> None:
-    def interrupted(*_: Any) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
+def _stop(by: signal.Signals) -> Any:
+    def stopped(*_: Any, **__: Any) -> None:
+        os.kill(os.getpid(), by)
 
-    utility.measure_utility = interrupted
+    return stopped
+
+
+def ctrl_c_while_the_spec_is_read() -> None:
+    ReleaseSpec.load = _stop(signal.SIGINT)  # type: ignore[method-assign]
+
+
+def sigterm_while_the_spec_is_read() -> None:
+    ReleaseSpec.load = _stop(signal.SIGTERM)  # type: ignore[method-assign]
+
+
+def sigterm_while_utility_is_measured() -> None:
+    utility.measure_utility = _stop(signal.SIGTERM)
 
 
 def the_engine_quotes_a_row() -> None:

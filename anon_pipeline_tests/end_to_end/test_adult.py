@@ -11,9 +11,11 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from anon_pipeline.audit import regrouping
 from anon_pipeline.home import Home
 from anon_pipeline.release.manifest import code_hash
 from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline_tests.end_to_end.harness import command
 
 ADULT = Path(__file__).parents[2] / "data" / "adult"
 
@@ -66,6 +68,14 @@ def test_little_accuracy_is_lost(told: dict[str, Any]) -> None:
     for comparison in metrics.values():
         for when in ("before", "after", "difference"):
             assert comparison[when]["low"] < comparison[when]["mean"] < comparison[when]["high"]
+
+
+def test_the_commands_find_that_it_holds(release: Path) -> None:
+    home = release.parents[2]
+    judged = command("verify", release / "data.parquet", "--spec", ADULT, home=home)
+    assert judged.exit_code == 0, judged.said
+    found = json.loads(command("releases", "verify", "--json", home=home).stdout)
+    assert [problem for problem in found["problems"] if release.name in problem] == []  # a home may hold others
 
 
 def test_little_information_is_lost(told: dict[str, Any], spec: ReleaseSpec) -> None:
@@ -125,6 +135,8 @@ def test_what_is_kept_is_kept(data: pd.DataFrame) -> None:
 def test_no_column_alone_singles_anybody_out(told: dict[str, Any], data: pd.DataFrame) -> None:
     """Exact capital gains did: some were borne by one person."""
     assert all(data[column].value_counts().min() >= 10 for column in data)
+    (replayed,) = told["manifest"]["audit"]["replayed"]  # here in full, in other tests briefly (harness.py)
+    assert replayed["people"] == regrouping.PEOPLE
     assert told["manifest"]["audit"]["bounds"]
     assert all(bound["holds"] for bound in told["manifest"]["audit"]["bounds"])
 

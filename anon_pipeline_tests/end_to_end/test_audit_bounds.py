@@ -5,11 +5,11 @@ import json
 import pandas as pd
 import pytest
 
-from anon_pipeline_tests.end_to_end.harness import Place, people, policy, write_dataset
+from anon_pipeline_tests.end_to_end.harness import Place, full_policy, people, write_dataset
 
 
 def with_audit(place: Place, **audit: object) -> Place:
-    spec = policy()
+    spec = full_policy()
     spec["audit"] = spec["audit"] | audit
     write_dataset(place.dataset, spec=spec)
     return place

@@ -12,6 +12,12 @@ import pandas as pd
 import pytest
 import yaml
 
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home
+from anon_pipeline.pipeline.execution import make
+from anon_pipeline.pipeline.graph import graph_of
+from anon_pipeline.pipeline.runtime import Runtime
+from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end import harness, sabotage
 from anon_pipeline_tests.end_to_end.harness import Ended, Place, people, policy, write_dataset
 
@@ -141,19 +147,49 @@ def assert_disk_is_full(ended: Ended) -> None:
     assert ended.stdout == ""
 
 
-@pytest.mark.parametrize(("make", "sentence"), BAD.values(), ids=BAD)
-def test_bad_input_gets_exit_2_and_a_sentence(fresh: Place, make: Callable[[Path], object], sentence: str) -> None:
+#: Found while the table is read, with a value of a person at hand: the whole command is run for these.
+READ = ["ragged csv", "text in a numeric column", "one value a row", "fewer than k rows"]
+#: Found in the spec alone, so that the command ends at once.
+SPEC = ["missing spec", "spec that is no yaml", "unknown key", "target that is a quasi-identifier", "k below 2"]
+
+
+@pytest.mark.parametrize("kind", READ + SPEC)
+def test_bad_input_gets_exit_2_and_a_sentence(fresh: Place, kind: str) -> None:
     bad = Place(fresh.home, fresh.dataset.with_name("bad"))
-    make(bad.dataset)
+    make_bad, sentence = BAD[kind]
+    make_bad(bad.dataset)
     assert_one_sentence(bad.run(), sentence)
     assert bad.releases() == {}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in BAD if kind not in SPEC])
+def test_bad_input_is_told_in_a_sentence_by_the_step_that_meets_it(
+    kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What the command makes of it, and what Dagster keeps of it, hangs on its kind alone (see the test above)."""
+    make_bad, sentence = BAD[kind]
+    make_bad(tmp_path / "bad")
+    with pytest.raises(InputError) as told:
+        _make_all(tmp_path / "bad", Home(tmp_path / "home").prepare())
+    assert sentence in str(told.value)
+    assert "Error" not in str(told.value) and "\n" not in str(told.value)
+    assert str(SECRET) not in str(told.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def _make_all(dataset: Path, home: Home) -> None:
+    """The steps of a dataset, one after the other, without Dagster."""
+    spec = ReleaseSpec.load(dataset)
+    graph, run = graph_of(spec), Runtime(home=str(home.root)).run(spec, {"dagster": "a test", "mlflow": "a test"})
+    for step in graph.steps:
+        make(graph, step, run)
 
 
 @pytest.mark.parametrize("kind", ["unknown key", "column without a role", "missing spec"])
 def test_the_installed_script_says_the_same(fresh: Place, kind: str) -> None:
     bad = Place(fresh.home, fresh.dataset.with_name("bad"))
-    make, sentence = BAD[kind]
-    make(bad.dataset)
+    make_bad, sentence = BAD[kind]
+    make_bad(bad.dataset)
     ended = subprocess.run(
         [Path(sys.executable).with_name("anon-pipeline"), "run", bad.dataset],
         env={"ANON_PIPELINE_HOME": str(fresh.home.root), "PATH": "/usr/bin:/bin"},
@@ -164,8 +200,8 @@ def test_the_installed_script_says_the_same(fresh: Place, kind: str) -> None:
 
 
 def test_with_json_bad_data_is_an_object_too(fresh: Place) -> None:
-    make, sentence = BAD["column without a role"]
-    make(fresh.dataset)
+    make_bad, sentence = BAD["column without a role"]
+    make_bad(fresh.dataset)
     ended = fresh.run("--json")
     assert ended.exit_code == 2
     told = yaml.safe_load(ended.stdout)
@@ -215,10 +251,20 @@ def test_a_disk_that_is_full_at_the_release_publishes_nothing(fresh: Place) -> N
     assert fresh.releases() == {}
 
 
-def test_ctrl_c_is_no_traceback(fresh: Place) -> None:
-    ended = fresh.run(sabotage=sabotage.ctrl_c_while_utility_is_measured)
+@pytest.mark.parametrize(
+    "stop",
+    [
+        sabotage.ctrl_c_while_the_spec_is_read,
+        sabotage.sigterm_while_the_spec_is_read,
+        sabotage.sigterm_while_utility_is_measured,
+    ],
+)
+def test_who_stops_it_hears_so(fresh: Place, stop: Callable[[], None]) -> None:
+    ended = fresh.run(sabotage=stop)
     assert ended.exit_code == 130, ended.said
+    assert ended.stderr.endswith("anon-pipeline: stopped\n")
     assert "Traceback" not in ended.said
+    assert "leaked" not in ended.said
     assert fresh.releases() == {}
 
 

@@ -176,6 +176,17 @@ def test_no_dataset_shares_a_folder_with_the_private_zone(tmp_path: Path, name: 
     assert "folder of the private zone" in ended.sentence
 
 
+def test_no_dataset_shares_a_folder_with_published_statistics(tmp_path: Path) -> None:
+    (tmp_path / "release.yaml").write_text("dataset: clinic_statistics\n")
+    ended = command("run", tmp_path, home=tmp_path / "home")
+    assert ended.exit_code == 2
+    assert "what the published statistics of 'clinic' are called" in ended.sentence
+    (tmp_path / "t.csv").write_text("age\n1\n2\n")
+    ended = command("init", "clinic_statistics", "--from", tmp_path / "t.csv", home=tmp_path / "home")
+    assert ended.exit_code == 2
+    assert "the name of published statistics" in ended.sentence
+
+
 @pytest.mark.parametrize(("answers", "exit_code"), [([], 3), (["hiv"], 0)])
 def test_a_missing_value_is_no_second_value_unless_the_spec_says_so(
     tmp_path: Path, answers: list[str], exit_code: int

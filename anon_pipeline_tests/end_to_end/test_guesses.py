@@ -28,7 +28,8 @@ from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.home import Home
 from anon_pipeline.keys import Key
 from anon_pipeline.learning.models import task_of
-from anon_pipeline.learning.utility import measure_utility
+from anon_pipeline.learning.problem import Problem
+from anon_pipeline.learning.utility import CrossValidation, measure_utility
 from anon_pipeline.release.associations import Variable, association
 from anon_pipeline.release.openlineage import NAMESPACE
 from anon_pipeline.spec import ReleaseSpec
@@ -221,9 +222,10 @@ def measured_again(spec: ReleaseSpec, guess: pd.DataFrame) -> dict[str, Any]:
     frame = guess.iloc[np.argsort(hashes, kind="stable")].reset_index(drop=True)
     frame = frame[[*spec.features, "ill"]].assign(pay=frame["pay"].astype(np.float64))
     found = measure_utility(
-        frame, "ill", types, task_of(ColumnType.CATEGORICAL), spec.guide, spec.utility.folds, spec.seed,
+        Problem.within(frame, "ill", task_of(ColumnType.CATEGORICAL), types, spec.seed),
+        CrossValidation(spec.guide, spec.utility.folds),
         lambda part, guidance: anonymize_part(spec, Key(bytes(32)), part, guidance),
-    )  # fmt: skip
+    )
     metrics: dict[str, Any] = found.as_dict()["metrics"]
     return metrics
 

@@ -40,7 +40,7 @@ def test_an_undecided_spec_runs(here: Path) -> None:
     made = command(here, "init", "guests", "--from", "people.csv")
     assert made.exit_code == 0, made.said
     file = here / "data/guests/release.yaml"
-    assert "line 8, target:" in made.stdout
+    assert "line 9, target:" in made.stdout
     assert "columns.religion.role:" in made.stdout
     assert SECRET not in made.said + file.read_text()
     ended = command(here, "run", "data/guests")
@@ -66,11 +66,12 @@ def test_a_decided_proposal_is_not_released(here: Path, template: Place) -> None
     made = command(here, "init", "guests", "--from", "people.csv", "--copy", "--json")
     assert made.exit_code == 0, made.said
     told = json.loads(made.stdout)
-    assert [one["place"] for one in told["decide"]] == ["target", "columns.religion.role"]
+    assert [one["place"] for one in told["decide"]] == ["target", "columns.churned.role", "columns.religion.role"]
     assert SECRET not in made.said
     file = here / told["spec"]
     fast = "guide: {model: decision_tree, folds: 2}\naudit: {enabled: false}\nutility: {folds: 2}\n"
     text = file.read_text().replace("target: decide", "target: churned")
+    text = text.replace("churned: {role: decide", "churned: {role: sensitive")
     file.write_text(text.replace("{role: decide", "{role: exclude") + fast)
     (here / "people.csv").unlink()
     ended = command(here, "run", "data/guests", "--json", home=home.root)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from anon_pipeline_tests.end_to_end import sabotage
-from anon_pipeline_tests.end_to_end.harness import Ended, Place, people, policy, write_dataset
+from anon_pipeline_tests.end_to_end.harness import Ended, Place, full_policy, people, write_dataset
 
 NAME, CITY, INCOME = "Quackenbush", "Xanadu-on-Sea", 918273645
 SECRETS = [NAME, CITY, str(INCOME)]
@@ -28,7 +28,7 @@ def make():
 @pytest.fixture
 def secretive(fresh: Place) -> Place:
     """A dataset with a name a row, a city where one person lives, and a number that one person has."""
-    spec = policy()
+    spec = full_policy()
     spec["columns"] |= {
         "name": {"role": "identifier"},
         "income": {"role": "quasi_identifier", "type": "numeric"},

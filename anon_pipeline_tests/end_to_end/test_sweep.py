@@ -13,13 +13,13 @@ from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.spec import ReleaseSpec
-from anon_pipeline_tests.end_to_end.harness import Place, command, people, policy, write_dataset
+from anon_pipeline_tests.end_to_end.harness import Place, command, full_policy, people, policy, write_dataset
 
 K = "privacy.k_anonymity.k"
 
 
 def demanding() -> dict[str, Any]:
-    content = policy()
+    content = full_policy()
     content["privacy"]["l_diversity"] = {"column": "ill", "l": 2}
     return content
 

@@ -1,32 +1,79 @@
-"""What a person sees in Dagster's UI after a run on the command line, looked at in a real browser."""
+"""`anon-pipeline ui` in a real browser: what a person sees after a run, and what a page of another origin gets.
 
+The latter is nothing, shown with raw requests too. The attacker owns a website that the data steward has open while
+the UI runs on loopback. They know the port, Dagster's GraphQL and the names of datasets, and they may point a name of
+their own at 127.0.0.1 (DNS rebinding). They want to start a run, or read a page.
+"""
+
+import http.client
+import http.server
 import json
-import os
-import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, urlsplit
 
-import dagster as dg
 import pytest
 from playwright.sync_api import expect
 
-from anon_pipeline.home import VARIABLE
-from anon_pipeline.pipeline.automation import DATASET_TAG
-from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
-from anon_pipeline.pipeline.launch import COMMAND_LINE, STARTED_BY
-from anon_pipeline_tests.end_to_end import browser, served_ui
+from anon_pipeline_tests.end_to_end import browser, harness, served_ui
 from anon_pipeline_tests.end_to_end.browser import Window
 from anon_pipeline_tests.end_to_end.harness import ASSETS, Place
 from anon_pipeline_tests.skips import require_browser
 
 LOCATION = "/locations/__repository__@anon_pipeline.definitions"
+LAUNCH = """mutation { launchRun(executionParams: {selector: {repositoryLocationName: "anon_pipeline.definitions",
+repositoryName: "__repository__", jobName: "people_release"}, runConfigData: "{}"}) { __typename } }"""
+VERSION = "{ version }"
+#: What a browser sends without asking first.
+SIMPLE = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
 
 
-def test_the_ui_shows_what_the_command_line_did(published: Place, tmp_path: Path) -> None:
-    require_browser()  # skips before a server is started
-    manifest = json.loads((published.release / "manifest.json").read_text())
-    with served_ui.served(published, tmp_path / "ui.log") as address, browser.window() as window:
+@dataclass(frozen=True)
+class Served:
+    """A place whose UI is served, once for all tests of this file."""
+
+    place: Place
+    address: str
+    log: Path
+
+    @property
+    def port(self) -> int:
+        return urlsplit(self.address).port or 0
+
+    def runs(self) -> int:
+        with open_instance(self.place.home) as instance:
+            return instance.get_runs_count()
+
+    def answer(self, method: str, path: str, body: str | None = None, **headers: str) -> tuple[int, str]:
+        """Status and text; a header `content_type` is Content-Type. Without one, Host is the server's own."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, body, {"Host": f"127.0.0.1:{self.port}", **given})
+        answered = connection.getresponse()
+        return answered.status, answered.read().decode(errors="replace")
+
+
+@pytest.fixture(scope="module")
+def ui(template: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    place, log = template.copy(folder := harness.scratch()), tmp_path_factory.mktemp("ui") / "ui.log"
+    with served_ui.served(place, log, "--allow-host", "steward.example.org") as address:
+        yield Served(place, address, log)
+    harness.shutil.rmtree(folder, ignore_errors=True)
+
+
+# What a person sees; first, since the log tells of nothing but this then
+
+
+def test_the_ui_shows_what_the_command_line_did(ui: Served) -> None:
+    require_browser()
+    manifest = json.loads((ui.place.release / "manifest.json").read_text())
+    address = ui.address
+    with browser.window() as window:
         _shows_the_graph(window, address)
         _shows_demand_and_measured_value(window, address, manifest)
         _shows_the_picture(window, address)
@@ -34,7 +81,7 @@ def test_the_ui_shows_what_the_command_line_did(published: Place, tmp_path: Path
         _lists_the_run_under_its_job(window, address, manifest["runs"]["dagster"])
         _lists_what_starts_runs(window, address)
     assert window.hosts == {"127.0.0.1"}
-    assert "warning" not in (tmp_path / "ui.log").read_text().lower()
+    assert "warning" not in ui.log.read_text().lower()
 
 
 def _shows_the_graph(window: Window, address: str) -> None:
@@ -82,26 +129,142 @@ def _lists_what_starts_runs(window: Window, address: str) -> None:
     expect(window.page.get_by_text("people_source_sensor", exact=True).first).to_be_visible()
 
 
-def test_a_private_zone_that_dagster_made_is_closed_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`dagster dev` as the first command ever creates var/private/dagster before it loads us, readable by all."""
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "var"))
-    (tmp_path / "var" / "private" / "dagster").mkdir(parents=True)
-    (tmp_path / "var" / "private").chmod(0o755)
-    mask = os.umask(0o022)
+# What others get
+
+
+def test_programs_of_the_machine_and_allowed_names_are_answered(ui: Served) -> None:
+    body = json.dumps({"query": VERSION})
+    for more in ({}, {"Host": "steward.example.org", "Origin": "https://steward.example.org"}):
+        status, text = ui.answer("POST", "/graphql", body, content_type="application/json", **more)
+        assert status == 200
+        assert "version" in json.loads(text)["data"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "evil.test:{port}"},
+        {"Host": "evil.test"},
+        {"Host": "0.0.0.0:{port}"},
+        {"Host": "evil.test:{port}", "Origin": "http://evil.test:{port}"},
+        {"Origin": "http://evil.test"},
+        {"Origin": "null"},
+        {"Origin": "http://localhost:1"},
+        {"Sec_Fetch_Site": "cross-site"},
+    ],
+)
+def test_no_foreign_host_or_origin_reads_or_starts_anything(ui: Served, headers: dict[str, str]) -> None:
+    before = ui.runs()
+    sent = {name: value.format(port=ui.port) for name, value in headers.items()}
+    for query in (VERSION, LAUNCH):
+        status, text = ui.answer(
+            "POST", "/graphql", json.dumps({"query": query}), content_type="application/json", **sent
+        )
+        assert (status, "data" in text) == (403, False)
+        assert ui.answer("GET", f"/graphql?query={quote(query)}", **sent)[0] == 403
+    assert ui.answer("GET", "/", **sent)[0] == 403
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec_WebSocket_Version": "13"}
+    upgrade |= {"Sec_WebSocket_Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec_WebSocket_Protocol": "graphql-ws"}
+    assert ui.answer("GET", "/graphql", **upgrade, **sent)[0] == 403
+    assert ui.runs() == before
+
+
+def test_no_order_is_taken_but_by_post_with_json(ui: Served) -> None:
+    before = ui.runs()
+    assert ui.answer("GET", f"/graphql?query={quote(LAUNCH)}")[0] == 403
+    for kind in SIMPLE:
+        for body in (json.dumps({"query": LAUNCH}), f"query={quote(LAUNCH)}"):
+            assert ui.answer("POST", f"/graphql?query={quote(LAUNCH)}", body, content_type=kind)[0] == 403
+    assert ui.answer("POST", "/report_asset_materialization/people/release", "", content_type="text/plain")[0] == 403
+    assert ui.runs() == before
+
+
+#: Run in a page of another origin: what it could read of each way to ask.
+ASK = """async ([address, query, version]) => {
+    const order = address + '/graphql?query=' + encodeURIComponent(query);
+    const read = {};
+    const ask = async (name, url, how) => {
+        try { const answer = await fetch(url, how); read[name] = answer.type + ': ' + await answer.text(); }
+        catch (error) { read[name] = 'nothing'; }
+    };
+    await ask('plain', order, {method: 'POST', mode: 'no-cors', headers: {'content-type': 'text/plain'},
+        body: JSON.stringify({query})});
+    await ask('sent', order, {method: 'GET', mode: 'no-cors', credentials: 'include'});
+    await ask('json', address + '/graphql', {method: 'POST', headers: {'content-type': 'application/json'},
+        body: JSON.stringify({query})});
+    await ask('page', address + '/', {});
+    await ask('question', address + '/graphql?query=' + encodeURIComponent(version), {});
+    read.socket = await new Promise(resolve => {
+        const socket = new WebSocket(address.replace('http', 'ws') + '/graphql', 'graphql-ws');
+        socket.onopen = () => resolve('open');
+        socket.onerror = () => resolve('nothing');
+    });
+    await new Promise(resolve => {
+        const frame = document.createElement('iframe');
+        frame.name = 'frame'; frame.onload = resolve; document.body.append(frame);
+        const form = document.createElement('form');
+        form.method = 'POST'; form.action = order; form.target = 'frame'; form.enctype = 'text/plain';
+        document.body.append(form); form.submit();
+        setTimeout(resolve, 3000);
+    });
+    const image = document.createElement('img');
+    await new Promise(resolve => { image.onload = image.onerror = resolve; image.src = order; });
+    return read;
+}"""
+
+
+class _EmptyPage(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/html")
+        self.end_headers()
+        self.wfile.write(b"<!doctype html><title>a page of the attacker's</title><body>")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def _attackers_server() -> Iterator[int]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _EmptyPage)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
     try:
-        build_definitions(data=tmp_path)
+        yield server.server_port
     finally:
-        os.umask(mask)
-    assert stat.S_IMODE((tmp_path / "var" / "private").stat().st_mode) == 0o700
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
-def test_a_run_whose_process_was_killed_does_not_count_as_running_for_ever(published: Place) -> None:
-    """It would hold up the queue of its dataset, and with it every scheduled release."""
-    tags = {DATASET_TAG: "people", STARTED_BY: COMMAND_LINE}
-    killed = dg.DagsterRun("people_release", status=dg.DagsterRunStatus.STARTED, tags=tags)
-    with open_instance(published.home) as instance:
-        instance.run_storage.add_run(killed)
-        assert published.run().exit_code == 0
-        ended = instance.get_run_by_id(killed.run_id)
-        assert ended is not None
-        assert ended.status is dg.DagsterRunStatus.FAILURE
+@pytest.mark.parametrize("origin", ["http://evil.test:{port}", "http://127.0.0.1:{port}"])
+def test_a_page_of_another_origin_gets_nothing(ui: Served, origin: str) -> None:
+    """Also one of another port of this machine, which a browser counts as the same site."""
+    require_browser()
+    before = ui.runs()
+    rules = "--host-resolver-rules=MAP evil.test 127.0.0.1"
+    with _attackers_server() as port, browser.window(1400, 1000, rules) as window:
+        answers: list[tuple[str, str, int]] = []
+        window.page.on("response", lambda one: answers.append((one.request.method, one.url, one.status)))
+        window.page.goto(origin.format(port=port))
+        read = window.page.evaluate(ASK, [ui.address, LAUNCH, VERSION])
+    opaque = {name: read.pop(name) for name in ("plain", "sent")}
+    assert set(opaque.values()) <= {"nothing", "opaque: "}
+    assert set(read.values()) == {"nothing"}
+    reached = [status for _, url, status in answers if url.startswith(ui.address)]
+    assert set(reached) == {403}  # a browser tells of some answers only, but always of the form's
+    assert ui.runs() == before
+
+
+def test_a_name_that_was_pointed_at_loopback_reads_nothing(ui: Served) -> None:
+    """DNS rebinding: to the browser the attacker's page and the UI are then one origin."""
+    require_browser()
+    before = ui.runs()
+    with browser.window(1400, 1000, "--host-resolver-rules=MAP evil.test 127.0.0.1") as window:
+        opened = window.page.goto(f"http://evil.test:{ui.port}/")
+        assert opened is not None
+        assert opened.status == 403
+        read = window.page.evaluate(ASK, [f"http://evil.test:{ui.port}", LAUNCH, VERSION])
+    assert read.pop("socket") == "nothing"
+    assert all(answer == "nothing" or "refused: this server is not known" in answer for answer in read.values())
+    assert ui.runs() == before

@@ -18,12 +18,14 @@ from hypothesis import strategies as st
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.encoding import count_cells, learn_domain
 from anon_pipeline.anonymize.recode import recoded_table
+from anon_pipeline.engine.base import Recoding
 from anon_pipeline.engine.binning import bins_of
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
-from anon_pipeline.learning.cells import fitting_domains, folds_of_sample, guided_cells
+from anon_pipeline.learning.cells import StoredPeople, fitting_domains, folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import train
 from anon_pipeline.learning.models import task_of
+from anon_pipeline.learning.problem import Problem
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Source
 from anon_pipeline.tables import Cells, Domain
 from anon_pipeline_tests.examples import times
@@ -70,11 +72,11 @@ def released(
 ) -> pa.Table:
     """The whole way of a table through the engine, guided by nothing."""
     spec, place, types = stored(engine, folder, table, k=k)
-    domains, cells = counted(engine, spec, place, types)
+    _, cells = counted(engine, spec, place, types)
     tree = AnonymizerTree(k=k, **more).fit_cells(cells)
     shown = recoded_table(tree.summaries_, form)
     engine.write_release(
-        place, domains, cells, tree.partition_.apply(cells.codes), shown, spec.released, folder / "data.parquet"
+        place, Recoding(cells, tree.partition_.apply(cells.codes), shown), spec.released, folder / "data.parquet"
     )
     return pq.read_table(folder / "data.parquet")
 
@@ -312,12 +314,12 @@ def test_the_order_of_the_release_tells_the_order_of_the_source(engine: DuckDBEn
 def test_suppressed_people_are_released_or_others_lost(engine: DuckDBEngine, tmp_path: Path) -> None:
     frame = people(300)
     spec, place, types = stored(engine, tmp_path, frame)
-    domains, cells = counted(engine, spec, place, types)
+    _, cells = counted(engine, spec, place, types)
     tree = AnonymizerTree(k=10).fit_cells(cells)
     group = tree.partition_.apply(cells.codes)
     group[group == 3] = -1
     shown = recoded_table(tree.summaries_, "value")
-    engine.write_release(place, domains, cells, group, shown, spec.released, tmp_path / "data.parquet")
+    engine.write_release(place, Recoding(cells, group, shown), spec.released, tmp_path / "data.parquet")
     rows, _ = engine.content_hash(tmp_path / "data.parquet")
     assert rows == 300 - tree.sizes_[3]
 
@@ -375,9 +377,9 @@ def guided(engine: DuckDBEngine, folder: Path, frame: pd.DataFrame, model: str, 
     folded, guide_used = folds_of_sample(sample.hash, spec.guide, KEY)
     features = {name: types[name] for name in spec.features}
     trained = train(
-        sample.features, sample.target, guide_used, task_of(types[target]), features, spec.seed, folded.fold
+        Problem(sample.features, sample.target, task_of(types[target]), features, spec.seed), guide_used, folded.fold
     )
-    return guided_cells(engine, table, spec, types, trained, folded, 1.0)
+    return guided_cells(StoredPeople(engine, table, spec, types), trained, folded, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -436,7 +438,7 @@ def test_the_guarantee_depends_on_how_many_cells_there_may_be(engine: DuckDBEngi
     tree = AnonymizerTree(k=20).fit_cells(cells)
     shown = recoded_table(tree.summaries_, "value")
     group = tree.partition_.apply(cells.codes)
-    engine.write_release(place, domains, cells, group, shown, spec.released, tmp_path / "data.parquet")
+    engine.write_release(place, Recoding(cells, group, shown), spec.released, tmp_path / "data.parquet")
     counted_again = engine.classes(tmp_path / "data.parquet", spec.quasi_identifiers, [])
     assert counted_again.sizes.min() >= 20
     assert counted_again.sizes.sum() == 3_000

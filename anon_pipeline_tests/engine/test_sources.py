@@ -287,6 +287,11 @@ BAD_CSV = {
         {"x": QI},
         "columns: people.csv has columns without a role: name, zip;",
     ),
+    "a column that is written otherwise": (
+        "town,t\n1,a\n2,b\n",
+        {"twon": QI},
+        "columns: people.csv has no column twon; did you mean town? correct the name",
+    ),
     "an unknown column": ("x,t\n1,a\n2,b\n", {"x": QI, "y": QI}, "columns: people.csv has no column y"),
     "duplicate names": (
         "x,x,t\n1,2,a\n3,4,b\n",
@@ -378,7 +383,7 @@ def test_lines_that_look_like_comments_are_people_too(engine: DuckDBEngine, tmp_
         ("absent.csv", None, {}, "source.path: absent.csv: there is no such file"),
         ("people.parquet", b"PAR1 " + SECRET.encode(), {}, "people.parquet: cannot be read: it is no intact Parquet"),
         ("people.csv.gz", None, {}, "people.csv.gz: cannot be read"),
-        ("people.xlsx", b"PK", {}, "people.xlsx: is no CSV, Parquet, DuckDB or SQLite file"),
+        ("people.pdf", b"%PDF", {}, "people.pdf: is no table that can be read"),
         ("people.csv", b"x,t\n1,a\n", {"query": "SELECT 1"}, "source.query: only a DuckDB or SQLite database"),
         ("people.csv", "x,t\n1,a\n".encode("utf-16"), {}, "people.csv: cannot be read"),
         ("people.db", "sqlite", {"query": f"SELECT '{SECRET}' FROM nowhere"}, "names a table or column that does not"),

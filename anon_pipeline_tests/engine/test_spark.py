@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -22,14 +20,15 @@ import pytest
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.policy import tree_of
 from anon_pipeline.anonymize.recode import recoded_table
-from anon_pipeline.engine.base import ClassCounts, Engine
+from anon_pipeline.engine.base import ClassCounts, Engine, Recoding
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.spark import SparkEngine
 from anon_pipeline.engine.spark_process import _megabytes
 from anon_pipeline.errors import InputError
-from anon_pipeline.learning.cells import folds_of_sample, guided_cells
+from anon_pipeline.learning.cells import StoredPeople, folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import train
 from anon_pipeline.learning.models import task_of
+from anon_pipeline.learning.problem import Problem
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.sequential.release_history import hashed
 from anon_pipeline.spec import ColumnType, ReleaseSpec
@@ -37,37 +36,16 @@ from anon_pipeline.tables import HISTORY, Domain
 from anon_pipeline_tests.engine.test_duckdb import ODD_NAMES
 from anon_pipeline_tests.engine.test_sources import BAD_CSV, SECRET
 from anon_pipeline_tests.people import COLUMNS, KEY, random_frame, write_spec
-from anon_pipeline_tests.skips import require_spark
 
 QI = "quasi_identifier"
 CATEGORY = {"role": QI, "type": "categorical"}
 ADULT = Path(__file__).parents[2] / "data/adult"
-
-#: A JVM for short tests: it compiles little, has few partitions and looks at a plan once. The run of the command that
-#: docs/spark.md shows has Spark's own settings (docs/test_docs.py).
-DEFAULTS = """
-spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-spark.sql.adaptive.enabled    false
-spark.sql.codegen.factoryMode NO_CODEGEN
-spark.sql.codegen.wholeStage  false
-spark.sql.shuffle.partitions  2
-"""
-
-
-@pytest.fixture(scope="session")
-def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder of Spark's defaults for short tests, named in the environment."""
-    require_spark()
-    folder = tmp_path_factory.mktemp("spark-conf")
-    (folder / "spark-defaults.conf").write_text(DEFAULTS)
-    before = os.environ.get("SPARK_CONF_DIR")
-    os.environ["SPARK_CONF_DIR"] = str(folder)
-    yield folder
-    os.environ.pop("SPARK_CONF_DIR") if before is None else os.environ.update(SPARK_CONF_DIR=before)
+#: Of Adult, for whom Spark needs several batches of rows, each way (`spark.sql.execution.arrow.maxRecordsPerBatch`).
+PEOPLE = 25_000
 
 
 @pytest.fixture
-def spark(quick: Path, tmp_path: Path) -> SparkEngine:
+def spark(quick_spark: None, tmp_path: Path) -> SparkEngine:
     """Spark on two threads of this machine; the first test starts it, all others find it running."""
     return SparkEngine(tmp_path / "spill", memory_limit="1GB", threads=2)
 
@@ -91,9 +69,9 @@ def way(engine: Engine, spec: ReleaseSpec, folder: Path, tree: AnonymizerTree | 
     folded, guide = folds_of_sample(sample.hash, spec.guide, KEY)
     features = {name: types[name] for name in spec.features}
     trained = train(
-        sample.features, sample.target, guide, task_of(types[spec.target]), features, spec.seed, folded.fold
+        Problem(sample.features, sample.target, task_of(types[spec.target]), features, spec.seed), guide, folded.fold
     )
-    cells = guided_cells(engine, table, spec, types, trained, folded, 1.0)
+    cells = guided_cells(StoredPeople(engine, table, spec, types), trained, folded, 1.0)
     said |= {"domains": cells.domains, "cells": engine.count_cells(table, cells.domains)}
     said |= {"codes": cells.codes, "counts": cells.counts, "guidance": cells.guidance}
     said["protected"] = engine.sensitive_of_cells(table, cells.domains, cells, [spec.target])
@@ -102,7 +80,7 @@ def way(engine: Engine, spec: ReleaseSpec, folder: Path, tree: AnonymizerTree | 
     for form in ("value", "range"):
         file = folder / f"{form}.parquet"
         shown = recoded_table(tree.summaries_, form)
-        engine.write_release(table, cells.domains, cells, class_of_cell, shown, spec.released, file)
+        engine.write_release(table, Recoding(cells, class_of_cell, shown), spec.released, file)
         said |= {f"{form}s": engine.content_hash(file), f"{form}s released": pq.read_table(file)}
     tree.classes_.to_parquet(folder / "classes.parquet", index=False)
     said["published classes"] = engine.content_hash(folder / "classes.parquet")
@@ -300,7 +278,7 @@ def test_a_csv_with_names_and_a_population_give_one_release(spark: SparkEngine, 
 def test_adult_gives_one_release_on_every_engine_for_every_order(spark: SparkEngine, tmp_path: Path) -> None:
     text = (ADULT / "release.yaml").read_text().replace("gradient_boosting", "decision_tree")
     ways: list[dict[str, Any]] = []
-    people = pd.read_parquet(ADULT / "adult.parquet")
+    people = pd.read_parquet(ADULT / "adult.parquet").sample(PEOPLE, random_state=0)
     for name, engine in (
         ("spark", spark),
         ("one", DuckDBEngine(tmp_path / "spill", threads=1)),
@@ -314,7 +292,7 @@ def test_adult_gives_one_release_on_every_engine_for_every_order(spark: SparkEng
         ways.append(way(engine, ReleaseSpec.load(folder), tmp_path / name, ways[0]["tree"] if ways else None))
     assert differences(ways[0], ways[1]) == []
     assert differences(ways[1], ways[2]) == []
-    assert ways[0]["values"][0] == 48_842
+    assert ways[0]["values"][0] == PEOPLE
 
 
 def of_any_columns(spec: ReleaseSpec) -> ReleaseSpec:
@@ -545,9 +523,9 @@ def test_people_are_followed_alike(spark: SparkEngine, tmp_path: Path, identifie
         sample = engine.sample(followed, spec, types, N)
         folded, guide = folds_of_sample(sample.hash, spec.guide, KEY)
         trained = train(
-            sample.features, sample.target, guide, task_of(types["t"]), {"age": types["age"]}, 0, folded.fold
+            Problem(sample.features, sample.target, task_of(types["t"]), {"age": types["age"]}, 0), guide, folded.fold
         )
-        cells = guided_cells(engine, followed, spec, types, trained, folded, 1.0, followed=True)
+        cells = guided_cells(StoredPeople(engine, followed, spec, types), trained, folded, 1.0, followed=True)
         assert [plain(one) for one in cells.domains] == [plain(one) for one in domains]
         people = pa.Table.from_batches(
             list(engine.classes_of_people(followed, cells.domains, cells, np.arange(len(cells.counts)), "id"))

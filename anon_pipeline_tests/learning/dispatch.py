@@ -16,9 +16,10 @@ import pandas as pd
 
 from anon_pipeline.anonymize.policy import tree_of
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.learning.cells import folds_of_sample, guided_cells
+from anon_pipeline.learning.cells import StoredPeople, folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import train
 from anon_pipeline.learning.models import task_of
+from anon_pipeline.learning.problem import Problem
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.tables import scale_of
 from anon_pipeline_tests.people import KEY, write_spec
@@ -56,10 +57,10 @@ def grouped(folder: Path, model: str, target: str) -> tuple[str, str]:
     folded, guide = folds_of_sample(sample.hash, spec.guide, KEY)
     features = {name: types[name] for name in spec.features}
     trained = train(
-        sample.features, sample.target, guide, task_of(types[spec.target]), features, spec.seed, folded.fold
+        Problem(sample.features, sample.target, task_of(types[spec.target]), features, spec.seed), guide, folded.fold
     )
     scale = scale_of(trained.guidance(sample.features, folded.fold))
-    cells = guided_cells(engine, table, spec, types, trained, folded, scale)
+    cells = guided_cells(StoredPeople(engine, table, spec, types), trained, folded, scale)
     classes = tree_of(spec, KEY).fit_cells(cells).classes_
     return (
         hashlib.sha256(np.ascontiguousarray(cells.guidance)).hexdigest(),

@@ -20,6 +20,7 @@ from anon_pipeline.learning import guide as guide_module
 from anon_pipeline.learning import models
 from anon_pipeline.learning.guide import TrainedGuide, assign_folds, train
 from anon_pipeline.learning.models import Task, build_model, task_of
+from anon_pipeline.learning.problem import Problem
 from anon_pipeline.spec import ColumnType, Guide
 from anon_pipeline_tests.learning.models import HERE, SECRET, TYPES, Memorizer, people, pipeline
 
@@ -34,7 +35,7 @@ def guided(
     guide: Guide, frame: pd.DataFrame, target: pd.Series[Any], task: Task = Task.CLASSIFICATION, seed: int = 0
 ) -> FloatArray:
     fold = assign_folds(target, task, guide.folds, seed)
-    return train(frame, target, guide, task, TYPES, seed, fold).guidance(frame, fold)
+    return train(Problem(frame, target, task, TYPES, seed), guide, fold).guidance(frame, fold)
 
 
 def test_task_follows_the_type_of_the_target() -> None:
@@ -84,7 +85,9 @@ def test_forests_predict_with_one_job() -> None:
     frame, labels, _ = people()
     for guide in (Guide(model="random_forest"), imported("bare")):
         trained = train(
-            frame, labels, guide, Task.CLASSIFICATION, TYPES, 0, assign_folds(labels, Task.CLASSIFICATION, 5, 0)
+            Problem(frame, labels, Task.CLASSIFICATION, TYPES, 0),
+            guide,
+            assign_folds(labels, Task.CLASSIFICATION, 5, 0),
         )
         for model in (trained.full, *trained.by_fold.values()):
             assert model.estimator[-1].n_jobs == 1
@@ -114,7 +117,7 @@ def memorized(predictions: str, fold: list[int], ask: list[int]) -> list[list[fl
     target = pd.Series((["class 0", "class 1", "unseen"] * len(fold))[: len(fold)], dtype=object)
     guide = imported("memorizer", on="label", predictions=predictions)
     types = {"number": ColumnType.NUMERIC}
-    trained = train(frame, target, guide, Task.CLASSIFICATION, types, 0, np.array(fold))
+    trained = train(Problem(frame, target, Task.CLASSIFICATION, types, 0), guide, np.array(fold))
     result: list[list[float]] = trained.guidance(frame, np.array(ask)).tolist()
     return result
 
@@ -173,11 +176,14 @@ def test_a_missing_target_is_refused_with_its_count() -> None:
     fold = assign_folds(labels, Task.CLASSIFICATION, 5, 0)
     labels[3] = None
     with pytest.raises(InputError, match="1 of 50 rows have no value"):
-        train(frame, labels, Guide(), Task.CLASSIFICATION, TYPES, 0, fold)
+        train(Problem(frame, labels, Task.CLASSIFICATION, TYPES, 0), Guide(), fold)
     with pytest.raises(InputError, match="1 of 50 rows have no value"):
         assign_folds(labels, Task.CLASSIFICATION, 5, 0)
     fold[3] = -1  # outside the sample it may be missing
-    assert train(frame, labels, Guide(), Task.CLASSIFICATION, TYPES, 0, fold).guidance(frame, fold).shape == (50, 1)
+    assert train(Problem(frame, labels, Task.CLASSIFICATION, TYPES, 0), Guide(), fold).guidance(frame, fold).shape == (
+        50,
+        1,
+    )
 
 
 # -------------------------------------------------------------------------------------------- the shape of the guidance
@@ -212,7 +218,7 @@ def test_probabilities_are_aligned_where_a_fold_lacks_a_class() -> None:
     fold = np.repeat([0, 1, 2], 30)  # each class fills one fold: the model for it never saw it
     for model in ("gradient_boosting", "linear"):
         guide = Guide.model_validate({"model": model})
-        trained = train(frame, target, guide, Task.CLASSIFICATION, TYPES, 0, fold)
+        trained = train(Problem(frame, target, Task.CLASSIFICATION, TYPES, 0), guide, fold)
         assert trained.classes is not None
         assert trained.classes.tolist() == ["a", "b", "c"]
         guidance = trained.guidance(frame, fold)
@@ -220,7 +226,9 @@ def test_probabilities_are_aligned_where_a_fold_lacks_a_class() -> None:
         for rows, absent in zip(np.split(guidance, 3), (1, 0, 2), strict=True):
             assert (rows[:, absent] == 0).all()
             assert (np.delete(rows, absent, axis=1) > 0).any(axis=0).all()
-        labels = train(frame, target, guide.model_copy(update={"on": "label"}), Task.CLASSIFICATION, TYPES, 0, fold)
+        labels = train(
+            Problem(frame, target, Task.CLASSIFICATION, TYPES, 0), guide.model_copy(update={"on": "label"}), fold
+        )
         assert (labels.guidance(frame, fold)[:30, 1] == 0).all()
 
 
@@ -231,7 +239,7 @@ def test_a_training_part_with_one_class_gives_a_constant(model: str) -> None:
     fold = np.repeat([0, 1], 30)
     for on in ("probability", "label"):
         guide = Guide.model_validate({"model": model, "on": on})
-        guidance = train(frame, target, guide, Task.CLASSIFICATION, TYPES, 0, fold).guidance(frame, fold)
+        guidance = train(Problem(frame, target, Task.CLASSIFICATION, TYPES, 0), guide, fold).guidance(frame, fold)
         assert np.unique(guidance[:30], axis=0).tolist() == [[1.0] if on == "probability" else [0.0, 1.0]]
         assert np.unique(guidance[30:], axis=0).tolist() == [[0.0] if on == "probability" else [1.0, 0.0]]
     only = pd.Series(["a"] * 60, dtype=object)
@@ -244,7 +252,9 @@ def test_a_trained_guide_survives_pickling() -> None:
     frame, labels, _ = people(200, classes=3)
     fold = assign_folds(labels, Task.CLASSIFICATION, 2, 0)
     for model in BUILT_IN:
-        trained = train(frame, labels, Guide.model_validate({"model": model}), Task.CLASSIFICATION, TYPES, 0, fold)
+        trained = train(
+            Problem(frame, labels, Task.CLASSIFICATION, TYPES, 0), Guide.model_validate({"model": model}), fold
+        )
         again = pickle.loads(pickle.dumps(trained))
         assert isinstance(again, TrainedGuide)
         assert again.guidance(frame, fold).tobytes() == trained.guidance(frame, fold).tobytes()
@@ -255,7 +265,7 @@ def test_no_rows_give_no_guidance() -> None:
     fold = assign_folds(labels, Task.CLASSIFICATION, 5, 0)
     for predictions in ("in_sample", "out_of_fold"):
         guide = Guide.model_validate({"predictions": predictions, "on": "label"})
-        trained = train(frame, labels, guide, Task.CLASSIFICATION, TYPES, 0, fold)
+        trained = train(Problem(frame, labels, Task.CLASSIFICATION, TYPES, 0), guide, fold)
         assert trained.guidance(frame.iloc[:0], fold[:0]).shape == (0, 2)
 
 
@@ -270,7 +280,7 @@ def test_unseen_and_missing_values_are_predicted(model: str) -> None:
     types = {**TYPES, "nothing": ColumnType.CATEGORICAL, "void": ColumnType.DATE}
     fold = np.zeros(len(frame), dtype=int)
     guide = Guide.model_validate({"model": model, "predictions": "in_sample"})
-    trained = train(frame, labels, guide, Task.CLASSIFICATION, types, 0, fold)
+    trained = train(Problem(frame, labels, Task.CLASSIFICATION, types, 0), guide, fold)
     strange = frame.head(3).copy()
     strange["job"] = pd.Series(["astronaut", None, "astronaut"], dtype=object)
     strange["town"] = pd.Series([None, "nowhere", "nowhere"], dtype=object)
@@ -289,7 +299,7 @@ def test_boosting_learns_from_missingness() -> None:
     fold = np.arange(400) // 2 % 2
     for model in BUILT_IN:
         guide = Guide.model_validate({"model": model})
-        trained = train(frame, target, guide, Task.CLASSIFICATION, {"job": ColumnType.CATEGORICAL}, 0, fold)
+        trained = train(Problem(frame, target, Task.CLASSIFICATION, {"job": ColumnType.CATEGORICAL}, 0), guide, fold)
         guidance = trained.guidance(frame, fold)[:, 0]
         assert guidance[missing].min() > 0.9
         assert guidance[~missing].max() < 0.1
@@ -307,7 +317,7 @@ def test_more_categories_than_boosting_has_codes(model: str) -> None:
     target = pd.Series(np.arange(n) % 2 == 0).map({True: "a", False: "b"}).astype(object)
     guide = Guide.model_validate({"model": model, "folds": 2})
     fold = assign_folds(target, Task.CLASSIFICATION, 2, 0)
-    trained = train(frame, target, guide, Task.CLASSIFICATION, {"town": ColumnType.CATEGORICAL}, 0, fold)
+    trained = train(Problem(frame, target, Task.CLASSIFICATION, {"town": ColumnType.CATEGORICAL}, 0), guide, fold)
     assert trained.guidance(frame, fold).shape == (n, 1)
     encoder = trained.full.estimator[0]
     width = encoder.transform(frame).shape[1]
@@ -317,7 +327,9 @@ def test_more_categories_than_boosting_has_codes(model: str) -> None:
 def test_gradient_boosting_treats_categories_as_categories() -> None:
     frame, labels, _ = people()
     guide = Guide(predictions="in_sample")
-    model = train(frame, labels, guide, Task.CLASSIFICATION, TYPES, 0, np.zeros(len(frame), int)).full.estimator
+    model = train(
+        Problem(frame, labels, Task.CLASSIFICATION, TYPES, 0), guide, np.zeros(len(frame), int)
+    ).full.estimator
     # The encoder puts numbers first: age, pay, job, town.
     assert model[-1].is_categorical_.tolist() == [False, False, True, True]
 
@@ -327,7 +339,7 @@ def test_gradient_boosting_treats_categories_as_categories() -> None:
 def test_tables_of_one_kind_of_column(model: str, types: dict[str, ColumnType]) -> None:
     frame, labels, _ = people(100)
     fold = np.arange(100) % 2
-    trained = train(frame, labels, Guide.model_validate({"model": model}), Task.CLASSIFICATION, types, 0, fold)
+    trained = train(Problem(frame, labels, Task.CLASSIFICATION, types, 0), Guide.model_validate({"model": model}), fold)
     assert trained.guidance(frame, fold).shape == (100, 1)
 
 
@@ -406,14 +418,14 @@ def test_probabilities_that_a_model_lacks() -> None:
     frame, labels, _ = people()
     fold = assign_folds(labels, Task.CLASSIFICATION, 5, 0)
     with pytest.raises(InputError, match=r"^guide.on: .*use `on: label`"):
-        train(frame, labels, imported("without_probabilities"), Task.CLASSIFICATION, TYPES, 0, fold)
+        train(Problem(frame, labels, Task.CLASSIFICATION, TYPES, 0), imported("without_probabilities"), fold)
 
 
 def test_labels_that_are_no_classes() -> None:
     frame = pd.DataFrame({"number": np.arange(4.0)})
     target = pd.Series(["class 0", "class 1"] * 2, dtype=object)  # "unseen" is not among them
     guide, types = imported("memorizer", on="label"), {"number": ColumnType.NUMERIC}
-    trained = train(frame, target, guide, Task.CLASSIFICATION, types, 0, np.array([0, 0, 1, 1]))
+    trained = train(Problem(frame, target, Task.CLASSIFICATION, types, 0), guide, np.array([0, 0, 1, 1]))
     with pytest.raises(InputError, match="labels that are not classes of the target"):
         trained.guidance(frame, np.array([0, 0, 1, 1]))
 

@@ -51,6 +51,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, list[str]]]
     return said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", dispatch.TARGETS)
 @pytest.mark.parametrize("model", dispatch.MODELS)
 def test_guidance_and_classes_are_the_same_everywhere(

@@ -11,8 +11,9 @@ from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning.guide import assign_folds, train
 from anon_pipeline.learning.models import Task
+from anon_pipeline.learning.problem import Problem
 from anon_pipeline.learning.targets import JointGuide, train_guide
-from anon_pipeline.learning.utility import measure_utility, prepare
+from anon_pipeline.learning.utility import CrossValidation, measure_utility, prepare
 from anon_pipeline.spec import ColumnType, Guide
 from anon_pipeline_tests.learning.models import TYPES, people
 
@@ -28,7 +29,7 @@ def table(n: int = 400) -> pd.DataFrame:
 
 def joint(frame: pd.DataFrame, guide: Guide = BOTH) -> tuple[JointGuide, np.ndarray]:
     folds = assign_folds(frame["label"], Task.CLASSIFICATION, 3, 0)
-    trained = train_guide(frame, frame["label"], guide, Task.CLASSIFICATION, TYPES_OF_BOTH, 0, folds)
+    trained = train_guide(Problem(frame, frame["label"], Task.CLASSIFICATION, TYPES_OF_BOTH, 0), guide, folds)
     assert isinstance(trained, JointGuide)
     return trained, folds
 
@@ -58,7 +59,7 @@ def test_each_part_says_what_it_would_say_alone() -> None:
     said = trained.guidance(frame, folds)
     one = BOTH.model_copy(update={"targets": ()})
     for place, (name, task) in enumerate({"label": Task.CLASSIFICATION, "pay_rise": Task.REGRESSION}.items()):
-        alone = train(frame, frame[name], one, task, TYPES, 0, folds).guidance(frame, folds)
+        alone = train(Problem(frame, frame[name], task, TYPES, 0), one, folds).guidance(frame, folds)
         assert said[:, [place]] / trained.scales[place] == pytest.approx(alone)
 
 
@@ -66,8 +67,8 @@ def test_one_target_is_guided_as_ever() -> None:
     frame = table()
     folds = assign_folds(frame["label"], Task.CLASSIFICATION, 3, 0)
     guide = Guide(model="decision_tree", folds=3)
-    ours = train_guide(frame, frame["label"], guide, Task.CLASSIFICATION, TYPES, 0, folds)
-    plain = train(frame, frame["label"], guide, Task.CLASSIFICATION, TYPES, 0, folds)
+    ours = train_guide(Problem(frame, frame["label"], Task.CLASSIFICATION, TYPES, 0), guide, folds)
+    plain = train(Problem(frame, frame["label"], Task.CLASSIFICATION, TYPES, 0), guide, folds)
     assert not isinstance(ours, JointGuide)
     assert (ours.guidance(frame, folds) == plain.guidance(frame, folds)).all()
 
@@ -88,11 +89,15 @@ def test_people_without_a_value_in_a_target_are_counted() -> None:
 
 def test_utility_is_measured_by_models_that_see_no_target() -> None:
     frame = table()
-    folds = prepare(frame, "label", TYPES_OF_BOTH, Task.CLASSIFICATION, BOTH, 2, 0)
+    folds = prepare(Problem.within(frame, "label", Task.CLASSIFICATION, TYPES_OF_BOTH, 0), CrossValidation(BOTH, 2))
     assert list(folds.feature_types) == list(TYPES)
     turned = BOTH.model_copy(update={"targets": ("pay_rise", "label")})
     types = {**TYPES_OF_BOTH, "label": ColumnType.CATEGORICAL}
-    measured = measure_utility(frame, "pay_rise", types, Task.REGRESSION, turned, 2, 0, lambda part, guidance: part)
+    measured = measure_utility(
+        Problem.within(frame, "pay_rise", Task.REGRESSION, types, 0),
+        CrossValidation(turned, 2),
+        lambda part, guidance: part,
+    )
     assert measured.metrics["r2"].before.mean is not None and measured.metrics["r2"].before.mean < 0.99
     assert all(fold.guidance.shape[1] == 2 for fold in folds.folds)
 

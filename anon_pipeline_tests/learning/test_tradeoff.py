@@ -16,8 +16,10 @@ from anon_pipeline.keys import seed_under
 from anon_pipeline.learning import guide as guide_module
 from anon_pipeline.learning import targets as targets_module
 from anon_pipeline.learning import tradeoff as frontier_module
+from anon_pipeline.learning.cells import StoredPeople
+from anon_pipeline.learning.problem import Problem
 from anon_pipeline.learning.tradeoff import TradeOffPoint, trade_off
-from anon_pipeline.learning.utility import measure_utility
+from anon_pipeline.learning.utility import CrossValidation, measure_utility
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import people, policy, write_dataset
 from anon_pipeline_tests.people import KEY
@@ -38,7 +40,7 @@ def spec(tmp_path: Path) -> ReleaseSpec:
 def points(engine: DuckDBEngine, spec: ReleaseSpec, settings: list[dict[str, Any]], **how: Any) -> list[TradeOffPoint]:
     table = spec.source_path.parent / "stored.parquet"
     types = engine.store_source(spec, table).types()
-    return trade_off(engine, table, spec, types, KEY, settings, **how)
+    return trade_off(StoredPeople(engine, table, spec, types), KEY, settings, **how)
 
 
 @pytest.mark.parametrize("diverse", [False, True])
@@ -86,14 +88,15 @@ def test_accuracy_is_measured_with_each_settings_own_tree(engine: DuckDBEngine, 
     for setting, point in zip(settings, found, strict=True):
         own = spec.replaced(setting)
         expected = measure_utility(
-            frame,
-            "ill",
-            {name: types[name] for name in spec.features},
-            frontier_module.task_of(types["ill"]),
-            spec.guide,
-            2,
-            seed_under(KEY, spec.dataset),
-            lambda part, guidance, own=own: anonymize_part(own, KEY, part, guidance),  # type: ignore[misc]
+            Problem.within(
+                frame,
+                "ill",
+                frontier_module.task_of(types["ill"]),
+                {name: types[name] for name in spec.features},
+                seed_under(KEY, spec.dataset),
+            ),
+            CrossValidation(spec.guide, 2),
+            lambda part, guidance, own=own: anonymize_part(own, KEY, part, guidance),
         )
         assert point.utility == replace(expected, calibration=None)
     assert found[0].utility != found[1].utility
@@ -107,7 +110,7 @@ def test_the_model_is_trained_once_however_many_settings(
     fit = guide_module.fit_parts
     for module in (guide_module, targets_module):
         monkeypatch.setattr(
-            module, "fit_parts", lambda *given: fitted.extend(int(part.sum()) for part in given[6]) or fit(*given)
+            module, "fit_parts", lambda *given: fitted.extend(int(part.sum()) for part in given[2]) or fit(*given)
         )
     points(engine, spec, [{K: k} for k in (5, 10, 20, 40)])
     # For the release everybody, and without each of two folds; the same for each of two folds of the cross-validation.

@@ -10,14 +10,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
 
 from anon_pipeline.arrays import FloatArray
 from anon_pipeline.learning import guide as guide_module
 from anon_pipeline.learning import targets as targets_module
 from anon_pipeline.learning.models import Task
-from anon_pipeline.learning.scores import classification_scores, difference, estimate, regression_scores
-from anon_pipeline.learning.utility import Utility, compare, measure_utility, prepare
+from anon_pipeline.learning.problem import Fitting, Problem
+from anon_pipeline.learning.scores import SCALES, SHARE, classification_scores, difference, estimate, regression_scores
+from anon_pipeline.learning.utility import CrossValidation, Utility, compare, measure_utility, prepare
 from anon_pipeline.spec import ColumnType, Guide
 from anon_pipeline.workers import Workers
 from anon_pipeline_tests.learning.models import HERE, TYPES, people
@@ -41,7 +44,13 @@ def destroy(part: pd.DataFrame, guidance: FloatArray) -> pd.DataFrame:
 
 def measure(frame: pd.DataFrame, task: Task, anonymize: Any = identity, **settings: Any) -> Utility:
     guide = settings.pop("guide", CHEAP)
-    return measure_utility(frame, "target", TYPES, task, guide, settings.pop("folds", 4), 0, anonymize, **settings)
+    return measure_utility(
+        Problem.within(frame, "target", task, TYPES, 0),
+        CrossValidation(guide, settings.pop("folds", 4), settings.pop("further_models", ())),
+        anonymize,
+        Fitting(**{name: settings.pop(name) for name in ("load_logged", "workers", "progress") if name in settings}),
+        **settings,
+    )
 
 
 # ------------------------------------------------------------------------------------------------ the cross-validation
@@ -119,7 +128,9 @@ def test_guidance_follows_the_spec(predictions: str, own: float) -> None:
         return part
 
     types = {"number": ColumnType.NUMERIC}
-    utility = measure_utility(frame, "target", types, Task.CLASSIFICATION, guide, 2, 0, anonymize)
+    utility = measure_utility(
+        Problem.within(frame, "target", Task.CLASSIFICATION, types, 0), CrossValidation(guide, 2), anonymize
+    )
     assert np.unique(np.concatenate(seen)).tolist() == [own]
     assert utility.metrics["roc_auc"].before.mean is None  # it has no predict_proba
     assert utility.metrics["accuracy"].before.mean == pytest.approx(1 / 3)
@@ -128,7 +139,9 @@ def test_guidance_follows_the_spec(predictions: str, own: float) -> None:
 def test_the_target_is_never_a_feature() -> None:
     frame = table(Task.CLASSIFICATION)
     types = {**TYPES, "target": ColumnType.CATEGORICAL}
-    utility = measure_utility(frame, "target", types, Task.CLASSIFICATION, CHEAP, 4, 0, identity)
+    utility = measure_utility(
+        Problem.within(frame, "target", Task.CLASSIFICATION, types, 0), CrossValidation(CHEAP, 4), identity
+    )
     assert utility == measure(frame, Task.CLASSIFICATION)
     assert utility.metrics["accuracy"].before.mean < 1  # type: ignore[operator]
 
@@ -184,7 +197,7 @@ def test_raw_models_are_fitted_once_and_compared_with_any_number_of_anonymizatio
         return part
 
     frame = table(Task.CLASSIFICATION)
-    prepared = prepare(frame, "target", TYPES, Task.CLASSIFICATION, CHEAP, 4, 0)
+    prepared = prepare(Problem.within(frame, "target", Task.CLASSIFICATION, TYPES, 0), CrossValidation(CHEAP, 4))
     ruined = compare(prepared, careless)
     assert ruined.metrics["roc_auc"].difference.high < 0  # type: ignore[operator]
     for anonymize in (destroy, identity):
@@ -198,9 +211,9 @@ def test_folds_that_share_a_fit_get_what_each_would_have_fitted(monkeypatch: Any
     frame = table(Task.CLASSIFICATION)
     fitted = []
     fit = targets_module.fit_parts
-    monkeypatch.setattr(targets_module, "fit_parts", lambda *given: fitted.extend(given[6]) or fit(*given))
+    monkeypatch.setattr(targets_module, "fit_parts", lambda *given: fitted.extend(given[2]) or fit(*given))
     guide = Guide(model="decision_tree", folds=4)
-    prepared = prepare(frame, "target", TYPES, Task.CLASSIFICATION, guide, 4, 0)
+    prepared = prepare(Problem.within(frame, "target", Task.CLASSIFICATION, TYPES, 0), CrossValidation(guide, 4))
     assert len(fitted) == 4 + 4 * 3
     assert len({part.tobytes() for part in fitted}) == 4 + 4 * 3 // 2
     outer = guide_module.assign_folds(frame["target"], Task.CLASSIFICATION, 4, 0)
@@ -209,7 +222,9 @@ def test_folds_that_share_a_fit_get_what_each_would_have_fitted(monkeypatch: Any
         own = outer[outer != number]
         names = {left: place for place, left in enumerate(np.unique(own).tolist())}
         alone = guide_module.train(
-            fold.part, fold.part["target"], guide, Task.CLASSIFICATION, TYPES, 0, np.array([names[one] for one in own])
+            Problem(fold.part, fold.part["target"], Task.CLASSIFICATION, TYPES, 0),
+            guide,
+            np.array([names[one] for one in own]),
         )
         assert (alone.guidance(fold.part, np.array([names[one] for one in own])) == fold.guidance).all()
 
@@ -218,10 +233,10 @@ def test_nobody_guides_who_was_tested_on() -> None:
     """Whoever is in the test fold changes nothing of what the training part is guided by."""
     frame = table(Task.CLASSIFICATION)
     guide = Guide(model="decision_tree", folds=4)
-    before = prepare(frame, "target", TYPES, Task.CLASSIFICATION, guide, 4, 0)
+    before = prepare(Problem.within(frame, "target", Task.CLASSIFICATION, TYPES, 0), CrossValidation(guide, 4))
     tested = guide_module.assign_folds(frame["target"], Task.CLASSIFICATION, 4, 0) == 0
     changed = frame.assign(age=frame["age"].where(~tested, 99.0))
-    after = prepare(changed, "target", TYPES, Task.CLASSIFICATION, guide, 4, 0)
+    after = prepare(Problem.within(changed, "target", Task.CLASSIFICATION, TYPES, 0), CrossValidation(guide, 4))
     assert (before.folds[0].guidance == after.folds[0].guidance).all()
     assert (before.folds[1].guidance != after.folds[1].guidance).any()
 
@@ -260,6 +275,28 @@ def test_the_interval_by_hand() -> None:
     assert result.low == pytest.approx(0.84 - reach)
     assert result.high == pytest.approx(0.84 + reach)
     assert result.per_fold == (0.80, 0.82, 0.84, 0.90)
+
+
+def test_the_interval_of_a_share_by_hand() -> None:
+    """The same folds on the scale of log odds: log(.84 / .16) = 1.658228; the slope there is 1 / (.84 * .16)."""
+    result = estimate([0.80, 0.82, 0.84, 0.90], SHARE)
+    reach = 3.182446305 * math.sqrt((1 / 4 + 1 / 3) * 0.0056 / 3) / (0.84 * 0.16)
+    assert result.mean == pytest.approx(0.84)
+    assert result.low == pytest.approx(1 / (1 + math.exp(reach - 1.658228077)))
+    assert result.high == pytest.approx(1 / (1 + math.exp(-reach - 1.658228077)))
+
+
+@given(st.sampled_from(sorted(SCALES)), st.data())
+def test_no_interval_says_what_no_score_can_be(score: str, data: st.DataObject) -> None:
+    for scale in SCALES[score]:
+        low, high = (scale.low, scale.high) if scale is not None else (-math.inf, math.inf)
+        values = data.draw(st.lists(st.floats(max(low, -1e6), min(high, 1e6)), min_size=2, max_size=6))
+        result = estimate(values, scale)
+        assert result.low is not None
+        assert result.high is not None
+        rounding = 1e-9 * max(1, *map(abs, values))
+        assert low - rounding <= result.low <= result.mean + rounding
+        assert result.mean - rounding <= result.high <= high + rounding
 
 
 @pytest.mark.parametrize("undefined", [None, math.nan, math.inf])

@@ -11,7 +11,7 @@ import pyarrow as pa
 from anon_pipeline.keys import Key, Secrets
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.catalog import read_step
-from anon_pipeline.masking.execution import StepReport, apply_steps
+from anon_pipeline.masking.execution import Resources, StepReport, apply_steps
 from anon_pipeline.spec import ColumnType
 
 NUMERIC, CATEGORICAL, DATE = ColumnType.NUMERIC, ColumnType.CATEGORICAL, ColumnType.DATE
@@ -80,7 +80,9 @@ def masked(
     column = column if isinstance(column, pa.Array) else pa.array(column)
     others = {} if others is None else others
     kinds = dict.fromkeys(others, NUMERIC) | {"v": kind}
-    made, reports = apply_steps(pa.table({**others, "v": column}), kinds, {"v": steps}, key=key, secrets=secrets)
+    made, reports = apply_steps(
+        pa.table({**others, "v": column}), kinds, {"v": steps}, resources=Resources(key=key, secrets=secrets)
+    )
     return made.column("v").combine_chunks(), reports
 
 

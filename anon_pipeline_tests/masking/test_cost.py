@@ -12,7 +12,7 @@ from scipy import stats
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.cost import association, column_cost, linkage
-from anon_pipeline.masking.execution import apply_steps
+from anon_pipeline.masking.execution import Resources, apply_steps
 from anon_pipeline_tests.masking.tables import (
     CATEGORICAL,
     COLUMN_STEPS,
@@ -70,7 +70,9 @@ def test_a_correlation_that_is_lost_is_reported() -> None:
     x = RNG.normal(size=4000)
     table = pa.table({"x": x, "y": x, "c": RNG.choice(["a", "b"], 4000)})
     kinds = {"x": NUMERIC, "y": NUMERIC, "c": CATEGORICAL}
-    _, (report,) = apply_steps(table, kinds, {"x": [step("noise", share=1)]}, secrets=SECRETS, key=KEY)
+    _, (report,) = apply_steps(
+        table, kinds, {"x": [step("noise", share=1)]}, resources=Resources(key=KEY, secrets=SECRETS)
+    )
     assert report.costs["x"].correlation == pytest.approx(1 - np.sqrt(0.5), abs=0.03)
     assert report.costs["x"].changed == 1.0
     _, (alone,) = apply_steps(table.select(["x"]), {"x": NUMERIC}, {"x": [step("round", to=1)]})
@@ -89,7 +91,7 @@ def test_who_can_be_linked_again() -> None:
     rates = []
     for deviation in (1e-6, 0.01, 1.0):
         steps = [step("correlated_noise", columns=["x", "y"], share=deviation)]
-        _, (report,) = apply_steps(table, kinds, {}, steps, secrets=SECRETS, key=KEY)
+        _, (report,) = apply_steps(table, kinds, {}, steps, Resources(key=KEY, secrets=SECRETS))
         assert report.linkage is not None
         rates.append(report.linkage.rate)
     assert rates[0] > rates[1] > 0.2 > rates[2] and rates[0] > 0.95
@@ -99,11 +101,13 @@ def test_who_can_be_linked_again() -> None:
 def test_reports_are_plain_data_without_values_of_people(technique: str) -> None:
     table, kinds = people(60)
     if technique in TABLE_STEPS:
-        _, (report,) = apply_steps(table, kinds, {}, [step(technique, **TABLE_STEPS[technique])], key=KEY)
+        _, (report,) = apply_steps(table, kinds, {}, [step(technique, **TABLE_STEPS[technique])], Resources(key=KEY))
     else:
         kind, parameters = COLUMN_STEPS[technique]
         column = {NUMERIC: "x", CATEGORICAL: "c", DATE: "d"}[kind]
-        _, (report,) = apply_steps(table, kinds, {column: [step(technique, **parameters)]}, secrets=SECRETS, key=KEY)
+        _, (report,) = apply_steps(
+            table, kinds, {column: [step(technique, **parameters)]}, resources=Resources(key=KEY, secrets=SECRETS)
+        )
     facts = dataclasses.asdict(report)
     facts.pop("parameters")
     written = json.dumps(facts, allow_nan=False)
@@ -113,15 +117,22 @@ def test_reports_are_plain_data_without_values_of_people(technique: str) -> None
 def test_a_table_and_its_types_must_agree() -> None:
     table, kinds = people(3)
     with pytest.raises(InputError, match="columns without a type: d"):
-        apply_steps(table, {name: kind for name, kind in kinds.items() if name != "d"}, {}, secrets=SECRETS, key=KEY)
+        apply_steps(
+            table,
+            {name: kind for name, kind in kinds.items() if name != "d"},
+            {},
+            resources=Resources(key=KEY, secrets=SECRETS),
+        )
     with pytest.raises(InputError, match="the table has no column d"):
-        apply_steps(table.drop(["d"]), kinds, {}, secrets=SECRETS, key=KEY)
+        apply_steps(table.drop(["d"]), kinds, {}, resources=Resources(key=KEY, secrets=SECRETS))
 
 
 def test_every_step_has_a_report_in_the_order_of_the_steps() -> None:
     table, kinds = people(300)
     steps = {"z": [step("rank_swap", share=0.2), step("top_bottom_code", top=2)], "c": [step("prefix", length=1)]}
-    made, reports = apply_steps(table, kinds, steps, [step("mdav", columns=["x", "y"], k=3)], secrets=SECRETS, key=KEY)
+    made, reports = apply_steps(
+        table, kinds, steps, [step("mdav", columns=["x", "y"], k=3)], Resources(key=KEY, secrets=SECRETS)
+    )
     assert [report.place for report in reports] == [
         "columns.z.steps.0",
         "columns.z.steps.1",

@@ -15,7 +15,7 @@ from scipy import stats
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.cells import CellTechnique, grid, h3_parents
-from anon_pipeline.masking.execution import StepReport, apply_steps
+from anon_pipeline.masking.execution import Resources, StepReport, apply_steps
 from anon_pipeline.masking.planar_laplace import laplace_radius
 from anon_pipeline.masking.sphere import RADIUS, area_uniform, distances, moved
 from anon_pipeline_tests.examples import times
@@ -32,7 +32,7 @@ def shown(
 ) -> tuple[pa.Table, StepReport]:
     table = pa.table({"lat": pa.array(latitude, pa.float64()), "lon": pa.array(longitude, pa.float64())})
     steps = [step(technique, columns=["lat", "lon"], **parameters)]
-    made, (report,) = apply_steps(table, KINDS, {}, steps, key=key)
+    made, (report,) = apply_steps(table, KINDS, {}, steps, Resources(key=key))
     return made, report
 
 
@@ -224,7 +224,9 @@ def test_the_parents_of_h3_cells_are_a_hierarchy() -> None:
 
 def test_columns_keep_their_storage() -> None:
     table = pa.table({"lat": pa.array([48.4, 48.5], pa.float32()), "lon": pa.array([10, 11], pa.int8())})
-    made, _ = apply_steps(table, KINDS, {}, [step("donut", columns=["lat", "lon"], inner=1, outer=9)], key=KEY)
+    made, _ = apply_steps(
+        table, KINDS, {}, [step("donut", columns=["lat", "lon"], inner=1, outer=9)], Resources(key=KEY)
+    )
     assert made.schema.types == [pa.float32(), pa.int8()]
 
 
@@ -274,5 +276,5 @@ def test_a_cell_takes_the_place_of_the_pair_in_what_follows() -> None:
         step("grid_cell", columns=["lat", "lon"], metres=9, into="cell"),
         step("local_suppression", columns=["cell"], k=2),
     ]
-    made, _ = apply_steps(table, KINDS | {"v": CATEGORICAL}, {}, steps, secrets=SECRETS, key=KEY)
+    made, _ = apply_steps(table, KINDS | {"v": CATEGORICAL}, {}, steps, Resources(key=KEY, secrets=SECRETS))
     assert made.column_names == ["v", "cell"]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from anon_pipeline.masking import mdav, microaggregation
-from anon_pipeline.masking.execution import apply_steps
+from anon_pipeline.masking.execution import Resources, apply_steps
 from anon_pipeline.masking.mdav import mdav_groups
 from anon_pipeline.masking.microaggregation import optimal_starts
 from anon_pipeline_tests.masking.tables import CATEGORICAL, KEY, NUMERIC, masked, rows, step
@@ -91,7 +91,7 @@ def test_the_published_example_under_mdav() -> None:
     table = pa.table({"surface": COMPANIES[:, 0], "employees": COMPANIES[:, 1]})
     steps = [step("mdav", columns=["surface", "employees"], k=3)]
     kinds = {"surface": NUMERIC, "employees": NUMERIC}
-    made, (report,) = apply_steps(table, kinds, {}, steps, key=KEY)
+    made, (report,) = apply_steps(table, kinds, {}, steps, Resources(key=KEY))
     scaled = mdav._scaled(COMPANIES)
     written = plain_mdav(scaled, 3)
     wanted = {tuple(np.round(COMPANIES[list(group)].mean(axis=0), 6)) for group in written}
@@ -139,12 +139,14 @@ def test_mdav_of_equal_points_and_of_gaps() -> None:
     a = pa.array([1.0, 2, 3, None, None, None, 7, 8, None])
     b = pa.array([1.0, 2, 3, 4, 5, 6, None, None, None])
     steps = [step("mdav", columns=["a", "b"], k=3)]
-    made, (report,) = apply_steps(pa.table({"a": a, "b": b}), {"a": NUMERIC, "b": NUMERIC}, {}, steps, key=KEY)
+    made, (report,) = apply_steps(
+        pa.table({"a": a, "b": b}), {"a": NUMERIC, "b": NUMERIC}, {}, steps, Resources(key=KEY)
+    )
     assert made.column("a").to_pylist() == [2.0] * 3 + [None] * 6
     assert made.column("b").to_pylist() == [2.0] * 3 + [5.0] * 3 + [None] * 3
     assert report.facts["rows_hidden"] == 2 and report.guarantee == "k", "with the one who had none they are three"
     few = pa.table({"a": a.slice(0, 8), "b": b.slice(0, 8)})
-    _, (report,) = apply_steps(few, {"a": NUMERIC, "b": NUMERIC}, {}, steps, key=KEY)
+    _, (report,) = apply_steps(few, {"a": NUMERIC, "b": NUMERIC}, {}, steps, Resources(key=KEY))
     assert report.guarantee == "none" and "2 people, fewer than k" in report.notes[0]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.keys import Key
-from anon_pipeline.masking.execution import StepReport, apply_steps
+from anon_pipeline.masking.execution import Resources, StepReport, apply_steps
 from anon_pipeline.masking.grouping import groups_of, keys_of
 from anon_pipeline.masking.local_suppression import suppressed
 from anon_pipeline.spec import ColumnType
@@ -27,7 +27,7 @@ def done(table: pa.Table, technique: str, key: Key = KEY, **parameters: Any) -> 
         name: CATEGORICAL if pa.types.is_string(table.schema.field(name).type) else NUMERIC
         for name in table.column_names
     }
-    made, (report,) = apply_steps(table, kinds, {}, [step(technique, **parameters)], key=key)
+    made, (report,) = apply_steps(table, kinds, {}, [step(technique, **parameters)], Resources(key=key))
     return made, report
 
 
@@ -245,6 +245,6 @@ def test_a_table_of_many_categories_is_synthesized() -> None:
         {"a": CATEGORICAL, "b": CATEGORICAL},
         {},
         [step("synthesize", columns=["a"], given=["b"])],
-        key=KEY,
+        Resources(key=KEY),
     )
     assert set(made.column("a").to_pylist()) <= set(names) and len(people(3)[0]) == 3

@@ -14,7 +14,7 @@ from scipy import stats
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.draws import Draws, content_of, identities
-from anon_pipeline.masking.execution import apply_steps
+from anon_pipeline.masking.execution import Resources, apply_steps
 from anon_pipeline.masking.order import canonical_order, undone
 from anon_pipeline.masking.pram import Pram, epsilon_of, invariant_of
 from anon_pipeline.masking.quantiles import rounded
@@ -147,7 +147,7 @@ def test_correlated_noise_keeps_means_and_covariance() -> None:
     values = RNG.multivariate_normal([10, -5, 0], covariance, 40_000) * [1, 1000, 0.001]
     table = pa.table({name: values[:, i] for i, name in enumerate("abc")})
     steps = [step("correlated_noise", columns=list("abc"), share=1)]
-    made, (report,) = apply_steps(table, dict.fromkeys("abc", NUMERIC), {}, steps, key=KEY)
+    made, (report,) = apply_steps(table, dict.fromkeys("abc", NUMERIC), {}, steps, Resources(key=KEY))
     shown = np.column_stack([made.column(name) for name in "abc"])
     before, after = np.cov(values.T), np.cov(shown.T)
     scale = np.sqrt(np.outer(np.diag(before), np.diag(before)))
@@ -161,7 +161,7 @@ def test_correlated_noise_on_columns_that_follow_from_one_another() -> None:
     x = RNG.normal(size=2000)
     table = pa.table({"a": x, "b": 2 * x, "c": np.full(2000, 7.0)})
     steps = [step("correlated_noise", columns=["a", "b", "c"], share=0.5)]
-    made, _ = apply_steps(table, dict.fromkeys("abc", NUMERIC), {}, steps, key=KEY)
+    made, _ = apply_steps(table, dict.fromkeys("abc", NUMERIC), {}, steps, Resources(key=KEY))
     assert np.allclose(np.array(made.column("b")), 2 * np.array(made.column("a")), atol=1e-5)
     assert np.allclose(np.array(made.column("c")), 7)
 
@@ -215,7 +215,9 @@ def test_noise_of_several_columns_is_drawn_anew_where_their_covariance_is_anothe
         columns = pa.table({"a": table[:, 0], "b": table[:, 1]})
         steps = [step("correlated_noise", columns=["a", "b"], share=1)]
         shown.append(
-            np.column_stack(apply_steps(columns, dict.fromkeys("ab", NUMERIC), {}, steps, key=KEY)[0].columns)[:500]
+            np.column_stack(
+                apply_steps(columns, dict.fromkeys("ab", NUMERIC), {}, steps, Resources(key=KEY))[0].columns
+            )[:500]
         )
     left = [table - values @ np.linalg.lstsq(values, table, rcond=None)[0] for table in shown]
     assert np.abs(np.corrcoef(left[0][:, 0], left[1][:, 0])[0, 1]) < 0.25
@@ -245,10 +247,10 @@ def test_nothing_is_reported_of_true_values_that_are_made_private() -> None:
         "race": [step("replace", pattern="x", by="y"), pram],
         "b": [step("round", to=1)],
     }
-    _, (a, before, race, b) = apply_steps(table, kinds, steps, key=KEY)
+    _, (a, before, race, b) = apply_steps(table, kinds, steps, resources=Resources(key=KEY))
     assert race.guarantee == "local DP" and before.costs == race.costs == {} and race.linkage is None
     without = table.set_column(1, "race", pa.array(np.where(np.array(table["a"]) > 0, "x", "y")))
-    _, (same, *_, other) = apply_steps(without, kinds, steps, key=KEY)
+    _, (same, *_, other) = apply_steps(without, kinds, steps, resources=Resources(key=KEY))
     assert same.costs == a.costs, "no correlation with the true race either"
     assert set(b.costs["b"].__dict__) == set(other.costs["b"].__dict__)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.catalog import TECHNIQUES
-from anon_pipeline.masking.execution import apply_steps
+from anon_pipeline.masking.execution import Resources, apply_steps
 from anon_pipeline.spec import ColumnType
 from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.masking.tables import (
@@ -117,13 +117,13 @@ def test_another_row_order_gives_the_same_release_of_a_column(technique: str) ->
     column = {NUMERIC: "x", CATEGORICAL: "c", DATE: "d"}[COLUMN_STEPS[technique][0]]
     steps = {column: [step(technique, **COLUMN_STEPS[technique][1])] * (2 if technique == "noise" else 1)}
     shuffled = twice.take(pa.array(np.random.default_rng(1).permutation(len(twice))))
-    one, _ = apply_steps(twice, kinds, steps, secrets=SECRETS, key=KEY)
-    other, _ = apply_steps(shuffled, kinds, steps, secrets=SECRETS, key=KEY)
+    one, _ = apply_steps(twice, kinds, steps, resources=Resources(key=KEY, secrets=SECRETS))
+    other, _ = apply_steps(shuffled, kinds, steps, resources=Resources(key=KEY, secrets=SECRETS))
     assert rows(one) == rows(other)
-    again, _ = apply_steps(twice, kinds, steps, secrets=SECRETS, key=KEY)
+    again, _ = apply_steps(twice, kinds, steps, resources=Resources(key=KEY, secrets=SECRETS))
     assert one.equals(again)
     if TECHNIQUES[technique].random:
-        another, _ = apply_steps(twice, kinds, steps, secrets=SECRETS, key=OTHER_KEY)
+        another, _ = apply_steps(twice, kinds, steps, resources=Resources(key=OTHER_KEY, secrets=SECRETS))
         assert not one.equals(another)
 
 
@@ -134,11 +134,11 @@ def test_another_row_order_gives_the_same_release_of_a_table(technique: str) -> 
     steps = [step(technique, **TABLE_STEPS[technique])]
     shuffled = twice.take(pa.array(np.random.default_rng(1).permutation(len(twice))))
     noise = step("noise", deviation=1)
-    one, _ = apply_steps(twice, kinds, {"z": [noise]}, steps, secrets=SECRETS, key=KEY)
-    other, _ = apply_steps(shuffled, kinds, {"z": [noise]}, steps, secrets=SECRETS, key=KEY)
+    one, _ = apply_steps(twice, kinds, {"z": [noise]}, steps, Resources(key=KEY, secrets=SECRETS))
+    other, _ = apply_steps(shuffled, kinds, {"z": [noise]}, steps, Resources(key=KEY, secrets=SECRETS))
     assert rows(one) == rows(other)
     if TECHNIQUES[technique].random:
-        another, _ = apply_steps(twice, kinds, {"z": [noise]}, steps, secrets=SECRETS, key=OTHER_KEY)
+        another, _ = apply_steps(twice, kinds, {"z": [noise]}, steps, Resources(key=OTHER_KEY, secrets=SECRETS))
         assert rows(one) != rows(another)
 
 
@@ -147,7 +147,9 @@ def test_another_row_order_gives_the_same_release_of_a_table(technique: str) -> 
 def test_tables_of_nobody_and_of_one(technique: str, n: int) -> None:
     table, kinds = people(n)
     try:
-        made, _ = apply_steps(table, kinds, {}, [step(technique, **TABLE_STEPS[technique])], secrets=SECRETS, key=KEY)
+        made, _ = apply_steps(
+            table, kinds, {}, [step(technique, **TABLE_STEPS[technique])], Resources(key=KEY, secrets=SECRETS)
+        )
     except InputError as error:
         assert n < 3 and "fewer than k = 3" in str(error)
         return
@@ -160,7 +162,9 @@ def test_rows_of_other_columns_stay_where_they_were(technique: str) -> None:
     table, kinds = people(120)
     table = table.append_column("row", pa.array(np.arange(120)))
     kinds["row"] = NUMERIC
-    made, _ = apply_steps(table, kinds, {}, [step(technique, **TABLE_STEPS[technique])], secrets=SECRETS, key=KEY)
+    made, _ = apply_steps(
+        table, kinds, {}, [step(technique, **TABLE_STEPS[technique])], Resources(key=KEY, secrets=SECRETS)
+    )
     if technique == "aggregate":
         assert made.column_names == ["c", "people", "mean_x"]
         return
@@ -221,7 +225,9 @@ def test_tokens_are_as_different_as_values_and_can_be_turned_back(values: list[s
 def test_local_suppression_reaches_k_and_only_removes(people_: list[tuple[int | None, ...]], k: int) -> None:
     columns = {name: pa.array([one[i] for one in people_], pa.int64()) for i, name in enumerate("abc")}
     steps = [step("local_suppression", columns=list("abc"), k=k)]
-    made, _ = apply_steps(pa.table(columns), dict.fromkeys("abc", CATEGORICAL), {}, steps, secrets=SECRETS, key=KEY)
+    made, _ = apply_steps(
+        pa.table(columns), dict.fromkeys("abc", CATEGORICAL), {}, steps, Resources(key=KEY, secrets=SECRETS)
+    )
     after = list(zip(*(made.column(name).to_pylist() for name in "abc"), strict=True))
     assert min(after.count(one) for one in after) >= k
     assert all(

@@ -17,6 +17,7 @@ import pytest
 from anon_pipeline.errors import InputError
 from anon_pipeline.keys import DEFAULT_KEY, Key, KeySource, Secrets
 from anon_pipeline.masking.encryption import Encrypt, reveal
+from anon_pipeline.masking.execution import Resources
 from anon_pipeline.masking.texts import as_texts
 from anon_pipeline_tests.masking.tables import CATEGORICAL, DATE, KEY, NUMERIC, SECRETS, masked, step
 from anon_pipeline_tests.skips import require_package
@@ -51,12 +52,12 @@ def test_columns_are_apart_unless_they_share_a_domain() -> None:
 
     two = pa.table({"v": ["a"], "w": ["a"]})
     kinds = {"v": CATEGORICAL, "w": CATEGORICAL}
-    apart, _ = apply_steps(two, kinds, {"v": [own], "w": [own]}, secrets=SECRETS, key=KEY)
-    joined, _ = apply_steps(two, kinds, {"v": [shared], "w": [shared]}, secrets=SECRETS, key=KEY)
+    apart, _ = apply_steps(two, kinds, {"v": [own], "w": [own]}, resources=Resources(key=KEY, secrets=SECRETS))
+    joined, _ = apply_steps(two, kinds, {"v": [shared], "w": [shared]}, resources=Resources(key=KEY, secrets=SECRETS))
     assert apart.column("v").to_pylist() == first.to_pylist() != apart.column("w").to_pylist()
     assert joined.column("v").to_pylist() == joined.column("w").to_pylist() != first.to_pylist()
     named_alike, _ = apply_steps(
-        two, kinds, {"v": [step("pseudonymize", domain="w")], "w": [own]}, secrets=SECRETS, key=KEY
+        two, kinds, {"v": [step("pseudonymize", domain="w")], "w": [own]}, resources=Resources(key=KEY, secrets=SECRETS)
     )
     assert named_alike.column("v").to_pylist() != named_alike.column("w").to_pylist()
 

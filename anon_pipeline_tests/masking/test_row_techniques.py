@@ -14,7 +14,7 @@ import pytest
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.base import RowTechnique
 from anon_pipeline.masking.catalog import TECHNIQUES
-from anon_pipeline.masking.execution import SqlColumn, apply_steps, sql_select
+from anon_pipeline.masking.execution import Resources, SqlColumn, apply_steps, sql_select
 from anon_pipeline.masking.plan import plan_steps
 from anon_pipeline.spec import ColumnType
 from anon_pipeline_tests.masking.tables import CATEGORICAL, DATE, NUMERIC, SECRETS, masked, people, rows, step
@@ -114,7 +114,7 @@ def test_a_hierarchy_is_read_from_a_file_of_arx(tmp_path: Path) -> None:
     towns = pa.table({"v": ["Ulm", "Bern", "Rome"]})
     for level, wanted in ((1, ["BW", "BE", "*"]), (2, ["DE", "CH", "*"])):
         steps = {"v": [step("hierarchy", file="towns.csv", level=level)]}
-        made, _ = apply_steps(towns, {"v": CATEGORICAL}, steps, secrets=SECRETS, folder=tmp_path)
+        made, _ = apply_steps(towns, {"v": CATEGORICAL}, steps, resources=Resources(secrets=SECRETS, folder=tmp_path))
         assert made.column("v").to_pylist() == wanted
 
 
@@ -182,7 +182,7 @@ def select(distinct: int | None) -> tuple[str, pa.Table]:
     assert plan.is_row_wise
     storage = {"x": "DOUBLE", "y": "DOUBLE", "c": "VARCHAR", "z": "BIGINT", "d": "DATE"}
     columns = [SqlColumn(name, kinds[name], storage[name], distinct=distinct) for name in kinds]
-    wanted, _ = apply_steps(table, kinds, steps, secrets=SECRETS)
+    wanted, _ = apply_steps(table, kinds, steps, resources=Resources(secrets=SECRETS))
     return sql_select(columns, plan, "people"), wanted
 
 

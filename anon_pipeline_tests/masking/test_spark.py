@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.relational import SqlEngine
@@ -15,16 +13,7 @@ from anon_pipeline.masking.execution import SqlColumn, sql_select
 from anon_pipeline.masking.plan import plan_steps
 from anon_pipeline_tests.masking.tables import NUMERIC, step
 from anon_pipeline_tests.masking.test_row_techniques import CASES
-from anon_pipeline_tests.skips import require_spark
 
-#: A JVM for a short test: it compiles little and looks at a plan once.
-DEFAULTS = """
-spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-spark.sql.adaptive.enabled    false
-spark.sql.codegen.factoryMode NO_CODEGEN
-spark.sql.codegen.wholeStage  false
-spark.sql.shuffle.partitions  2
-"""
 ROWS = 6
 
 
@@ -43,13 +32,9 @@ def masked_by(engine: SqlEngine, file: Path, looked_up: bool) -> list[tuple[obje
     return sorted(found, key=lambda row: row[-1])
 
 
-def test_spark_gives_the_values_of_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_gives_the_values_of_duckdb(quick_spark: None, tmp_path: Path) -> None:
     from anon_pipeline.engine.spark import SparkEngine
 
-    require_spark()
-    (tmp_path / "spark-defaults.conf").write_text(DEFAULTS)
-    if "SPARK_CONF_DIR" not in os.environ:
-        monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     assert max(len(case[3]) for case in CASES) <= ROWS
     values = {f"case {number}": case[3] + [None] * (ROWS - len(case[3])) for number, case in enumerate(CASES)}
     file = tmp_path / "cases.parquet"

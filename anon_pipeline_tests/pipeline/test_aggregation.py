@@ -23,6 +23,8 @@ from anon_pipeline.release.publish import publish
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import Ended, Place, command, people, policy, write_dataset
 
+pytestmark = pytest.mark.slow
+
 AGGREGATE = {"technique": "aggregate", "columns": ["city", "age"], "means": ["salary"], "threshold": 12}
 COLUMNS = ["city", "age", "people", "mean_salary"]
 

@@ -17,6 +17,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.learning.guide import train
 from anon_pipeline.learning.models import Task
+from anon_pipeline.learning.problem import Fitting, Problem
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import ColumnType, Guide
 
@@ -43,7 +44,9 @@ def test_a_logged_model_guides_and_an_absent_one_is_named(tmp_path: Path) -> Non
 
     def guided(uri: str) -> np.ndarray:
         guide = Guide.model_validate({"model": {"mlflow": uri}, "predictions": "out_of_fold"})
-        trained = train(frame, target, guide, Task.CLASSIFICATION, types, 0, fold, tracking.load_model)
+        trained = train(
+            Problem(frame, target, Task.CLASSIFICATION, types, 0), guide, fold, Fitting(tracking.load_model)
+        )
         return trained.guidance(frame, fold)[:, 0]
 
     said = guided(uri)

@@ -14,6 +14,8 @@ import yaml
 from anon_pipeline.home import Home
 from anon_pipeline_tests.end_to_end.harness import Ended, Place, command, people, policy, write_dataset
 
+pytestmark = pytest.mark.slow
+
 RELEASED = {"customer", "age", "city", "sex", "ill", "visits", "salary", "cell", "shop_lat", "shop_lon"}
 KEY, DRAWS, OTHER = "a1" * 32, "b2" * 32, "c3" * 32
 

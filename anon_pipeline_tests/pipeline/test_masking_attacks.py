@@ -16,6 +16,8 @@ from anon_pipeline.home import Home
 from anon_pipeline.masking.sphere import distances
 from anon_pipeline_tests.end_to_end.harness import Ended, Place, command, people, policy, write_dataset
 
+pytestmark = pytest.mark.slow
+
 Floats = npt.NDArray[np.float64]
 N = 300
 #: Salaries are whole quarters, as real ones are whole cents: who guesses the noise sees whether the rest is one.

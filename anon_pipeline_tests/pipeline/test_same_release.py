@@ -21,7 +21,6 @@ from anon_pipeline.pipeline.step import CheckDef, Run
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import people, policy, write_dataset
 from anon_pipeline_tests.people import KEY
-from anon_pipeline_tests.skips import require_spark
 
 TABLES = ("data.parquet", "classes.parquet")
 
@@ -59,17 +58,21 @@ def duckdb(folder: Path) -> Engine:
 
 
 def spark(folder: Path) -> Engine:
-    require_spark()
     from anon_pipeline.engine.spark import SparkEngine
 
     return SparkEngine(folder, None, 2)
 
 
-@pytest.mark.parametrize("engine", [duckdb, spark])
+@pytest.mark.parametrize("engine", [duckdb, pytest.param(spark, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("content", PINNED)
 def test_the_candidate_is_the_one_that_it_always_was(
-    content: Callable[[], dict[str, Any]], engine: Callable[[Path], Engine], tmp_path: Path
+    content: Callable[[], dict[str, Any]],
+    engine: Callable[[Path], Engine],
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
+    if engine is spark:
+        request.getfixturevalue("quick_spark")
     key = tmp_path / "private.key"
     key.write_text(KEY.material.hex())
     key.chmod(0o600)

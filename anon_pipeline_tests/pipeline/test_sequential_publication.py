@@ -15,6 +15,8 @@ from anon_pipeline.home import Home
 from anon_pipeline.release import ledger
 from anon_pipeline_tests.end_to_end.harness import Place, command, people, policy, write_dataset
 
+pytestmark = pytest.mark.slow
+
 K = 5
 SHOWN = ["age", "city", "sex"]
 

@@ -18,6 +18,7 @@ from anon_pipeline.differential_privacy.reading import asked_of
 from anon_pipeline.errors import Refused
 from anon_pipeline.home import Home
 from anon_pipeline.learning.guide import Task, train
+from anon_pipeline.learning.problem import Fitting, Problem
 from anon_pipeline.pipeline.launch import Outcome, launch
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.pipeline.tracking import Tracking
@@ -26,6 +27,8 @@ from anon_pipeline.release.exported_report import Form, export
 from anon_pipeline.report.synthetic_report import right_guesses
 from anon_pipeline.spec import ColumnType, Guide, ReleaseSpec
 from anon_pipeline_tests.differential_privacy.synthetic_people import people, write
+
+pytestmark = pytest.mark.slow
 
 #: A number of people that stands nowhere else.
 PEOPLE = 3271
@@ -121,9 +124,12 @@ def test_the_model_is_in_mlflows_format_and_guides_without_learning(released: Re
     kinds = {name: kinds[name] for name in released.spec.features}
     fold = np.arange(400) % 5
     load = Tracking(released.home).load_model
-    trained = train(features, frame["ill"], guide, Task.CLASSIFICATION, kinds, 0, fold, load)
+    trained = train(Problem(features, frame["ill"], Task.CLASSIFICATION, kinds, 0), guide, fold, Fitting(load))
     turned = train(
-        features, frame["ill"].map({"yes": "no", "no": "yes"}), guide, Task.CLASSIFICATION, kinds, 0, fold, load
+        Problem(features, frame["ill"].map({"yes": "no", "no": "yes"}), Task.CLASSIFICATION, kinds, 0),
+        guide,
+        fold,
+        Fitting(load),
     )
     assert (trained.guidance(features, fold) == turned.guidance(features, fold)).all(), "it learned of these people"
 

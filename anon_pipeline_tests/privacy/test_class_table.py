@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.classes import class_table
 from anon_pipeline.anonymize.recode import recoded_table
-from anon_pipeline.engine.base import ClassCounts
+from anon_pipeline.engine.base import ClassCounts, Recoding
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.learning.cells import fixed_point
 from anon_pipeline.privacy.class_table import classes_that_differ
@@ -43,7 +43,7 @@ def released(table: Table, form: str, csv: bool, folder: Path) -> tuple[pd.DataF
     tree = AnonymizerTree(k=table.k).fit_cells(cells)
     data = folder / "data.parquet"
     shown = recoded_table(tree.summaries_, form)
-    engine.write_release(stored, domains, cells, tree.partition_.apply(cells.codes), shown, spec.released, data)
+    engine.write_release(stored, Recoding(cells, tree.partition_.apply(cells.codes), shown), spec.released, data)
     class_table(tree.sizes_, tree.summaries_).to_parquet(folder / "classes.parquet", index=False)
     if csv:
         text = folder / "data.csv"

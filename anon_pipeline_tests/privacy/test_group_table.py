@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.expressions import PEOPLE as REPEATED
 from anon_pipeline.masking.aggregation import Aggregate
-from anon_pipeline.masking.execution import apply_steps
+from anon_pipeline.masking.execution import Resources, apply_steps
 from anon_pipeline.privacy.group_table import (
     GroupsAndPeople,
     WrittenGroups,
@@ -59,7 +59,7 @@ def table_of(rows: list[Row]) -> pa.Table:
 
 
 def aggregated(rows: list[Row], step: Aggregate = STEP) -> pa.Table:
-    return apply_steps(table_of(rows), KINDS, {}, [step], key=KEY)[0]
+    return apply_steps(table_of(rows), KINDS, {}, [step], Resources(key=KEY))[0]
 
 
 def judged(

@@ -13,7 +13,7 @@ import pytest
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import data_folder
-from anon_pipeline.profiling.new_dataset import dataset_name, start_dataset
+from anon_pipeline.profiling.new_dataset import DatasetRequest, dataset_name, start_dataset
 from anon_pipeline.spec import ReleaseSpec, Source
 from anon_pipeline_tests.end_to_end.harness import people
 
@@ -64,9 +64,9 @@ def test_a_kind_of_table_cannot_be_stored_once_its_draft_is_decided(
 ) -> None:
     source = kind(tmp_path)
     data = tmp_path / "data"
-    made = start_dataset(engine, "people", tmp_path / source.path, data, copy, source)
+    made = start_dataset(engine, DatasetRequest("people", tmp_path / source.path, copy, source), data)
     assert made.file == data / "people/release.yaml"
-    assert [one.place for _, one in made.open] == ["target", "columns.ill.role"]
+    assert [one.place for _, one in made.open] == ["target", "columns.ill.role", "columns.visits.role"]
     spec = settle(made.file)
     assert spec.source.path == (source.path if copy else f"../../{source.path}")
     assert engine.store_source(spec, tmp_path / "stored.parquet").rows == 400
@@ -75,7 +75,7 @@ def test_a_kind_of_table_cannot_be_stored_once_its_draft_is_decided(
 def test_a_copy_can_be_read_by_others_or_differs(engine: DuckDBEngine, tmp_path: Path) -> None:
     csv(tmp_path)
     (tmp_path / "people.csv").chmod(0o644)
-    start_dataset(engine, "people", tmp_path / "people.csv", tmp_path / "data", copy=True)
+    start_dataset(engine, DatasetRequest("people", tmp_path / "people.csv", copy=True), tmp_path / "data")
     copy = tmp_path / "data/people/people.csv"
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     assert copy.read_bytes() == (tmp_path / "people.csv").read_bytes()
@@ -84,7 +84,7 @@ def test_a_copy_can_be_read_by_others_or_differs(engine: DuckDBEngine, tmp_path:
 
 def test_a_copied_folder_can_be_read_by_others(engine: DuckDBEngine, tmp_path: Path) -> None:
     parquet_folder(tmp_path)
-    start_dataset(engine, "people", tmp_path / "people", tmp_path / "data", copy=True)
+    start_dataset(engine, DatasetRequest("people", tmp_path / "people", copy=True), tmp_path / "data")
     modes = {stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "data/people/people").rglob("*.parquet")}
     assert modes == {0o600}
     assert stat.S_IMODE((tmp_path / "data/people/people").stat().st_mode) == 0o700
@@ -95,17 +95,17 @@ def test_a_table_in_its_folder_is_copied_onto_itself(engine: DuckDBEngine, tmp_p
     place.mkdir(parents=True)
     csv(place)
     before = (place / "people.csv").read_bytes()
-    made = start_dataset(engine, "people", place / "people.csv", tmp_path / "data", copy=True)
+    made = start_dataset(engine, DatasetRequest("people", place / "people.csv", copy=True), tmp_path / "data")
     assert settle(made.file).source.path == "people.csv"
     assert (place / "people.csv").read_bytes() == before
 
 
 def test_a_policy_is_overwritten(engine: DuckDBEngine, tmp_path: Path) -> None:
     csv(tmp_path)
-    made = start_dataset(engine, "people", tmp_path / "people.csv", tmp_path / "data")
+    made = start_dataset(engine, DatasetRequest("people", tmp_path / "people.csv"), tmp_path / "data")
     made.file.write_text("decided: by a person")
     with pytest.raises(InputError, match="exists already, and a policy is not overwritten"):
-        start_dataset(engine, "people", tmp_path / "people.csv", tmp_path / "data", copy=True)
+        start_dataset(engine, DatasetRequest("people", tmp_path / "people.csv", copy=True), tmp_path / "data")
     assert made.file.read_text() == "decided: by a person"
     assert [file.name for file in made.file.parent.iterdir()] == ["release.yaml"]
 
@@ -114,7 +114,7 @@ def test_a_policy_is_overwritten(engine: DuckDBEngine, tmp_path: Path) -> None:
 def test_a_name_that_is_none_makes_a_folder(name: str, engine: DuckDBEngine, tmp_path: Path) -> None:
     csv(tmp_path)
     with pytest.raises(InputError, match="is no name of a dataset"):
-        start_dataset(engine, name, tmp_path / "people.csv", tmp_path / "data")
+        start_dataset(engine, DatasetRequest(name, tmp_path / "people.csv"), tmp_path / "data")
     assert not (tmp_path / "data").exists()
 
 
@@ -133,14 +133,20 @@ def test_a_table_that_cannot_be_read_leaves_a_folder_behind(
     if content is not None:
         (tmp_path / "people.csv").write_text(content)
     with pytest.raises(InputError, match=sentence) as error:
-        start_dataset(engine, "people", tmp_path / "people.csv", tmp_path / "data")
+        start_dataset(engine, DatasetRequest("people", tmp_path / "people.csv"), tmp_path / "data")
     assert "people.csv" in str(error.value)
     assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.parametrize(
     ("file", "name"),
-    [("Kunden 2024.csv", "kunden_2024"), ("2024.csv.gz", "data_2024"), ("Ä.csv", "data"), ("people.parquet", "people")],
+    [
+        ("Kunden 2024.csv", "kunden_2024"),
+        ("2024.csv.gz", "data_2024"),
+        ("Ä.csv", "data"),
+        ("people.parquet", "people"),
+        ("a_statistics.csv", "a"),
+    ],
 )
 def test_a_file_gives_another_name_or_none_that_a_spec_may_have(file: str, name: str) -> None:
     assert dataset_name(Path(file)) == name

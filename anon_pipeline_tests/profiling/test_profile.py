@@ -110,7 +110,7 @@ def test_a_stand_in_for_a_special_category_is_not_told_with_its_figure(found: Pr
 
 
 def test_what_a_person_must_decide_is_not_asked(found: Profile) -> None:
-    assert [one.name for one in found.columns if one.question is not None] == ["v17", "diagnosis"]
+    assert [one.name for one in found.columns if one.question is not None] == ["v17", "diagnosis", "left"]
     assert found.target == "left"
 
 

@@ -12,7 +12,7 @@ import yaml
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
-from anon_pipeline.profiling.new_dataset import start_dataset
+from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 from anon_pipeline.profiling.value_formats import dates_of, numbers_of, sentinel_of
 from anon_pipeline.spec import ReleaseSpec, Source
 
@@ -53,7 +53,7 @@ def write(folder: Path, rows: list[list[str]], delimiter: str = ",", encoding: s
 
 def proposed(engine: DuckDBEngine, folder: Path, file: Path) -> tuple[dict[str, Any], str]:
     """The proposed spec, and what its lines ask."""
-    made = start_dataset(engine, "people", file, folder / "data")
+    made = start_dataset(engine, DatasetRequest("people", file), folder / "data")
     text = made.file.read_text(encoding="utf-8")
     assert SECRET not in text
     assert SECRET not in str(made.to_json())
@@ -74,7 +74,11 @@ def test_a_spreadsheet_with_semicolons_decimal_commas_and_dates_is_understood(
     assert spec["columns"]["born"]["format"] == "%d.%m.%Y"
     assert "source" not in asked
     file = tmp_path / "data/people/release.yaml"
-    text = file.read_text(encoding="utf-8").replace("target: decide", "target: left")
+    text = (
+        file.read_text(encoding="utf-8")
+        .replace("target: decide", "target: left")
+        .replace("left: {role: decide", "left: {role: sensitive")
+    )
     for name in ("pay", "born"):
         assert spec["columns"][name]["role"] != "identifier"
     file.write_text(text.replace("role: exclude, type", "role: quasi_identifier, type"), encoding="utf-8")
@@ -125,7 +129,7 @@ def test_a_file_without_a_header_is_told_with_its_line(engine: DuckDBEngine, tmp
         proposed(engine, tmp_path, file)
     assert SECRET not in str(raised.value)
     named = Source(path="people.csv", header=0, skip=1, names=("a", "b", "c", "d"))
-    made = start_dataset(engine, "people", file, tmp_path / "data", source=named)
+    made = start_dataset(engine, DatasetRequest("people", file, source=named), tmp_path / "data")
     assert yaml.safe_load(made.file.read_text())["source"]["names"] == ["a", "b", "c", "d"]
 
 
@@ -141,7 +145,11 @@ def test_a_line_of_totals_is_asked_about_and_empty_lines_are_counted(engine: Duc
     assert spec["columns"]["pay"]["type"] == "numeric"
     assert f"# {2} rows are empty throughout" in (tmp_path / "data/people/release.yaml").read_text()
     text = (tmp_path / "data/people/release.yaml").read_text()
-    text = text.replace("where: decide", f"where: {advice}").replace("target: decide", "target: left")
+    text = (
+        text.replace("where: decide", f"where: {advice}")
+        .replace("target: decide", "target: left")
+        .replace("left: {role: decide", "left: {role: sensitive")
+    )
     (tmp_path / "data/people/release.yaml").write_text(text)
     spec_ = ReleaseSpec.load(tmp_path / "data/people")
     assert engine.store_source(spec_, tmp_path / "stored.parquet").rows == N - 2
@@ -178,7 +186,11 @@ def test_codes_that_are_numbers_and_numbers_that_may_be_markers_are_asked_about(
     assert "columns.age.missing: 999 stands in 6 rows, far from all others" in asked
     assert spec["columns"]["age"]["missing"] == "decide"
     text = (tmp_path / "data/people/release.yaml").read_text().replace("missing: decide", "missing: [999]")
-    text = text.replace("target: decide", "target: left").replace("type: decide", "type: categorical")
+    text = (
+        text.replace("target: decide", "target: left")
+        .replace("left: {role: decide", "left: {role: sensitive")
+        .replace("type: decide", "type: categorical")
+    )
     (tmp_path / "data/people/release.yaml").write_text(text)
     facts = engine.store_source(ReleaseSpec.load(tmp_path / "data/people"), tmp_path / "stored.parquet")
     assert {one.name: one.missing for one in facts.columns}["age"] == 6
@@ -252,4 +264,4 @@ def test_a_file_that_is_not_what_its_name_says_is_told_in_a_sentence(
 ) -> None:
     (tmp_path / "people.csv.gz").write_bytes(content)
     with pytest.raises(InputError, match="people"):
-        start_dataset(engine, "people", tmp_path / "people.csv.gz", tmp_path / "data")
+        start_dataset(engine, DatasetRequest("people", tmp_path / "people.csv.gz"), tmp_path / "data")

@@ -16,7 +16,8 @@ from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import Refused
 from anon_pipeline.home import Home, sha256_of
 from anon_pipeline.release import ledger, publish, unfinished
-from anon_pipeline.release.publish import DATA, MANIFEST
+from anon_pipeline.release.publication import MANIFEST
+from anon_pipeline.release.publish import DATA
 from anon_pipeline.release.withdraw import withdraw
 from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.release import test_publish

@@ -10,7 +10,7 @@ from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
 from anon_pipeline.release import publish
 from anon_pipeline.release.difference import Change, difference
-from anon_pipeline.release.publish import MANIFEST, Published
+from anon_pipeline.release.publication import MANIFEST, Published
 from anon_pipeline_tests.release import test_publish
 from anon_pipeline_tests.release.test_publish import FACTS, SPEC, TABLE, candidate_of
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from anon_pipeline.engine.base import ColumnFacts, SourceFacts
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.release.facts import Evidence, facts_of_groups, facts_of_people
+from anon_pipeline.release.facts import Evidence, GroupEvidence, facts_of_groups, facts_of_people
 from anon_pipeline.spec import ColumnType, Role
 from anon_pipeline_tests.release.lineage_facts import SPEC, STORAGE
 
@@ -86,7 +86,7 @@ def test_a_release_of_groups_tells_neither_what_is_left_out_nor_what_single_rows
     groups = {"groups": 7, "smallest": 12}
     last = {"technique": "aggregate", "facts": {"groups": 7, "groups_left_out": 2}, "costs": {}, "linkage": None}
     masked = stored(960, masking=[masked_step()])
-    facts = facts_of_groups(SPEC, stored(1000), masked, groups, last, [], {})
+    facts = facts_of_groups(SPEC, GroupEvidence(stored(1000), masked, groups, last, [], {}))
     assert facts["rows"] == {"source": 1000, "sampled_out": 40, "released": 7}
     assert "groups_left_out" not in json.dumps(facts["masking"])
     assert all(step["costs"] == {} and step["linkage"] is None for step in facts["masking"])

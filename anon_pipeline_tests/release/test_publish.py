@@ -15,7 +15,8 @@ from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import Refused
 from anon_pipeline.home import Home
 from anon_pipeline.release import ledger, publish
-from anon_pipeline.release.publish import CLASSES, DATA, MANIFEST, OPENLINEAGE, PROVENANCE, REPORT
+from anon_pipeline.release.publication import MANIFEST
+from anon_pipeline.release.publish import CLASSES, DATA, OPENLINEAGE, PROVENANCE, REPORT
 from anon_pipeline.spec import ReleaseSpec
 
 SPEC = ReleaseSpec.model_validate(

@@ -13,7 +13,7 @@ from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
 from anon_pipeline.release import ledger, publish, unfinished
-from anon_pipeline.release.publish import MANIFEST
+from anon_pipeline.release.publication import MANIFEST
 from anon_pipeline.release.withdraw import withdraw
 from anon_pipeline_tests.release import test_publish
 from anon_pipeline_tests.release.test_ledger import publish as plain_release

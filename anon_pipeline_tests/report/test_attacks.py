@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from anon_pipeline.attack.models_audit import FITTED, RAW, RELEASE
-from anon_pipeline.attack.rates import Finding, Known, finding, known, wilson
+from anon_pipeline.attack.rates import Finding, Known, Rates, finding, known, wilson
 from anon_pipeline.report import attack_words
 from anon_pipeline.report import attacks as audit_report
 from anon_pipeline_tests.report.test_release_report import Reader, manifest_content, read
@@ -24,9 +24,7 @@ def attack(
         criterion,
         Known(("age", "city"), wrong),
         f"does {name}",
-        wilson(hits, 1000),
-        control,
-        known(blind),
+        Rates(wilson(hits, 1000), control, known(blind)),
         details,
     )
     return found.to_json()

@@ -24,7 +24,13 @@ from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.t_closeness import TCloseness
 from anon_pipeline.sequential.cohorts import MinimumCohortSize
 from anon_pipeline.sequential.guarantees import ABSENT, histories
-from anon_pipeline.sequential.republication import Demands, Routing, SequentialGrouping, group_sequentially
+from anon_pipeline.sequential.republication import (
+    Demands,
+    PeopleByCohort,
+    Routing,
+    SequentialGrouping,
+    group_sequentially,
+)
 from anon_pipeline.tables import HISTORY
 from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import KEY
@@ -72,9 +78,7 @@ class Releases:
         cells, cell = encoding.count_cells(tuple(one for one, _ in learned), codes, people[["age"]].to_numpy() / 100)
         counted = encoding.count_sensitive(cells, cell, people[["ill"]])
         found = group_sequentially(
-            cells,
-            counted,
-            departed,
+            PeopleByCohort(cells, counted, departed),
             self.routing,
             MinimumCohortSize(self.k, int(np.ceil(1.3 * self.k)), self.departures),
             Demands([KAnonymity(k=self.k), *self.demands], 1.0, "both", {}, 0),

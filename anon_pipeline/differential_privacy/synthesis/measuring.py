@@ -26,13 +26,13 @@ from anon_pipeline.differential_privacy.synthesis.junction_tree import Clique, J
 from anon_pipeline.errors import InputError
 
 #: Shares of the budget for the first counts, and for choosing what is counted next.
-FIRST, CHOOSING = 0.25, 0.11
+FIRST, CHOOSING = 0.3, 0.11
 #: Targets stand in every count together while they have at most so many combinations.
 MOST_TARGET_CELLS = 64
 #: With more combinations of the targets than this, pairs are counted without them, too.
 SMALL_TARGET = 8
 #: A value whose noisy count is below so many deviations is counted together with its like.
-RARE = 3.0
+RARE = 1.5
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,9 @@ from anon_pipeline.learning.models import Task, build_model
 from anon_pipeline.learning.public_naive_bayes import Codes, PublicNaiveBayes
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 
+#: Naive Bayes weighs its columns by synthetic rows, and the noisier those are, the more alike the weights.
+HELD = 25.0
+
 
 def model_of(spec: ReleaseSpec, made: Synthetic) -> Any:
     """The model that the spec asks for, fitted and frozen: who fits it again, as a guide is, leaves it as it is.
@@ -51,16 +54,24 @@ def naive_bayes(spec: ReleaseSpec, made: Synthetic) -> PublicNaiveBayes:
     target = names.index(spec.target)
     to_classes = made.measurements.codes[target]
     classes = made.axes[target].domain.values or ()
-    columns, counts = [], []
+    columns, counts, noise = [], [], []
     for name in spec.features:
         place = names.index(name)
         expected = made.model.counts(tuple(sorted((place, target))))
         expected = expected if place < target else expected.T
         mapping = made.measurements.codes[place]
         table: FloatArray = expected[mapping][:, to_classes[: len(classes)]]  # values that share a code share chances
+        noise += _noise_of(made, place, target)
         columns.append(_codes(made.axes[place]))
         counts.append(table)
-    return PublicNaiveBayes(tuple(columns), counts, classes)
+    held = HELD * float(np.mean(noise)) ** 2 if noise else 0.0
+    return PublicNaiveBayes(tuple(columns), counts, classes, held)
+
+
+def _noise_of(made: Synthetic, place: int, target: int) -> list[float]:
+    """The total variation that noise alone is expected to make in the first counts of a column with the target."""
+    tables = (table for table in made.measurements.first if {place, target} <= set(table.columns))
+    return [float(np.sqrt(2 / np.pi * table.variance).sum() / 2 / made.model.total) for table in tables]
 
 
 def _codes(axis: Axis) -> Codes:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.aggregation import aggregate_of
-from anon_pipeline.masking.execution import apply_steps
+from anon_pipeline.masking.execution import Resources, apply_steps
 from anon_pipeline.masking.memory import require_memory, usable_memory
 from anon_pipeline.pipeline.metadata import Lineage
 from anon_pipeline.pipeline.pages import groups_schema
@@ -27,7 +27,7 @@ def count_groups(run: Run, folder: Path, masked_data: Stage) -> StepResult:
     require_memory(int(masked_data.facts["rows"]), len(types), usable_memory(run.memory_limit))
     people = engine.everybody(masked_data.folder / DATA).select(step.used)
     groups, (report,) = apply_steps(
-        people, {name: types[name] for name in step.used}, {}, [step], spec.dataset, run.key
+        people, {name: types[name] for name in step.used}, {}, [step], Resources(spec.dataset, run.key)
     )
     place = f"steps.{len(spec.steps) - 1}"
     if not len(groups):

@@ -11,6 +11,7 @@ from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.recode import OrderedSummary, Summary, recoded_table
 from anon_pipeline.anonymize.recoding_statistics import column_statistics
 from anon_pipeline.anonymize.storage import load_cells
+from anon_pipeline.engine.base import Recoding
 from anon_pipeline.pipeline import sequential_publication
 from anon_pipeline.pipeline.metadata import Lineage
 from anon_pipeline.pipeline.pages import class_size_metadata, released_schema
@@ -47,7 +48,7 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
     }
     recoded = recoded_table(grouping.summaries, spec.recode.form)
     engine.write_release(
-        people.folder / DATA, cells.domains, cells, grouping.class_of_cell, recoded, spec.released, folder / DATA
+        people.folder / DATA, Recoding(cells, grouping.class_of_cell, recoded), spec.released, folder / DATA
     )
     grouping.table.to_parquet(folder / CLASSES, index=False)
     if spec.across_releases is not None:

@@ -17,11 +17,12 @@ from anon_pipeline.anonymize.repair import Repair
 from anon_pipeline.anonymize.storage import load_cells
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.attack.table_audit import Earlier
-from anon_pipeline.audit.people import audit, bounds
+from anon_pipeline.audit.people import Audited, audit, bounds
 from anon_pipeline.audit.regrouping import regrouped
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.home import write_file
 from anon_pipeline.keys import Key
+from anon_pipeline.learning.problem import Fitting
 from anon_pipeline.pipeline.checks.audit import AUDIT
 from anon_pipeline.pipeline.metadata import Markdown, MetadataItem, picture
 from anon_pipeline.pipeline.progress import log_progress
@@ -51,16 +52,11 @@ def attack(
     workers, regrouping = run.workers(len(known.hash)), _regrouping(run, people, predictions, anonymizer_tree)
     with workers.meanwhile(regrouped, *regrouping) if regrouping else nullcontext() as replayed:
         content = audit(
-            spec,
-            run.key,
-            known,
-            types,
-            run.load_model,
+            Audited(spec, run.key, known, types),
             _earlier(run, types),
             held_out,
             run.measuring_seed,
-            workers,
-            log_progress(f"{spec.dataset}: attack_audit", "models"),
+            Fitting(run.load_model, workers, log_progress(f"{spec.dataset}: attack_audit", "models")),
         )
         if replayed is not None:
             content["replayed"] = [replay_of_column.to_json() for replay_of_column in replayed()]

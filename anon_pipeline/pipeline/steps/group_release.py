@@ -17,7 +17,7 @@ from anon_pipeline.pipeline.step import RELEASE, Run, StepDef, StepResult
 from anon_pipeline.pipeline.steps.release import publication
 from anon_pipeline.plain_json import finite
 from anon_pipeline.privacy.group_table import compare_groups, group_columns, read_groups, threshold_of
-from anon_pipeline.release.facts import facts_of_groups
+from anon_pipeline.release.facts import GroupEvidence, facts_of_groups
 from anon_pipeline.release.publish import DATA, publish
 from anon_pipeline.report.groups import NOTE
 
@@ -39,7 +39,9 @@ def release(
     ]
     groups = _groups(run, masked_data, aggregated_table)
     last_step = aggregated_table.facts["report"]
-    facts = facts_of_groups(spec, raw_data.facts, masked_data.facts, groups, last_step, checks, dict(run.ids))
+    facts = facts_of_groups(
+        spec, GroupEvidence(raw_data.facts, masked_data.facts, groups, last_step, checks, dict(run.ids))
+    )
     published = publish(run.home, spec, engine, aggregated_table.folder, finite(facts))
     columns = engine.columns(published.folder / DATA)
     return StepResult(

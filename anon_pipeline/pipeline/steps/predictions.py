@@ -10,7 +10,7 @@ import numpy as np
 
 from anon_pipeline.anonymize.storage import save_cells
 from anon_pipeline.engine.base import SourceFacts
-from anon_pipeline.learning.cells import Sample, guided_cells
+from anon_pipeline.learning.cells import Sample, StoredPeople, guided_cells
 from anon_pipeline.pipeline.progress import log_progress
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
@@ -25,10 +25,7 @@ def predict(run: Run, folder: Path, people: Stage, trained_model: Stage) -> Step
     with np.load(trained_model.folder / SAMPLE) as arrays:
         sample = Sample(arrays["hash"], arrays["fold"])
     cells = guided_cells(
-        run.engine,
-        people.folder / DATA,
-        spec,
-        SourceFacts.from_json(people.facts).types(),
+        StoredPeople(run.engine, people.folder / DATA, spec, SourceFacts.from_json(people.facts).types()),
         trained,
         sample,
         trained_model.facts["scale"],

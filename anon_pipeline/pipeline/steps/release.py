@@ -23,7 +23,8 @@ from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.release import manifest
 from anon_pipeline.release.facts import Evidence, facts_of_people, risk_of
-from anon_pipeline.release.publish import DATA, REPORT, Published, publish
+from anon_pipeline.release.publication import Published
+from anon_pipeline.release.publish import DATA, REPORT, publish
 from anon_pipeline.sequential.release_history import MEMBERS, ROUTING, remember
 from anon_pipeline.sequential.republication import without_history
 from anon_pipeline.spec import ReleaseSpec, Role

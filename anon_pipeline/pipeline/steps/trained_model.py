@@ -10,7 +10,8 @@ import numpy as np
 
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.learning.cells import folds_of_sample
-from anon_pipeline.learning.models import name_of, task_of
+from anon_pipeline.learning.models import name_of
+from anon_pipeline.learning.problem import Fitting, Problem
 from anon_pipeline.learning.targets import train_guide
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
@@ -33,15 +34,10 @@ def train(run: Run, folder: Path, people: Stage) -> StepResult:
     if spec.guide.predictions == "in_sample":
         log.warning("%s: guide.predictions: %s", spec.dataset, IN_SAMPLE)
     trained = train_guide(
-        known.features,
-        known.target,
+        Problem.of_spec(spec, types, known.features, known.target),
         guide,
-        task_of(types[spec.target]),
-        {name: types[name] for name in spec.features},
-        spec.seed,
         sample.fold,
-        run.load_model,
-        run.workers(len(known.target)),
+        Fitting(run.load_model, run.workers(len(known.target))),
     )
     guidance = trained.guidance(known.features, sample.fold)
     (folder / MODEL).write_bytes(pickle.dumps(trained))

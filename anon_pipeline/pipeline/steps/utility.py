@@ -11,7 +11,8 @@ import pandas as pd
 from anon_pipeline.anonymize.policy import anonymize_part
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.learning.models import task_of
-from anon_pipeline.learning.utility import measure_utility
+from anon_pipeline.learning.problem import Fitting, Problem
+from anon_pipeline.learning.utility import CrossValidation, measure_utility
 from anon_pipeline.pipeline.pages import utility_metadata
 from anon_pipeline.pipeline.progress import log_progress
 from anon_pipeline.pipeline.stages import Stage
@@ -29,21 +30,15 @@ def measure(run: Run, _folder: Path, people: Stage) -> StepResult:
     known = run.engine.sample(people.folder / DATA, spec, types, spec.utility.sample)
     frame = pd.concat([known.features, known.target], axis=1)
     seed = run.measuring_seed
+    features = {name: types[name] for name in spec.features}
+    progress = log_progress(f"{spec.dataset}: utility", "models and folds")
     measured = measure_utility(
-        frame,
-        spec.target,
-        {name: types[name] for name in spec.features},
-        task_of(types[spec.target]),
-        spec.guide,
-        spec.utility.folds,
-        seed,
+        Problem.within(frame, spec.target, task_of(types[spec.target]), features, seed),
+        CrossValidation(spec.guide, spec.utility.folds, spec.utility.models),
         functools.partial(anonymize_part, spec, run.key),
-        run.load_model,
-        log_progress(f"{spec.dataset}: utility", "models and folds"),
-        spec.utility.models,
+        Fitting(run.load_model, run.workers(len(frame)), progress),
         {column.name: column.storage for column in stored.columns if column.name in spec.quasi_identifiers},
         spec.k,
-        run.workers(len(frame)),
     )
     facts = measured.as_dict()
     if len(spec.guide.targets) > 1:
@@ -59,17 +54,12 @@ def other_targets(run: Run, frame: pd.DataFrame, types: dict[str, ColumnType], s
     spec, measured = run.spec, {}
     for name in spec.guide.targets[1:]:
         others = [other for other in spec.guide.targets if other != name]
+        looked_at = {column: types[column] for column in [*spec.features, spec.target]}
+        progress = log_progress(f"{spec.dataset}: utility for {name}", "models and folds")
         measured[name] = measure_utility(
-            frame,
-            name,
-            {column: types[column] for column in [*spec.features, spec.target]},
-            task_of(types[name]),
-            spec.guide.model_copy(update={"targets": (name, *others)}),
-            spec.utility.folds,
-            seed,
+            Problem.within(frame, name, task_of(types[name]), looked_at, seed),
+            CrossValidation(spec.guide.model_copy(update={"targets": (name, *others)}), spec.utility.folds),
             functools.partial(anonymize_part, spec, run.key),
-            run.load_model,
-            log_progress(f"{spec.dataset}: utility for {name}", "models and folds"),
-            workers=run.workers(len(frame)),
+            Fitting(run.load_model, run.workers(len(frame)), progress),
         ).as_dict()
     return measured

@@ -9,8 +9,9 @@ from protocol import CATEGORICAL, GUIDANCE, QUASI_IDENTIFIERS, TARGET, Run
 
 from anon_pipeline.anonymize.policy import tree_of
 from anon_pipeline.anonymize.recode import recoded_table
+from anon_pipeline.engine.base import Recoding
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.learning.cells import Sample, guided_cells
+from anon_pipeline.learning.cells import Sample, StoredPeople, guided_cells
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.tables import scale_of
 
@@ -49,10 +50,10 @@ with tempfile.TemporaryDirectory() as scratch:
     with run.measured():
         policy, engine = spec(run), DuckDBEngine(Path(scratch))
         types = engine.store_source(policy, stored).types()
-        cells = guided_cells(engine, stored, policy, types, Given(), NOBODY, scale)
+        cells = guided_cells(StoredPeople(engine, stored, policy, types), Given(), NOBODY, scale)
         tree = tree_of(policy, None).fit_cells(cells)
         class_of_cell = tree.partition_.apply(cells.codes)
         shown = recoded_table(tree.summaries_, "value")
-        engine.write_release(stored, cells.domains, cells, class_of_cell, shown, policy.released, released)
+        engine.write_release(stored, Recoding(cells, class_of_cell, shown), policy.released, released)
     table = pd.read_parquet(released).sort_values("row")
 run.write(table, table["row"], tree.apply(run.people[QUASI_IDENTIFIERS])[table["row"]])

@@ -1,0 +1,222 @@
+"""Files of SPSS, Stata and SAS as Parquet: labels in the place of codes, missing codes as missing.
+
+A column of numbers shows its value labels where every value that occurs has one, as categories. Where only some have
+one (99 for "refused" beside ages), the numbers stay. What the file itself declares missing is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from anon_pipeline.engine.sql import quoted
+from anon_pipeline.errors import InputError
+
+#: The reader of each kind of file, by the end of its name, in pyreadstat's words.
+READERS = {
+    ".sav": "read_sav",
+    ".zsav": "read_sav",
+    ".por": "read_por",
+    ".dta": "read_dta",
+    ".sas7bdat": "read_sas7bdat",
+    ".xpt": "read_xport",
+}
+#: Rows that are read at a time.
+ROWS = 200_000
+#: Whole numbers up to here have no other number between them as floating-point numbers.
+EXACT = 2.0**53
+
+
+@dataclass(frozen=True)
+class SurveyFile:
+    """What a file says of its columns.
+
+    Attributes
+    ----------
+    names : in the order of the file
+    labels : per column of numbers the text of each value that has one
+    ordinal : the columns that the file calls ordinal
+    """
+
+    names: tuple[str, ...]
+    labels: Mapping[str, Mapping[float, str]] = field(default_factory=dict)
+    ordinal: frozenset[str] = frozenset()
+
+
+def is_survey_file(path: Path) -> bool:
+    return path.suffix.lower() in READERS
+
+
+def described(path: Path, label: str) -> SurveyFile:
+    """What the head of a file says of its columns; no row is read.
+
+    Raises
+    ------
+    InputError
+        For a file that is not intact.
+    """
+    read = _reader(path, label)
+    with _harmless(label):
+        told = {"user_missing": True} if READERS[path.suffix.lower()] == "read_sav" else {}  # else no ranges are told
+        _, meta = read(str(path), metadataonly=True, **told)
+    labels = {
+        name: {
+            float(value): str(text)
+            for value, text in texts.items()
+            if isinstance(value, int | float) and not _declared_missing(value, meta.missing_ranges.get(name, ()))
+        }
+        for name, texts in meta.variable_value_labels.items()
+    }
+    ordinal = frozenset(name for name, scale in meta.variable_measure.items() if scale == "ordinal")
+    return SurveyFile(tuple(meta.column_names), {name: texts for name, texts in labels.items() if texts}, ordinal)
+
+
+def _declared_missing(value: float, ranges: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a code lies in one of the ranges that SPSS calls missing; those of texts have no numbers as ends."""
+    ends = [(part["lo"], part["hi"]) for part in ranges]
+    return any(
+        low <= value <= high for low, high in ends if isinstance(low, int | float) and isinstance(high, int | float)
+    )
+
+
+def levels_of(path: Path, label: str) -> dict[str, tuple[str, ...]]:
+    """The labels of every ordinal column whose values all have one, lowest first.
+
+    Raises
+    ------
+    InputError
+        For a file that is not intact.
+    """
+    file = described(path, label)
+    shown = _labelled(path, file, label)
+    return {
+        name: tuple(dict.fromkeys(text for _, text in sorted(file.labels[name].items())))
+        for name in file.names
+        if name in shown and name in file.ordinal
+    }
+
+
+def store_survey_file(path: Path, destination: Path, label: str) -> str:
+    """Write the rows of a file as a new Parquet file, and say how to select its columns: whole numbers as such.
+
+    Raises
+    ------
+    InputError
+        For a file that is not intact.
+    """
+    file = described(path, label)
+    shown = _labelled(path, file, label)
+    writer: pq.ParquetWriter | None = None
+    fractions: set[str] = set()
+    schema: pa.Schema | None = None
+    with _harmless(label):
+        for chunk in _chunks(path, list(file.names), label):
+            table = _table(chunk, file, shown, schema)
+            for name in file.names:
+                column = chunk[name]
+                if name not in shown and pd.api.types.is_float_dtype(column) and not _whole(column):
+                    fractions.add(name)
+            if writer is None:
+                schema = table.schema
+                writer = pq.ParquetWriter(destination, schema)
+            writer.write_table(table)
+    if writer is None or schema is None:
+        raise InputError(f"{label}: the table is empty")
+    writer.close()
+    selected = []
+    for column in schema:
+        whole = pa.types.is_floating(column.type) and column.name not in fractions
+        selected.append(
+            f"CAST({quoted(column.name)} AS BIGINT) AS {quoted(column.name)}" if whole else quoted(column.name)
+        )
+    return ", ".join(selected)
+
+
+def _table(chunk: pd.DataFrame, file: SurveyFile, shown: set[str], schema: pa.Schema | None) -> pa.Table:
+    """Rows as Arrow, of one schema throughout."""
+    arrays = []
+    for name in file.names:
+        column = chunk[name]
+        if name in shown:
+            texts = file.labels[name]
+            arrays.append(pa.array([None if pd.isna(value) else texts[float(value)] for value in column], pa.string()))
+        elif pd.api.types.is_numeric_dtype(column):
+            arrays.append(pa.array(column.to_numpy(dtype=np.float64, na_value=np.nan), pa.float64(), from_pandas=True))
+        elif pd.api.types.is_datetime64_any_dtype(column):
+            arrays.append(pa.array(column, pa.timestamp("us"), from_pandas=True, safe=False))
+        else:
+            arrays.append(_of_objects(column, None if schema is None else schema.field(name).type))
+    return pa.table(arrays, names=list(file.names))
+
+
+def _of_objects(column: pd.Series[Any], known: pa.DataType | None) -> pa.Array:
+    """Texts, days or times; an empty text is how these files write that there is none."""
+    values = [None if value == "" or pd.isna(value) else value for value in column]
+    kinds = {type(value) for value in values if value is not None}
+    if known is None:
+        known = pa.date32() if kinds == {date} else pa.timestamp("us") if kinds == {datetime} else pa.string()
+    if pa.types.is_string(known):
+        values = [None if value is None else str(value) for value in values]
+    return pa.array(values, known)
+
+
+def _whole(column: pd.Series[Any]) -> bool:
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    values = values[~np.isnan(values)]
+    return bool(((values == np.floor(values)) & (np.abs(values) < EXACT)).all())
+
+
+def _labelled(path: Path, file: SurveyFile, label: str) -> set[str]:
+    """The columns of numbers of which every value that occurs has a label."""
+    candidates = {name: set(texts) for name, texts in file.labels.items() if name in file.names}
+    if not candidates:
+        return set()
+    with _harmless(label):
+        for chunk in _chunks(path, list(candidates), label):
+            for name in list(candidates):
+                column = chunk[name]
+                values = set(column.dropna().unique()) if pd.api.types.is_numeric_dtype(column) else {""}
+                if not {float(value) if value != "" else None for value in values} <= candidates[name]:
+                    del candidates[name]
+    return set(candidates)
+
+
+def _chunks(path: Path, columns: list[str], label: str) -> Iterator[pd.DataFrame]:
+    """The rows of some columns, a part at a time, with what the file declares missing as missing."""
+    read, offset = _reader(path, label), 0
+    while True:
+        rows, _ = read(str(path), usecols=columns, row_offset=offset, row_limit=ROWS)
+        if len(rows):
+            yield rows
+        if len(rows) < ROWS:
+            return
+        offset += ROWS
+
+
+def _reader(path: Path, label: str) -> Callable[..., tuple[pd.DataFrame, Any]]:
+    try:
+        import pyreadstat
+    except ImportError:
+        raise InputError(f"{label}: is a file of SPSS, Stata or SAS; install `anon-pipeline[files]`") from None
+    reader: Callable[..., tuple[pd.DataFrame, Any]] = getattr(pyreadstat, READERS[path.suffix.lower()])
+    return reader
+
+
+@contextmanager
+def _harmless(label: str) -> Iterator[None]:
+    """A reader's message may quote what it read."""
+    import pyreadstat
+
+    try:
+        yield
+    except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, UnicodeDecodeError, OverflowError):
+        raise InputError(f"{label}: cannot be read: it is no intact file of its kind") from None

@@ -1,0 +1,75 @@
+"""What a model is to learn and how it is fitted: what the functions of this package hand on to one another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from anon_pipeline.learning.models import LoadLogged, Task, task_of
+from anon_pipeline.spec import ColumnType, ReleaseSpec
+from anon_pipeline.workers import ALONE, Progress, Workers
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is to be learnt, from whom. Rows are tied together by position.
+
+    Attributes
+    ----------
+    frame
+        The people, shape (n, c): numbers as float64 with NaN, categories as str with None where missing. The order of
+        the rows is part of the result, so it must be a canonical one.
+    target
+        Shape (n,): float64 for a regression, else str. Without missing values in the training sample.
+    task
+        Whether the target is a category or a number.
+    types
+        The columns of `frame` that a model may look at, in order; and the guide's other targets, whose types say what
+        their models learn.
+    seed
+        Of every random choice of the models.
+    """
+
+    frame: pd.DataFrame
+    target: pd.Series[Any]
+    task: Task
+    types: dict[str, ColumnType]
+    seed: int
+
+    @classmethod
+    def within(cls, frame: pd.DataFrame, target: str, task: Task, types: dict[str, ColumnType], seed: int) -> Problem:
+        """To learn a column of the frame, which no model then looks at."""
+        return cls(frame, frame[target], task, {name: type_ for name, type_ in types.items() if name != target}, seed)
+
+    @classmethod
+    def of_spec(
+        cls, spec: ReleaseSpec, types: dict[str, ColumnType], frame: pd.DataFrame, target: pd.Series[Any]
+    ) -> Problem:
+        """What the spec's own model M learns."""
+        task, features = task_of(types[spec.target]), {name: types[name] for name in spec.features}
+        return cls(frame, target, task, features, spec.seed)
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How models are fitted.
+
+    Attributes
+    ----------
+    load_logged
+        Fetches a model that MLflow stores, where the guide names one.
+    workers
+        Models are fitted side by side in them.
+    progress
+        Called with (tasks done, tasks) after each.
+    """
+
+    load_logged: LoadLogged | None = None
+    workers: Workers = ALONE
+    progress: Progress | None = None
+
+
+#: In the calling process, one model after the other, and none from a store.
+PLAINLY = Fitting()

@@ -1,0 +1,84 @@
+"""A run from a PostgreSQL server: the release of the same table in a file, and the server's password nowhere."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from anon_pipeline.home import Home
+from anon_pipeline_tests.end_to_end.harness import Place, command, people, policy, write_dataset
+from anon_pipeline_tests.postgresql import PASSWORD, Server, running_server
+from anon_pipeline_tests.skips import require_package
+
+VARIABLE = "CLINIC_DSN"
+KEY = "ab" * 32
+
+
+def surroundings(address: str) -> None:
+    """In the process of the command: the address of the server, and one key for both runs."""
+    os.environ |= {VARIABLE: address, "ANON_PIPELINE_KEY": KEY}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    dbapi = require_package("adbc_driver_postgresql.dbapi")
+    with running_server() as running:
+        with dbapi.connect(running.address("owner")) as connection, connection.cursor() as cursor:
+            cursor.adbc_ingest("people", pa.Table.from_pandas(people(), preserve_index=False))
+            connection.commit()
+        running.execute("GRANT SELECT ON people TO reader")
+        yield running
+
+
+def of_server(folder: Path) -> Path:
+    source = {"database": "postgresql", "connection": {"env": VARIABLE}, "table": "people"}
+    return write_dataset(
+        folder, pd.DataFrame(), policy() | {"source": source, "draws": {"environment": "ANON_PIPELINE_KEY"}}
+    )
+
+
+def of_file(folder: Path) -> Path:
+    folder.mkdir()
+    people().to_parquet(folder / "people.parquet")
+    source = policy()["source"] | {"path": "people.parquet"}
+    return write_dataset(folder, None, policy() | {"source": source, "draws": {"environment": "ANON_PIPELINE_KEY"}})
+
+
+def left_by(home: Path) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for file in home.rglob("*") if file.is_file()}
+
+
+def test_a_run_leaves_the_release_of_the_file_and_no_password(server: Server, tmp_path: Path) -> None:
+    from_server = Place(Home(tmp_path / "server"), of_server(tmp_path / "people"))
+    ended = from_server.run(sabotage=partial(surroundings, server.address()))
+    assert ended.exit_code == 0, ended.said
+    assert PASSWORD not in ended.said
+    assert [name for name, content in left_by(tmp_path / "server").items() if PASSWORD.encode() in content] == []
+    from_file = Place(Home(tmp_path / "file"), of_file(tmp_path / "of_file"))
+    ended = from_file.run(sabotage=partial(surroundings, ""))
+    assert ended.exit_code == 0, ended.said
+    assert from_server.release.name == from_file.release.name, "one version"
+
+
+def test_a_wrong_password_is_bad_input_and_is_told_to_nobody(server: Server, tmp_path: Path) -> None:
+    place = Place(Home(tmp_path / "server"), of_server(tmp_path / "people"))
+    ended = place.run(sabotage=partial(surroundings, server.address(password="falsch-4711")))
+    assert ended.exit_code == 2
+    assert "postgresql:CLINIC_DSN: the server cannot be reached" in ended.sentence
+    assert "4711" not in ended.said
+    assert [name for name, content in left_by(tmp_path / "server").items() if b"falsch-4711" in content] == []
+
+
+def test_init_says_what_it_lacks(tmp_path: Path) -> None:
+    ended = command("init", "clinic", "--database", VARIABLE, home=tmp_path)
+    assert ended.exit_code == 2
+    assert "table: is missing; say table or query" in ended.sentence
+    ended = command("init", "clinic", home=tmp_path)
+    assert ended.exit_code == 2
+    assert "--from FILE, or --database NAME" in ended.sentence

@@ -1,0 +1,65 @@
+"""A PostgreSQL server of our own, on a socket in a folder of its own, with an owner and a reader who has a password."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from anon_pipeline_tests.skips import require_postgresql
+
+PASSWORD = "geheim-4711"
+
+
+class Server:
+    """A server of our own, on a socket in a folder of its own."""
+
+    def __init__(self, programs: Path, folder: Path) -> None:
+        self._programs, self.folder = programs, folder
+        self._as = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.geteuid() == 0 else []
+        if self._as:
+            subprocess.run(["chown", "postgres", folder], check=True)
+        self._run(
+            "initdb", "-D", f"{folder}/data", "-A", "trust", "-U", "owner", "--no-sync", "-E", "UTF8", "--locale=C"
+        )
+        (folder / "data/pg_hba.conf").write_text("local all owner trust\nlocal all reader scram-sha-256\n")
+        self.start()
+
+    def _run(self, program: str, *arguments: str) -> None:
+        done = subprocess.run(
+            [*self._as, self._programs / program, *arguments], cwd="/", capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+
+    def start(self) -> None:
+        options = f"-c listen_addresses='' -c fsync=off -k {self.folder}"
+        self._run(
+            "pg_ctl", "-D", f"{self.folder}/data", "-o", options, "-l", f"{self.folder}/log", "-w", "-t", "600", "start"
+        )
+
+    def stop(self) -> None:
+        self._run("pg_ctl", "-D", f"{self.folder}/data", "-m", "immediate", "-w", "-t", "600", "stop")
+
+    def address(self, user: str = "reader", password: str = PASSWORD, database: str = "postgres") -> str:
+        return f"postgresql://{user}:{password}@/{database}?host={self.folder}"
+
+    def execute(self, script: str) -> None:
+        self._run(
+            "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", str(self.folder), "-U", "owner", "-c", script, "postgres"
+        )
+
+
+@contextmanager
+def running_server() -> Iterator[Server]:
+    """A server that runs while the block lasts; without PostgreSQL the test is skipped."""
+    programs = require_postgresql()
+    with tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True) as folder:  # a path short enough
+        os.chmod(folder, 0o755)  # the server runs as another user
+        server = Server(programs, Path(folder))
+        server.execute(f"CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}'")
+        yield server
+        with suppress(AssertionError):
+            server.stop()

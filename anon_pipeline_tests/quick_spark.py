@@ -1,0 +1,37 @@
+"""Spark's defaults for tests: a JVM that compiles little, since each lives a few seconds. Holds no test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+#: The first compiler alone, and a collector without threads of its own: nothing of what Spark does is another.
+SHORT_LIVED = "spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC\n"
+#: Few partitions, and a plan that is looked at once. The run of the command that docs/spark.md shows has Spark's own
+#: settings of these (docs/test_docs.py).
+QUICK = f"""{SHORT_LIVED}
+spark.sql.adaptive.enabled    false
+spark.sql.codegen.factoryMode NO_CODEGEN
+spark.sql.codegen.wholeStage  false
+spark.sql.shuffle.partitions  2
+"""
+
+
+def write_defaults(folder: Path, defaults: str) -> Path:
+    """A folder that `SPARK_CONF_DIR` may name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "spark-defaults.conf").write_text(defaults)
+    return folder
+
+
+@contextmanager
+def defaults_in(folder: Path) -> Iterator[None]:
+    """Spark's defaults are those of this folder; a session that runs already keeps those that it has."""
+    before = os.environ.get("SPARK_CONF_DIR")
+    os.environ["SPARK_CONF_DIR"] = str(folder)
+    try:
+        yield
+    finally:
+        os.environ.pop("SPARK_CONF_DIR") if before is None else os.environ.update(SPARK_CONF_DIR=before)
