@@ -69,7 +69,7 @@ def measured(cells: Cells, incomes: ClassStatistics, k: int) -> str:
     demands = [KAnonymity(k=k), LDiversity(column="income", l=2, kind="distinct")]
 
     def demanded(before: IntArray) -> IntArray:
-        outputs = criterion_outputs(cells, 1.0, 0, weighed=True)
+        outputs = criterion_outputs(cells, 1.0, 0)
         return Repair(cells, fitted.features, before, outputs, incomes, demands).repaired(KEY)
 
     ways = {

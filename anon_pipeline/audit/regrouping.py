@@ -214,7 +214,7 @@ class Union:
             (Cutter(repair.features, codes, places[inside], self._chance, repair.holds, repair.least), passed)
             for places, passed in zip(table.places, (enforce.PASSED, 0.0), strict=True)
         ]
-        self._counts = {name: sparse.lil_array(one.counts) for name, one in self._people.sensitive.items()}
+        self._counts = {name: sparse.lil_array(histogram.counts) for name, histogram in self._people.sensitive.items()}
         can, nearly, _ = self._parts(self._people)
         self._path = self._cuts(float(enforce.share_whole(np.array([can]), np.array([nearly.all()]))[0]))
         self.truth = self.likelihood(self._people) if np.array_equal(np.sort(self._path[-1].cells), here) else 0.0
