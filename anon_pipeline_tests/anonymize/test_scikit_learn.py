@@ -167,9 +167,10 @@ def test_names_of_the_columns_that_come_out() -> None:
 
 
 def test_set_output_keeps_the_rows_that_are_left_and_their_index() -> None:
-    frame = PEOPLE.set_index(PEOPLE.index * 7 + 3)
+    ages, cities = [20, 21, 22, 23, 24, 25, 26, 20, 95, 96, 97], ["Ulm", "Bonn"] * 4 + ["Oslo"] * 3
+    frame = pd.DataFrame({"age": ages, "city": cities}, index=range(3, 80, 7))
     demands = [LDiversity(column="ill", l=2)]
-    sick = pd.DataFrame({"ill": ["no"] * 11 + ["yes"]})
+    sick = pd.DataFrame({"ill": ["no", "yes"] * 4 + ["no"] * 3})  # far from all others, and nobody ill among them
     tree = AnonymizerTree(k=2, demands=demands, key=KEY, suppression=0.9).set_output(transform="pandas")
     shown = tree.fit_transform(frame, None, sick)
     assert len(shown) < len(frame) and shown.index.isin(frame.index).all() and list(shown) == ["age", "city"]

@@ -47,7 +47,7 @@ def grouped() -> dict[str, Any]:
 
 PINNED: dict[Callable[[], dict[str, Any]], list[str]] = {
     policy: ["6d331e9acf1a7a37", "51511b644c225b8f"],
-    demanding: ["93999297c2f1bed1", "1fe4081d624778ea"],
+    demanding: ["debc5eeb105ec663", "c5f5c5b59708ad94"],
     followed: ["22654d496d8a9c1a", "aaa8764d45ea762d"],
     grouped: ["abdf71e518e7499e"],
 }
