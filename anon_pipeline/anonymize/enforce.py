@@ -234,7 +234,7 @@ def descend(work: Work, rungs: list[Rung]) -> tuple[BoolArray, FloatArray]:
         nearly = ~all_of(~rung.nearly, rung.above, unions)
         several = np.bincount(rung.above, minlength=unions) > 1
         drawn = work.chance.uniform("stays", work.chance.joined(members(upper.group, unions)))
-        stays = reached & (drawn < chance_to_stay(can, upper.holds & several, upper.classes, nearly))
+        stays = reached & (drawn <= chance_to_stay(can, upper.holds & several, upper.classes, nearly))
         _number(number, upper.group, stays, stands)
         whole.append(share_whole(can, all_of(rung.nearly, rung.above, unions))[stays])
         stands += int(stays.sum())

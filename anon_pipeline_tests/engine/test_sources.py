@@ -384,7 +384,7 @@ def test_lines_that_look_like_comments_are_people_too(engine: DuckDBEngine, tmp_
         ("people.parquet", b"PAR1 " + SECRET.encode(), {}, "people.parquet: cannot be read: it is no intact Parquet"),
         ("people.csv.gz", None, {}, "people.csv.gz: cannot be read"),
         ("people.pdf", b"%PDF", {}, "people.pdf: is no table that can be read"),
-        ("people.csv", b"x,t\n1,a\n", {"query": "SELECT 1"}, "source.query: only a DuckDB or SQLite database"),
+        ("people.csv", b"x,t\n1,a\n", {"query": "SELECT 1"}, "source.query: only a database takes a query"),
         ("people.csv", "x,t\n1,a\n".encode("utf-16"), {}, "people.csv: cannot be read"),
         ("people.db", "sqlite", {"query": f"SELECT '{SECRET}' FROM nowhere"}, "names a table or column that does not"),
         ("people.db", "sqlite", {"query": "DELETE FROM people"}, "source.query: asks for more than rows"),
