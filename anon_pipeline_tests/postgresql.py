@@ -56,7 +56,7 @@ class Server:
 def running_server() -> Iterator[Server]:
     """A server that runs while the block lasts; without PostgreSQL the test is skipped."""
     programs = require_postgresql()
-    with tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True) as folder:  # a path short enough
+    with tempfile.TemporaryDirectory(prefix="pg-", dir="/tmp", ignore_cleanup_errors=True) as folder:  # short, and open
         os.chmod(folder, 0o755)  # the server runs as another user
         server = Server(programs, Path(folder))
         server.execute(f"CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}'")
