@@ -80,7 +80,9 @@ def test_the_commands_find_that_it_holds(release: Path) -> None:
 
 def test_little_information_is_lost(told: dict[str, Any], spec: ReleaseSpec) -> None:
     loss = told["manifest"]["measured"]["information_loss"]
-    assert 0 < loss["mean"] < 0.23  # .197 as long as demands told a third of the people; see docs/decisions.md
+    assert (
+        0 < loss["mean"] < 0.24
+    )  # .215 to .225 by the key; .197 as long as demands told a third of the people; see docs/decisions.md
     assert set(loss["columns"]) == set(spec.quasi_identifiers)
 
 
