@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help reference release test fresh explore mutants pictures lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-space bench-enforcement bench-dp bench-synthetic bench-aim lock clean
+.PHONY: help reference release test fresh explore mutants pictures lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-replayed bench-space bench-enforcement bench-dp bench-synthetic bench-aim lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -88,6 +88,9 @@ bench-nine: .venv/runtime ## Adult with nine quasi-identifiers, beside the figur
 
 bench-minimality: .venv/runtime ## What running the anonymizer again tells of the people of small tables
 	$(BIN)/python -m benchmarks.minimality
+
+bench-replayed: .venv/runtime ## What running the anonymizer again tells of Adult's people, and what hiding it costs
+	$(BIN)/python -m benchmarks.replayed
 
 bench-enforcement: .venv/runtime ## What refinement and a demand cost beside the tree, up to a million people
 	$(BIN)/python -m benchmarks.demand

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from anon_pipeline_tests.skips import require_postgresql
+from anon_pipeline_tests.watchdog import generous
 
 PASSWORD = "geheim-4711"
 
@@ -37,11 +38,21 @@ class Server:
     def start(self) -> None:
         options = f"-c listen_addresses='' -c fsync=off -k {self.folder}"
         self._run(
-            "pg_ctl", "-D", f"{self.folder}/data", "-o", options, "-l", f"{self.folder}/log", "-w", "-t", "600", "start"
+            "pg_ctl",
+            "-D",
+            f"{self.folder}/data",
+            "-o",
+            options,
+            "-l",
+            f"{self.folder}/log",
+            "-w",
+            "-t",
+            str(round(generous())),
+            "start",
         )
 
     def stop(self) -> None:
-        self._run("pg_ctl", "-D", f"{self.folder}/data", "-m", "immediate", "-w", "-t", "600", "stop")
+        self._run("pg_ctl", "-D", f"{self.folder}/data", "-m", "immediate", "-w", "-t", str(round(generous())), "stop")
 
     def address(self, user: str = "reader", password: str = PASSWORD, database: str = "postgres") -> str:
         return f"postgresql://{user}:{password}@/{database}?host={self.folder}"

@@ -133,6 +133,9 @@ def desk() -> Iterator[Desk]:
     clinic = harness.people()
     clinic.insert(0, "name", [f"person {number}" for number in range(len(clinic))])
     clinic.to_csv(folder / "data/clinic/clinic.csv", index=False)
+    for block in blocks("README.md"):  # other pages use this dataset, too, and may be looked at alone
+        if block.file == "data/clinic/release.yaml":
+            (folder / block.file).write_text(block.text)
     (folder / "data/visits").mkdir()
     visits = harness.people()
     visits.insert(0, "patient", [f"patient {number}" for number in range(len(visits))])

@@ -221,11 +221,11 @@ def _command(
 
 
 def replayed_briefly(*given: Any) -> list[Regrouped]:
-    """The replay attack on few people, each class grouped again seldom: the whole of it takes half a minute.
+    """The replay attack on few people: on as many as a run attacks it takes as long as many a run of a test.
 
     How far it sees is tested in audit/test_regrouping.py, and Adult's release is attacked in full.
     """
-    regrouping.PEOPLE, regrouping.TRIES = 4, 12
+    regrouping.PEOPLE = 4
     return regrouping.regrouped(*given)
 
 

@@ -61,6 +61,9 @@ def test_less_is_kept_and_less_is_risked_as_k_grows(engine: DuckDBEngine, spec: 
         # With a demand every k has a ladder and a chance of its own, which decide where classes are few.
         assert diverse or finer.information_lost <= coarser.information_lost
         assert diverse or finer.classes > coarser.classes
+    assert found[0] is not None and found[-1] is not None
+    assert 3 * found[0].information_lost < found[-1].information_lost
+    assert found[0].classes > 3 * found[-1].classes
 
 
 def test_a_setting_costs_in_company_what_it_costs_alone(engine: DuckDBEngine, spec: ReleaseSpec) -> None:

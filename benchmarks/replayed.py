@@ -1,0 +1,108 @@
+"""What grouping again tells of Adult's people, and what the demand costs, for settings of chance (enforce.py).
+
+Run: python -m benchmarks.replayed
+Adult, k = 10, two incomes per class, guided by gradient boosting out of fold; the audit counts the odds of 600 people
+per key. Then 600 made people whose illness hangs on their age, k = 5, under demands that only a mixture of unlike
+people meets. Information lost is the mean over the quasi-identifiers.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.model_selection import cross_val_predict
+
+from anon_pipeline.anonymize import encoding, enforce
+from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.arrays import FloatArray
+from anon_pipeline.audit import regrouping
+from anon_pipeline.keys import Key
+from anon_pipeline.privacy.base import PrivacyModel
+from anon_pipeline.privacy.l_diversity import LDiversity
+from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.privacy.t_closeness import TCloseness
+from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.tables import Cells
+
+ADULT = Path(__file__).parents[1] / "data/adult"
+PEOPLE = 600
+#: Constants of enforce.py in the place of its own, by what the row is called.
+SETTINGS: dict[str, dict[str, float]] = {
+    "no chance": {"STAYS": 0.0, "STAYS_ELSE": 0.0, "WHOLE": 0.0, "STAYS_WHOLE": 0.0, "PASSED": 0.0},
+    "left 10 %": {"WHOLE": 0.10},
+    "the default": {},
+    "left 20 %": {"WHOLE": 0.20},
+}
+MIXTURES: dict[str, PrivacyModel] = {
+    "2-diversity": LDiversity(column="ill", l=2),
+    "t-closeness .4": TCloseness(column="ill", t=0.4),
+    "t-closeness .3": TCloseness(column="ill", t=0.3),
+    "t-closeness .2": TCloseness(column="ill", t=0.2),
+}
+
+
+def cells_of(people: pd.DataFrame, guidance: FloatArray, protected: pd.DataFrame) -> tuple[Cells, ClassStatistics]:
+    """The cells of a table, and its protected column counted in each, as `AnonymizerTree.fit` makes them."""
+    learned = [encoding.learn_domain(name, people[name]) for name in people.columns]
+    codes = np.stack([code for _, code in learned], axis=1)
+    cells, cell = encoding.count_cells(tuple(domain for domain, _ in learned), codes, guidance[:, None])
+    return cells, encoding.count_sensitive(cells, cell, protected)
+
+
+def guided_adult() -> tuple[Cells, ClassStatistics]:
+    spec = ReleaseSpec.load(ADULT)
+    adult = pd.read_parquet(spec.source_path).replace("?", None)
+    people = adult[spec.quasi_identifiers]
+    typed = people.astype({name: "category" for name in people if people[name].dtype == object})
+    model = HistGradientBoostingClassifier(categorical_features="from_dtype", max_iter=60, random_state=0)
+    guidance = cross_val_predict(model, typed, adult[spec.target], cv=3, method="predict_proba")[:, 1]
+    return cells_of(people, guidance, adult[[spec.target]])
+
+
+def mixed() -> tuple[Cells, ClassStatistics]:
+    """600 people of three columns; who is older is more often ill, and the guide says by how much."""
+    random = np.random.default_rng(1)
+    age = random.integers(18, 80, 600)
+    towns = random.choice(["Aberdeen", "Bergen", "Cork", "Delft"], 600)
+    people = pd.DataFrame({"age": age, "city": towns, "sex": random.choice(["f", "m"], 600)})
+    ill = pd.DataFrame({"ill": np.where(age + random.normal(0, 15, 600) > 50, "yes", "no")})
+    return cells_of(people, 1 / (1 + np.exp((50 - age) / 8.0)), ill)
+
+
+def lost(tree: AnonymizerTree) -> float:
+    return float(np.mean(list(tree.information_loss_.values())))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keys", type=int, default=3)
+    keys = [Key(bytes([number + 1] * 32)) for number in range(parser.parse_args().keys)]
+    regrouping.PEOPLE = PEOPLE
+    cells, protected = guided_adult()
+    print("| Adult | Information lost | Learned for certain | Undecided |\n|---|---|---|---|")
+    own = {name: getattr(enforce, name) for name in SETTINGS["no chance"]}
+    for setting, changed in SETTINGS.items():
+        for name, value in (own | changed).items():
+            setattr(enforce, name, value)
+        losses, found = [], []
+        for key in keys:
+            tree = AnonymizerTree(k=10, demands=[LDiversity(column="income", l=2)], key=key)
+            losses.append(lost(tree.fit_cells(cells, protected)))
+            repair = tree.repair_of(cells, protected)
+            found += regrouping.regrouped(repair, repair.repaired(key), key)
+        certain, undecided = (np.mean([getattr(one, name) for one in found]) for name in ("certain", "undecided"))
+        print(f"| {setting} | {np.mean(losses):.3f} | {certain:.1%} | {undecided:.1%} |", flush=True)
+    print("\n| 600 people | Classes | Information lost |\n|---|---|---|")
+    cells, protected = mixed()
+    for name, demand in MIXTURES.items():
+        trees = [AnonymizerTree(k=5, demands=[demand], key=key).fit_cells(cells, protected) for key in keys]
+        classes = np.mean([len(tree.sizes_) for tree in trees])
+        print(f"| {name} | {classes:.0f} | {np.mean([lost(tree) for tree in trees]):.3f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
