@@ -22,12 +22,12 @@ LARGE = ("dagster", "great_expectations", "mlflow", "sklearn", "scipy.stats", "p
 COMMANDS = """
 import os, sys
 from pathlib import Path
-from anon_pipeline.cli import main
+import anon_pipeline.cli
 
 def command(*arguments):
     sys.argv = ["anon-pipeline", *arguments]
     try:
-        main()
+        anon_pipeline.cli.command()
     except SystemExit as end:
         assert end.code == 0, arguments
     large = [name for name in LARGE if name in sys.modules]

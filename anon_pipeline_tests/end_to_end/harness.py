@@ -211,13 +211,13 @@ def _command(
         sys.path.insert(0, str(path))
     if largest_file is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
-    from anon_pipeline.cli import main
+    from anon_pipeline.cli import command as anon_pipeline
     from anon_pipeline.pipeline.steps import attack_audit
 
     attack_audit.regrouped = replayed_briefly
     if sabotage is not None:
         sabotage()
-    main()
+    anon_pipeline()
 
 
 def replayed_briefly(*given: Any) -> list[Regrouped]:
