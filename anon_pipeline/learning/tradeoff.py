@@ -15,6 +15,7 @@ import pandas as pd
 
 from anon_pipeline.anonymize.classes import members
 from anon_pipeline.anonymize.policy import anonymize_part, check_feasible, mean_loss, protected_columns, tree_of
+from anon_pipeline.anonymize.recode import recoded_table
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.keys import Key, seed_under
 from anon_pipeline.learning.cells import StoredPeople, folds_of_sample, guided_cells
@@ -188,10 +189,14 @@ def _measure(spec: ReleaseSpec, key: Key, counted: Counted, population_table: pd
     tree = tree_of(spec, key).fit_cells(cells, replace(people, sensitive=protected), population_table)
     class_of_cell = tree.partition_.apply(cells.codes)
     classes = people.without(class_of_cell < 0).pool(members(class_of_cell, len(tree.sizes_)))
-    risk = prosecutor(tree.sizes_)
+    # Two groups that show the same values are one equivalence class of the released table.
+    shown = recoded_table(tree.summaries_, spec.recode.form).to_pandas()
+    alike = shown.groupby(list(shown.columns), dropna=False, sort=False).ngroup().to_numpy()
+    classes = classes.merge(alike, int(alike.max()) + 1)
+    risk = prosecutor(classes.sizes)
     return Measured(
-        classes=len(tree.sizes_),
-        smallest_class=int(tree.sizes_.min()),
+        classes=len(classes.sizes),
+        smallest_class=int(classes.sizes.min()),
         information_lost=mean_loss(tree.information_loss_),
         suppressed=1 - int(tree.sizes_.sum()) / cells.n,
         homogeneity={name: inference.homogeneous for name, inference in attribute_inference(classes).items()},

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.policy import anonymize_part, mean_loss, tree_of
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.keys import seed_under
+from anon_pipeline.keys import Key, seed_under
 from anon_pipeline.learning import guide as guide_module
 from anon_pipeline.learning import targets as targets_module
-from anon_pipeline.learning import tradeoff as frontier_module
+from anon_pipeline.learning import tradeoff as tradeoff_module
 from anon_pipeline.learning.cells import StoredPeople
 from anon_pipeline.learning.problem import PLAINLY, Fitting, Problem
 from anon_pipeline.learning.tradeoff import TradeOffPoint, trade_off
@@ -37,10 +38,12 @@ def spec(tmp_path: Path) -> ReleaseSpec:
     return ReleaseSpec.load(tmp_path / "people")
 
 
-def points(engine: DuckDBEngine, spec: ReleaseSpec, settings: list[dict[str, Any]], **how: Any) -> list[TradeOffPoint]:
+def points(
+    engine: DuckDBEngine, spec: ReleaseSpec, settings: list[dict[str, Any]], key: Key = KEY, **how: Any
+) -> list[TradeOffPoint]:
     table = spec.source_path.parent / "stored.parquet"
     types = engine.store_source(spec, table).types()
-    return trade_off(StoredPeople(engine, table, spec, types), KEY, settings, **how)
+    return trade_off(StoredPeople(engine, table, spec, types), key, settings, **how)
 
 
 @pytest.mark.parametrize("diverse", [False, True])
@@ -64,6 +67,29 @@ def test_less_is_kept_and_less_is_risked_as_k_grows(engine: DuckDBEngine, spec: 
     assert found[0] is not None and found[-1] is not None
     assert 3 * found[0].information_lost < found[-1].information_lost
     assert found[0].classes > 3 * found[-1].classes
+
+
+def test_groups_that_look_alike_are_one_class_as_in_the_released_table(
+    engine: DuckDBEngine, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted: list[AnonymizerTree] = []
+
+    def tree_that_is_kept(*given: Any) -> AnonymizerTree:
+        fitted.append(tree_of(*given))
+        return fitted[-1]
+
+    monkeypatch.setattr(tradeoff_module, "tree_of", tree_that_is_kept)
+    fewer = 0
+    for number in range(12):
+        (found,) = points(engine, spec, [{K: 5}], Key(bytes([number] * 32)), with_utility=False)
+        assert found.measured is not None
+        tree = fitted[-1]
+        released = tree.transform(people(600)[spec.quasi_identifiers]).value_counts(dropna=False)
+        assert (found.measured.classes, found.measured.smallest_class) == (len(released), released.min())
+        fewer += len(released) < len(tree.sizes_)
+        if fewer and number > 1:
+            return
+    raise AssertionError("under none of these keys two groups look alike")
 
 
 def test_a_setting_costs_in_company_what_it_costs_alone(engine: DuckDBEngine, spec: ReleaseSpec) -> None:
@@ -94,7 +120,7 @@ def test_accuracy_is_measured_with_each_settings_own_tree(engine: DuckDBEngine, 
             Problem.within(
                 frame,
                 "ill",
-                frontier_module.task_of(types["ill"]),
+                tradeoff_module.task_of(types["ill"]),
                 {name: types[name] for name in spec.features},
                 seed_under(KEY, spec.dataset),
             ),
@@ -161,7 +187,7 @@ def test_the_numbers_are_those_of_the_tree_counted_row_by_row(engine: DuckDBEngi
     (point,) = points(engine, free, [{K: 4}], with_utility=False)
     table = spec.source_path.parent / "stored.parquet"
     types = engine.store_source(free, table).types()
-    counted = frontier_module._count(StoredPeople(engine, table, free, types), KEY, PLAINLY)
+    counted = tradeoff_module._count(StoredPeople(engine, table, free, types), KEY, PLAINLY)
     tree = tree_of(free, KEY).fit_cells(counted.cells)
     frame = people(600)
     group = tree.apply(frame[free.quasi_identifiers])
