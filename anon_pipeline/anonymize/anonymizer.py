@@ -299,6 +299,7 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
             [KAnonymity(k=self.k), *self.demands],
             int(self.suppression * cells.n),
             None if population_table is None else self._population_counter(cells, fitted, population_table),
+            mixes=self.spread > 0,
         )
         return fitted, leaf, repair
 

@@ -1,7 +1,7 @@
 """From classes of k people to classes that meet every demand: a ladder of unions, and cuts of those that are left.
 
 All in class space. Near classes are paired, pairs are paired again, and so on up to the whole table: a ladder that
-follows from the quasi-identifiers alone. From the top down a union is parted into its two where both meet every demand,
+follows from the quasi-identifiers and the guidance alone (mixing.py). From the top down a union is parted into its two where both meet every demand,
 and stays where one does not. Unions that stayed are then cut in other ways (cuts.py) where both halves hold.
 Suppressing a class is taken instead where it costs less.
 
@@ -35,6 +35,7 @@ from anon_pipeline.anonymize.axes import SplitFeature
 from anon_pipeline.anonymize.chance import Chance
 from anon_pipeline.anonymize.classes import members
 from anon_pipeline.anonymize.cuts import Cutter, rounded
+from anon_pipeline.anonymize.mixing import Mixing
 from anon_pipeline.anonymize.neighbours import nearest
 from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
 from anon_pipeline.privacy.statistics import ClassStatistics
@@ -113,6 +114,7 @@ def enforce(  # noqa: PLR0913 (a `Repair` holds them all)
     suppressible: int = 0,
     recount: Recount | None = None,
     least: int = 1,
+    mixing: Mixing | None = None,
 ) -> IntArray:
     """The class of each cell, -1 where its people are left out; all classes hold if the table as one class does.
 
@@ -128,12 +130,13 @@ def enforce(  # noqa: PLR0913 (a `Repair` holds them all)
     recount : counts anew, for the unions of a rung, what does not simply add up when classes merge (people of a
         population); then nothing is cut, since such counts cannot be taken apart
     least : no class is cut into one with fewer people, since it could not hold
+    mixing : what the guidance lets expect; None where classes are paired by nearness alone
     """
     work = Work(people, class_of_cell, chance)
     if suppressible:
         _suppress(work, outputs, holds, suppressible)
     classes = work.group
-    united, whole = descend(work, ladder(work, outputs, holds, recount))
+    united, whole = descend(work, ladder(work, outputs, holds, recount, mixing))
     if recount is None:
         points = rounded(outputs)
         for places, passed in ((means(points, classes, people.sizes), PASSED), (points, 0.0)):
@@ -142,11 +145,14 @@ def enforce(  # noqa: PLR0913 (a `Repair` holds them all)
     return work.group
 
 
-def ladder(work: Work, outputs: FloatArray, holds: Holds, recount: Recount | None) -> list[Rung]:
+def ladder(
+    work: Work, outputs: FloatArray, holds: Holds, recount: Recount | None, mixing: Mixing | None = None
+) -> list[Rung]:
     """The classes, unions of two of them, unions of those, and so on up to everybody, in a single union."""
     chosen = work.members()
     weight = (chosen @ work.people.sizes).astype(float)
     summed = chosen @ (outputs * work.people.sizes[:, None])
+    guided = None if mixing is None else chosen @ mixing.guidance
     group, counted = work.group, work.people.pool(chosen)
     classes = np.ones(len(weight), dtype=np.int64)
     parted = np.zeros(0, dtype=bool)
@@ -159,7 +165,12 @@ def ladder(work: Work, outputs: FloatArray, holds: Holds, recount: Recount | Non
         parted = held | all_of(parted, rungs[-1].above, len(weight)) if rungs else held
         if len(weight) == 1:
             return [*rungs, Rung(group, held, parted, nearly, np.zeros(1, dtype=np.int64), classes)]
-        above = _paired(summed / weight[:, None], weight)
+        mean = summed / weight[:, None]
+        if mixing is None or guided is None:
+            above = _paired(*_near(mean, weight), len(weight))
+        else:
+            above = _paired(*mixing.partners(counted, mean, guided, holds), len(weight))
+            guided = members(above, int(above.max()) + 1) @ guided
         rungs.append(Rung(group, held, parted, nearly, above, classes))
         joined = members(above, int(above.max()) + 1)
         weight, summed, counted = joined @ weight, joined @ summed, counted.pool(joined)
@@ -167,11 +178,14 @@ def ladder(work: Work, outputs: FloatArray, holds: Holds, recount: Recount | Non
         group = np.where(group >= 0, above[group], -1)
 
 
-def _paired(mean: FloatArray, weight: FloatArray) -> IntArray:
+def _near(mean: FloatArray, weight: FloatArray) -> tuple[IntArray, FloatArray]:
+    return nearest(mean, weight, np.arange(len(weight)), min(NEIGHBOURS, len(weight) - 1))
+
+
+def _paired(pairs: IntArray, cost: FloatArray, classes: int) -> IntArray:
     """The pair of each class, the cheapest first, shape (J,); some stay by themselves, but not all."""
-    pairs, cost = nearest(mean, weight, np.arange(len(weight)), min(NEIGHBOURS, len(weight) - 1))
-    first = np.arange(len(weight))
-    taken = np.zeros(len(weight), dtype=bool)
+    first = np.arange(classes)
+    taken = np.zeros(classes, dtype=bool)
     for left, right in pairs[np.lexsort((pairs[:, 1], pairs[:, 0], cost))].tolist():
         if not taken[left] and not taken[right]:
             taken[left] = taken[right] = True

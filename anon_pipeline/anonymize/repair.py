@@ -10,6 +10,7 @@ import numpy as np
 from anon_pipeline.anonymize import classes, enforce
 from anon_pipeline.anonymize.axes import SplitFeature
 from anon_pipeline.anonymize.chance import Chance
+from anon_pipeline.anonymize.mixing import Mixing
 from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
 from anon_pipeline.errors import Refused
 from anon_pipeline.keys import Key
@@ -34,6 +35,7 @@ class Repair:
     demands : all of them, that of k people included
     suppressible : how many people may be left out
     recount : counts people of a population anew, where a demand is about them (see `enforce`)
+    mixes : whether classes are paired by what the guidance lets expect of them, too
     """
 
     cells: Cells
@@ -44,6 +46,7 @@ class Repair:
     demands: Sequence[PrivacyModel]
     suppressible: int = 0
     recount: enforce.Recount | None = None
+    mixes: bool = True
 
     def holds(self, statistics: ClassStatistics) -> BoolArray:
         """Which classes meet every demand, shape (J,)."""
@@ -59,6 +62,10 @@ class Repair:
         """What the key leaves open; nothing where no demand looks at sensitive values."""
         return Chance.of(key, self.cells) if self.people.sensitive else Chance.none(self.cells)
 
+    def mixing(self, people: ClassStatistics | None = None) -> Mixing | None:
+        """What the guidance lets expect of the people; None where a demand is about a population."""
+        return Mixing.of(self.cells, people or self.people) if self.mixes and self.recount is None else None
+
     def repaired(self, key: Key, people: ClassStatistics | None = None) -> IntArray:
         """The class of each cell, -1 where its people are left out, shape (C,); with other `people` where given."""
         return enforce.enforce(
@@ -72,6 +79,7 @@ class Repair:
             self.suppressible,
             self.recount,
             self.least,
+            self.mixing(people),
         )
 
     def refuse_what_fails(self, class_of_cell: IntArray) -> None:

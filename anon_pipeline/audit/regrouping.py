@@ -137,7 +137,7 @@ class Unions:
         self.people = repair.people.without(~kept)
         self.chance = repair.chance(key)
         work = enforce.Work(self.people, self.classes.copy(), self.chance)
-        self.rungs = enforce.ladder(work, repair.outputs, repair.holds, repair.recount)
+        self.rungs = enforce.ladder(work, repair.outputs, repair.holds, repair.recount, repair.mixing())
         enforce.descend(work, self.rungs)
         self.union = work.group
         points = rounded(repair.outputs)

@@ -1,0 +1,131 @@
+"""Partners for classes that will hardly meet a demand by themselves, by what the guidance lets expect of their members.
+
+Who is near to a class of people with nothing but low incomes mostly has a low income, too: their union fails as the
+class did. The guidance, which is out of fold, says how many of each value to expect in a class without looking at its
+members. A class that is expected to fail is paired with one with which it is expected to hold, or comes nearest to it,
+and which is otherwise as near as can be. So unions follow from the quasi-identifiers and the guidance, and say nothing
+of a member's own value.
+
+What is expected of a class are straight lines in its mean guidance, one for each value, fitted to the whole table and
+rounded (`LINE`). They are the shares themselves where the guidance is a probability of the values, nearly constant
+where it is about something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from anon_pipeline.anonymize.neighbours import nearest
+from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
+from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.tables import Cells
+
+Holds = Callable[[ClassStatistics], BoolArray]
+
+#: A table of fewer people, or a column of more values, lets nothing be expected.
+PEOPLE, VALUES = 500, 20
+#: The lines are rounded to multiples of this share, so that one person's value moves none of them.
+LINE = 1 / 64
+#: A value of which fewer members are expected is expected of none.
+FEW = 2.0
+#: Guidance is added up in multiples of this, so that no order of addition decides anything.
+UNIT = 2.0**-20
+#: How many near classes are looked at, and how many of them a class may be paired with.
+NEAR, KEPT = 8, 3
+
+
+@dataclass(frozen=True, eq=False)
+class Mixing:
+    """What the guidance lets expect of the people of a table.
+
+    Attributes
+    ----------
+    guidance : summed standardized guidance per cell, of total variance 1, shape (C, g)
+    outputs : how many of the criterion's outputs, the first ones, are the guidance's own
+    lines : per sensitive column the share of each value where the guidance is as in the whole table, and what it rises
+        by per unit of each output, shape (1 + g, m)
+    """
+
+    guidance: FloatArray
+    outputs: int
+    lines: dict[str, FloatArray]
+
+    @classmethod
+    def of(cls, cells: Cells, people: ClassStatistics) -> Mixing | None:
+        """None where nothing can be expected: too few people, too many values, or guidance that is the same for all."""
+        columns = people.sensitive
+        if cells.n < PEOPLE or not columns or any(len(column.values) > VALUES for column in columns.values()):
+            return None
+        mean, share = cells.mean_guidance(), cells.counts / cells.n
+        mean = mean - np.einsum("c,cg->g", share, mean)
+        variance = float(np.einsum("c,cg->", share, mean**2))
+        if variance < 1e-12:
+            return None
+        mean = mean / np.sqrt(variance)
+        moments = np.einsum("c,cg,ch->gh", share, mean, mean) + 1e-9 * np.eye(mean.shape[1])
+        lines = {}
+        for name, column in columns.items():
+            slopes = np.linalg.solve(moments, (column.counts.T @ mean).T / cells.n)
+            lines[name] = np.round(np.vstack([column.total / column.total.sum(), slopes]) / LINE) * LINE
+        return cls(np.rint(mean * cells.counts[:, None] / UNIT) * UNIT, mean.shape[1], lines)
+
+    def partners(
+        self, counted: ClassStatistics, mean: FloatArray, guidance: FloatArray, holds: Holds
+    ) -> tuple[IntArray, FloatArray]:
+        """Pairs of classes, shape (p, 2), and what each pair costs.
+
+        Parameters
+        ----------
+        counted : the classes; of them the sizes are looked at, and how the whole table's values are distributed
+        mean : the criterion of each class, shape (J, o)
+        guidance : the summed guidance of each class, shape (J, g)
+        """
+        weight = counted.sizes.astype(float)
+        alike = mean.copy()
+        alike[:, : self.outputs] = 0  # distances of the quasi-identifiers alone
+        fails = ~holds(self._expected(counted, weight, guidance))
+        width = min(NEAR, len(weight) - 1)
+        pairs = nearest(mean, weight, np.arange(len(weight)), width)[0]
+        if fails.any():
+            pairs = np.concatenate([pairs, nearest(alike, weight, np.flatnonzero(fails), width)[0]])
+        pairs = np.unique(np.sort(pairs, axis=1), axis=0)
+        left, right = pairs.T
+        together, apart = weight[left] + weight[right], alike[left] - alike[right]
+        cost = np.einsum("po,po->p", apart, apart) * (weight[left] * weight[right] / together)
+        still = ~holds(self._expected(counted, together, guidance[left] + guidance[right]))
+        alone = np.where(fails, _strayed(guidance, weight), 0.0)
+        cost += np.where(still, _strayed(guidance[left] + guidance[right], together), 0.0) - alone[left] - alone[right]
+        kept = _cheapest(left, right, cost)
+        return pairs[kept], cost[kept]
+
+    def _expected(self, like: ClassStatistics, sizes: FloatArray, guidance: FloatArray) -> ClassStatistics:
+        """Classes of these sizes with the members that their guidance lets expect, shapes (u,) and (u, g)."""
+        known = np.hstack([np.ones((len(sizes), 1)), guidance / sizes[:, None]])
+        columns = {}
+        for name, lines in self.lines.items():
+            shares = np.clip(known @ lines, 0, 1)
+            people = sizes[:, None] * shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-9)
+            counts = sparse.csr_array(np.where(people < FEW, 0, np.rint(people)).astype(np.int64))
+            columns[name] = replace(like.sensitive[name], counts=counts, table=like.sensitive[name].total)
+        return ClassStatistics(sizes.astype(np.int64), columns)
+
+
+def _strayed(guidance: FloatArray, weight: FloatArray) -> FloatArray:
+    """How far the people of each class are from the whole table: their number times the squared distance, shape (u,)."""
+    distance: FloatArray = np.einsum("ug,ug->u", guidance, guidance) / weight
+    return distance
+
+
+def _cheapest(left: IntArray, right: IntArray, cost: FloatArray) -> IntArray:
+    """Which pairs are among the cheapest of one of their two, ascending."""
+    pair = np.tile(np.arange(len(cost)), 2)
+    own = np.r_[left, right]
+    order = np.lexsort((pair, cost[pair], own))
+    own = own[order]
+    rank = np.arange(len(own)) - np.searchsorted(own, own)
+    kept: IntArray = np.unique(pair[order[rank < KEPT]])
+    return kept
