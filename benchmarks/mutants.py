@@ -66,7 +66,7 @@ HEAVY = (
 #: In the copy: how long each test took, and which modules the tests have loaded.
 MEASURED = "measured.json"
 
-#: In place of a test for what runs when a module is loaded, such as the fields of a class: tried by all tests of the file.
+#: In place of a test for what runs when a module is loaded, such as fields of a class: any test of the file tries it.
 ON_IMPORT = ""
 
 #: In place of a line for the whole file.
