@@ -374,7 +374,7 @@ def tried(room: str, copy: Path, chosen: argparse.Namespace) -> str:
             outcomes["equivalent"] += 1
             continue
         start, run_it = time.monotonic(), covered.of(mutant, chosen.seconds)
-        patience = 60 + 5 * sum(covered.seconds[test] for test in run_it)
+        patience = 30 + 3 * sum(covered.seconds[test] for test in run_it)
         killer = noticed_by(copy, mutant, run_it, patience) if run_it else None
         outcomes["killed" if killer else "survived"] += 1
         if killer:
