@@ -34,6 +34,12 @@ def test_people_are_counted_in_steps_too() -> None:
 def test_of_few_people_nothing_is_told() -> None:
     assert fineness.coarse({"a": 0.5, "b": 7, "c": "text"}, 24) == {"a": None, "b": None, "c": "text"}
     assert fineness.risk({"records": 24}, 24) is None
+    fewest = fineness.FEWEST
+    assert fineness.risk({"records": fewest - 1}, fewest - 1) is None
+    assert fineness.risk({"records": fewest}, fewest) == {"records": fewest}
+    pair = {"pairs": [{"before": 0.11, "after": None}]}
+    assert [fineness.associations(pair, people)["step"] for people in (fewest - 1, fewest)] == [None, 0.1]
+    assert [fineness.coarse(0.11, people) for people in (fewest - 1, fewest)] == [None, 0.1]
 
 
 def test_floats_have_four_digits_and_the_rest_is_left_alone() -> None:

@@ -64,6 +64,13 @@ def test_every_line_is_signed_as_it_is_appended(tmp_path: Path) -> None:
     assert not (home.private / "ledger.seal").exists()
 
 
+def test_where_nothing_was_released_there_is_nothing_to_sign(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home").prepare()
+    with home.lock("ledger"), pytest.raises(InputError, match="nothing to sign yet"):
+        ledger.sign(home)
+    assert not ledger.signature_file(home).exists()
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=times(150))
 @given(data=st.data())
 def test_any_changed_byte_of_ledger_manifest_file_or_signature_is_found(home: Home, data: st.DataObject) -> None:
