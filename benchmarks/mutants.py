@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import gc
 import importlib
 import io
 import json
@@ -72,8 +73,15 @@ ON_IMPORT = ""
 #: In place of a line for the whole file.
 ANYWHERE = 0
 
-#: Pytest's options in place of the project's: no doctests, and nothing written beside the tests.
-PLAIN = ("-q", "-o", "addopts=", "-p", "no:cacheprovider")
+#: Pytest's options in place of the project's: no doctests, nothing written beside the tests, and of its plugins only
+#: what these tests need, since each costs time in every process.
+PLAIN = (
+    *("-q", "-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:unraisableexception", "-p", "no:threadexception"),
+    *("-p", "_hypothesis_pytestplugin"),
+)
+
+#: The share of its examples that a property gets when it is only to be seen which lines it runs.
+EXAMPLES = "0.1"
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -246,7 +254,7 @@ class Coverage:
         ended = subprocess.run(
             [*command, *PLAIN, "-p", "benchmarks.mutants", *(f"anon_pipeline_tests/{one}" for one in tests)],
             cwd=copy,
-            env={**_environment(copy), "PYTHONDONTWRITEBYTECODE": ""},
+            env={**_environment(copy), "PYTHONDONTWRITEBYTECODE": "", "ANON_PIPELINE_EXAMPLES": EXAMPLES},
             capture_output=True,
             text=True,
         )
@@ -258,6 +266,7 @@ class Coverage:
             if module in measured["modules"]:
                 with contextlib.redirect_stderr(io.StringIO()):
                     importlib.import_module(module)
+        gc.freeze()  # what is there already need not be looked through in every process
         with contextlib.closing(sqlite3.connect(data)) as store:
             from coverage.numbits import numbits_to_nums
 
@@ -288,7 +297,8 @@ class Coverage:
 
 
 def _environment(copy: Path) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "HYPOTHESIS_PROFILE": "default"}
+    own = {"PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "HYPOTHESIS_PROFILE": "default"}
+    return {**os.environ, "PYTHONPATH": str(copy), **own}
 
 
 class _Noticed:
@@ -374,7 +384,7 @@ def tried(room: str, copy: Path, chosen: argparse.Namespace) -> str:
             outcomes["equivalent"] += 1
             continue
         start, run_it = time.monotonic(), covered.of(mutant, chosen.seconds)
-        patience = 30 + 3 * sum(covered.seconds[test] for test in run_it)
+        patience = 60 + 10 * sum(covered.seconds[test] for test in run_it)
         killer = noticed_by(copy, mutant, run_it, patience) if run_it else None
         outcomes["killed" if killer else "survived"] += 1
         if killer:

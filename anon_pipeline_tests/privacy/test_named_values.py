@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import inf
 
 import numpy as np
@@ -34,7 +35,7 @@ def counted(people: Sequence[float], told: Sequence[Told], k: int, left_out: int
     """The rule of `unshared_numbers`, one named number after another."""
     lows, shown, highs = ({row[at] for row in told if row[at] is not None} for at in range(3))
     ends, named = lows | highs, sorted(lows | highs | shown)
-    step = min((b - a for a, b in zip(named, named[1:], strict=False)), default=0)
+    step = min((b - a for a, b in pairwise(named)), default=0)
     few = 0
     for low in lows:
         few += sum(low <= value < min((end for end in lows if end > low), default=inf) for value in people) < k
