@@ -46,15 +46,44 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 EQUIVALENT = Path(__file__).with_name("mutants_equivalent.yaml")
 
-#: What is mutated, and the tests that have to notice; the pipeline's gates and not its wiring.
-ROOMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "anonymize": (("anonymize",), ("anonymize",)),
-    "privacy": (("privacy",), ("privacy",)),
-    "engine": (("engine",), ("engine",)),
-    "release": (("release",), ("release",)),
-    "pipeline": (("pipeline/checks", "pipeline/expectations.py", "pipeline/stages.py"), ("pipeline",)),
-    "masking": (("masking",), ("masking", "pipeline/test_masking_attacks.py")),
-    "attack": (("attack",), ("attack",)),
+
+@dataclass(frozen=True)
+class Room:
+    """What is mutated, and the tests that have to notice.
+
+    Attributes
+    ----------
+    code : files of `anon_pipeline`, as patterns
+    tests : files and folders of `anon_pipeline_tests`
+    marks : which of these tests, as pytest's `-m` says it; whole commands and Spark take too long to be run for each
+    """
+
+    code: tuple[str, ...]
+    tests: tuple[str, ...]
+    marks: str = "not slow"
+
+    def files(self) -> list[Path]:
+        return [file for pattern in self.code for file in sorted((ROOT / "anon_pipeline").glob(pattern))]
+
+
+ROOMS = {
+    "anonymize": Room(("anonymize/*.py",), ("anonymize",)),
+    "privacy": Room(("privacy/*.py",), ("privacy",)),
+    "engine": Room(("engine/[!s]*.py", "engine/s[!p]*.py"), ("engine",)),
+    "release": Room(("release/*.py",), ("release",)),
+    # The gates and not the wiring.
+    "pipeline": Room(
+        ("pipeline/checks/*.py", "pipeline/expectations.py", "pipeline/stages.py"),
+        tuple(
+            f"pipeline/test_{name}.py"
+            for name in ("expectations", "stages", "people_checks", "noise_checks", "aggregation", "answers")
+        ),
+        "",
+    ),
+    "masking": Room(("masking/*.py",), ("masking",)),
+    "attack": Room(("attack/*.py",), ("attack",)),
+    # A Java process for each mutant: only where it is asked for.
+    "spark": Room(("engine/spark*.py",), ("engine/test_spark.py",), ""),
 }
 
 #: Loaded once before mutants are forked off, where the room's tests load them; a mutant imports the package anew.
@@ -239,7 +268,7 @@ class Coverage:
     kills: Counter[str]
 
     @classmethod
-    def measured(cls, copy: Path, packages: tuple[str, ...], tests: tuple[str, ...]) -> Coverage:
+    def measured(cls, copy: Path, room: Room) -> Coverage:
         """Run the room's tests once with every line watched, by test.
 
         Raises
@@ -250,9 +279,10 @@ class Coverage:
         data, settings = copy / ".coverage", copy / ".coveragerc"
         data.unlink(missing_ok=True)
         settings.write_text(f"[run]\nsource = anon_pipeline\ndata_file = {data}\n")
+        tests = [f"anon_pipeline_tests/{place}" for place in room.tests]
         command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest"]
         ended = subprocess.run(
-            [*command, *PLAIN, "-p", "benchmarks.mutants", *(f"anon_pipeline_tests/{one}" for one in tests)],
+            [*command, *PLAIN, "-p", "benchmarks.mutants", "-m", room.marks, *tests],
             cwd=copy,
             env={**_environment(copy), "PYTHONDONTWRITEBYTECODE": "", "ANON_PIPELINE_EXAMPLES": EXAMPLES},
             capture_output=True,
@@ -261,6 +291,7 @@ class Coverage:
         if ended.returncode:
             sys.exit(f"the tests fail without any mutant:\n{(ended.stdout + ended.stderr)[-3000:]}")
         found: dict[tuple[str, int], list[str]] = defaultdict(list)
+        mutated_files = {str(file.relative_to(ROOT)) for file in room.files()}
         measured = json.loads((copy / MEASURED).read_text())
         for module in HEAVY:
             if module in measured["modules"]:
@@ -275,16 +306,16 @@ class Coverage:
                 "JOIN file ON file.id = line_bits.file_id JOIN context ON context.id = line_bits.context_id"
             )
             for path, test, bits in rows:
-                if any(f"anon_pipeline/{one}" in path for one in packages):
-                    file = str(Path(path).relative_to(copy))
+                file = str(Path(path).relative_to(copy))
+                if file in mutated_files:
                     for line in numbits_to_nums(bits):
                         found[file, line].append(test)
                     found[file, ANYWHERE].append(test)
         for file, line in list(found):
             if found[file, line] == [ON_IMPORT]:
                 found[file, line] = found[file, ANYWHERE]
-        tests = {place: sorted(set(tests) - {ON_IMPORT}) for place, tests in found.items()}
-        return cls(tests, measured["seconds"], Counter())
+        by_place = {place: sorted(set(tests) - {ON_IMPORT}) for place, tests in found.items()}
+        return cls(by_place, measured["seconds"], Counter())
 
     def of(self, mutant: Mutant, seconds: float) -> list[str]:
         """The tests that run the mutant's statement, the likeliest to notice first, as many as `seconds` allow."""
@@ -352,13 +383,9 @@ def equivalents() -> dict[str, str]:
     return {one["mutant"]: one["reason"] for one in yaml.safe_load(EQUIVALENT.read_text()) or []}
 
 
-def drawn(packages: tuple[str, ...], number: int, seed: int) -> list[Mutant]:
+def drawn(room: Room, number: int, seed: int) -> list[Mutant]:
     """Mutants of a room in random order, each file with a share by its size."""
-    files = []
-    for package in packages:
-        place = ROOT / "anon_pipeline" / package
-        files += [place] if place.suffix else sorted(place.glob("*.py"))
-    every = [mutant for file in files for mutant in mutants_of(file)]
+    every = [mutant for file in room.files() for mutant in mutants_of(file)]
     random.Random(seed).shuffle(every)
     return every[:number]
 
@@ -374,10 +401,9 @@ def copied(folder: Path) -> Path:
 
 def tried(room: str, copy: Path, chosen: argparse.Namespace) -> str:
     """Try the mutants of a room, tell of those that survive, and give the room's line of the table."""
-    packages, tests = ROOMS[room]
-    covered, known = Coverage.measured(copy, packages, tests), equivalents()
+    covered, known = Coverage.measured(copy, ROOMS[room]), equivalents()
     end, outcomes = time.monotonic() + 60 * chosen.minutes, Counter[str]()
-    for mutant in drawn(packages, chosen.number, chosen.seed):
+    for mutant in drawn(ROOMS[room], chosen.number, chosen.seed):
         if time.monotonic() > end:
             break
         if mutant.name in known:
@@ -404,7 +430,7 @@ def tried(room: str, copy: Path, chosen: argparse.Namespace) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rooms", nargs="+", default=list(ROOMS), choices=list(ROOMS))
+    parser.add_argument("--rooms", nargs="+", default=[name for name in ROOMS if name != "spark"], choices=list(ROOMS))
     parser.add_argument("--number", type=int, default=60, help="mutants per room")
     parser.add_argument("--minutes", type=float, default=20, help="budget per room, beside one run of its tests")
     parser.add_argument("--seconds", type=float, default=60, help="of tests per mutant")

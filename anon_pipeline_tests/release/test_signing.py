@@ -64,6 +64,15 @@ def test_every_line_is_signed_as_it_is_appended(tmp_path: Path) -> None:
     assert not (home.private / "ledger.seal").exists()
 
 
+def test_a_new_key_is_its_owners_alone_whatever_the_umask_is(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        signing.make_key(tmp_path / "key.pem")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "key.pem").stat().st_mode & 0o777 == 0o600
+
+
 def test_where_nothing_was_released_there_is_nothing_to_sign(tmp_path: Path) -> None:
     home = Home(tmp_path / "home").prepare()
     with home.lock("ledger"), pytest.raises(InputError, match="nothing to sign yet"):
