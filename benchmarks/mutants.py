@@ -379,7 +379,7 @@ def noticed_by(copy: Path, mutant: Mutant, tests: list[str], patience: float) ->
 
 
 def equivalents() -> dict[str, str]:
-    """Mutants judged to change nothing that matters, with the reason of each."""
+    """Mutants judged to change nothing that matters, by name or by file and function, with the reason of each."""
     return {one["mutant"]: one["reason"] for one in yaml.safe_load(EQUIVALENT.read_text()) or []}
 
 
@@ -406,7 +406,7 @@ def tried(room: str, copy: Path, chosen: argparse.Namespace) -> str:
     for mutant in drawn(ROOMS[room], chosen.number, chosen.seed):
         if time.monotonic() > end:
             break
-        if mutant.name in known:
+        if mutant.name in known or f"{mutant.file}:{mutant.function}" in known:
             outcomes["equivalent"] += 1
             continue
         start, run_it = time.monotonic(), covered.of(mutant, chosen.seconds)
