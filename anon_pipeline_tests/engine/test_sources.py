@@ -431,3 +431,22 @@ def test_a_parquet_column_that_cannot_be_used_is_named(
     write(tmp_path, "people.parquet", pa.table({"x": values, "y": [1, 2, 3], "t": ["a", "b", "a"]}))
     facts, _ = stored(engine, tmp_path, {"x": "exclude", "y": QI}, "people.parquet")
     assert facts.rows == 3
+
+
+@pytest.mark.parametrize(("texts", "learnt"), [(100, True), (101, False)])
+def test_a_target_of_almost_as_many_texts_as_rows_is_no_target(
+    engine: DuckDBEngine, tmp_path: Path, texts: int, learnt: bool
+) -> None:
+    """Of a few rows a hundred texts may be learnt, of many a tenth of the rows."""
+    write(tmp_path, "people.csv", "x,t\n" + "".join(f"{row % 7},name {row % texts}\n" for row in range(500)))
+    if learnt:
+        stored(engine, tmp_path, {"x": QI})
+    else:
+        assert "t has 101 different texts in 500 rows" in refused(engine, tmp_path, {"x": QI})
+
+
+def test_what_does_not_fit_into_memory_goes_to_the_folder_that_was_named_for_it(tmp_path: Path) -> None:
+    engine = DuckDBEngine(tmp_path / "spill", memory_limit="50MB", threads=1)
+    with engine._session() as session:
+        ((where,),) = session.rows("SELECT current_setting('temp_directory')")
+    assert where == str(tmp_path / "spill")
