@@ -150,6 +150,19 @@ def test_only_rows_that_meet_the_condition_are_read(
 
 
 @pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ("getenv('HOME') = 'x'", "calls getenv, which no condition may"),
+        ("age IN (SELECT 1)", "asks for more than the columns of a row"),
+        ("other.age > 1", "names a column within a table"),
+    ],
+)
+def test_why_a_condition_is_refused_is_told(engine: DuckDBEngine, tmp_path: Path, condition: str, told: str) -> None:
+    write(tmp_path, "people.csv", "age,name,t\n9,a,a\n20,b,b\n")
+    assert told in refused(engine, tmp_path, {"age": NUMBER, "name": QI}, source={"where": condition})
+
+
+@pytest.mark.parametrize(
     "condition",
     [
         "age IN (SELECT 1)",
