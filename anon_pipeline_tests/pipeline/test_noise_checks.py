@@ -87,6 +87,19 @@ def test_what_was_spent_before_the_allowance_was_lowered_is_overspent(answered: 
         assert unpaid(Run(lower, run.home, run.engine), stage) == fails
 
 
+def test_the_delta_of_thresholds_can_be_overspent_too(answered: tuple[Run, Stage]) -> None:
+    run, stage = answered
+    named = asked_of(run.spec).budget.subject
+    for thresholds, fails in ((1e-7, set()), (1e-9, {"budget_is_not_overspent"})):
+        stated = {"subject": named, "epsilon": 4, "delta": 1e-6, "thresholds": thresholds}
+        spec = run.spec.replaced({"differential_privacy.budget": stated})
+        budget = Budget(run.home, Allowance.of(asked_of(spec)))
+        budget.accept("the board agreed")
+        if not fails:
+            budget.ask(Question("clinic", "towns", "towns", Cost(5_000, 10**10)), lambda: b"[]")
+        assert unpaid(Run(spec, run.home, run.engine), stage) == fails
+
+
 def test_an_altered_ledger_is_not_asked_further(answered: tuple[Run, Stage]) -> None:
     run, stage = answered
     ledger = Budget(run.home, Allowance.of(asked_of(run.spec))).folder / "ledger.jsonl"

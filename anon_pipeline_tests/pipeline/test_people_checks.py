@@ -18,7 +18,8 @@ from anon_pipeline.home import Home
 from anon_pipeline.pipeline.checks.candidate import CANDIDATE_CHECKS, candidate_questions
 from anon_pipeline.pipeline.checks.candidate import checks_of as candidate_checks
 from anon_pipeline.pipeline.checks.possible import require_possible
-from anon_pipeline.pipeline.checks.source import SOURCE_CHECKS, source_questions
+from anon_pipeline.pipeline.checks.source import SOURCE_CHECKS, ask_source, source_questions
+from anon_pipeline.pipeline.checks.source import checks_of as source_checks
 from anon_pipeline.pipeline.execution import make
 from anon_pipeline.pipeline.expectations import Answer, ask
 from anon_pipeline.pipeline.graph import graph_of
@@ -72,12 +73,18 @@ def test_each_check_of_the_source_sees_its_own(stored: SourceFacts, fails: set[s
     assert failing(answers) == fails
 
 
+def test_a_source_is_counted_from_its_file_and_asked_what_the_spec_has_checks_for(stored: Candidate) -> None:
+    answers = ask(ask_source(stored.run, stored.people))
+    assert [answer.name for answer in answers] == list(source_checks(stored.spec))
+    assert failing(answers) == set()
+
+
 def test_how_many_values_the_target_has_is_not_told() -> None:
     measured = [
         {answer.name: answer.measured for answer in ask(source_questions(SPEC, stored))}["has_target"]
-        for stored in (source(), source(ill=replace(ILL, distinct=70)))
+        for stored in (source(), source(ill=replace(ILL, distinct=70)), source(ill=replace(ILL, missing=1)))
     ]
-    assert measured == [2, 2]
+    assert measured == [2, 2, 0]
 
 
 def test_which_identifiers_repeat_is_told_and_no_value_of_theirs() -> None:
@@ -113,6 +120,7 @@ class Candidate:
     people: Stage
     stage: Stage
     scratch: Path
+    run: Run
 
     def judged(
         self,
@@ -140,6 +148,7 @@ def as_it_is(data: pd.DataFrame, classes: pd.DataFrame) -> Tables:
 def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Candidate:
     content = policy() | {"recode": {"form": request.param}, "suppression": {"limit": 0.05}}
     content["privacy"] |= {"l_diversity": {"column": "ill", "l": 2, "kind": "distinct"}}
+    content["columns"]["city"]["levels"] = ["Aberdeen", "Bergen", "Cork", "Delft"]
     content["columns"]["born"] = {"role": "quasi_identifier", "type": "date"}
     frame = people(400, 3)
     born = pd.Timestamp("2020-01-01") - pd.to_timedelta(365 * frame["age"], "D")
@@ -156,7 +165,7 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     raw = stages.load("raw_data")
     (folder / "spoilt").mkdir()
     facts = SourceFacts.from_json(raw.facts)
-    return Candidate(spec, facts, raw, stages.load("anonymized_table"), folder / "spoilt")
+    return Candidate(spec, facts, raw, stages.load("anonymized_table"), folder / "spoilt", run)
 
 
 def alter(column: str, value: Any, rows: slice | None = None) -> Callable[[pd.DataFrame, pd.DataFrame], Tables]:
@@ -228,11 +237,11 @@ def test_no_more_are_suppressed_than_the_spec_allows(stored: Candidate, suppress
     assert stored.judged(spoil, {"suppressed": suppressed - 1, "waiting": 1}) & common == set()
 
 
-@pytest.mark.parametrize("column", ["age", "city", "born"])
+@pytest.mark.parametrize("column", ["age", "city", "sex", "born"])
 def test_a_value_that_no_class_names_is_seen(stored: Candidate, column: str) -> None:
     """In the released table alone: a number between those of the classes, a category of nobody."""
-    written = {"age": 18.25, "city": "Nulltown", "born": pd.Timestamp("1999-09-09").date()}[column]
-    value = {"age": "18.25 .. 19", "city": "{Nulltown}", "born": "1999-09-09"}[column]
+    written = {"age": 18.25, "city": "Nulltown", "sex": "x", "born": pd.Timestamp("1999-09-09").date()}[column]
+    value = {"age": "18.25 .. 19", "city": "Nulltown", "sex": "x", "born": "1999-09-09"}[column]
     of_this_form = value if stored.spec.recode.form == "range" else written
 
     def spoil(data: pd.DataFrame, classes: pd.DataFrame) -> Tables:
