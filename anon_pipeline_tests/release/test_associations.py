@@ -85,6 +85,14 @@ def test_small_tables_are_corrected_for_chance() -> None:
     assert found == pytest.approx(np.sqrt(phi2 / (min(corrected) - 1)), rel=1e-12)
 
 
+def test_the_unit_of_a_number_means_nothing() -> None:
+    x, y = np.array([1.0, 2.0, 4.0]), np.array([3.0, 2.0, 9.0])
+    people_ = np.array([2, 1, 3])
+    expected = association(Variable(x, True), Variable(y, True), people_)
+    for unit in (1e-6, 1e6):
+        assert association(Variable(x * unit, True), Variable(y * unit, True), people_) == pytest.approx(expected)
+
+
 def test_of_two_people_a_tie_can_be_told_and_of_one_none() -> None:
     two = np.arange(2)
     assert association(Variable(two * 1.0, True), Variable(two * 3.0, True), np.ones(2, dtype=np.int64)) == 1
