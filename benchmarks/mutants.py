@@ -4,8 +4,8 @@ A mutant that no test notices is a promise that could stop being kept. Each is d
 places of a room where a comparison, a sign, a constant, a guard or a mask can be changed, and is tried with the tests
 that run the changed line: first those that have noticed much in little time. No mutants are made of docstrings,
 annotations, messages, or what guards against slips of the programmer and decides nothing (`strict=` of zip, `frozen=`
-of dataclasses). Mutants that change nothing which anybody could notice are listed, with the reason, in
-`mutants_equivalent.yaml`; they count neither as killed nor as survived.
+of dataclasses, `indent=` of JSON). Mutants that change nothing which anybody could notice are listed, with the
+reason, in `mutants_equivalent.yaml`; they count neither as killed nor as survived.
 
 A mutant gets `--seconds` of tests, by the time that they take without it; one that they do not notice has survived,
 so that a rate is at least what is printed. Each is tried in a process forked off one that has loaded the large
@@ -145,7 +145,7 @@ NAMES = {
     "argmax": "argmin",
 }
 #: Words in the names of folders and files, where `/` divides nothing.
-PATHS = {"folder", "place", "home", "path", "parent", "file", "files", "root", "DATA", "CLASSES", "target"}
+PATHS = {"staged", "folder", "place", "home", "path", "parent", "file", "files", "root", "DATA", "CLASSES", "target"}
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
     def visit(node: ast.AST, function: str, line: int) -> Iterator[Mutant]:
         for child in ast.iter_child_nodes(node):
             annotation = child in (getattr(node, "returns", None), getattr(node, "annotation", None))
-            slip = isinstance(child, ast.keyword) and child.arg in ("strict", "frozen")
+            slip = isinstance(child, ast.keyword) and child.arg in ("strict", "frozen", "indent")
             if annotation or slip or isinstance(child, ast.JoinedStr | ast.arg | ast.Raise):
                 continue
             inner, of_statement = function, child.lineno if isinstance(child, ast.stmt) else line

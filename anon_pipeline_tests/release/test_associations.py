@@ -83,6 +83,7 @@ def test_small_tables_are_corrected_for_chance() -> None:
     row, column = np.indices(table.shape).reshape(2, -1)
     found = association(Variable(row, False), Variable(column, False), table.ravel())
     assert found == pytest.approx(np.sqrt(phi2 / (min(corrected) - 1)), rel=1e-12)
+    assert association(Variable(column, False), Variable(row, False), table.ravel()) == pytest.approx(found, rel=1e-12)
 
 
 def test_the_unit_of_a_number_means_nothing() -> None:

@@ -70,3 +70,13 @@ def test_estimates_of_the_population_keep_two_digits_and_none_of_what_was_fitted
         "records": 400, "unique_records": 180,
         "population_uniqueness": {"snb": {**fitted, "uniques": 1200.0, "share": 0.031, "parameters": {}}},
     }  # fmt: skip
+
+
+def test_what_a_masking_step_cost_is_told_coarsely() -> None:
+    report = {"technique": "round", "costs": {"changed": 0.1234}, "linkage": None}
+    linked = {**report, "linkage": {"rate": 0.1234, "chance": "as it is"}}
+    assert fineness.masking(None, 10_000) is None
+    assert fineness.masking([report, linked], 10_000) == [
+        {"technique": "round", "costs": {"changed": 0.12}, "linkage": None},
+        {"technique": "round", "costs": {"changed": 0.12}, "linkage": {"rate": 0.12, "chance": "as it is"}},
+    ]

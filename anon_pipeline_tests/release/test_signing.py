@@ -64,6 +64,15 @@ def test_every_line_is_signed_as_it_is_appended(tmp_path: Path) -> None:
     assert not (home.private / "ledger.seal").exists()
 
 
+def test_a_signature_made_afresh_is_for_everybody_to_read(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home").prepare()
+    publish(home, "people", "aaaa")
+    with home.lock("ledger"):
+        assert ledger.sign(home) == 1
+    assert ledger.signature_file(home).stat().st_mode & 0o777 == 0o644
+    assert problems(home) == []
+
+
 def test_a_new_key_is_its_owners_alone_whatever_the_umask_is(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
