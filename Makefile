@@ -20,13 +20,14 @@ fast: .venv/dev ## The tests that run no whole commands, start no Spark and atta
 reference: .venv/dev ## docs/spec.md, made anew from the models
 	$(BIN)/python -m anon_pipeline.spec.reference > docs/spec.md
 
-# Date and process, so that no two runs draw alike; SEED=... draws as a former run did.
+# The time, so that no two runs draw alike; SEED=... draws as a former run did.
 SEED ?= $(shell date +%Y%m%d%H%M%S)
+SEED := $(SEED)# asked once, so that what is printed is what is used
 PROPERTIES = HYPOTHESIS_PROFILE=fresh $(BIN)/python -m pytest -m hypothesis -n auto --maxprocesses 4 --dist loadfile --hypothesis-seed=$(SEED)
 
-fresh: .venv/dev ## The property tests, with examples drawn anew under a seed that is printed
+fresh: .venv/dev ## The property tests, with examples drawn anew under a seed that is printed (EXAMPLES=0.2: a fifth)
 	@echo "SEED=$(SEED)"
-	$(PROPERTIES)
+	ANON_PIPELINE_EXAMPLES=$(or $(EXAMPLES),1) $(PROPERTIES)
 
 explore: .venv/dev ## The property tests with a hundred times their examples (hours; EXAMPLES=N: N times)
 	@echo "SEED=$(SEED)"
