@@ -22,9 +22,9 @@ SUCCESS, FAILURE, CANCELED = dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FA
 class Watch:
     """The sensor and the schedule of a dataset, with the cursor and the runs that the daemon keeps for them."""
 
-    def __init__(self, folder: Path, home: Path) -> None:
+    def __init__(self, folder: Path, home: Path, instance: dg.DagsterInstance | None = None) -> None:
         self.folder, self.cursor = folder, None
-        self.instance = dg.DagsterInstance.ephemeral()
+        self.instance = instance or dg.DagsterInstance.ephemeral()
         self.spec = ReleaseSpec.load(folder)
         self.runtime = Runtime(home=str(home))
         self.repository = build_definitions([self.spec], self.runtime).get_repository_def()
@@ -100,7 +100,9 @@ def test_ticks_coalesce_while_a_run_of_the_dataset_is_queued_or_under_way(watch:
 
 
 def test_a_schedule_puts_no_second_run_into_the_queue(tmp_path: Path) -> None:
-    watch = Watch(write_dataset(tmp_path / "people", spec=policy() | {"schedule": "0 3 * * *"}), tmp_path / "home")
+    folder = write_dataset(tmp_path / "people", spec=policy() | {"schedule": "0 3 * * *"})
+    (tmp_path / "dagster").mkdir()
+    watch = Watch(folder, tmp_path / "home", dg.DagsterInstance.local_temp(str(tmp_path / "dagster")))
     assert isinstance(watch.due(), dg.RunRequest)
     watch.add(dg.DagsterRunStatus.STARTED)  # the source may have changed since it was read
     assert isinstance(watch.due(), dg.RunRequest)
@@ -182,7 +184,7 @@ def test_nothing_that_the_daemon_keeps_tells_whether_a_guess_at_the_source_is_ri
     """Who may open the UI and guesses the file makes another home, and compares what its sensor says."""
     guess = Watch(watch.folder, tmp_path / "of the guesser")
     real, guessed = watch.asked(), guess.asked()
-    assert not set(real.tags.values()) & set(guessed.tags.values())
+    assert all(real.tags[tag] != guessed.tags[tag] for tag in (CONTENT_TAG, POLICY_TAG))
     assert real.run_key != guessed.run_key
     ours, theirs = json.loads(str(watch.cursor)), json.loads(str(guess.cursor))
     assert all(ours[name] != theirs[name] for name in ours)
