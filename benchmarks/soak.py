@@ -50,6 +50,7 @@ DATASET, SECONDS = "people", "5"
 CHANGES = {"changed": 8, "unchanged": 2, "reverted": 3, "broken": 2, "refused": 2}
 #: How often in a tick something is killed, while a run is under way and otherwise.
 KILLS = {"worker": 0.05, "daemon": 0.01, "server": 0.01, "all": 0.01}
+FULL_FOR = 40  # seconds; no tick is told of while the disk is full
 START = """mutation { startSensor(sensorSelector: {sensorName: "people_source_sensor", repositoryName: "__repository__",
     repositoryLocationName: "anon_pipeline.definitions"}) { __typename } }"""
 #: What a tick says of a content that the sensor leaves alone.
@@ -352,12 +353,12 @@ def fill(folder: Path) -> Path:
 def watch(night: Night, ticks: int, full_at: list[int], root: Path) -> None:
     """Let the ticks go by."""
     ballast: Path | None = None
-    emptied, last, since = 0, -1, 0
+    emptied, last, since = 0.0, -1, 0
     while (now := night.ticks()) < ticks or night.did["settled"] == 0 or not any(s in night.said() for s in SETTLED):
         night.machine.up()
         night.seconds |= night.machine.worker_seconds()
-        if ballast is not None and now >= emptied:
-            ballast.unlink()
+        if ballast is not None and time.monotonic() >= emptied:
+            ballast.unlink()  # somebody has looked
             ballast = None
         if now == last:
             time.sleep(1)
@@ -366,7 +367,7 @@ def watch(night: Night, ticks: int, full_at: list[int], root: Path) -> None:
         if full_at and now >= full_at[0] and ballast is None and not night.hurt:
             full_at.pop(0)
             night.change()
-            ballast, emptied, night.hurt = fill(root), now + 4, True
+            ballast, emptied, night.hurt = fill(root), time.monotonic() + FULL_FOR, True
             night.did["full disk"] += 1
         elif now < ticks:
             night.maybe_kill()
@@ -407,6 +408,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--memory-disk", default="600m")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that nothing stays mounted or running
     with disk(given.memory_disk) as (root, can_fill):
         folder = root / "data" / DATASET
         folder.mkdir(parents=True)
