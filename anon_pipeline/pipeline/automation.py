@@ -83,11 +83,9 @@ def build_schedule(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition") -> dg
         description=f"Releases {spec.dataset} at {spec.schedule!r} (UTC), as its spec says.",
     )
     def due(context: dg.ScheduleEvaluationContext, runtime: Runtime):
-        run = under_way(context.instance, runtime.place(), spec.dataset)
-        if run is not None and run.status in QUEUED:
-            return dg.SkipReason(
-                f"run {run.run_id[:8]} is queued already, and will read the source when its turn comes"
-            )
+        for run in under_way(context.instance, runtime.place(), spec.dataset):
+            if run.status in QUEUED:
+                return dg.SkipReason(f"run {run.run_id[:8]} is queued, and will read the source when its turn comes")
         return dg.RunRequest()
 
     return due

@@ -40,7 +40,7 @@ def known(instance: dg.DagsterInstance, home: Home, dataset: str, content: str, 
     records = instance.get_run_records(filters, limit=ENOUGH)
     current = ledger.current(home, dataset)
     return Known(
-        under_way=None if alive is None else alive.run_id,
+        under_way=alive[0].run_id if alive else None,
         runs=[_past(instance, record) for record in records],
         current=None if current is None else current.version,
         since=0.0 if current is None else datetime.fromisoformat(current.time).timestamp(),
@@ -50,19 +50,19 @@ def known(instance: dg.DagsterInstance, home: Home, dataset: str, content: str, 
     )
 
 
-def under_way(instance: dg.DagsterInstance, home: Home, dataset: str) -> dg.DagsterRun | None:
-    """The run of a dataset's release that is queued or running; those that have died are ended first.
+def under_way(instance: dg.DagsterInstance, home: Home, dataset: str) -> list[dg.DagsterRun]:
+    """The runs of a dataset's release that are queued or running; those that have died are ended first.
 
     A process that is killed together with the server that watches it leaves its run as started, and with it the queue
     of its dataset closed.
     """
     filters = dg.RunsFilter(tags={DATASET_TAG: dataset}, statuses=[*QUEUED, *LONGEST_SILENCE])
-    alive = None
+    alive = []
     for record in instance.get_run_records(filters):
         if _has_died(instance, home, dataset, record):
             instance.report_run_failed(record.dagster_run, "Its process has ended without a word.")
         elif record.dagster_run.job_name == release_job(dataset):
-            alive = record.dagster_run
+            alive.append(record.dagster_run)
     return alive
 
 

@@ -107,7 +107,7 @@ def test_a_schedule_puts_no_second_run_into_the_queue(tmp_path: Path) -> None:
     watch.add(dg.DagsterRunStatus.STARTED)  # the source may have changed since it was read
     assert isinstance(watch.due(), dg.RunRequest)
     watch.add(dg.DagsterRunStatus.QUEUED)
-    assert "is queued already" in str(watch.due())
+    assert "is queued, and will read" in str(watch.due())
 
 
 def test_what_a_person_stopped_is_left_alone_and_what_died_is_not(watch: Watch) -> None:
