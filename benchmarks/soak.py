@@ -389,6 +389,8 @@ def report(night: Night) -> None:
     print(json.dumps({"did": night.did, "starts": night.machine.starts, "endings": Counter(run[0] for run in runs)}))
     seconds = [value for _, value in sorted(night.seconds.items())]
     took = [end - start for status, start, end in runs if status == "SUCCESS" and start]
+    if len(samples) < 3:
+        return
     for name, part in (("start", 0), ("middle", 1), ("end", 2)):
         few = samples[len(samples) * part // 3 : len(samples) * (part + 1) // 3 + (part < 2)]
         ran = max(few[-1].runs - few[0].runs, 1)
@@ -424,6 +426,9 @@ def main() -> None:
             watch(night, given.ticks, full_at, root)
             night.settled()
             report(night)
+        except SystemExit:  # stopped: what there is until now
+            report(night)
+            raise
         except Failed as failed:
             print(f"FAILED after {night.ticks()} ticks: {failed}; the log is {log}")
             shutil.copytree(root, log.with_suffix(""), symlinks=True, ignore=shutil.ignore_patterns("ballast"))
