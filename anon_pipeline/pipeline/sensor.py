@@ -9,6 +9,7 @@ import dagster as dg
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
+from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.next_run import Action, decide
 from anon_pipeline.pipeline.past_runs import known, newest
 from anon_pipeline.pipeline.run_tags import CONTENT_TAG, POLICY_TAG
@@ -71,7 +72,16 @@ def _reloaded(spec: ReleaseSpec) -> ReleaseSpec:
     now = ReleaseSpec.load(spec.folder)
     if now.dataset != spec.dataset:
         raise InputError(f"{spec.folder}: is the dataset {now.dataset} now; reload the code location")
+    # A run follows the plan that Dagster made of the steps and checks when it loaded them.
+    if changed := _listed(now) ^ _listed(spec):
+        raise InputError(f"the policy has other steps or checks now ({min(changed)}); reload the code location")
     return now
+
+
+def _listed(spec: ReleaseSpec) -> set[str]:
+    """The names of all steps and checks that a plan of Dagster lists."""
+    graph = graph_of(spec)
+    return {step.name for step in graph.steps} | {name for checks in graph.checks for name in checks.checks(spec)}
 
 
 def _content(context: dg.SensorEvaluationContext, runtime: Runtime, spec: ReleaseSpec, home: Home) -> str:

@@ -155,6 +155,9 @@ def test_a_policy_that_changes_is_seen_without_reloading_the_code_location(watch
     second = watch.asked()
     assert second.tags[POLICY_TAG] != first.tags[POLICY_TAG]
     assert second.run_key != first.run_key
+    demands = {"k_anonymity": {"k": 20}, "l_diversity": {"column": "ill", "l": 2}}
+    write_dataset(watch.folder, spec=policy() | {"privacy": demands})
+    assert "other steps or checks now (l_diversity_ill); reload the code location" in str(watch.tick())
     (watch.folder / "release.yaml").write_text("dataset: [")
     assert "is not valid YAML" in str(watch.tick())
 
