@@ -71,6 +71,20 @@ def verified(folder: Path) -> dict[str, object]:
     return finding
 
 
+def test_the_verdict_tells_the_risks_beside_a_population(mapped: Path) -> None:
+    """Everybody of the table stands twice in the population, so a journalist's risk is half of a prosecutor's."""
+    asked = "verify", mapped / "data.parquet", "--spec", mapped
+    risk = json.loads(command(*asked, "--json", home=mapped / "home").stdout)["risk"]
+    sizes = pd.read_parquet(mapped / "classes.parquet")["class_size"]
+    assert risk["prosecutor"] == pytest.approx({"max": 1 / sizes.min(), "mean": len(sizes) / sizes.sum()})
+    assert risk["journalist"] == pytest.approx({name: value / 2 for name, value in risk["prosecutor"].items()})
+    assert risk["marketer"] == pytest.approx({"mean": risk["prosecutor"]["mean"] / 2})
+    assert "journalist risk of being re-identified: highest " in command(*asked, home=mapped / "home").stdout
+    pd.read_parquet(mapped / "classes.parquet").iloc[:1].to_parquet(mapped / "classes.parquet", index=False)
+    risk = json.loads(command(*asked, "--json", home=mapped / "home").stdout)["risk"]
+    assert set(risk) == {"prosecutor"}  # nobody vouches for these classes
+
+
 def test_a_class_table_of_another_table_is_not_believed(mapped: Path) -> None:
     """Who puts one class of everybody beside the table would have it match everybody of the population."""
     assert "this one does not" not in str(verified(mapped)["demand"])

@@ -15,7 +15,8 @@ from anon_pipeline_tests.postgresql import running_server
 VARIABLE = "CLINIC_DSN"
 PEOPLE = """
 CREATE TABLE people (age int, city text, sex text, ill text, visits int);
-INSERT INTO people SELECT 20 + i % 50, 'Cork', 'f', (ARRAY['no', 'yes'])[1 + i % 2], i % 5 FROM generate_series(1, 60) AS i;
+INSERT INTO people
+  SELECT 20 + i % 50, 'Cork', 'f', (ARRAY['no', 'yes'])[1 + i % 2], i % 5 FROM generate_series(1, 60) AS i;
 GRANT SELECT ON people TO reader;
 """
 
