@@ -72,13 +72,22 @@ def verified(folder: Path) -> dict[str, object]:
 
 
 def test_the_verdict_tells_the_risks_beside_a_population(mapped: Path) -> None:
-    """Everybody of the table stands twice in the population, so a journalist's risk is half of a prosecutor's."""
+    """A journalist's and a marketer's by the people of the population in the box of each class."""
     asked = "verify", mapped / "data.parquet", "--spec", mapped
     risk = json.loads(command(*asked, "--json", home=mapped / "home").stdout)["risk"]
-    sizes = pd.read_parquet(mapped / "classes.parquet")["class_size"]
+    classes, population = pd.read_parquet(mapped / "classes.parquet"), pd.read_csv(mapped / "population.csv")
+    sizes = classes["class_size"].to_numpy()
+    matching = np.array(
+        [
+            (population["age"].between(box.age_low, box.age_high) & population["town"].isin(box.town_values)).sum()
+            for box in classes.itertuples()
+        ]
+    )
+    by_record = (sizes / matching).sum() / sizes.sum()
     assert risk["prosecutor"] == pytest.approx({"max": 1 / sizes.min(), "mean": len(sizes) / sizes.sum()})
-    assert risk["journalist"] == pytest.approx({name: value / 2 for name, value in risk["prosecutor"].items()})
-    assert risk["marketer"] == pytest.approx({"mean": risk["prosecutor"]["mean"] / 2})
+    mean = max(len(sizes) / matching.sum(), by_record)
+    assert risk["journalist"] == pytest.approx({"max": 1 / matching.min(), "mean": mean})
+    assert risk["marketer"] == pytest.approx({"mean": by_record})
     assert "journalist risk of being re-identified: highest " in command(*asked, home=mapped / "home").stdout
     pd.read_parquet(mapped / "classes.parquet").iloc[:1].to_parquet(mapped / "classes.parquet", index=False)
     risk = json.loads(command(*asked, "--json", home=mapped / "home").stdout)["risk"]
