@@ -20,7 +20,7 @@ _STATUS = dg.DagsterRunStatus
 #: Of a run that waits for its turn: nothing of it is at work yet.
 QUEUED = (_STATUS.QUEUED, _STATUS.MANAGED)
 #: How long a run of each status may say nothing, in seconds, while no step of the dataset is at work.
-LONGEST_SILENCE = {_STATUS.STARTED: 120, _STATUS.CANCELING: 120, _STATUS.STARTING: 600, _STATUS.NOT_STARTED: 600}
+LONGEST_SILENCE = {_STATUS.STARTED: 120, _STATUS.CANCELING: 120, _STATUS.STARTING: 300, _STATUS.NOT_STARTED: 300}
 #: Runs of one content that are looked at: more than may die one after the other.
 ENOUGH = 4 * len(RETRY_AFTER)
 
