@@ -41,7 +41,7 @@ def known(instance: dg.DagsterInstance, home: Home, dataset: str, content: str, 
     current = ledger.current(home, dataset)
     return Known(
         under_way=alive[0].run_id if alive else None,
-        runs=[_past(instance, record) for record in records],
+        runs=[_past(instance, record) for record in records if _counts(record.dagster_run)],
         current=None if current is None else current.version,
         since=0.0 if current is None else datetime.fromisoformat(current.time).timestamp(),
         withdrawn=frozenset(
@@ -90,6 +90,11 @@ def _has_died(instance: dg.DagsterInstance, home: Home, dataset: str, record: dg
             return True
     except Timeout:
         return False
+
+
+def _counts(run: dg.DagsterRun) -> bool:
+    """Whether a run was to make a release, or made one: of single steps that were made by hand nothing follows."""
+    return run.job_name == release_job(run.tags[DATASET_TAG]) or run.tags.get(VERSION_TAG, UNKNOWN) != UNKNOWN
 
 
 def _past(instance: dg.DagsterInstance, record: dg.RunRecord) -> PastRun:

@@ -39,7 +39,8 @@ def made_and_told(
 def _read_and_told(make: Callable[[], StepResult], run: Run, instance: dg.DagsterInstance, run_id: str) -> StepResult:
     """Make the first step; a source that is replaced meanwhile counts as read by nobody."""
     spec, home = run.spec, run.home
-    policy = {POLICY_TAG: policy_of(spec, home), VERSION_TAG: UNKNOWN}
+    # The dataset's own, too: a run of single assets has no job that brings it.
+    policy = {DATASET_TAG: spec.dataset, POLICY_TAG: policy_of(spec, home), VERSION_TAG: UNKNOWN}
     if is_asked_in_full(spec):  # the rows that were read tell; until then, the content that the run was asked for
         instance.add_run_tags(run_id, policy)
         result = make()

@@ -49,11 +49,16 @@ class Watch:
         assert isinstance(request, dg.RunRequest), request
         return request
 
-    def add(self, status: dg.DagsterRunStatus, request: dg.RunRequest | None = None, **tags: str) -> dg.DagsterRun:
-        """A run of the dataset's job, which the request asked for."""
+    def add(
+        self,
+        status: dg.DagsterRunStatus,
+        request: dg.RunRequest | None = None,
+        job: str = "people_release",
+        **tags: str,
+    ) -> dg.DagsterRun:
+        """A run of the dataset's job, or another one, which the request asked for."""
         told = {DATASET_TAG: self.spec.dataset, **({} if request is None else request.tags), **tags}
         place = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin("a location"), "__repository__")
-        job = f"{self.spec.dataset}_release"
         run = dg.DagsterRun(job, status=status, tags=told, remote_job_origin=RemoteJobOrigin(place, job))
         self.instance.run_storage.add_run(run)
         return run
@@ -116,6 +121,13 @@ def test_what_a_person_stopped_is_left_alone_and_what_died_is_not(watch: Watch) 
     assert "its process was killed; tried again in" in str(watch.tick())
     watch.add(CANCELED, request)
     assert "was stopped by a person" in str(watch.tick())
+
+
+def test_steps_that_were_made_by_hand_are_no_deaths(watch: Watch) -> None:
+    request = watch.asked()
+    for status in (FAILURE, CANCELED, SUCCESS):
+        watch.add(status, request, "__ASSET_JOB")
+    assert watch.asked().tags == request.tags
 
 
 def test_a_run_that_says_it_succeeded_and_has_no_release_is_not_believed(watch: Watch) -> None:
