@@ -96,14 +96,15 @@ class Runtime(dg.ConfigurableResource):
                 ) from None
             # A library's message or traceback may quote a person's row, and Dagster's log is readable by all who
             # can open the UI: the whole story goes to the private zone, and only the kind of the error leaves.
-            story = self.place().private_folder("errors") / f"{context.run.run_id}-{name}.txt"
-            with suppress(OSError):
-                write_file(story, traceback.format_exc())
-            raise _failure(
-                f"{name}: internal error ({type(error).__name__}); its story is in private/errors/{story.name}",
-                INTERNAL,
-                may_pass=True,
-            ) from None
+            told = internal_error(self.place(), f"{context.run.run_id}-{name}.txt", error)
+            raise _failure(f"{name}: {told}", INTERNAL, may_pass=True) from None
+
+
+def internal_error(home: Home, file: str, error: Exception) -> str:
+    """What may be said of an error that nobody expected; its whole story goes into a file of the private zone."""
+    with suppress(OSError):
+        write_file(home.private_folder("errors") / file, traceback.format_exc())
+    return f"internal error ({type(error).__name__}); its story is in private/errors/{file}"
 
 
 def _failure(sentence: str, exit_code: int, may_pass: bool = False) -> dg.Failure:

@@ -13,7 +13,7 @@ from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.next_run import Action, decide
 from anon_pipeline.pipeline.past_runs import known, newest
 from anon_pipeline.pipeline.run_tags import CONTENT_TAG, POLICY_TAG
-from anon_pipeline.pipeline.runtime import Runtime
+from anon_pipeline.pipeline.runtime import Runtime, internal_error
 from anon_pipeline.pipeline.source_content import content_of, is_asked_in_full, policy_of, stamp_of
 from anon_pipeline.spec import ReleaseSpec
 
@@ -44,6 +44,8 @@ def build_sensor(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition") -> dg.S
             return _next(context, runtime, _reloaded(spec))
         except InputError as error:
             return dg.SkipReason(str(error))
+        except Exception as error:  # what a library says may quote a person, and the page of a tick shows it
+            return dg.SkipReason(internal_error(runtime.place(), f"{spec.dataset}-sensor.txt", error))
 
     return look
 

@@ -15,6 +15,7 @@ from anon_pipeline.pipeline.run_tags import CONTENT_TAG, DATASET_TAG, POLICY_TAG
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import people, policy, write_dataset
+from anon_pipeline_tests.end_to_end.sabotage import SECRET_IN_ERROR
 
 SUCCESS, FAILURE, CANCELED = dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED
 
@@ -204,6 +205,21 @@ def test_nothing_that_the_daemon_keeps_tells_whether_a_guess_at_the_source_is_ri
     ours, theirs = json.loads(str(watch.cursor)), json.loads(str(guess.cursor))
     assert all(ours[name] != theirs[name] for name in ours)
     assert "Aberdeen" not in str(watch.cursor)
+
+
+def test_what_a_library_says_of_a_row_stays_in_the_private_zone(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page of a tick shows the traceback of a sensor that raises, to everybody who opens the UI."""
+
+    def broken(*_: object) -> None:
+        raise RuntimeError(SECRET_IN_ERROR)
+
+    monkeypatch.setattr("anon_pipeline.pipeline.sensor.content_of", broken)
+    told = str(watch.tick())
+    assert "internal error (RuntimeError); its story is in private/errors/people-sensor.txt" in told
+    assert SECRET_IN_ERROR not in told
+    story = Path(watch.runtime.home) / "private" / "errors" / "people-sensor.txt"
+    assert SECRET_IN_ERROR in story.read_text()
+    assert story.stat().st_mode & 0o077 == 0
 
 
 def test_the_schedule_is_that_of_the_spec() -> None:
