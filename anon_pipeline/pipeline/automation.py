@@ -1,25 +1,18 @@
-"""What starts by itself: the job of a dataset, its schedule, the sensor that watches its source, and the retention."""
+"""The job of a dataset, its schedules, and the retention; the sensor that watches its source is in `sensor.py`."""
 
-import hashlib
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from anon_pipeline.engine.postgresql import changes_of_postgresql
-from anon_pipeline.home import Home, sha256_of
-from anon_pipeline.keys import private_key
 from anon_pipeline.pipeline.graph import graph_of
+from anon_pipeline.pipeline.past_runs import QUEUED, under_way
 from anon_pipeline.pipeline.retention import expire
+from anon_pipeline.pipeline.run_tags import DATASET_TAG
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.spec import STATISTICS, ReleaseSpec
 
 if TYPE_CHECKING:  # Dagster exports the function but not the type it returns
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
-
-#: Runs that carry the same value of this tag go one after the other (dagster.yaml).
-DATASET_TAG = "anon_pipeline/dataset"
 
 #: When the private zone is looked through, daily, in UTC.
 RETENTION_AT = "17 1 * * *"
@@ -73,10 +66,15 @@ def build_statistics_schedule(
 
 
 def build_schedule(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition") -> dg.ScheduleDefinition | None:
-    """The schedule that the spec states, in UTC; running as soon as the daemon does."""
+    """The schedule that the spec states, in UTC; running as soon as the daemon does.
+
+    A tick that finds a run of the dataset waiting in the queue starts no second one: that run will read the source as
+    it is when its turn comes.
+    """
     if spec.schedule is None:
         return None
-    return dg.ScheduleDefinition(
+
+    @dg.schedule(
         name=f"{spec.dataset}_schedule",
         job=job,
         cron_schedule=spec.schedule,
@@ -84,6 +82,13 @@ def build_schedule(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition") -> dg
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description=f"Releases {spec.dataset} at {spec.schedule!r} (UTC), as its spec says.",
     )
+    def due(context: dg.ScheduleEvaluationContext, runtime: Runtime):
+        for run in under_way(context.instance, runtime.place(), spec.dataset):
+            if run.status in QUEUED:
+                return dg.SkipReason(f"run {run.run_id[:8]} is queued, and will read the source when its turn comes")
+        return dg.RunRequest()
+
+    return due
 
 
 def build_retention(spec: ReleaseSpec) -> dg.ScheduleDefinition | None:
@@ -117,55 +122,3 @@ def build_retention(spec: ReleaseSpec) -> dg.ScheduleDefinition | None:
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description=f"Looks daily for what {spec.dataset} may no longer keep.",
     )
-
-
-def build_sensor(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition") -> dg.SensorDefinition:
-    """Starts a run when the content of the source has changed, once per content; switched on in the UI."""
-
-    @dg.sensor(
-        name=f"{spec.dataset}_source_sensor",
-        job=job,
-        minimum_interval_seconds=60,
-        description=f"Starts a release when the content of {spec.source.path} has changed; each content once.",
-    )
-    def source_changed(context: dg.SensorEvaluationContext):
-        if spec.source.database is not None:
-            return _of_server(spec, context)
-        if not spec.source_path.exists():
-            return dg.SkipReason(f"{spec.source.path} is not there")
-        files = sorted(spec.source_path.rglob("*.parquet")) if spec.source_path.is_dir() else [spec.source_path]
-        stamp: object = [[file.name, file.stat().st_size, file.stat().st_mtime_ns] for file in files]
-        if spec.is_synthetic:
-            stamp = _hidden(spec, json.dumps(stamp))
-        cursor = json.loads(context.cursor or "{}")
-        if cursor.get("stamp") == stamp:
-            return dg.SkipReason(f"{spec.source.path} has not been touched")
-        content = _hidden(spec, _content(files)) if spec.is_synthetic else _content(files)
-        context.update_cursor(json.dumps({"stamp": stamp, "content": content}))
-        if cursor.get("content") == content:
-            return dg.SkipReason(f"{spec.source.path} was touched, but its content is the same")
-        return dg.RunRequest(run_key=f"{content}-{spec.input_hash[:12]}")
-
-    return source_changed
-
-
-def _of_server(spec: ReleaseSpec, context: dg.SensorEvaluationContext) -> dg.SkipReason | dg.RunRequest:
-    """Asks the question `source.changed`; without one nothing short of reading everybody would tell of a change."""
-    answer = changes_of_postgresql(spec.source, spec.folder)
-    if answer is None:
-        return dg.SkipReason(f"{spec.source.path} is a database; state source.changed, or run on a schedule")
-    content = _hidden(spec, answer)
-    if json.loads(context.cursor or "{}").get("content") == content:
-        return dg.SkipReason(f"{spec.source.path} answers source.changed as before")
-    context.update_cursor(json.dumps({"content": content}))
-    return dg.RunRequest(run_key=f"{content}-{spec.input_hash[:12]}")
-
-
-def _content(files: list[Path]) -> str:
-    """One hash over the content of several files, in their order."""
-    return hashlib.sha256("".join(sha256_of(file) for file in files).encode()).hexdigest()
-
-
-def _hidden(spec: ReleaseSpec, text: str) -> str:
-    """A hash that only the holder of the private key can make: of a synthetic release no size and no hash is shown."""
-    return private_key(spec, Home.default().prepare()).derived("source seen", text).hex()

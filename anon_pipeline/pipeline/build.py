@@ -14,12 +14,12 @@ from anon_pipeline.pipeline.automation import (
     build_job,
     build_retention,
     build_schedule,
-    build_sensor,
     build_statistics_job,
     build_statistics_schedule,
 )
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.runtime import BAD_INPUT, Runtime
+from anon_pipeline.pipeline.sensor import build_sensor
 from anon_pipeline.pipeline.technical_names import technical
 from anon_pipeline.pipeline.wrapping import asset_of, checks_of
 from anon_pipeline.spec import ReleaseSpec

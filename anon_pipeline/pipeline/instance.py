@@ -7,7 +7,7 @@ import dagster as dg
 import yaml
 
 from anon_pipeline.home import Home, write_file
-from anon_pipeline.pipeline.automation import DATASET_TAG
+from anon_pipeline.pipeline.run_tags import DATASET_TAG
 
 #: Seconds that a busy machine may take to import what a code server or a run imports.
 LONGEST_WAIT = 1800

@@ -8,9 +8,9 @@ from typing import Any
 import dagster as dg
 
 from anon_pipeline.home import Home
-from anon_pipeline.pipeline.automation import DATASET_TAG
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
+from anon_pipeline.pipeline.run_tags import DATASET_TAG
 from anon_pipeline.pipeline.runtime import INTERNAL, REFUSED, Runtime
 from anon_pipeline.pipeline.step import RELEASE, log
 from anon_pipeline.pipeline.wrapping import NAME

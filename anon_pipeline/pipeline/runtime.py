@@ -11,13 +11,16 @@ import dagster as dg
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.spark import SparkEngine
-from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.errors import InputError, Refused, Unavailable
 from anon_pipeline.home import Home, out_of_space, write_file
 from anon_pipeline.pipeline.step import Run, log
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import ReleaseSpec
 
 BAD_INPUT, REFUSED, INTERNAL = 2, 3, 1
+
+#: What a failed step says of itself in Dagster: the exit code, and whether the same run may succeed later.
+EXIT_CODE, MAY_PASS = "exit_code", "may_pass_later"
 
 ENGINES: dict[str, type[DuckDBEngine] | type[SparkEngine]] = {
     DuckDBEngine.name: DuckDBEngine,
@@ -60,7 +63,7 @@ class Runtime(dg.ConfigurableResource):
         """The frame around a step: one step of a dataset at a time, an MLflow run, and no exception that leaks.
 
         What the block puts into the yielded mapping is logged to MLflow: numbers as metrics, texts as tags.
-        A failure that cannot pass a second time is never retried.
+        Dagster retries nothing; what failed says whether the sensor may (pipeline/next_run.py).
         """
         log.info("%s: %s ...", spec.dataset, name)
         try:
@@ -69,30 +72,41 @@ class Runtime(dg.ConfigurableResource):
                 self.tracking().step(spec.dataset, context.run.run_id, name) as metrics,
             ):
                 yield metrics
+        except Unavailable as error:
+            raise _failure(str(error), BAD_INPUT, may_pass=True) from None
         except InputError as error:
             raise _failure(str(error), BAD_INPUT) from None
         except Refused as error:
             raise _failure(str(error), REFUSED) from None
         except MemoryError:
             raise _failure(
-                f"{name}: out of memory; lower guide.sample or the number of quasi-identifiers", BAD_INPUT
+                f"{name}: out of memory; lower guide.sample or the number of quasi-identifiers",
+                BAD_INPUT,
+                may_pass=True,
             ) from None
         except Exception as error:
             if out_of_space(error):
-                raise _failure(f"{name}: the disk is full; free or allow disk space", BAD_INPUT) from None
+                raise _failure(
+                    f"{name}: the disk is full; free or allow disk space", BAD_INPUT, may_pass=True
+                ) from None
             if isinstance(error, OSError):
                 where = f" {Path(error.filename).name}" if error.filename else " a file"
-                raise _failure(f"{name}: cannot read or write{where}: {error.strerror}", BAD_INPUT) from None
+                raise _failure(
+                    f"{name}: cannot read or write{where}: {error.strerror}", BAD_INPUT, may_pass=True
+                ) from None
             # A library's message or traceback may quote a person's row, and Dagster's log is readable by all who
             # can open the UI: the whole story goes to the private zone, and only the kind of the error leaves.
-            story = self.place().private_folder("errors") / f"{context.run.run_id}-{name}.txt"
-            with suppress(OSError):
-                write_file(story, traceback.format_exc())
-            raise _failure(
-                f"{name}: internal error ({type(error).__name__}); its story is in private/errors/{story.name}",
-                INTERNAL,
-            ) from None
+            told = internal_error(self.place(), f"{context.run.run_id}-{name}.txt", error)
+            raise _failure(f"{name}: {told}", INTERNAL, may_pass=True) from None
 
 
-def _failure(sentence: str, exit_code: int) -> dg.Failure:
-    return dg.Failure(description=sentence, metadata={"exit_code": exit_code}, allow_retries=False)
+def internal_error(home: Home, file: str, error: Exception) -> str:
+    """What may be said of an error that nobody expected; its whole story goes into a file of the private zone."""
+    with suppress(OSError):
+        write_file(home.private_folder("errors") / file, traceback.format_exc())
+    return f"internal error ({type(error).__name__}); its story is in private/errors/{file}"
+
+
+def _failure(sentence: str, exit_code: int, may_pass: bool = False) -> dg.Failure:
+    metadata: dict[str, Any] = {EXIT_CODE: exit_code, MAY_PASS: dg.MetadataValue.bool(may_pass)}
+    return dg.Failure(description=sentence, metadata=metadata, allow_retries=False)

@@ -111,6 +111,7 @@ class StepDef:
     needs_if_made : further needs, where the graph of the spec has them; `make` has a default for each
     makes_people : whether the result is a table of people, which later steps need as `people`
     in_release : whether a release waits for it; what does not is made by its own button
+    reads_source : whether it is the step that opens the source of the release
     """
 
     name: str
@@ -120,6 +121,7 @@ class StepDef:
     needs_if_made: tuple[str, ...] = ()
     makes_people: bool = False
     in_release: bool = True
+    reads_source: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """How Dagster wraps the graph: an asset a step, a blocking battery of checks, each in the frame of `Runtime.step`."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from anon_pipeline.pipeline.expectations import Answer
 from anon_pipeline.pipeline.freshness import freshness
 from anon_pipeline.pipeline.graph import Graph
 from anon_pipeline.pipeline.metadata import Lineage, Markdown, Schema
+from anon_pipeline.pipeline.run_tags import made_and_told
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.pipeline.step import RELEASE, CheckDef, StepDef, StepResult
 from anon_pipeline.pipeline.technical_names import owners, technical
@@ -18,6 +20,8 @@ from anon_pipeline.release import manifest
 
 #: What Dagster shows of a check under its technical name.
 NAME = "check"
+#: What stands in the metadata of a check that broke, and so says nothing of the data.
+CRASHED = "crashed"
 #: The labels under which Dagster itself looks for these.
 LABELS = {"schema": "dagster/column_schema", "lineage": "dagster/column_lineage"}
 
@@ -40,7 +44,8 @@ def asset_of(graph: Graph, step: StepDef) -> dg.AssetsDefinition:
     )
     def made(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, step.name) as metrics:
-            result = make(graph, step, runtime.run(spec, _ids(context, metrics)))
+            run = runtime.run(spec, _ids(context, metrics))
+            result = made_and_told(partial(make, graph, step, run), step, run, context.instance, context.run.run_id)
             metrics.update(result.metrics)
         return dg.MaterializeResult(
             data_version=None if result.data_version is None else dg.DataVersion(result.data_version),
@@ -109,5 +114,5 @@ def _result_of(check_answer: Answer, asset: dg.AssetKey) -> dg.AssetCheckResult:
         check_name=technical(check_answer.name),
         description=check_answer.sentence,
         metadata={NAME: check_answer.name, "demand": check_answer.demand, "measured": measured}
-        | ({"crashed": True} if check_answer.crashed else {}),
+        | ({CRASHED: True} if check_answer.crashed else {}),
     )
