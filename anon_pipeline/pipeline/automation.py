@@ -3,7 +3,7 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
@@ -12,7 +12,8 @@ from anon_pipeline.home import Home, sha256_of
 from anon_pipeline.keys import private_key
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.retention import expire
-from anon_pipeline.pipeline.runtime import Runtime
+from anon_pipeline.pipeline.runtime import RUNTIME, Runtime
+from anon_pipeline.pipeline.technical_names import owners
 from anon_pipeline.spec import STATISTICS, ReleaseSpec
 
 if TYPE_CHECKING:  # Dagster exports the function but not the type it returns
@@ -25,10 +26,11 @@ DATASET_TAG = "anon_pipeline/dataset"
 RETENTION_AT = "17 1 * * *"
 
 
-def build_job(spec: ReleaseSpec) -> "UnresolvedAssetJobDefinition":
+def build_job(spec: ReleaseSpec, runtime: Runtime | None = None) -> "UnresolvedAssetJobDefinition":
     """The whole graph of a dataset, checks included, in one process (a process a step costs seconds of imports).
 
-    A step that no release waits for is no part of it.
+    A step that no release waits for is no part of it. The launchpad begins with what the runtime, else the spec, says
+    of the machine.
     """
     selection: dg.AssetSelection = dg.AssetSelection.groups(spec.dataset)
     for step in graph_of(spec).steps:
@@ -39,11 +41,17 @@ def build_job(spec: ReleaseSpec) -> "UnresolvedAssetJobDefinition":
         selection=selection,
         executor_def=dg.in_process_executor,
         description=f"From the source of {spec.dataset} to a checked release, or to a refusal.",
+        config=_launchpad(spec, runtime),
         tags={DATASET_TAG: spec.dataset},
+        owners=owners(spec.owner),
     )
 
 
-def build_statistics_job(spec: ReleaseSpec) -> "UnresolvedAssetJobDefinition | None":
+def _launchpad(spec: ReleaseSpec, runtime: Runtime | None) -> dict[str, Any] | None:
+    return None if runtime is None else {"resources": {RUNTIME: {"config": runtime.chosen(spec)}}}
+
+
+def build_statistics_job(spec: ReleaseSpec, runtime: Runtime | None = None) -> "UnresolvedAssetJobDefinition | None":
     """The questions of the spec's file, the checks of the budget, and the published table; no part of a release."""
     if spec.differential_privacy is None or spec.differential_privacy.queries is None:
         return None
@@ -52,7 +60,9 @@ def build_statistics_job(spec: ReleaseSpec) -> "UnresolvedAssetJobDefinition | N
         selection=dg.AssetSelection.assets([spec.dataset, "dp_answers"], [spec.dataset, "dp_statistics"]),
         executor_def=dg.in_process_executor,
         description=f"Noisy statistics of {spec.dataset} under the budget of their people, or a refusal.",
+        config=_launchpad(spec, runtime),
         tags={DATASET_TAG: spec.dataset},
+        owners=owners(spec.owner),
     )
 
 
@@ -68,6 +78,7 @@ def build_statistics_schedule(
         cron_schedule=spec.differential_privacy.schedule,
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
+        owners=owners(spec.owner),
         description=f"Asks the questions of {spec.dataset} as its spec says (UTC).",
     )
 
@@ -82,6 +93,7 @@ def build_schedule(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition") -> dg
         cron_schedule=spec.schedule,
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
+        owners=owners(spec.owner),
         description=f"Releases {spec.dataset} at {spec.schedule!r} (UTC), as its spec says.",
     )
 
@@ -105,6 +117,7 @@ def build_retention(spec: ReleaseSpec) -> dg.ScheduleDefinition | None:
         description=f"Removes what the private zone has kept of {spec.dataset} for more than "
         f"{spec.retention.private_days} days, as its spec says.",
         tags={DATASET_TAG: spec.dataset},
+        owners=owners(spec.owner),
     )
     def retention() -> None:
         remove_what_is_older()
@@ -115,6 +128,7 @@ def build_retention(spec: ReleaseSpec) -> dg.ScheduleDefinition | None:
         cron_schedule=RETENTION_AT,
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
+        owners=owners(spec.owner),
         description=f"Looks daily for what {spec.dataset} may no longer keep.",
     )
 
@@ -126,6 +140,7 @@ def build_sensor(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition") -> dg.S
         name=f"{spec.dataset}_source_sensor",
         job=job,
         minimum_interval_seconds=60,
+        owners=owners(spec.owner),
         description=f"Starts a release when the content of {spec.source.path} has changed; each content once.",
     )
     def source_changed(context: dg.SensorEvaluationContext):

@@ -19,7 +19,7 @@ from anon_pipeline.pipeline.automation import (
     build_statistics_schedule,
 )
 from anon_pipeline.pipeline.graph import graph_of
-from anon_pipeline.pipeline.runtime import BAD_INPUT, Runtime
+from anon_pipeline.pipeline.runtime import BAD_INPUT, RUNTIME, Runtime
 from anon_pipeline.pipeline.technical_names import technical
 from anon_pipeline.pipeline.wrapping import asset_of, checks_of
 from anon_pipeline.spec import ReleaseSpec
@@ -38,8 +38,8 @@ class _Parts:
     sensors: list[Any] = field(default_factory=list)
 
     @classmethod
-    def of(cls, spec: ReleaseSpec) -> "_Parts":
-        job, statistics, graph = build_job(spec), build_statistics_job(spec), graph_of(spec)
+    def of(cls, spec: ReleaseSpec, runtime: Runtime) -> "_Parts":
+        job, statistics, graph = build_job(spec, runtime), build_statistics_job(spec, runtime), graph_of(spec)
         schedules = build_schedule(spec, job), build_retention(spec), build_statistics_schedule(spec, statistics)
         return cls(
             [asset_of(graph, step) for step in graph.steps],
@@ -71,7 +71,7 @@ class _Parts:
             schedules=self.schedules,
             sensors=self.sensors,
             executor=dg.in_process_executor,
-            resources={"runtime": runtime},
+            resources={RUNTIME: runtime.as_resource()},
         )
 
 
@@ -89,7 +89,7 @@ def build_definitions(
     # Dagster may have been here first, and makes its folders readable by all: prepare() closes the private zone.
     runtime = runtime or Runtime(home=str(Home.default().prepare().root))
     if specs is not None:
-        return sum(map(_Parts.of, specs), _Parts()).definitions(runtime)
+        return sum((_Parts.of(spec, runtime) for spec in specs), _Parts()).definitions(runtime)
     return _under(data or data_folder(), runtime).definitions(runtime)
 
 
@@ -119,7 +119,7 @@ def _loaded(file: Path, runtime: Runtime) -> tuple[str, _Parts]:
     """
     spec = ReleaseSpec.load(file)
     try:
-        parts = _Parts.of(spec)
+        parts = _Parts.of(spec, runtime)
         dg.Definitions.validate_loadable(parts.definitions(runtime))
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
