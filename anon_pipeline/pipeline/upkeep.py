@@ -3,8 +3,6 @@
 Each reads `operations.yaml` when it works, so that a change needs no restart.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime

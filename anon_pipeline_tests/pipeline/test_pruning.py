@@ -75,14 +75,13 @@ def test_what_ended_long_ago_goes_with_its_file_and_the_newest_stay(home: Home) 
         assert later(home, 31).prune(instance).runs == 2
         assert ids(instance) == {old[-1], others}
         assert [bool(files(home, run)) for run in old] == [False, False, True]
-        assert instance.all_logs(old[0]) == []
         with instance.run_storage.connect() as connection:  # type: ignore[attr-defined]
             left = {row[0] for row in connection.exec_driver_sql("SELECT DISTINCT run_id FROM run_tags")}
         assert left == {old[-1], others}
         assert later(home, 31).prune(instance) == Pruned()
 
 
-@pytest.mark.parametrize("status", [STATUS.QUEUED, STATUS.STARTED, STATUS.STARTING, STATUS.CANCELING])
+@pytest.mark.parametrize("status", [STATUS.NOT_STARTED, STATUS.STARTED, STATUS.STARTING, STATUS.CANCELING])
 def test_a_run_that_waits_or_works_stays_however_old(home: Home, status: STATUS) -> None:
     with open_instance(home) as instance:
         at_work = dg.DagsterRun("people_release", status=status, tags={"anon_pipeline/dataset": "people"})
