@@ -7,6 +7,7 @@ table that was refused or could not be read. They want that row, or the key of a
 import http.server
 import json
 import logging
+import re
 import socket
 import threading
 import time
@@ -261,6 +262,16 @@ def test_a_file_that_others_can_write_is_not_believed(home: Home, tmp_path: Path
 
 def test_without_a_file_nobody_is_told(home: Home) -> None:
     assert Operations.of(home) == Operations()
+
+
+def test_the_example_of_the_page_can_be_used_with_every_target(home: Home) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "engineer.md").read_text()
+    example = page.partition("# var/operations.yaml\n")[2].partition("```")[0]
+    operations = write(home, re.sub(r"(?m)^# (?=- | )", "", example))
+    assert [sum(kind is not None for kind in (one.command, one.webhook, one.email)) for one in operations.alerts] == [
+        1
+    ] * 3
+    assert [one.on for one in operations.alerts][2] == ("failed", "late")
 
 
 # The sensors, in a real instance
