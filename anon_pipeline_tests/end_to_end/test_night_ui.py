@@ -1,6 +1,7 @@
 """The launchpad, a run's event log and an alert that arrived, with the real daemon, in a real browser."""
 
 import json
+import os
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -42,6 +43,12 @@ def night(template: Place, web: WebServer, tmp_path_factory: pytest.TempPathFact
     harness.shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """Where the screenshots go: a folder that the environment names, to look at them, or one that is removed."""
+    return Path(os.environ.get("NIGHT_PICTURES") or tmp_path)
+
+
 def _ended(night: Served, run: str) -> str:
     """How a run ended."""
     while True:
@@ -59,14 +66,14 @@ def _shows_a_line(page: Page, text: str) -> None:
     expect(page.get_by_text(text, exact=False).last).to_be_visible()
 
 
-def test_a_run_is_launched_with_a_choice_and_tells_its_progress(night: Served, tmp_path: Path) -> None:
+def test_a_run_is_launched_with_a_choice_and_tells_its_progress(night: Served, pictures: Path) -> None:
     with browser.window() as window:
         page = window.page
         page.goto(f"{night.address}{LOCATION}/jobs/people_release/playground")
         expect(page.get_by_text("duckdb").first).to_be_visible()
         page.evaluate("text => document.querySelector('.CodeMirror').CodeMirror.setValue(text)", CHOICE)
         expect(page.get_by_text("700MB").first).to_be_visible()
-        page.screenshot(path=tmp_path / "launchpad.png")
+        page.screenshot(path=pictures / "launchpad.png")
         page.get_by_role("button", name="Launch Run").click()
         page.wait_for_url("**/runs/*-*-*-*-*")
         run = page.url.split("/runs/")[1].split("?")[0]
@@ -78,12 +85,12 @@ def test_a_run_is_launched_with_a_choice_and_tells_its_progress(night: Served, t
         page.goto(f"{night.address}/runs/{run}")
         _shows_a_line(page, "people: 400 people, 5 columns")
         _shows_a_line(page, "models and folds, about")
-        page.screenshot(path=tmp_path / "event-log.png")
+        page.screenshot(path=pictures / "event-log.png")
     assert window.hosts == {"127.0.0.1"}
     assert (night.place.home.releases / "people" / "current").resolve() == night.place.release.resolve()
 
 
-def test_an_alert_arrives_and_the_run_says_so(night: Served, web: WebServer, tmp_path: Path) -> None:
+def test_an_alert_arrives_and_the_run_says_so(night: Served, web: WebServer, pictures: Path) -> None:
     (night.place.dataset / "people.csv").rename(night.place.dataset / "gone.csv")
     request = urllib.request.Request(
         f"{night.address}/graphql", json.dumps({"query": LAUNCH}).encode(), {"content-type": "application/json"}
@@ -100,4 +107,4 @@ def test_an_alert_arrives_and_the_run_says_so(night: Served, web: WebServer, tmp
     with browser.window() as window:
         window.page.goto(f"{night.address}/runs/{run}")
         _shows_a_line(window.page, "Alert of the run to webhook 127.0.0.1: delivered.")
-        window.page.screenshot(path=tmp_path / "alert.png")
+        window.page.screenshot(path=pictures / "alert.png")
