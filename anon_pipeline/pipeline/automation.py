@@ -140,7 +140,6 @@ def build_sensor(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition") -> dg.S
         name=f"{spec.dataset}_source_sensor",
         job=job,
         minimum_interval_seconds=60,
-        owners=owners(spec.owner),
         description=f"Starts a release when the content of {spec.source.path} has changed; each content once.",
     )
     def source_changed(context: dg.SensorEvaluationContext):

@@ -75,15 +75,14 @@ def test_every_asset_says_what_it_is_and_whose(load: Load) -> None:
         assert spec.tags["anon_pipeline/zone"] == ("public" if published else "private"), key
 
 
-def test_every_job_schedule_and_sensor_of_a_dataset_says_whose_it_is(data: Path, load: Load) -> None:
+def test_every_job_and_schedule_of_a_dataset_says_whose_it_is(data: Path, load: Load) -> None:
     write_dataset(data / "people", spec=policy() | {"owner": "Jane Doe", "schedule": "0 1 * * *"})
     definitions = load(data)
     parts = [
         definitions.resolve_job_def("people_release"),
         definitions.resolve_schedule_def("people_schedule"),
-        definitions.resolve_sensor_def("people_source_sensor"),
     ]
-    assert [part.owners for part in parts] == [["team:Jane Doe"]] * 3
+    assert [part.owners for part in parts] == [["team:Jane Doe"]] * 2
     assert all(part.description for part in parts)
 
 
