@@ -22,6 +22,9 @@ if TYPE_CHECKING:  # Dagster exports the function but not the type it returns
 #: Runs that carry the same value of this tag go one after the other (dagster.yaml).
 DATASET_TAG = "anon_pipeline/dataset"
 
+#: Under which a job's page says who answers for it; `owners` of jobs, schedules and sensors are beta in Dagster 1.13.
+OWNER = "owner"
+
 #: When the private zone is looked through, daily, in UTC.
 RETENTION_AT = "17 1 * * *"
 
@@ -43,7 +46,7 @@ def build_job(spec: ReleaseSpec, runtime: Runtime | None = None) -> "UnresolvedA
         description=f"From the source of {spec.dataset} to a checked release, or to a refusal.",
         config=_launchpad(spec, runtime),
         tags={DATASET_TAG: spec.dataset},
-        owners=owners(spec.owner),
+        metadata={OWNER: owners(spec.owner)[0]},
     )
 
 
@@ -62,7 +65,7 @@ def build_statistics_job(spec: ReleaseSpec, runtime: Runtime | None = None) -> "
         description=f"Noisy statistics of {spec.dataset} under the budget of their people, or a refusal.",
         config=_launchpad(spec, runtime),
         tags={DATASET_TAG: spec.dataset},
-        owners=owners(spec.owner),
+        metadata={OWNER: owners(spec.owner)[0]},
     )
 
 
@@ -78,7 +81,6 @@ def build_statistics_schedule(
         cron_schedule=spec.differential_privacy.schedule,
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
-        owners=owners(spec.owner),
         description=f"Asks the questions of {spec.dataset} as its spec says (UTC).",
     )
 
@@ -93,7 +95,6 @@ def build_schedule(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition") -> dg
         cron_schedule=spec.schedule,
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
-        owners=owners(spec.owner),
         description=f"Releases {spec.dataset} at {spec.schedule!r} (UTC), as its spec says.",
     )
 
@@ -117,7 +118,7 @@ def build_retention(spec: ReleaseSpec) -> dg.ScheduleDefinition | None:
         description=f"Removes what the private zone has kept of {spec.dataset} for more than "
         f"{spec.retention.private_days} days, as its spec says.",
         tags={DATASET_TAG: spec.dataset},
-        owners=owners(spec.owner),
+        metadata={OWNER: owners(spec.owner)[0]},
     )
     def retention() -> None:
         remove_what_is_older()
@@ -128,7 +129,6 @@ def build_retention(spec: ReleaseSpec) -> dg.ScheduleDefinition | None:
         cron_schedule=RETENTION_AT,
         execution_timezone="UTC",
         default_status=dg.DefaultScheduleStatus.RUNNING,
-        owners=owners(spec.owner),
         description=f"Looks daily for what {spec.dataset} may no longer keep.",
     )
 

@@ -75,15 +75,13 @@ def test_every_asset_says_what_it_is_and_whose(load: Load) -> None:
         assert spec.tags["anon_pipeline/zone"] == ("public" if published else "private"), key
 
 
-def test_every_job_and_schedule_of_a_dataset_says_whose_it_is(data: Path, load: Load) -> None:
-    write_dataset(data / "people", spec=policy() | {"owner": "Jane Doe", "schedule": "0 1 * * *"})
+def test_every_job_of_a_dataset_says_whose_it_is(data: Path, load: Load) -> None:
+    write_dataset(data / "people", spec=policy() | {"owner": "Jane Doe", "retention": {"private_days": 30}})
     definitions = load(data)
-    parts = [
-        definitions.resolve_job_def("people_release"),
-        definitions.resolve_schedule_def("people_schedule"),
-    ]
-    assert [part.owners for part in parts] == [["team:Jane Doe"]] * 2
-    assert all(part.description for part in parts)
+    for name in ("people_release", "people_retention"):
+        job = definitions.resolve_job_def(name)
+        assert job.metadata["owner"].value == "team:Jane Doe"
+        assert job.description
 
 
 def test_every_check_says_what_it_asks_and_blocks() -> None:
