@@ -186,7 +186,8 @@ def _ended(instance: dg.DagsterInstance) -> Iterator[dg.RunRecord]:
 
 def _relied_on(newest_first: Iterable[dg.RunRecord], keep: int) -> set[str]:
     """The newest runs of each job, the last that succeeded, the last of each starter, and those of the last content."""
-    kept, seen = set(), defaultdict(list)
+    kept: set[str] = set()
+    seen: dict[tuple[object, ...], int] = defaultdict(int)
     contents: dict[tuple[str, ...], tuple[str, ...]] = {}
     for record in newest_first:
         run = record.dagster_run
@@ -198,8 +199,8 @@ def _relied_on(newest_first: Iterable[dg.RunRecord], keep: int) -> set[str]:
         if content[0] and contents.setdefault(job, content) == content:
             marks.append(("content", *job, LOOKED_AT))
         for *mark, most in marks:
-            if len(seen[tuple(mark)]) < int(most):
-                seen[tuple(mark)].append(run.run_id)
+            if seen[tuple(mark)] < int(most):
+                seen[tuple(mark)] += 1
                 kept.add(run.run_id)
     return kept
 
