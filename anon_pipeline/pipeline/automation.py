@@ -1,6 +1,6 @@
 """The job of a dataset, its schedules, and the retention; the sensor that watches its source is in `sensor.py`."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
@@ -8,20 +8,25 @@ from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.past_runs import QUEUED, under_way
 from anon_pipeline.pipeline.retention import expire
 from anon_pipeline.pipeline.run_tags import DATASET_TAG
-from anon_pipeline.pipeline.runtime import Runtime
+from anon_pipeline.pipeline.runtime import RUNTIME, Runtime
+from anon_pipeline.pipeline.technical_names import owners
 from anon_pipeline.spec import STATISTICS, ReleaseSpec
 
 if TYPE_CHECKING:  # Dagster exports the function but not the type it returns
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
+#: Under which a job's page says who answers for it; `owners` of jobs, schedules and sensors are beta in Dagster 1.13.
+OWNER = "owner"
+
 #: When the private zone is looked through, daily, in UTC.
 RETENTION_AT = "17 1 * * *"
 
 
-def build_job(spec: ReleaseSpec) -> "UnresolvedAssetJobDefinition":
+def build_job(spec: ReleaseSpec, runtime: Runtime | None = None) -> "UnresolvedAssetJobDefinition":
     """The whole graph of a dataset, checks included, in one process (a process a step costs seconds of imports).
 
-    A step that no release waits for is no part of it.
+    A step that no release waits for is no part of it. The launchpad begins with what the runtime, else the spec, says
+    of the machine.
     """
     selection: dg.AssetSelection = dg.AssetSelection.groups(spec.dataset)
     for step in graph_of(spec).steps:
@@ -32,11 +37,17 @@ def build_job(spec: ReleaseSpec) -> "UnresolvedAssetJobDefinition":
         selection=selection,
         executor_def=dg.in_process_executor,
         description=f"From the source of {spec.dataset} to a checked release, or to a refusal.",
+        config=_launchpad(spec, runtime),
         tags={DATASET_TAG: spec.dataset},
+        metadata={OWNER: owners(spec.owner)[0]},
     )
 
 
-def build_statistics_job(spec: ReleaseSpec) -> "UnresolvedAssetJobDefinition | None":
+def _launchpad(spec: ReleaseSpec, runtime: Runtime | None) -> dict[str, Any] | None:
+    return None if runtime is None else {"resources": {RUNTIME: {"config": runtime.chosen(spec)}}}
+
+
+def build_statistics_job(spec: ReleaseSpec, runtime: Runtime | None = None) -> "UnresolvedAssetJobDefinition | None":
     """The questions of the spec's file, the checks of the budget, and the published table; no part of a release."""
     if spec.differential_privacy is None or spec.differential_privacy.queries is None:
         return None
@@ -45,7 +56,9 @@ def build_statistics_job(spec: ReleaseSpec) -> "UnresolvedAssetJobDefinition | N
         selection=dg.AssetSelection.assets([spec.dataset, "dp_answers"], [spec.dataset, "dp_statistics"]),
         executor_def=dg.in_process_executor,
         description=f"Noisy statistics of {spec.dataset} under the budget of their people, or a refusal.",
+        config=_launchpad(spec, runtime),
         tags={DATASET_TAG: spec.dataset},
+        metadata={OWNER: owners(spec.owner)[0]},
     )
 
 
@@ -110,6 +123,7 @@ def build_retention(spec: ReleaseSpec) -> dg.ScheduleDefinition | None:
         description=f"Removes what the private zone has kept of {spec.dataset} for more than "
         f"{spec.retention.private_days} days, as its spec says.",
         tags={DATASET_TAG: spec.dataset},
+        metadata={OWNER: owners(spec.owner)[0]},
     )
     def retention() -> None:
         remove_what_is_older()

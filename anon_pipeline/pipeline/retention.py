@@ -47,37 +47,43 @@ def expire(home: Home, spec: ReleaseSpec, now: float | None = None) -> Expired:
     before = (time.time() if now is None else now) - spec.retention.private_days * DAY
     # The locks of a whole run and of a step: nothing goes from under one that is working.
     with home.lock(f"run-{spec.dataset}"), home.lock(f"dataset-{spec.dataset}"):
-        stages = [place for place in sorted((home.private / spec.dataset).glob("*")) if _is_stage(place, before)]
+        stages = [place for place in sorted((home.private / spec.dataset).glob("*")) if is_stage(place, before)]
         for place in stages:
-            _remove_stage(place)
+            remove_stage(place)
     return Expired(
         [place.name for place in stages],
-        _remove_older(home.private / "errors", before),
-        _remove_older(home.private / "spill", before),
+        remove_older(home.private / "errors", before),
+        remove_older(home.private / "spill", before),
     )
 
 
-def _is_stage(place: Path, before: float) -> bool:
+def is_stage(place: Path, before: float) -> bool:
     """Whether this is a stored result, or one that a killed step has half written, and older than a moment."""
     marks = [mark for mark in (place / "current", place / ".writing") if mark.exists()]
     return bool(marks) and all(_touched(mark) < before for mark in marks)
 
 
-def _remove_stage(place: Path) -> None:
-    """The people first, the pointer last: killed in between, it is found again, and no step loads half a result."""
+def remove_stage(place: Path) -> None:
+    """Remove a stored result: the people first, the pointer last.
+
+    Killed in between, it is found again, and no step loads half a result.
+    """
     for path in place.iterdir():
         if path.is_dir():
             shutil.rmtree(path)
     shutil.rmtree(place)
 
 
-def _remove_older(folder: Path, before: float) -> int:
+def remove_older(folder: Path, before: float, dry: bool = False) -> int:
+    """Remove what in a folder is older than a moment, or only count it where `dry`; how much that is."""
     removed = 0
     for path in folder.glob("*"):
         with suppress(FileNotFoundError):  # another dataset's engine cleans up behind itself
             if _touched(path) >= before:
                 continue
-            if path.is_dir() and not path.is_symlink():
+            if dry:
+                pass
+            elif path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
                 path.unlink()

@@ -3,29 +3,54 @@
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from pydantic import Field, ValidationError
 
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.spark import SparkEngine
 from anon_pipeline.errors import InputError, Refused, Unavailable
 from anon_pipeline.home import Home, out_of_space, write_file
-from anon_pipeline.pipeline.step import Run, log
+from anon_pipeline.pipeline.event_log import lines_in
+from anon_pipeline.pipeline.step import Run
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec.parts import EngineSettings
 
 BAD_INPUT, REFUSED, INTERNAL = 2, 3, 1
 
 #: What a failed step says of itself in Dagster: the exit code, and whether the same run may succeed later.
 EXIT_CODE, MAY_PASS = "exit_code", "may_pass_later"
+#: The key of this resource in Dagster.
+RUNTIME = "runtime"
 
 ENGINES: dict[str, type[DuckDBEngine] | type[SparkEngine]] = {
     DuckDBEngine.name: DuckDBEngine,
     SparkEngine.name: SparkEngine,
 }
+
+
+class EngineName(Enum):
+    """The engines by the names that the launchpad offers."""
+
+    duckdb = DuckDBEngine.name
+    spark = SparkEngine.name
+
+
+class Machine(dg.Config):
+    """What the launchpad may choose; the release does not depend on it."""
+
+    engine: EngineName | None = Field(None, description="Where tables of people are worked on.")
+    memory: str | None = Field(
+        None, description="Memory limit of the engine and the processes, as 4GB; the spec's where absent."
+    )
+    threads: int | None = Field(
+        None, description="Threads and processes; the spec's where absent, and all cores where it states none."
+    )
 
 
 class Runtime(dg.ConfigurableResource):
@@ -36,13 +61,44 @@ class Runtime(dg.ConfigurableResource):
     memory_limit: str | None = None
     threads: int | None = None
 
+    def chosen(self, spec: ReleaseSpec) -> dict[str, Any]:
+        """What the launchpad shows first for a dataset: what is said here, else in the spec."""
+        chosen = {
+            "engine": self.engine_name,
+            "memory": self.limit(spec),
+            "threads": spec.engine.threads if self.threads is None else self.threads,
+        }
+        return {name: value for name, value in chosen.items() if value is not None}
+
+    def as_resource(self) -> dg.ResourceDefinition:
+        """This runtime for Dagster, with what the launchpad may choose; where the home lies it may not."""
+
+        def configured(context: dg.InitResourceContext) -> "Runtime":
+            machine = Machine(**context.resource_config)
+            return Runtime(
+                home=self.home,
+                engine_name=self.engine_name if machine.engine is None else machine.engine.value,
+                memory_limit=machine.memory or self.memory_limit,
+                threads=self.threads if machine.threads is None else machine.threads,
+            )
+
+        return dg.ResourceDefinition(
+            configured, Machine.to_config_schema().as_field(), description="What a run may use of the machine."
+        )
+
     def place(self) -> Home:
         return Home(Path(self.home)).prepare()
 
     def engine(self, spec: ReleaseSpec) -> Engine:
         """The engine, with what the command line says, else the spec, of the machine's memory and threads."""
         memory_limit = self.limit(spec)
-        threads = self.threads or spec.engine.threads
+        threads = spec.engine.threads if self.threads is None else self.threads
+        try:
+            EngineSettings(memory_limit=memory_limit, threads=threads)
+        except ValidationError:
+            raise InputError(
+                f"memory and threads: {memory_limit} and {threads} cannot be used; write for example 4GB and 2"
+            ) from None
         if self.engine_name not in ENGINES:
             raise InputError(f"engine: {self.engine_name!r} is not available; use {' or '.join(ENGINES)}")
         return ENGINES[self.engine_name](self.place().private_folder("spill"), memory_limit, threads)
@@ -65,9 +121,9 @@ class Runtime(dg.ConfigurableResource):
         What the block puts into the yielded mapping is logged to MLflow: numbers as metrics, texts as tags.
         Dagster retries nothing; what failed says whether the sensor may (pipeline/next_run.py).
         """
-        log.info("%s: %s ...", spec.dataset, name)
         try:
             with (
+                lines_in(context.log, f"{spec.dataset}: {name} ..."),
                 self.place().lock(f"dataset-{spec.dataset}"),
                 self.tracking().step(spec.dataset, context.run.run_id, name) as metrics,
             ):

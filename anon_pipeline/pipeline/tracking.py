@@ -31,6 +31,11 @@ class Tracking:
     def uri(self) -> str:
         return f"{ADDRESS}{self._folder / 'mlflow.db'}"
 
+    @property
+    def client(self) -> Any:
+        """MLflow's own client of this store."""
+        return _client(self.uri, self._home)
+
     @contextmanager
     def step(self, dataset: str, dagster_run: str, step: str) -> Iterator[dict[str, Any]]:
         """A child run around a step; what the block puts into the yielded mapping is logged.

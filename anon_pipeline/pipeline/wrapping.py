@@ -22,6 +22,8 @@ from anon_pipeline.release import manifest
 NAME = "check"
 #: What stands in the metadata of a check that broke, and so says nothing of the data.
 CRASHED = "crashed"
+#: Which zone of the home an asset lies in, to select by in Dagster: `tag:anon_pipeline/zone=public`.
+ZONE_TAG, PUBLISHERS = "anon_pipeline/zone", (RELEASE, "dp_statistics")
 #: The labels under which Dagster itself looks for these.
 LABELS = {"schema": "dagster/column_schema", "lineage": "dagster/column_lineage"}
 
@@ -39,6 +41,7 @@ def asset_of(graph: Graph, step: StepDef) -> dg.AssetsDefinition:
         pool=spec.dataset,  # steps of one dataset go one after the other, whoever starts them
         deps=[dg.AssetKey([spec.dataset, name]) for name in graph.steps_before(step)],
         kinds=set(step.kinds),
+        tags={ZONE_TAG: "public" if step.name in PUBLISHERS else "private"},
         description=described(step, graph),
         freshness_policy=freshness(spec) if step.name == RELEASE else None,
     )

@@ -140,7 +140,7 @@ def test_nothing_goes_from_under_a_run_or_a_step(home: Home, name: str, monkeypa
             pass
         held.append(True)
 
-    monkeypatch.setattr(retention, "_remove_stage", removed)
+    monkeypatch.setattr(retention, "remove_stage", removed)
     assert expire(home, SPEC, NOW).stages == ["raw_data"]
     assert held == [True]
 
