@@ -14,6 +14,7 @@ from anon_pipeline.engine.spark import SparkEngine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, out_of_space, write_file
 from anon_pipeline.pipeline.step import Run, log
+from anon_pipeline.pipeline.stores import LOST, server_is_lost
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import ReleaseSpec
 
@@ -80,6 +81,8 @@ class Runtime(dg.ConfigurableResource):
         except Exception as error:
             if out_of_space(error):
                 raise _failure(f"{name}: the disk is full; free or allow disk space", BAD_INPUT) from None
+            if server_is_lost(error):
+                raise _failure(f"{name}: {LOST}", BAD_INPUT) from None
             if isinstance(error, OSError):
                 where = f" {Path(error.filename).name}" if error.filename else " a file"
                 raise _failure(f"{name}: cannot read or write{where}: {error.strerror}", BAD_INPUT) from None
