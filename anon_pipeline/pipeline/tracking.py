@@ -13,6 +13,7 @@ from typing import Any
 
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.empty_database import lay_empty_database
+from anon_pipeline.pipeline.moved_artifacts import follow_moved_home
 from anon_pipeline.pipeline.stores import MLFLOW
 from anon_pipeline.pipeline.technical_names import technical
 
@@ -113,6 +114,7 @@ class Tracking:
         """A scikit-learn model logged in this store; `spec.LoggedModel` says which URIs name one."""
         from anon_pipeline.pipeline.tracker import mlflow
 
+        _client(self.uri, self._home)  # opens the store, so that files are looked for where the home is now
         mlflow.set_tracking_uri(self.uri)
         mlflow.set_registry_uri(self.uri)  # else the environment may name another one
         return mlflow.sklearn.load_model(uri)
@@ -132,6 +134,7 @@ def _client(uri: str, home: Home) -> Any:
             MLFLOW.check_answers(uri)
         client = MlflowClient(tracking_uri=uri)
         client.search_experiments(max_results=1)
+        follow_moved_home(uri, home.private / "mlflow" / "artifacts")
     return client
 
 

@@ -34,7 +34,7 @@ from anon_pipeline_tests.postgresql import Server, running_server
 from anon_pipeline_tests.skips import require_package, require_program
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text().replace("mode: 0o1777", "mode: 1777"))
+COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SECRETS = "/run/secrets"
 LOGIN = ("steward", "let me in")
 STATES = "{ runsOrError { ... on Runs { results { status } } } }"
@@ -170,6 +170,7 @@ def test_a_run_asked_for_behind_the_login_is_made_where_the_home_is(deployment: 
     while (states := _states(deployment)) not in (["SUCCESS"], ["FAILURE"]):
         listed.append(subprocess.run(["ps", "-eo", "args", "-ww"], capture_output=True, text=True, check=True).stdout)
         time.sleep(1)
+    assert any("anon_pipeline.definitions" in lines for lines in listed)
     said = "".join(deployment.said(service) for service in ("code", "daemon", "webserver", "proxy"))
     assert states == ["SUCCESS"], said
     assert [entry.dataset for entry in ledger.read(deployment.home("code"))] == ["people"]
