@@ -107,7 +107,7 @@ class Deployment:
         file = self.folder / "Caddyfile"
         file.write_text("{\n\tadmin off\n}\n" + content)
         address = f"http://localhost:{self.ports['proxy']}"
-        with self._started("proxy", ["caddy", "run", "--config", str(file)], {"ANON_PIPELINE_NAME": address}):
+        with self._started("proxy", ["caddy", "run", "--config", str(file)], {"SERVER_NAME": address}):
             yield
 
     @contextmanager
