@@ -74,3 +74,17 @@ def test_the_chart_queues_and_watches_runs_as_the_product_does() -> None:
     assert {
         re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", name): value for name, value in watched.items()
     } == (ours["run_monitoring"])
+
+
+def test_the_image_installs_what_the_tests_ran_with() -> None:
+    server, runtime = (_pins((ROOT / f"requirements/{name}.txt").read_text()) for name in ("server", "runtime"))
+    assert {"dagster-postgres", "psycopg2-binary", "adbc-driver-postgresql"} <= server.keys()
+    assert runtime.keys() <= server.keys()
+    assert {name: server[name] for name in runtime} == runtime
+
+
+def _pins(requirements: str) -> dict[str, set[str]]:
+    pins: dict[str, set[str]] = {}
+    for name, version in re.findall(r"^([\w.-]+)==([\w.]+)", requirements, re.MULTILINE):
+        pins.setdefault(name, set()).add(version)
+    return pins
