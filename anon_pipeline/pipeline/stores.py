@@ -20,7 +20,7 @@ from anon_pipeline.home import Home, write_file
 #: Dagster's web server needs the former driver; SQLAlchemy 2.1 takes the newer one where none is named.
 DRIVER = "postgresql+psycopg2"
 #: Seconds after which a server that does not answer is taken for none (libpq's `connect_timeout`).
-PATIENCE = 10
+CONNECT_SECONDS = 10
 LOST = "the database server of Dagster's or MLflow's records failed or went away; start it, and run again"
 #: Beside the files that a home would have without a server: says that it has none.
 MARK = "postgresql"
@@ -70,7 +70,7 @@ class Store:
         InputError
             Where there is none.
         """
-        engine = create_engine(address, poolclass=NullPool, connect_args={"connect_timeout": PATIENCE})
+        engine = create_engine(address, poolclass=NullPool, connect_args={"connect_timeout": CONNECT_SECONDS})
         try:
             engine.connect().close()
         except (OperationalError, InterfaceError):
