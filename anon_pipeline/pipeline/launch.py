@@ -1,18 +1,22 @@
 """One run of a dataset's job in this process, recorded where the UI shows it, and what came of it."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
+from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.run_tags import DATASET_TAG
 from anon_pipeline.pipeline.runtime import INTERNAL, REFUSED, Runtime
 from anon_pipeline.pipeline.step import RELEASE, log
+from anon_pipeline.pipeline.stores import LOST, server_is_lost
 from anon_pipeline.pipeline.wrapping import NAME
 from anon_pipeline.release.publication import MANIFEST
 from anon_pipeline.spec import ReleaseSpec
@@ -58,10 +62,16 @@ class Outcome:
 
 
 def launch(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str = "release") -> Outcome:
-    """Run the job of a dataset, its `release` or its `statistics`; another run of the same dataset is waited for."""
+    """Run the job of a dataset, its `release` or its `statistics`; another run of the same dataset is waited for.
+
+    Raises
+    ------
+    InputError
+        Where Dagster's records are in a database that does not answer, or went away.
+    """
     job = build_definitions([spec], runtime).resolve_job_def(f"{spec.dataset}_{what}")
     tags = {DATASET_TAG: spec.dataset, STARTED_BY: COMMAND_LINE}
-    with home.lock(f"run-{spec.dataset}"), open_instance(home) as instance:
+    with home.lock(f"run-{spec.dataset}"), _told_if_lost(spec), open_instance(home) as instance:
         _close_abandoned(instance, tags)
         result = job.execute_in_process(
             # Dagster's own events are in the UI; on the terminal the steps speak for themselves.
@@ -74,6 +84,19 @@ def launch(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str = "release
         if result.success:
             return _released(result, PUBLISHES[what])
         return _failed(result)
+
+
+@contextmanager
+def _told_if_lost(spec: ReleaseSpec) -> Iterator[None]:
+    """A sentence where Dagster cannot write its records any more, which ends the run where it stands."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        if server_is_lost(error):
+            raise Unavailable(f"{spec.dataset}: {LOST}") from None
+        raise
 
 
 def _close_abandoned(instance: dg.DagsterInstance, tags: dict[str, str]) -> None:

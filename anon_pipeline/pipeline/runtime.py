@@ -17,6 +17,7 @@ from anon_pipeline.errors import InputError, Refused, Unavailable
 from anon_pipeline.home import Home, out_of_space, write_file
 from anon_pipeline.pipeline.event_log import lines_in
 from anon_pipeline.pipeline.step import Run
+from anon_pipeline.pipeline.stores import LOST, server_is_lost
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.spec.parts import EngineSettings
@@ -145,6 +146,8 @@ class Runtime(dg.ConfigurableResource):
                 raise _failure(
                     f"{name}: the disk is full; free or allow disk space", BAD_INPUT, may_pass=True
                 ) from None
+            if server_is_lost(error):
+                raise _failure(f"{name}: {LOST}", BAD_INPUT, may_pass=True) from None
             if isinstance(error, OSError):
                 where = f" {Path(error.filename).name}" if error.filename else " a file"
                 raise _failure(

@@ -13,6 +13,8 @@ from typing import Any
 
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.empty_database import lay_empty_database
+from anon_pipeline.pipeline.moved_artifacts import follow_moved_home
+from anon_pipeline.pipeline.stores import MLFLOW
 from anon_pipeline.pipeline.technical_names import technical
 
 ADDRESS = "sqlite:///"
@@ -20,7 +22,7 @@ DATASET, DAGSTER_RUN, STEP, PARENT = "dataset", "dagster_run_id", "step", "mlflo
 
 
 class Tracking:
-    """The MLflow store of a home: SQLite and an artifact folder in the private zone."""
+    """The MLflow store of a home: SQLite, or a database of a server, and an artifact folder in the private zone."""
 
     def __init__(self, home: Home) -> None:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -29,7 +31,8 @@ class Tracking:
 
     @property
     def uri(self) -> str:
-        return f"{ADDRESS}{self._folder / 'mlflow.db'}"
+        """The address of the store, with the password where it has one: tell it to MLflow and to nobody else."""
+        return MLFLOW.address(self._home) or f"{ADDRESS}{self._folder / 'mlflow.db'}"
 
     @property
     def client(self) -> Any:
@@ -116,6 +119,7 @@ class Tracking:
         """A scikit-learn model logged in this store; `spec.LoggedModel` says which URIs name one."""
         from anon_pipeline.pipeline.tracker import mlflow
 
+        _client(self.uri, self._home)  # opens the store, so that files are looked for where the home is now
         mlflow.set_tracking_uri(self.uri)
         mlflow.set_registry_uri(self.uri)  # else the environment may name another one
         return mlflow.sklearn.load_model(uri)
@@ -129,9 +133,13 @@ def _client(uri: str, home: Home) -> Any:
     for noisy in ("alembic", "mlflow.store.db.utils"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     with home.lock("mlflow"):  # two processes must not create the schema at once
-        lay_empty_database(Path(uri.removeprefix(ADDRESS)))
+        if uri.startswith(ADDRESS):
+            lay_empty_database(Path(uri.removeprefix(ADDRESS)))
+        else:
+            MLFLOW.check_answers(uri)
         client = MlflowClient(tracking_uri=uri)
         client.search_experiments(max_results=1)
+        follow_moved_home(uri, home.private / "mlflow" / "artifacts")
     return client
 
 

@@ -161,6 +161,9 @@ class Command:
         )
         self._process.start()
 
+    def is_running(self) -> bool:
+        return bool(self._process.is_alive())
+
     def ended(self) -> Ended:
         joined(self._process, lambda: self._said("stderr"))
         ended = Ended(self._process.exitcode, self._said("stdout"), self._said("stderr"))
