@@ -102,7 +102,8 @@ def _metadata(graph: Graph, step: StepDef, result: StepResult) -> dict[str, Any]
 
 def _result_of(check_answer: Answer, asset: dg.AssetKey) -> dg.AssetCheckResult:
     """What Dagster shows of an answer."""
-    measured = "not measured" if check_answer.measured is None else check_answer.measured
+    measured: Any = "not measured" if check_answer.measured is None else check_answer.measured
+    measured = measured if check_answer.applies else "not applicable"
     return dg.AssetCheckResult(
         passed=check_answer.passed,
         asset_key=asset,

@@ -13,7 +13,7 @@ from typing import Any
 from anon_pipeline.attack.models_audit import FITTED
 from anon_pipeline.attack.rates import LEAK, NO_CONTROL, NO_LEAK
 from anon_pipeline.report.attack_pictures import picture
-from anon_pipeline.report.attack_words import GROUPS, MODELS, OUTCOMES, REPLAYED, TALLIED
+from anon_pipeline.report.attack_words import GROUPS, MODELS, OUTCOMES, REPLAYED, TALLIED, bound_value
 from anon_pipeline.report.charts import NOT_MEASURED, count, known, percent
 
 ALL_KNOWN = "linkage, all quasi-identifiers"
@@ -354,16 +354,12 @@ def _of_guide(sentence: str) -> str:
 
 def _bound(bound: Mapping[str, Any]) -> BoundWords:
     measured = bound.get("measured")
-    upper = f"{_bound_value(bound, measured)} at the upper end of the 95\u00a0% interval"
+    upper = f"{bound_value(str(bound.get('name')), measured)} at the upper end of the 95\u00a0% interval"
     return BoundWords(
         demand=_capital(str(bound.get("demand") or bound.get("name") or "")),
         measured=upper if known(measured) else NOT_MEASURED,
         holds=bound.get("holds") is True and known(measured),
     )
-
-
-def _bound_value(bound: Mapping[str, Any], value: Any) -> str:
-    return f"{value:.3f}" if "auc" in str(bound.get("name")) and known(value) else percent(value)
 
 
 def _demanded(audit: Mapping[str, Any]) -> int:
