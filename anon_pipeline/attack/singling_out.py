@@ -67,7 +67,7 @@ def alone_by_column(attacked: Attacked) -> dict[str, float]:
 
     def alone(*columns: IntArray) -> npt.NDArray[np.bool_]:
         key, _ = combined([attacked.release.group, *columns])
-        return np.bincount(key)[key] == 1
+        return np.asarray(np.bincount(key)[key] == 1)
 
     by_all = alone(*attacked.kept_codes.T)
     return {

@@ -83,6 +83,16 @@ def bound_value(name: str, value: Any) -> str:
     return f"{value:.3f}" if "auc" in name else percent(value)
 
 
+def strength(finding: Mapping[str, Any]) -> tuple[bool, float, float]:
+    """What orders attacks: whether they tell anything, then a leak's lower end, then success."""
+    leak = finding["leak"]
+    return (
+        finding["verdict"] in (LEAK, NO_LEAK, NO_CONTROL),
+        float(leak["low"]) if leak and finding["verdict"] == LEAK else -1.0,
+        float(finding["attack"]["rate"]),
+    )
+
+
 def outcome(finding: Mapping[str, Any]) -> str:
     if finding["verdict"] == LEAK and finding["leak"]:
         return f"gives away {percent(finding['leak']['leak'])}"

@@ -99,17 +99,17 @@ def _hierarchy(column: Mapping[str, Any]) -> list[str]:
     sentences = []
     if column.get("levels"):
         sentences.append(f"Its order is stated: {', '.join(map(str, column['levels']))}.")
-    stated = column.get("hierarchy")
-    if isinstance(stated, str):
-        sentences.append(f"Classes are named by the {stated}.")
-    elif part(stated).get("file") is not None:
+    if isinstance(column.get("hierarchy"), str):
+        sentences.append(f"Classes are named by the {column['hierarchy']}.")
+    stated = part(column, "hierarchy")
+    if stated.get("file") is not None:
         sha256 = words(stated.get("sha256"))
         sentences.append(f"Classes are named by the groups of {stated['file']} (SHA-256 {sha256[:12]}\u2026).")
-    elif part(stated).get("prefix"):
+    elif stated.get("prefix"):
         sentences.append(
             f"Classes are named by the first {listed([count(long) for long in stated['prefix']])} letters."
         )
-    if part(stated).get("strict"):
+    if stated.get("strict"):
         sentences.append("No class cuts through a group.")
     return sentences
 
