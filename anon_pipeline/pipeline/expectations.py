@@ -42,7 +42,8 @@ class Question:
 class Answer:
     """What a question came to. `crashed` tells a check that broke from data that failed; neither passes.
 
-    One that holds nothing back since there was nothing to check has `passed`, and does not apply.
+    One that holds nothing back since there was nothing to check has `passed`, and does not apply. `remedy` says what
+    to do about one that has not passed.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Answer:
     crashed: bool
     sentence: str
     applies: bool = True
+    remedy: str = ""
 
 
 def ask(questions: list[Question], workers: Workers = ALONE) -> list[Answer]:
@@ -114,7 +116,9 @@ def _answer(question: Question, source: Any) -> Answer:
             f"; {question.remedy}" * bool(question.remedy)
         )
     applies = not (passed and question.idle)
-    return Answer(question.name, question.demand, measured, passed, crashed, sentence, applies)
+    return Answer(
+        question.name, question.demand, measured, passed, crashed, sentence, applies, "" if passed else question.remedy
+    )
 
 
 def _raised(info: dict[str, Any] | None) -> bool:

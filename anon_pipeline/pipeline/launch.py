@@ -1,13 +1,14 @@
 """One run of a dataset's job in this process, recorded where the UI shows it, and what came of it."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from anon_pipeline.home import Home
+from anon_pipeline.pipeline import refusals
 from anon_pipeline.pipeline.automation import DATASET_TAG
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
@@ -36,6 +37,7 @@ class Outcome:
     exit_code : 0 released, 2 bad spec or data, 3 refused by a check, 1 an error of our own
     run_id : of the Dagster run
     failures : one sentence per failed check or step
+    reports : the pages in the private zone that say what to change, where it was refused
     """
 
     exit_code: int
@@ -44,6 +46,7 @@ class Outcome:
     new: bool = False
     folder: Path | None = None
     manifest: dict[str, Any] = field(default_factory=dict)
+    reports: list[Path] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -51,6 +54,7 @@ class Outcome:
             "exit_code": self.exit_code,
             "run_id": self.run_id,
             "failures": self.failures,
+            "reports": [str(report) for report in self.reports],
             "new": self.new,
             "folder": None if self.folder is None else str(self.folder),
             "manifest": self.manifest or None,
@@ -73,7 +77,7 @@ def launch(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str = "release
         log.info("%s: Dagster run %s", spec.dataset, result.run_id)
         if result.success:
             return _released(result, PUBLISHES[what])
-        return _failed(result)
+        return replace(_failed(result), reports=refusals.reports_of(home, spec.dataset, result.run_id))
 
 
 def _close_abandoned(instance: dg.DagsterInstance, tags: dict[str, str]) -> None:

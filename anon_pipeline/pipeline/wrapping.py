@@ -5,6 +5,7 @@ from typing import Any
 
 import dagster as dg
 
+from anon_pipeline.pipeline import refusals
 from anon_pipeline.pipeline.documentation import described
 from anon_pipeline.pipeline.execution import answer, make
 from anon_pipeline.pipeline.expectations import Answer
@@ -65,7 +66,10 @@ def checks_of(graph: Graph, checks: CheckDef) -> dg.AssetChecksDefinition:
     def asked(context: dg.AssetCheckExecutionContext, runtime: Runtime):
         with runtime.step(context, spec, checks.name) as metrics:
             answers = answer(graph, checks, runtime.run(spec, _ids(context, metrics)))
-            metrics[f"{checks.name}_failed"] = sum(not check_answer.passed for check_answer in answers)
+            failed = [check_answer for check_answer in answers if not check_answer.passed]
+            metrics[f"{checks.name}_failed"] = len(failed)
+        if failed:
+            refusals.keep(runtime.place(), spec, context.run.run_id, checks.name, answers=answers)
         yield from (_result_of(check_answer, asset) for check_answer in answers)
 
     return asked
