@@ -96,7 +96,13 @@ def test_if_the_population_is_the_table_all_three_agree(sizes: list[int]) -> Non
 @given(some_sizes)
 def test_buckets_hold_every_record_once(sizes: list[int]) -> None:
     limits = {"1": (1, 1), "2": (2, 2), "3-4": (3, 4), "5-9": (5, 9), "10-19": (10, 19), "20-49": (20, 49)}
-    limits |= {"50-99": (50, 99), "100-249": (100, 249), "250-499": (250, 499), "500+": (500, 10**9)}
+    limits |= {
+        "50-99": (50, 99),
+        "100-199": (100, 199),
+        "200-499": (200, 499),
+        "500-999": (500, 999),
+        "1000+": (1000, 10**9),
+    }
     expected = {label: sum(size for size in sizes if low <= size <= high) for label, (low, high) in limits.items()}
     assert records_by_class_size(ints(*sizes)) == expected
 
