@@ -23,7 +23,7 @@ def examples_of(counted: ClassCounts) -> list[dict[str, Any]]:
 
     Returns
     -------
-    Of each class `people`, what it shows by quasi-identifier, and by sensitive column its most frequent values with
+    Of each class `people`, the `recoded` value by quasi-identifier, and under `kept` by sensitive column its most frequent values with
     their numbers of people and how many `others` there are.
     """
     shown = counted.classes.reset_index(drop=True)
@@ -32,7 +32,7 @@ def examples_of(counted: ClassCounts) -> list[dict[str, Any]]:
     return [
         {
             "people": int(counted.sizes[place]),
-            "shown": {name: _text(shown.at[place, name]) for name in shown.columns},
+            "recoded": {name: _text(shown.at[place, name]) for name in shown.columns},
             "kept": {column: _values(frame[frame["class"] == place]) for column, frame in counted.sensitive.items()},
         }
         for place in first

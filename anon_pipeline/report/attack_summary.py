@@ -72,8 +72,8 @@ def _of_models(content: Mapping[str, Any]) -> list[SummaryRow]:
     parts = [content.get("models") or {}, content.get("guide") or {}]
     tried = [
         finding
-        for one in parts
-        for finding in one.get("membership") or []
+        for attacked in parts
+        for finding in attacked.get("membership") or []
         if known(finding.get("auc")) and finding.get("model") != RAW
     ]
     if not tried:

@@ -14,10 +14,10 @@ MISSING = "missing"
 
 @dataclass(frozen=True)
 class Examples:
-    """How many people each class has, and by column the text of each class; sensitive columns count their values."""
+    """How many people each class has, and by column what each class shows; sensitive columns count their values."""
 
     people: list[str]
-    shown: list[tuple[str, list[str]]]
+    recoded: list[tuple[str, list[str]]]
     kept: list[tuple[str, list[str]]]
 
 
@@ -27,9 +27,9 @@ def in_words(content: Mapping[str, Any]) -> Examples | None:
     if not classes:
         return None
     return Examples(
-        [count(one["people"]) for one in classes],
-        [(name, [_text(one["shown"][name]) for one in classes]) for name in classes[0]["shown"]],
-        [(name, [_counted(one["kept"][name]) for one in classes]) for name in classes[0]["kept"]],
+        [count(shown_class["people"]) for shown_class in classes],
+        [(name, [_text(shown_class["recoded"][name]) for shown_class in classes]) for name in classes[0]["recoded"]],
+        [(name, [_counted(shown_class["kept"][name]) for shown_class in classes]) for name in classes[0]["kept"]],
     )
 
 

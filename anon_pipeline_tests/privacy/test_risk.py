@@ -148,7 +148,7 @@ def test_all_unique_and_all_alike() -> None:
     assert (alone.unique_records, alone.marketer, alone.journalist) == (7, 1.0, None)
     alike = reidentification_risk(ClassStatistics(ints(1000)))
     assert alike.prosecutor == ProsecutorRisk(0.001, 0.001, {"0.05": 0.0, "0.09": 0.0, "0.2": 0.0, "0.33": 0.0})
-    assert (alike.unique_records, alike.records_by_class_size["500+"]) == (0, 1000)
+    assert (alike.unique_records, alike.records_by_class_size["1000+"]) == (0, 1000)
 
 
 def test_a_table_with_nobody_in_it_has_no_risk() -> None:

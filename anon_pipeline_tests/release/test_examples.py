@@ -42,8 +42,8 @@ def test_the_order_in_which_classes_were_counted_means_nothing(order: list[int])
 def test_whole_classes_come_in_the_order_of_what_they_show() -> None:
     examples = examples_of(counted([0, 1, 2, 3]))
     assert len(examples) == CLASSES
-    assert [one["shown"]["age"] for one in examples] == ["17.5", "40", "40"]
-    assert [one["shown"]["born"] for one in examples] == [None, "2000-02-03", "2001-02-03"]
+    assert [one["recoded"]["age"] for one in examples] == ["17.5", "40", "40"]
+    assert [one["recoded"]["born"] for one in examples] == [None, "2000-02-03", "2001-02-03"]
     assert [one["people"] for one in examples] == [12, 12, 10]
     assert examples[1]["kept"]["ill"] == {"values": [["b", 5], ["c", 3], ["d", 3]][:VALUES], "others": 1}
     assert examples[2]["kept"]["ill"] == {"values": [["no", 9], [None, 1]], "others": 0}

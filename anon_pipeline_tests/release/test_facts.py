@@ -43,7 +43,7 @@ def evidence(**changes: Any) -> Evidence:
         distinct_people=ClassStatistics(sizes=np.ones(960, dtype=np.int64)),
         classes=ClassStatistics(sizes=np.full(90, 10, dtype=np.int64)),
         beside_population=None,
-        examples=[{"people": 10, "shown": {"age": "40"}, "kept": {}}],
+        examples=[{"people": 10, "recoded": {"age": "40"}, "kept": {}}],
         attacks={"findings": [{"rate": THIRD}]},
         across_releases=None,
         maps=[],

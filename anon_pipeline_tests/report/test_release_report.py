@@ -438,7 +438,7 @@ def test_hierarchies_are_named() -> None:
 def test_published_classes_are_shown_as_a_reader_sees_them() -> None:
     content = manifest_content()
     kept = {"values": [["<=50K", 9], [None, 2], ["a", 1]], "others": 2}
-    content["examples"] = [{"people": 14, "shown": {"age": "17", "education": None}, "kept": {"income": kept}}]
+    content["examples"] = [{"people": 14, "recoded": {"age": "17", "education": None}, "kept": {"income": kept}}]
     text = read(content).text
     assert "Class of 14 people age 17 education missing income <=50K: 9; missing: 2; a: 1; 2 other values" in text
 
