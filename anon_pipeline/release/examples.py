@@ -23,8 +23,8 @@ def examples_of(counted: ClassCounts) -> list[dict[str, Any]]:
 
     Returns
     -------
-    Of each class `people`, the `recoded` value by quasi-identifier, and under `kept` by sensitive column its most frequent values with
-    their numbers of people and how many `others` there are.
+    Of each class `people`, the `recoded` value by quasi-identifier, and under `kept` by sensitive column its most
+    frequent values with their numbers of people and how many `others` there are.
     """
     shown = counted.classes.reset_index(drop=True)
     keys = pd.DataFrame({place: _sorted_by(shown[name]) for place, name in enumerate(shown.columns)})
