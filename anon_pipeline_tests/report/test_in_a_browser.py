@@ -1,5 +1,6 @@
 """The report as a person sees it: on a phone, on a desk, on paper, in both colour schemes, asking nobody."""
 
+import io
 import re
 import shutil
 from collections.abc import Iterator
@@ -7,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.report import printed as printed_report
+from anon_pipeline.report import refusal as refusal_report
 from anon_pipeline.report import release_report
 from anon_pipeline_tests.end_to_end import browser
 from anon_pipeline_tests.end_to_end.browser import Window
-from anon_pipeline_tests.report import test_attacks
+from anon_pipeline_tests.report import test_attacks, test_refusal
 from anon_pipeline_tests.report.test_likeness import likeness
 from anon_pipeline_tests.skips import require_browser
 
@@ -125,6 +128,21 @@ def test_on_paper_what_is_short_is_open_and_what_is_long_says_where_it_is(window
     for short, seen, note in folds:
         assert seen == short
         assert short or "folded away on paper" in note
+
+
+def test_a_phone_shows_what_does_not_hold_and_what_to_change_without_scrolling(tmp_path: Path) -> None:
+    file = tmp_path / "refusal.html"
+    file.write_text(refusal_report.render(test_refusal.refusal(description="")), encoding="utf-8")
+    with browser.window(PHONE, 812) as opened:
+        opened.page.goto(file.as_uri())
+        assert opened.page.evaluate("document.documentElement.scrollWidth") == PHONE
+        for words in ("Not released", "What being in it adds is at most 80 %", "Leave it out."):
+            box = opened.page.get_by_text(words).first.bounding_box()
+            assert box is not None
+            assert box["y"] + box["height"] <= 812, words
+        picture = opened.page.screenshot(clip={"x": 0, "y": 0, "width": PHONE, "height": 812})
+    colours = Image.open(io.BytesIO(picture)).convert("RGB").getcolors(2**16) or []
+    assert (0xA3, 0x26, 0x1D) in {colour for _, colour in colours}  # it is seen at once that something is wrong
 
 
 def test_on_paper_it_has_pages() -> None:

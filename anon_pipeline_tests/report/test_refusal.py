@@ -10,11 +10,12 @@ from anon_pipeline_tests.report import test_attacks
 from anon_pipeline_tests.report.test_release_report import Reader, check, manifest_content
 
 
-def page(**changes: Any) -> Reader:
+def refusal(**changes: Any) -> Refusal:
+    """A refusal for the sake of a bound on attacks, changed."""
     spec = manifest_content()["spec"] | {"suppression": {"limit": 0.01}, "audit": {"singling_out": 0.8}}
     failed = check("", "singling_out", "what being in it adds is at most 80 %", 0.9, passed=False)
     checks = [check("", "k_anonymity", "every class has at least 10 people", 10), failed | {"remedy": "leave it out"}]
-    refusal = {
+    parts = {
         "dataset": "adult",
         "description": "people",
         "created": "2026-02-03T03:00:12+00:00",
@@ -25,7 +26,11 @@ def page(**changes: Any) -> Reader:
         "standing": "3f9c1a7be042",
         "audit": test_attacks.content() | {"bounds": [{"name": "singling_out"}]},
     }
-    return Reader(refusal_report.render(Refusal(**refusal | changes)))
+    return Refusal(**parts | changes)
+
+
+def page(**changes: Any) -> Reader:
+    return Reader(refusal_report.render(refusal(**changes)))
 
 
 def test_it_says_what_failed_and_what_to_change() -> None:
