@@ -69,4 +69,6 @@ def _form(what: str) -> str:
 def _value(value: Any, is_share: bool) -> str:
     if value is None:
         return ABSENT
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return "; ".join(value) or ABSENT
     return percent(value) if is_share else value_text(value)

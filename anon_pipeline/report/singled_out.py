@@ -39,8 +39,8 @@ def _beside_the_promise(content: Mapping[str, Any]) -> list[str]:
     roles = [part(column).get("role") for column in part(content, "spec", "columns").values()]
     quasi, kept = roles.count("quasi_identifier"), sum(role in RELEASED[1:] for role in roles)
     return [
-        f"Nobody is alone by the {count(quasi)} columns that others may know. Somebody can be by those and the "
-        f"{count(kept)} that are kept."
+        f"Nobody is alone by the {count(quasi)} columns that others may know. Together with the {count(kept)} that are "
+        "kept, somebody can be."
     ]
 
 

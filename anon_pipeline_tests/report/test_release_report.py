@@ -452,6 +452,7 @@ def test_what_changed_is_told_with_shares_as_percentages() -> None:
         change("utility", "accuracy after", 0.87, 0.8737),
         change("utility", "roc_auc after", 0.92, 0.9276),
         change("columns", "income: role", None, "sensitive"),
+        change("policy", "recipients", ["universities"], ["universities", "everybody"]),
     ]
     text = read(content).text
     assert "What changed since the release before this one" in text
@@ -459,8 +460,9 @@ def test_what_changed_is_told_with_shares_as_percentages() -> None:
     assert "Information lost, in the mean 10 % 11.4 %" in text or "Information lost, in the mean 10 % 11.5 %" in text
     assert "Utility, accuracy after 87 % 87.4 %" in text
     assert "Utility, roc auc after 0.92 0.9276" in text
+    assert "Policy, recipients universities universities; everybody" in text
     assert "Columns, income: role \u2013 sensitive" in text
-    assert text.index("1 other figures") < text.index("Information lost, age 10 % 11.2 %")
+    assert text.index("1 other change") < text.index("Information lost, age 10 % 11.2 %")
     assert "What changed since" not in read(content | {"previous": None}).text
 
 

@@ -24,7 +24,7 @@ ALL = attack("all columns", 223, 400, 48, {"income": 0.0, "capital_gain": 0.7, "
 
 def test_all_that_one_needs_to_judge_it_is_in_one_place() -> None:
     text = told(ONE, ALL)
-    assert text.startswith("Nobody is alone by the 3 columns that others may know. Somebody can be by those and the 2")
+    assert text.startswith("Nobody is alone by the 3 columns that others may know. Together with the 2")
     assert "By one value of visits and age, 14 of 14 conditions tried were met by exactly one person (100 %, " in text
     assert "95 % interval 78.5 to 100 %); being in the release adds 100 % (" in text
     assert "above all of visits and capital_gain, 223 of 400 conditions tried" in text
