@@ -130,17 +130,19 @@ def test_on_paper_what_is_short_is_open_and_what_is_long_says_where_it_is(window
         assert short or "folded away on paper" in note
 
 
-def test_a_phone_shows_what_does_not_hold_and_what_to_change_without_scrolling(tmp_path: Path) -> None:
+def test_a_phone_shows_what_does_not_hold_and_what_to_change_without_scrolling(window: Window, tmp_path: Path) -> None:
     file = tmp_path / "refusal.html"
     file.write_text(refusal_report.render(test_refusal.refusal(description="")), encoding="utf-8")
-    with browser.window(PHONE, 812) as opened:
-        opened.page.goto(file.as_uri())
-        assert opened.page.evaluate("document.documentElement.scrollWidth") == PHONE
-        for words in ("Not released", "What being in it adds is at most 80 %", "Leave it out."):
-            box = opened.page.get_by_text(words).first.bounding_box()
-            assert box is not None
-            assert box["y"] + box["height"] <= 812, words
-        picture = opened.page.screenshot(clip={"x": 0, "y": 0, "width": PHONE, "height": 812})
+    page = window.page.context.new_page()
+    page.set_viewport_size({"width": PHONE, "height": 812})
+    page.goto(file.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE
+    for words in ("Not released", "What being in it adds is at most 80 %", "Leave it out."):
+        box = page.get_by_text(words).first.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= 812, words
+    picture = page.screenshot()
+    page.close()
     colours = Image.open(io.BytesIO(picture)).convert("RGB").getcolors(2**16) or []
     assert (0xA3, 0x26, 0x1D) in {colour for _, colour in colours}  # it is seen at once that something is wrong
 
