@@ -440,6 +440,7 @@ def test_published_classes_are_shown_as_a_reader_sees_them() -> None:
     kept = {"values": [["<=50K", 9], [None, 2], ["a", 1]], "others": 2}
     content["examples"] = [{"people": 14, "recoded": {"age": "17", "education": None}, "kept": {"income": kept}}]
     text = read(content).text
+    assert "What a reader" not in read(content | {"examples": [{"people": 14}, {}]}).text  # of another version
     assert "Class of 14 people age 17 education missing income <=50K: 9; missing: 2; a: 1; 2 other values" in text
 
 
