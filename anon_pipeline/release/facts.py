@@ -81,6 +81,7 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
     before, after = (risk_of(statistics, spec.sampling_fraction) for statistics in (of.distinct_people, of.classes))
     if of.beside_population is not None:
         after |= fineness.beside_population(asdict(reidentification_risk(of.beside_population)))
+        before |= {"marketer": None}  # the source is not held against the population, so the two would not compare
     return {
         "source": _source(spec, of.source),
         "coarsened": of.coarsened,

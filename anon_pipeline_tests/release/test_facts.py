@@ -85,6 +85,10 @@ def test_a_population_brings_the_journalist_and_the_marketer_and_tells_little_of
 
     assert risk(0)["journalist"] == {"max": 0.027, "mean": 0.027}
     assert risk(0)["marketer"] == 0.027
+    of_source = facts_of_people(
+        SPEC, evidence(beside_population=ClassStatistics(np.array([9]), population=np.array([99])))
+    )
+    assert of_source["measured"]["risk"]["before"]["marketer"] is None  # not that of the source alone
     assert risk(1) == risk(0)  # one person more, whom nobody releases
     alone = facts_of_people(SPEC, evidence())["measured"]["risk"]["after"]
     assert alone["journalist"] is None and alone["marketer"] == alone["prosecutor"]["mean"]
