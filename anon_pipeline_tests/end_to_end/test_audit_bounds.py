@@ -29,7 +29,7 @@ def test_a_bound_that_does_not_hold_publishes_nothing(published: Place) -> None:
     page = Reader(report.read_text(encoding="utf-8"))
     assert page.headings_at(2)[:3] == ["Not released", "What the spec says now", "What attacks achieved"]
     assert f"The release {published.release.name} stands as it was." in page.text
-    assert "Raise k, demand t_closeness" in page.text
+    assert "Raise k, or keep fewer columns as they are." in page.text
     assert "audit.linkage 0 %" in page.text
     assert not any(city in page.text for city in people()["city"].unique())
 
