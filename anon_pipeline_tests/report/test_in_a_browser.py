@@ -133,8 +133,9 @@ def test_on_paper_what_is_short_is_open_and_what_is_long_says_where_it_is(window
 def test_a_phone_shows_what_does_not_hold_and_what_to_change_without_scrolling(window: Window, tmp_path: Path) -> None:
     file = tmp_path / "refusal.html"
     file.write_text(refusal_report.render(test_refusal.refusal(description="")), encoding="utf-8")
-    page = window.page.context.new_page()
-    page.set_viewport_size({"width": PHONE, "height": 812})
+    opened = window.page.context.browser
+    assert opened is not None
+    page = opened.new_page(viewport={"width": PHONE, "height": 812})
     page.goto(file.as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE
     for words in ("Not released", "What being in it adds is at most 80 %", "Leave it out."):
