@@ -50,6 +50,8 @@ def run(
         for sentence in outcome.failures:
             err.print(f"[bold red]{'Refused' if outcome.exit_code == REFUSED else 'Not released'}[/]: ", end="")
             err.print(sentence, markup=False, highlight=False, soft_wrap=True)
+        for report in outcome.reports:
+            err.print(f"What to change: {report}", markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(outcome.exit_code)
 
 

@@ -25,6 +25,7 @@ class Question:
     table : the aggregates; never a row of people
     measured : what to report as measured; the expectation's observed value where absent
     remedy : what to do where it fails
+    idle : why there is nothing to check, by the spec or what was counted; it is asked all the same, and may fail
     """
 
     name: str
@@ -34,11 +35,16 @@ class Question:
     table: pd.DataFrame
     measured: float | int | str | None = None
     remedy: str = ""
+    idle: str = ""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a question came to. `crashed` tells a check that broke from data that failed; neither passes."""
+    """What a question came to. `crashed` tells a check that broke from data that failed; neither passes.
+
+    One that holds nothing back since there was nothing to check has `passed`, and does not apply. `remedy` says what
+    to do about one that has not passed.
+    """
 
     name: str
     demand: str
@@ -46,6 +52,8 @@ class Answer:
     passed: bool
     crashed: bool
     sentence: str
+    applies: bool = True
+    remedy: str = ""
 
 
 def ask(questions: list[Question], workers: Workers = ALONE) -> list[Answer]:
@@ -94,7 +102,9 @@ def _answer(question: Question, source: Any) -> Answer:
     except Exception:  # whatever went wrong, the check has not passed; the text might quote a value
         observed, passed, crashed = None, False, True
     measured = question.measured if question.measured is not None else _plain(observed)
-    if passed:
+    if passed and question.idle:
+        sentence = f"not applicable: {question.idle}"
+    elif passed:
         sentence = f"{question.demand}; measured {_shown(measured)}"
     elif crashed:
         sentence = (
@@ -105,7 +115,10 @@ def _answer(question: Question, source: Any) -> Answer:
         sentence = f"{question.demand}, but measured {_shown(measured)}" + (
             f"; {question.remedy}" * bool(question.remedy)
         )
-    return Answer(question.name, question.demand, measured, passed, crashed, sentence)
+    applies = not (passed and question.idle)
+    return Answer(
+        question.name, question.demand, measured, passed, crashed, sentence, applies, "" if passed else question.remedy
+    )
 
 
 def _raised(info: dict[str, Any] | None) -> bool:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import dagster as dg
 
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.home import Home
+from anon_pipeline.pipeline import refusals
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.run_tags import DATASET_TAG
@@ -40,6 +41,7 @@ class Outcome:
     exit_code : 0 released, 2 bad spec or data, 3 refused by a check, 1 an error of our own
     run_id : of the Dagster run
     failures : one sentence per failed check or step
+    reports : the pages in the private zone that say what to change, where it was refused
     """
 
     exit_code: int
@@ -48,6 +50,7 @@ class Outcome:
     new: bool = False
     folder: Path | None = None
     manifest: dict[str, Any] = field(default_factory=dict)
+    reports: list[Path] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -55,6 +58,7 @@ class Outcome:
             "exit_code": self.exit_code,
             "run_id": self.run_id,
             "failures": self.failures,
+            "reports": [str(report) for report in self.reports],
             "new": self.new,
             "folder": None if self.folder is None else str(self.folder),
             "manifest": self.manifest or None,
@@ -83,7 +87,7 @@ def launch(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str = "release
         log.info("%s: Dagster run %s", spec.dataset, result.run_id)
         if result.success:
             return _released(result, PUBLISHES[what])
-        return _failed(result)
+        return replace(_failed(result), reports=refusals.reports_of(home, spec.dataset, result.run_id))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
+from anon_pipeline.pipeline.refusals import FOLDER
 from anon_pipeline.spec import ReleaseSpec
 
 DAY = 86_400  # seconds
@@ -20,11 +21,12 @@ DAY = 86_400  # seconds
 
 @dataclass(frozen=True)
 class Expired:
-    """What was removed: the names of stored results, and how many stories of errors and spilled files."""
+    """What was removed: the names of stored results, and how many stories of errors, spilled files and refusals."""
 
     stages: list[str] = field(default_factory=list)
     stories: int = 0
     spilled: int = 0
+    refusals: int = 0
 
 
 def expire(home: Home, spec: ReleaseSpec, now: float | None = None) -> Expired:
@@ -54,6 +56,7 @@ def expire(home: Home, spec: ReleaseSpec, now: float | None = None) -> Expired:
         [place.name for place in stages],
         remove_older(home.private / "errors", before),
         remove_older(home.private / "spill", before),
+        remove_older(home.private / FOLDER / spec.dataset, before),
     )
 
 

@@ -15,6 +15,7 @@ from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.spark import SparkEngine
 from anon_pipeline.errors import InputError, Refused, Unavailable
 from anon_pipeline.home import Home, out_of_space, write_file
+from anon_pipeline.pipeline import refusals
 from anon_pipeline.pipeline.event_log import lines_in
 from anon_pipeline.pipeline.step import Run
 from anon_pipeline.pipeline.stores import LOST, server_is_lost
@@ -134,6 +135,7 @@ class Runtime(dg.ConfigurableResource):
         except InputError as error:
             raise _failure(str(error), BAD_INPUT) from None
         except Refused as error:
+            refusals.keep(self.place(), spec, context.run.run_id, name, reasons=error.failed)
             raise _failure(str(error), REFUSED) from None
         except MemoryError:
             raise _failure(

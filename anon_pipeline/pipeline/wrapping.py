@@ -6,6 +6,7 @@ from typing import Any
 
 import dagster as dg
 
+from anon_pipeline.pipeline import refusals
 from anon_pipeline.pipeline.documentation import described
 from anon_pipeline.pipeline.execution import answer, make
 from anon_pipeline.pipeline.expectations import Answer
@@ -73,7 +74,10 @@ def checks_of(graph: Graph, checks: CheckDef) -> dg.AssetChecksDefinition:
     def asked(context: dg.AssetCheckExecutionContext, runtime: Runtime):
         with runtime.step(context, spec, checks.name) as metrics:
             answers = answer(graph, checks, runtime.run(spec, _ids(context, metrics)))
-            metrics[f"{checks.name}_failed"] = sum(not check_answer.passed for check_answer in answers)
+            failed = [check_answer for check_answer in answers if not check_answer.passed]
+            metrics[f"{checks.name}_failed"] = len(failed)
+        if failed:
+            refusals.keep(runtime.place(), spec, context.run.run_id, checks.name, answers=answers)
         yield from (_result_of(check_answer, asset) for check_answer in answers)
 
     return asked
@@ -110,7 +114,8 @@ def _metadata(graph: Graph, step: StepDef, result: StepResult) -> dict[str, Any]
 
 def _result_of(check_answer: Answer, asset: dg.AssetKey) -> dg.AssetCheckResult:
     """What Dagster shows of an answer."""
-    measured = "not measured" if check_answer.measured is None else check_answer.measured
+    measured: Any = "not measured" if check_answer.measured is None else check_answer.measured
+    measured = measured if check_answer.applies else "not applicable"
     return dg.AssetCheckResult(
         passed=check_answer.passed,
         asset_key=asset,

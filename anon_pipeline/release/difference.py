@@ -48,7 +48,12 @@ def difference(home: Home, first: str, second: str, dataset: str | None = None) 
     entries = [ledger.published(home, version, dataset) for version in (first, second)]
     if entries[0].dataset != entries[1].dataset:
         raise InputError(f"{first} is a release of {entries[0].dataset}, {second} one of {entries[1].dataset}")
-    before, after = (dict(_figures(manifest_of(home, entry))) for entry in entries)
+    return changes(*(manifest_of(home, entry) for entry in entries))
+
+
+def changes(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Change]:
+    """What two manifests of a dataset differ in."""
+    before, after = (dict(_figures(manifest)) for manifest in (first, second))
     return [
         Change(*name, before.get(name, ABSENT), after.get(name, ABSENT))
         for name in dict.fromkeys([*before, *after])

@@ -39,6 +39,21 @@ def test_no_says_what_was_measured_and_what_to_do() -> None:
     assert said.sentence == f"{SMALLEST.demand}, but measured 9; merge classes"
 
 
+def test_what_had_nothing_to_check_holds_nothing_back_and_is_no_success() -> None:
+    said = answer(idle="there are no identifiers")
+    assert (said.passed, said.applies) == (True, False)
+    assert said.sentence == "not applicable: there are no identifiers"
+    assert answer().applies
+
+
+def test_saying_that_there_is_nothing_to_check_lets_nothing_through() -> None:
+    """It is asked all the same, so that a wrong reason cannot hide what fails or crashes."""
+    failed = answer(table=pd.DataFrame({"class_size": [9]}), idle="whatever")
+    crashed = answer(table=pd.DataFrame(), idle="whatever")
+    assert (failed.passed, failed.applies, failed.remedy) == (False, True, "merge classes")
+    assert (crashed.passed, crashed.applies) == (False, True)
+
+
 @pytest.mark.parametrize(
     "crash",
     [

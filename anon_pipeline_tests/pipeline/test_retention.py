@@ -89,6 +89,15 @@ def test_stories_of_errors_and_spilled_files_go_too(home: Home) -> None:
     assert [path.name for folder in ("errors", "spill") for path in (home.private / folder).iterdir()] == ["young"] * 2
 
 
+def test_reports_of_refusals_go_too_and_those_of_others_stay(home: Home) -> None:
+    for dataset in ("people", "others"):
+        page = home.private_folder("refusals", dataset) / "run-release.html"
+        page.write_text("refused")
+        aged(page, 31)
+    assert expire(home, SPEC, NOW) == retention.Expired([], refusals=1)
+    assert [page.parent.name for page in home.private.glob("refusals/*/*")] == ["others"]
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=times(25))
 @given(ages=st.lists(st.integers(0, 60), max_size=4), period=st.integers(1, 60))
 def test_exactly_what_is_older_goes(home: Home, ages: list[int], period: int) -> None:

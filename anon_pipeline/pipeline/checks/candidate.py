@@ -136,7 +136,7 @@ def _rows(spec: ReleaseSpec, rows: int, released: int, candidate: Stage) -> Iter
     )
     yield Question(
         "suppresses_within_the_limit",
-        f"at most {spec.suppression.limit:.2%} of the people are suppressed",
+        f"at most {100 * spec.suppression.limit:g} % of the people are suppressed",
         "ExpectColumnMaxToBeBetween",
         {"column": "suppressed", "max_value": int(spec.suppression.limit * rows)},
         pd.DataFrame({"suppressed": [rows - released - waiting]}),

@@ -19,12 +19,13 @@ from anon_pipeline.pipeline.pages import class_size_metadata, release_page, rele
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, RELEASE, Run, StepDef, StepResult, log
 from anon_pipeline.plain_json import finite
-from anon_pipeline.privacy.judge import statistics_of
+from anon_pipeline.privacy.judge import classes_beside_population, statistics_of, types_of
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.release import manifest
+from anon_pipeline.release.examples import examples_of
 from anon_pipeline.release.facts import Evidence, facts_of_people, risk_of
 from anon_pipeline.release.publication import Published
-from anon_pipeline.release.publish import DATA, REPORT, publish
+from anon_pipeline.release.publish import CLASSES, DATA, REPORT, publish
 from anon_pipeline.sequential.release_history import MEMBERS, ROUTING, remember
 from anon_pipeline.sequential.republication import without_history
 from anon_pipeline.spec import ReleaseSpec, Role
@@ -68,6 +69,10 @@ def release(
         coarsened=predictions.facts["coarsened"],
         distinct_people=ClassStatistics(sizes=alike.counts),
         classes=statistics_of(counted, spec.answers),
+        beside_population=classes_beside_population(
+            engine, spec, types_of(spec, engine.columns(data)), anonymized_table.folder / CLASSES
+        ),
+        examples=examples_of(counted),
         attacks=None if attack_audit is None else json.loads((attack_audit.folder / AUDIT).read_text()),
         across_releases=across,
         maps=released_maps(spec, data),
