@@ -14,6 +14,7 @@ from anon_pipeline.engine.spark import SparkEngine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, out_of_space, write_file
 from anon_pipeline.pipeline.step import Run, log
+from anon_pipeline.pipeline.tracked_release import parameters
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import ReleaseSpec
 
@@ -66,7 +67,7 @@ class Runtime(dg.ConfigurableResource):
         try:
             with (
                 self.place().lock(f"dataset-{spec.dataset}"),
-                self.tracking().step(spec.dataset, context.run.run_id, name) as metrics,
+                self.tracking().step(spec.dataset, context.run.run_id, name, parameters(spec)) as metrics,
             ):
                 yield metrics
         except InputError as error:

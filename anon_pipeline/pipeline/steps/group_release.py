@@ -54,6 +54,7 @@ def release(
         },
         {"version": published.version, "smallest_group": groups["smallest"], "new": published.new},
         published.version,
+        published,
     )
 
 

@@ -94,6 +94,7 @@ def release(
             **_figures(spec, evidence, facts),
         },
         published.version,
+        published,
     )
 
 

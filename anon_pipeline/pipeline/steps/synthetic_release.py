@@ -59,6 +59,7 @@ def release(
         },
         {"version": published.version, "epsilon": privacy["epsilon"], "delta": privacy["delta"], "new": published.new},
         published.version,
+        published,
     )
 
 
