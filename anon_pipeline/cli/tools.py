@@ -1,8 +1,10 @@
-"""Commands that open what the tools of the pipeline keep: `experiments` (MLflow)."""
+"""Commands that open what the tools of the pipeline keep: `experiments` (MLflow), `checks` (Great Expectations)."""
 
 from __future__ import annotations
 
 import os
+import sys
+import webbrowser
 from typing import Annotated
 
 import typer
@@ -26,3 +28,17 @@ def experiments(
 
     err.print(f"MLflow shows what was run in {home.root} at http://127.0.0.1:{port} (Ctrl-C ends it)", markup=False)
     serve(home, port, [*(allow_host or []), *os.environ.get(ALLOW_HOSTS, "").split(",")])
+
+
+@app.command()
+def checks(
+    dataset: Annotated[str | None, typer.Argument(help="The name of a dataset; all where absent.")] = None,
+    path: Annotated[bool, typer.Option("--path", help="Print where the pages lie, and open nothing.")] = False,
+) -> None:
+    """Open the pages of what was checked, and how it was answered: the Data Docs of Great Expectations."""
+    home = Home.default().existing()
+    from anon_pipeline.pipeline.data_docs import build
+
+    first = build(home, dataset)
+    if path or not webbrowser.open(first.as_uri()):
+        sys.stdout.write(f"{first}\n")

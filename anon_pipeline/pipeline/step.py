@@ -147,6 +147,7 @@ class CheckDef:
     needs : as those of a step; `of` among them
     checks : for a spec, the checks and what Dagster shows of each before it was first asked
     ask : called with the run and the stored result of each need by name; gives the questions
+    facts : for a spec, what is stored beside the answers, so that the release can tell what was asked
     """
 
     name: str
@@ -154,3 +155,4 @@ class CheckDef:
     needs: tuple[str, ...]
     checks: Callable[[ReleaseSpec], dict[str, str]]
     ask: Callable[..., list[Question]]
+    facts: Callable[[ReleaseSpec], dict[str, Any]] = lambda _: {}
