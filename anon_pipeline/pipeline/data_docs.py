@@ -19,7 +19,9 @@ from anon_pipeline.pipeline.check_records import FOLDER, read_records
 
 SITE = "checks"
 #: Whatever is fetched or run.
-FOREIGN = re.compile(r"<script\b.*?</script\s*>|<link\b[^>]*>|<img\b[^>]*>|<base\b[^>]*>", re.DOTALL | re.IGNORECASE)
+FOREIGN = re.compile(
+    r"<script\b.*?</script\s*>|<(?:link|img|base)\b[^>]*>|\son\w+=(?:\"[^\"]*\"|'[^']*')", re.DOTALL | re.IGNORECASE
+)
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1d2430; max-width: 72rem; margin: 0 auto; padding: 1rem }

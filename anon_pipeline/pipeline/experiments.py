@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 from urllib.parse import parse_qs
@@ -70,7 +71,10 @@ def serve(home: Home, port: int, hosts: Sequence[str] = ()) -> None:
         "DO_NOT_TRACK": "true",
     }
     import uvicorn
-    from mlflow.server.fastapi_app import app
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what MLflow itself uses
+        from mlflow.server.fastapi_app import app
 
     guarded = Guarded(app, Guard.at(port, hosts), refusal)
     uvicorn.run(guarded, host=HOST, port=port, log_level="warning")

@@ -14,6 +14,7 @@ from typing import Any
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.empty_database import lay_empty_database
+from anon_pipeline.pipeline.moved_home import settle
 from anon_pipeline.pipeline.technical_names import technical
 
 ADDRESS = "sqlite:///"
@@ -161,6 +162,7 @@ def _client(uri: str, home: Home) -> Any:
         lay_empty_database(Path(uri.removeprefix(ADDRESS)))
         client = MlflowClient(tracking_uri=uri)
         client.search_experiments(max_results=1)
+        settle(Path(uri.removeprefix(ADDRESS)))
     return client
 
 

@@ -141,7 +141,7 @@ def test_the_guide_is_registered_with_a_signature_and_without_rows(template: Pla
     tracking = Tracking(template.home)
     (version,) = tracking.client.search_model_versions("name = 'people-guide'")
     assert version.run_id == parent.info.run_id
-    folder = tracking.artifacts("people") / "models" / version.model_id / "artifacts"
+    folder = tracking.artifacts("people") / "models" / parent.outputs.model_outputs[0].model_id / "artifacts"
     description = yaml.safe_load((folder / "MLmodel").read_text())
     columns = [(column["name"], column["type"]) for column in json.loads(description["signature"]["inputs"])]
     assert columns == [("age", "double"), ("city", "string"), ("sex", "string"), ("visits", "double")]
