@@ -33,7 +33,7 @@ ASKED = re.compile(rf"/graphql|{API}/[\w/-]*search[\w-]*|{API}/(runs/get|metrics
 FILES = re.compile(rf"/get-artifact|/model-versions/get-artifact|{API}/logged-models/[\w-]+/artifacts/files")
 NAMES = ("path", "artifact_file_path")
 #: Files of aggregates, and the description of a model; whatever else lies there may know people.
-SHOWN = frozenset(("MLmodel", "conda.yaml", "python_env.yaml", "requirements.txt", "report.html", "class_sizes.svg"))
+SERVED = frozenset(("MLmodel", "conda.yaml", "python_env.yaml", "requirements.txt", "report.html", "class_sizes.svg"))
 
 
 def refusal(method: str, path: str, query: str) -> str | None:
@@ -45,9 +45,9 @@ def refusal(method: str, path: str, query: str) -> str | None:
     """
     if FILES.fullmatch(path):
         named = [value for name, values in parse_qs(query).items() if name in NAMES for value in values]
-        if method in ("GET", "HEAD") and len(named) == 1 and PurePosixPath(named[0]).name in SHOWN:
+        if method in ("GET", "HEAD") and len(named) == 1 and PurePosixPath(named[0]).name in SERVED:
             return None
-        return f"only {', '.join(sorted(SHOWN))} are shown; a fitted model ({PICKLE}) may know people"
+        return f"only {', '.join(sorted(SERVED))} are shown; a fitted model ({PICKLE}) may know people"
     if (method in ("GET", "HEAD") and READ.fullmatch(path)) or (method == "POST" and ASKED.fullmatch(path)):
         return None
     return "this server only shows runs and models; to write, use MLflow's client in the home"

@@ -14,6 +14,7 @@ from anon_pipeline_tests.end_to_end.test_privacy import everything_told
 
 CITY = "Xanadu-on-Sea"
 CITIES = {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "city", "value_set": ["Aberdeen"]}}
+AGES = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "age", "min_value": 0, "max_value": 120}}
 LOST = {"type": "expect_column_max_to_be_between", "kwargs": {"column": "information_loss", "max_value": 0.9}}
 
 
@@ -54,12 +55,14 @@ def test_bad_arguments_are_one_sentence(fresh: Place) -> None:
 
 def test_the_guide_of_one_run_guides_the_next(fresh: Place) -> None:
     """The same people, grouped by the model that the first run registered: the same table under another policy."""
-    write_suite(fresh, {**LOST, "meta": {"over": "aggregates", "name": "little is lost"}})
+    write_suite(fresh, {**LOST, "meta": {"over": "aggregates", "name": "little is lost"}}, AGES)
     first = fresh.run("--json")
     assert first.exit_code == 0, first.said
     manifest = json.loads(first.stdout)["manifest"]
     (asked,) = [check for check in manifest["checks"] if check["name"] == "little is lost"]
     assert asked["passed"] and asked["measured"] == manifest["measured"]["information_loss"]["mean"]
+    told = (fresh.release / "report.html").read_text()
+    assert "little is lost" in told and "expect_column_values_to_be_between(age)" in told
     version = newest(fresh.home)
     spec = policy() | {"guide": {"model": {"mlflow": f"models:/people-guide/{version}"}, "folds": 2}}
     write_dataset(fresh.dataset, spec=spec)

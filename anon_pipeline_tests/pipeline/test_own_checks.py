@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,13 @@ def test_names_and_demands_follow_from_the_suite_and_tell_no_argument(spec: Rele
     }
     names = [part.name for part in graph_of(spec).parts]
     assert names.index("candidate_checks") < names.index(own.NAME) < names.index("release")
+
+
+def test_the_suite_of_the_page_can_be_used(spec: ReleaseSpec) -> None:
+    page = Path(__file__).parents[2] / "docs" / "experiments.md"
+    (written,) = re.findall(r"```json\n(.*?)```", page.read_text(), re.DOTALL)
+    write(spec, written)
+    assert set(own.checks_of(spec)) == {"half_is_kept", "expect_column_values_to_be_between(age)"}
 
 
 @pytest.mark.parametrize(
