@@ -34,7 +34,7 @@ def test_two_releases_stand_side_by_side_in_mlflow(two_releases: Place, tmp_path
     runs = last_runs(two_releases, 2)
     with served_ui.served(two_releases, tmp_path / "log", command="experiments") as address, browser.window() as window:
         window.page.goto(f"{address}/{comparison(two_releases, runs)}")
-        for words in ("Comparing 2 Runs", "Parameters", "spec_hash", "smallest_class", "information_loss"):
+        for words in ("Comparing 2 Runs", "Parameters", "spec_hash", "information_loss"):
             expect(window.page.get_by_text(words).first).to_be_attached()
         for k in ("10", "20"):
             expect(window.page.get_by_text(k, exact=True).first).to_be_attached()
