@@ -23,6 +23,7 @@ PRIVATE_FOLDERS = frozenset(
     (
         "alerts",
         "budgets",
+        "checks",
         "dagster",
         "errors",
         "keys",

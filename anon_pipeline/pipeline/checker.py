@@ -7,5 +7,6 @@ with large_imports(absent=["pyspark"], later=[*LATER, "altair"]):
     import great_expectations as gx
     import great_expectations.expectations as gxe
     from great_expectations.data_context.types.base import ProgressBarsConfig
+    from great_expectations.expectations.registry import get_expectation_impl
 
-__all__ = ["ProgressBarsConfig", "gx", "gxe"]
+__all__ = ["ProgressBarsConfig", "get_expectation_impl", "gx", "gxe"]

@@ -1,4 +1,7 @@
-"""Where MLflow looks for the files of a home that was moved, or restored from a copy: MLflow writes absolute paths."""
+"""Where MLflow looks for the files of a home that was moved, or restored from a copy: MLflow writes absolute paths.
+
+Else a copied home would write its files, fitted guides among them, into the home that it was copied from.
+"""
 
 from pathlib import Path
 
@@ -15,7 +18,7 @@ PLACES = {
 
 
 def follow_moved_home(uri: str, artifacts: Path) -> None:
-    """Let paths into the artifacts of another home lead into those of this one.
+    """Let paths into the artifacts of another home lead into those of this one, each dataset's in a folder of its own.
 
     Parameters
     ----------
@@ -25,7 +28,7 @@ def follow_moved_home(uri: str, artifacts: Path) -> None:
     here, ending = artifacts.as_uri(), f"/{'/'.join(artifacts.parts[-3:])}"
     engine = sql.create_engine(uri, poolclass=NullPool)
     with engine.begin() as connection:
-        experiments = sql.table("experiments", sql.column("artifact_location"))
+        experiments = sql.table("experiments", sql.column("artifact_location"), sql.column("name"))
         known = connection.scalars(sql.select(experiments.c.artifact_location)).all()
         before = {place[: place.index(ending)] + ending for place in known if place and ending in place} - {here}
         for former in before:
@@ -35,3 +38,6 @@ def follow_moved_home(uri: str, artifacts: Path) -> None:
                     within = sql.or_(place == former, place.startswith(f"{former}/", autoescape=True))
                     change = {name: sql.literal(here) + sql.func.substr(place, len(former) + 1)}
                     connection.execute(sql.update(sql.table(table, place)).where(within).values(change))
+        own = experiments.c.artifact_location + "/" + experiments.c.name
+        shared = experiments.c.artifact_location == here
+        connection.execute(sql.update(experiments).where(shared).values(artifact_location=own))

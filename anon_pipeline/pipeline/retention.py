@@ -13,6 +13,7 @@ from pathlib import Path
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
+from anon_pipeline.pipeline.logged_guide import guides_in
 from anon_pipeline.pipeline.refusals import FOLDER
 from anon_pipeline.spec import ReleaseSpec
 
@@ -52,6 +53,10 @@ def expire(home: Home, spec: ReleaseSpec, now: float | None = None) -> Expired:
         stages = [place for place in sorted((home.private / spec.dataset).glob("*")) if is_stage(place, before)]
         for place in stages:
             remove_stage(place)
+        guides = [] if spec.is_synthetic else guides_in(home.private / "mlflow" / "artifacts" / spec.dataset)
+        for file in guides:
+            if _touched(file) < before:
+                file.unlink()
     return Expired(
         [place.name for place in stages],
         remove_older(home.private / "errors", before),

@@ -19,6 +19,7 @@ from anon_pipeline.pipeline import refusals
 from anon_pipeline.pipeline.event_log import lines_in
 from anon_pipeline.pipeline.step import Run
 from anon_pipeline.pipeline.stores import LOST, server_is_lost
+from anon_pipeline.pipeline.tracked_release import parameters
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.spec.parts import EngineSettings
@@ -127,7 +128,7 @@ class Runtime(dg.ConfigurableResource):
             with (
                 lines_in(context.log, f"{spec.dataset}: {name} ..."),
                 self.place().lock(f"dataset-{spec.dataset}"),
-                self.tracking().step(spec.dataset, context.run.run_id, name) as metrics,
+                self.tracking().step(spec.dataset, context.run.run_id, name, parameters(spec)) as metrics,
             ):
                 yield metrics
         except Unavailable as error:

@@ -5,12 +5,13 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.empty_database import lay_empty_database
 from anon_pipeline.pipeline.moved_artifacts import follow_moved_home
@@ -18,6 +19,8 @@ from anon_pipeline.pipeline.stores import MLFLOW
 from anon_pipeline.pipeline.technical_names import technical
 
 ADDRESS = "sqlite:///"
+#: Of an experiment: MLflow then shows the pages of models, not those of conversations.
+KIND = {"mlflow.experimentKind": "custom_model_development"}
 DATASET, DAGSTER_RUN, STEP, PARENT = "dataset", "dagster_run_id", "step", "mlflow.parentRunId"
 
 
@@ -40,17 +43,20 @@ class Tracking:
         return _client(self.uri, self._home)
 
     @contextmanager
-    def step(self, dataset: str, dagster_run: str, step: str) -> Iterator[dict[str, Any]]:
+    def step(
+        self, dataset: str, dagster_run: str, step: str, parameters: Mapping[str, str] | None = None
+    ) -> Iterator[dict[str, Any]]:
         """A child run around a step; what the block puts into the yielded mapping is logged.
 
         Numbers become metrics, everything else tags; a name that MLflow does not take stands as it is in the tag
-        `<its technical name>.name`. The parent is running while a step is, and ended between steps,
-        so that a run left RUNNING belongs to a killed process; the next step of the dataset marks it KILLED.
+        `<its technical name>.name`. The parent has the parameters, and of the figures only what `tracked_release`
+        puts there. It is running while a step is, and ended between steps, so that a run left RUNNING belongs to a
+        killed process; the next step of the dataset marks it KILLED.
         """
-        client = _client(self.uri, self._home)
-        experiment = self._experiment(client, dataset)
+        client = self.client
+        experiment = self.experiment(dataset)
         self._close_abandoned(client, experiment, dagster_run)
-        parent = self._parent(client, experiment, dataset, dagster_run)
+        parent = self._parent(client, experiment, {DATASET: dataset, DAGSTER_RUN: dagster_run}, parameters or {})
         client.update_run(parent, status="RUNNING")
         tags = {DATASET: dataset, DAGSTER_RUN: dagster_run, STEP: step, PARENT: parent}
         child = client.create_run(experiment, run_name=step, tags=tags).info.run_id
@@ -60,26 +66,37 @@ class Tracking:
             yield metrics
             status = "FINISHED"
         finally:
-            _log(client, child, parent, metrics)
+            _log(client, child, metrics)
             if "version" in metrics:  # known only at the end, and wanted on every step that led to it
                 for run in client.search_runs([experiment], f"tags.{DAGSTER_RUN} = '{dagster_run}'"):
                     client.set_tag(run.info.run_id, "version", metrics["version"])
             client.set_terminated(child, status=status)
             client.set_terminated(parent, status=status)
 
-    def _experiment(self, client: Any, dataset: str) -> str:
+    def experiment(self, dataset: str) -> str:
+        """The id of a dataset's experiment, which is created where there is none yet."""
+        client = self.client
         experiment = client.get_experiment_by_name(dataset)
         if experiment is not None:
             return str(experiment.experiment_id)
-        return str(client.create_experiment(dataset, artifact_location=(self._folder / "artifacts").as_uri()))
+        return str(client.create_experiment(dataset, self.artifacts(dataset).as_uri(), tags=KIND))
 
-    def _parent(self, client: Any, experiment: str, dataset: str, dagster_run: str) -> str:
+    def artifacts(self, dataset: str) -> Path:
+        """The folder of what a dataset's runs leave beside figures."""
+        return self._folder / "artifacts" / dataset
+
+    def _parent(self, client: Any, experiment: str, tags: dict[str, str], parameters: Mapping[str, str]) -> str:
+        from anon_pipeline.pipeline.tracker import Param
+
+        dagster_run = tags[DAGSTER_RUN]
         runs = client.search_runs([experiment], f"tags.{DAGSTER_RUN} = '{dagster_run}' AND tags.{STEP} = 'release'")
         for run in runs:
             if PARENT not in run.data.tags:
                 return str(run.info.run_id)
-        tags = {DATASET: dataset, DAGSTER_RUN: dagster_run, STEP: "release"}
-        return str(client.create_run(experiment, run_name=f"{dataset} release", tags=tags).info.run_id)
+        name = f"{tags[DATASET]} release"
+        parent = str(client.create_run(experiment, run_name=name, tags={**tags, STEP: "release"}).info.run_id)
+        client.log_batch(parent, params=[Param(parameter, value) for parameter, value in parameters.items()])
+        return parent
 
     def _close_abandoned(self, client: Any, experiment: str, dagster_run: str) -> None:
         for run in client.search_runs([experiment], "attributes.status = 'RUNNING'"):
@@ -97,7 +114,6 @@ class Tracking:
         from anon_pipeline.pipeline.tracker import mlflow
 
         client = _client(self.uri, self._home)
-        logging.getLogger("mlflow.sklearn").setLevel(logging.ERROR)  # that pickles run code: the report says so
         before = mlflow.get_tracking_uri()
         mlflow.set_tracking_uri(self.uri)
         mlflow.set_registry_uri(self.uri)
@@ -106,7 +122,7 @@ class Tracking:
                 folder = Path(scratch) / "model"
                 mlflow.sklearn.save_model(model, folder, serialization_format="cloudpickle")
                 shutil.make_archive(str(archive.with_suffix("")), "zip", folder)
-                run = client.create_run(self._experiment(client, name), run_name="dp_model").info.run_id
+                run = client.create_run(self.experiment(name), run_name="dp_model").info.run_id
                 with mlflow.start_run(run_id=run):
                     logged = mlflow.sklearn.log_model(
                         model, name="model", serialization_format="cloudpickle", registered_model_name=name
@@ -116,13 +132,25 @@ class Tracking:
         return f"models:/{name}/{logged.registered_model_version}"
 
     def load_model(self, uri: str) -> Any:
-        """A scikit-learn model logged in this store; `spec.LoggedModel` says which URIs name one."""
-        from anon_pipeline.pipeline.tracker import mlflow
+        """A scikit-learn model logged in this store; `spec.LoggedModel` says which URIs name one.
+
+        Raises
+        ------
+        InputError
+            Where there is none, or its file was removed since.
+        """
+        from anon_pipeline.pipeline.tracker import MlflowException, mlflow
 
         _client(self.uri, self._home)  # opens the store, so that files are looked for where the home is now
         mlflow.set_tracking_uri(self.uri)
         mlflow.set_registry_uri(self.uri)  # else the environment may name another one
-        return mlflow.sklearn.load_model(uri)
+        try:
+            return mlflow.sklearn.load_model(uri)
+        except (OSError, MlflowException):
+            raise InputError(
+                f"guide.model.mlflow: {uri} is not in the home's MLflow store, or its file was removed since, as that "
+                "of a guide is when a later run logs the next version; `anon-pipeline experiments` shows what there is"
+            ) from None
 
 
 @cache
@@ -132,6 +160,7 @@ def _client(uri: str, home: Home) -> Any:
 
     for noisy in ("alembic", "mlflow.store.db.utils"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    logging.getLogger("mlflow.sklearn").setLevel(logging.ERROR)  # that pickles run code: the docs say so
     with home.lock("mlflow"):  # two processes must not create the schema at once
         if uri.startswith(ADDRESS):
             lay_empty_database(Path(uri.removeprefix(ADDRESS)))
@@ -143,8 +172,8 @@ def _client(uri: str, home: Home) -> Any:
     return client
 
 
-def _log(client: Any, child: str, parent: str, metrics: dict[str, Any]) -> None:
-    """Write what a step noted to its run and to that of the release, in one transaction each."""
+def _log(client: Any, child: str, metrics: dict[str, Any]) -> None:
+    """Write the metrics of a step to its run, in one transaction."""
     from anon_pipeline.pipeline.tracker import Metric, RunTag
 
     now = int(time.time() * 1000)
@@ -158,4 +187,3 @@ def _log(client: Any, child: str, parent: str, metrics: dict[str, Any]) -> None:
         elif value is not None and name != "mlflow_run":
             tags.append(RunTag(name, str(value)))
     client.log_batch(child, numbers, tags=[*names, *tags])
-    client.log_batch(parent, numbers, tags=tags)

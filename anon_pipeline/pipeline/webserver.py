@@ -10,48 +10,9 @@ import uvicorn
 from dagster_webserver import cli
 from dagster_webserver.webserver import DagsterWebserver
 from starlette.middleware import Middleware
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from anon_pipeline.pipeline.guard import ALLOW_HOSTS, ANSWERED_WITH, Guard
-
-HOST = "127.0.0.1"
-POLICY_VIOLATION = 1008
-
-
-class Guarded:
-    """Answers what the guard lets through; all else gets 403 and a sentence before Dagster hears of it."""
-
-    def __init__(self, app: ASGIApp, guard: Guard) -> None:
-        self._app, self._guard = app, guard
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
-            return
-        headers: dict[str, list[str]] = {}
-        for name, value in scope["headers"]:
-            headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-        if scope["type"] == "websocket":
-            headers["upgrade"] = ["websocket"]
-        why = self._guard.refusal(scope.get("method", "GET"), scope["path"], headers)
-        if why is None:
-            await self._app(scope, receive, _with_headers(send))
-        elif scope["type"] == "http":
-            await PlainTextResponse(f"refused: {why}\n", 403, dict(ANSWERED_WITH))(scope, receive, send)
-        else:
-            await send({"type": "websocket.close", "code": POLICY_VIOLATION})
-
-
-def _with_headers(send: Send) -> Send:
-    more = [(name.encode(), value.encode()) for name, value in ANSWERED_WITH.items()]
-
-    async def sent(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", []), *more]}
-        await send(message)
-
-    return sent
+from anon_pipeline.pipeline.guard import ALLOW_HOSTS, Guard
+from anon_pipeline.pipeline.guarded import HOST, Guarded
 
 
 class GuardedWebserver(DagsterWebserver):

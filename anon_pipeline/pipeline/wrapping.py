@@ -12,12 +12,16 @@ from anon_pipeline.pipeline.execution import answer, make
 from anon_pipeline.pipeline.expectations import Answer
 from anon_pipeline.pipeline.freshness import freshness
 from anon_pipeline.pipeline.graph import Graph
+from anon_pipeline.pipeline.logged_guide import keep_guide
 from anon_pipeline.pipeline.metadata import Lineage, Markdown, Schema
 from anon_pipeline.pipeline.run_tags import made_and_told
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.pipeline.step import RELEASE, CheckDef, StepDef, StepResult
 from anon_pipeline.pipeline.technical_names import owners, technical
+from anon_pipeline.pipeline.tracked_release import record
+from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.release import manifest
+from anon_pipeline.spec import ReleaseSpec
 
 #: What Dagster shows of a check under its technical name.
 NAME = "check"
@@ -25,6 +29,8 @@ NAME = "check"
 CRASHED = "crashed"
 #: Which zone of the home an asset lies in, to select by in Dagster: `tag:anon_pipeline/zone=public`.
 ZONE_TAG, PUBLISHERS = "anon_pipeline/zone", (RELEASE, "dp_statistics")
+#: The URI of a guide in MLflow, as Dagster and MLflow show it.
+LOGGED = "logged_model"
 #: The labels under which Dagster itself looks for these.
 LABELS = {"schema": "dagster/column_schema", "lineage": "dagster/column_lineage"}
 
@@ -51,9 +57,10 @@ def asset_of(graph: Graph, step: StepDef) -> dg.AssetsDefinition:
             run = runtime.run(spec, _ids(context, metrics))
             result = made_and_told(partial(make, graph, step, run), step, run, context.instance, context.run.run_id)
             metrics.update(result.metrics)
+            tracked = _track(runtime.tracking(), metrics, spec, result)
         return dg.MaterializeResult(
             data_version=None if result.data_version is None else dg.DataVersion(result.data_version),
-            metadata=_metadata(graph, step, result),
+            metadata={**_metadata(graph, step, result), **tracked},
         )
 
     return made
@@ -85,6 +92,17 @@ def checks_of(graph: Graph, checks: CheckDef) -> dg.AssetChecksDefinition:
 
 def _ids(context: Any, metrics: dict[str, Any]) -> dict[str, str]:
     return {"dagster": context.run.run_id, "mlflow": metrics["mlflow_run"]}
+
+
+def _track(tracking: Tracking, metrics: dict[str, Any], spec: ReleaseSpec, result: StepResult) -> dict[str, str]:
+    """Keep in MLflow what a step gives it beside its metrics, and say what Dagster shows of that."""
+    parent = metrics["mlflow_run"]
+    if result.published is not None:
+        record(tracking, parent, spec, result.published)
+    if result.guide is None:
+        return {}
+    metrics[LOGGED] = keep_guide(tracking, spec.dataset, parent, result.guide.model, result.guide.types)
+    return {LOGGED: metrics[LOGGED]}
 
 
 def _metadata(graph: Graph, step: StepDef, result: StepResult) -> dict[str, Any]:

@@ -195,7 +195,7 @@ def _does_what_it_says(line: str, desk: Desk) -> str:
         assert re.search(rf"^{target}:.*##", (ROOT / "Makefile").read_text(), re.MULTILINE), f"no target {target}"
         return desk.done[line].said if line in desk.done else ""
     stated = EXIT.search(line)
-    assert not line.startswith("anon-pipeline ui") or "--help" in line
+    assert not line.startswith(("anon-pipeline ui", "anon-pipeline experiments")) or "--help" in line
     if "--engine spark" in line:
         require_spark()
     ended = desk.run(EXIT.sub("", line))

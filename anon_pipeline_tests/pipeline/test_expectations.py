@@ -88,12 +88,12 @@ def test_a_number_that_is_none_does_not_pass(values: list[float]) -> None:
 
 
 def test_an_exception_inside_great_expectations_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
-    from great_expectations.datasource.fluent.interfaces import Batch
+    from great_expectations import Checkpoint
 
-    def validate(*_: object, **__: object) -> None:
+    def run(*_: object, **__: object) -> None:
         raise RuntimeError("Zebulon Quackenbush")
 
-    monkeypatch.setattr(Batch, "validate", validate)
+    monkeypatch.setattr(Checkpoint, "run", run)
     said = answer()
     assert said.crashed
     assert "Zebulon" not in said.sentence
@@ -117,5 +117,5 @@ def test_a_process_beside_the_run_answers_as_the_run_would() -> None:
         replace(SMALLEST, table=pd.DataFrame({"class_size": [9, 12]})),
         replace(SMALLEST, expectation="ExpectNothingOfTheKind"),
     ]
-    with Workers(2) as workers, workers.meanwhile(expectations._asked, asked) as answers:
-        assert answers() == ask(asked)
+    with Workers(2) as workers, workers.meanwhile(expectations._validated, asked, "checks") as validated:
+        assert validated().answers == ask(asked)

@@ -1,9 +1,13 @@
 """What Dagster and MLflow know of a run: schema, lineage, counts and accuracy; every run brought to an end."""
 
+import json
 from typing import Any
 
 import dagster as dg
+import mlflow
+import pandas as pd
 import pytest
+import yaml
 
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.tracking import DAGSTER_RUN, DATASET, PARENT, STEP, Tracking
@@ -90,9 +94,61 @@ def test_mlflow_has_a_parent_for_the_release_and_a_child_for_each_step(template:
     assert len(runs) == 1 + len(STEPS)
     assert {run.data.tags[PARENT] for run in children.values()} == {parent.info.run_id}
     assert {run.data.tags["version"] for run in runs} == {template.release.name}
-    for run in (parent, children["utility"]):
-        for metric in ("accuracy", "balanced_accuracy", "roc_auc"):
-            before, after, difference = (run.data.metrics[f"{metric}_{w}"] for w in ("before", "after", "difference"))
-            assert difference == pytest.approx(after - before)
-            low, high = (run.data.metrics[f"{metric}_difference_{end}"] for end in ("low", "high"))
-            assert low <= difference <= high
+    metrics = children["utility"].data.metrics
+    for metric in ("accuracy", "balanced_accuracy", "roc_auc"):
+        before, after, difference = (metrics[f"{metric}_{when}"] for when in ("before", "after", "difference"))
+        assert difference == pytest.approx(after - before)
+        low, high = (metrics[f"{metric}_difference_{end}"] for end in ("low", "high"))
+        assert low <= difference <= high
+
+
+@pytest.fixture(scope="module")
+def parent(template: Place) -> Any:
+    """The run of the release in MLflow."""
+    runs = Tracking(template.home).client.search_runs(["1"], f"tags.{STEP} = 'release'")
+    return next(run for run in runs if PARENT not in run.data.tags)
+
+
+def test_the_release_says_what_was_asked_and_a_handful_of_figures(template: Place, parent: Any) -> None:
+    manifest = json.loads((template.release / "manifest.json").read_text())
+    assert parent.info.run_name == f"people {template.release.name}"
+    asked = {"k": "10", "spread": "1.0", "spec_hash": manifest["spec_hash"], "guide_model": "decision_tree"}
+    assert asked.items() <= parent.data.params.items()
+    assert not any("seed" in name and value.isdigit() for name, value in parent.data.params.items())
+    assert len(parent.data.metrics) == 12
+    assert parent.data.metrics["smallest_class"] == manifest["measured"]["class_sizes"]["smallest"]
+    assert parent.data.metrics["accuracy_after"] == manifest["utility"]["metrics"]["accuracy"]["after"]["mean"]
+
+
+def test_source_and_release_are_datasets_that_confirm_no_guess(template: Place, parent: Any) -> None:
+    """The private hash of the source would: whoever guesses the table could look whether it is that."""
+    manifest = json.loads((template.release / "manifest.json").read_text())
+    inputs = {used.tags[0].value: used.dataset for used in parent.inputs.dataset_inputs}
+    assert set(inputs) == {"source", "release"}
+    assert manifest["source"]["commitment"].startswith(inputs["source"].digest)
+    assert inputs["release"].digest == template.release.name
+    (record,) = (template.home.private / "people/raw_data").glob("*/record.json")
+    facts = json.loads(record.read_text())["facts"]
+    told = "".join(repr(dict(dataset)) for dataset in inputs.values())
+    assert facts["content_hash"] not in told and facts["read"] not in told
+    assert json.loads(inputs["release"].profile) == {"num_rows": 400}
+
+
+def test_report_and_chart_lie_with_the_release(template: Place, parent: Any) -> None:
+    files = {file.path for file in Tracking(template.home).client.list_artifacts(parent.info.run_id)}
+    assert files == {"report.html", "class_sizes.svg"}
+
+
+def test_the_guide_is_registered_with_a_signature_and_without_rows(template: Place, parent: Any) -> None:
+    tracking = Tracking(template.home)
+    (version,) = tracking.client.search_model_versions("name = 'people-guide'")
+    assert version.run_id == parent.info.run_id
+    folder = tracking.artifacts("people") / "models" / parent.outputs.model_outputs[0].model_id / "artifacts"
+    description = yaml.safe_load((folder / "MLmodel").read_text())
+    columns = [(column["name"], column["type"]) for column in json.loads(description["signature"]["inputs"])]
+    assert columns == [("age", "double"), ("city", "string"), ("sex", "string"), ("visits", "double")]
+    assert {file.name for file in folder.iterdir()} == {"MLmodel", "model.pkl", "python_env.yaml", "requirements.txt"}
+    mlflow.set_tracking_uri(tracking.uri)
+    asked = pd.DataFrame({"age": [30.0], "city": ["Cork"], "sex": [None], "visits": [2.0]})
+    assert mlflow.pyfunc.load_model("models:/people-guide/1").predict(asked)[0] in ("yes", "no")
+    assert all(file.stat().st_mode & 0o077 == 0 for file in folder.iterdir())

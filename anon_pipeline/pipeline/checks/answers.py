@@ -15,9 +15,15 @@ from anon_pipeline.pipeline.stages import Stage, Stages
 ANSWERS = "answers.json"
 
 
-def keep_answers(stages: Stages, name: str, sources: dict[str, Stage], answers: Sequence[Answer]) -> None:
+def keep_answers(
+    stages: Stages,
+    name: str,
+    sources: dict[str, Stage],
+    answers: Sequence[Answer],
+    facts: dict[str, Any] | None = None,
+) -> None:
     """Store what the checks of this name said, tied to the very files they judged."""
-    with stages.store(name, sources, {}) as folder:
+    with stages.store(name, sources, facts or {}) as folder:
         write_file(folder / ANSWERS, json.dumps([plain(answer) for answer in answers]))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from anon_pipeline.anonymize.storage import load_cells
 from anon_pipeline.pipeline import sequential_publication
-from anon_pipeline.pipeline.checks import candidate, source
+from anon_pipeline.pipeline.checks import candidate, own, source
 from anon_pipeline.pipeline.checks.answers import require_answers
 from anon_pipeline.pipeline.checks.audit import AUDIT
 from anon_pipeline.pipeline.checks.audit import checks_of as bounds_of
@@ -46,6 +46,7 @@ def release(
     utility: Stage,
     attack_audit: Stage | None = None,
     audit_checks: Stage | None = None,
+    own_checks: Stage | None = None,
 ) -> StepResult:
     """Publish the candidate, if every check has been asked of these very files and has passed."""
     spec, engine = run.spec, run.engine
@@ -53,6 +54,7 @@ def release(
         *require_answers(source_checks, source.checks_of(spec)),
         *require_answers(candidate_checks, candidate.checks_of(spec)),
         *_answers_on_attacks(spec, audit_checks),
+        *own.require(spec, own_checks),
     ]
     data = anonymized_table.folder / DATA
     counted = engine.classes(data, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
@@ -99,6 +101,7 @@ def release(
             **_figures(spec, evidence, facts),
         },
         published.version,
+        published,
     )
 
 
@@ -116,7 +119,7 @@ STEP = StepDef(
     ),
     frozenset({"parquet", "mlflow"}),
     release,
-    needs_if_made=("attack_audit", "audit_checks"),
+    needs_if_made=("attack_audit", "audit_checks", own.NAME),
 )
 
 
