@@ -10,6 +10,7 @@ import dagster as dg
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, data_folder
+from anon_pipeline.pipeline.anew import build_anew_job
 from anon_pipeline.pipeline.automation import (
     build_job,
     build_retention,
@@ -46,13 +47,14 @@ class _Parts:
     @classmethod
     def of(cls, spec: ReleaseSpec, runtime: Runtime) -> "_Parts":
         job, statistics, graph = build_job(spec, runtime), build_statistics_job(spec, runtime), graph_of(spec)
+        anew = build_anew_job(spec)
         schedules = build_schedule(spec, job), build_retention(spec), build_statistics_schedule(spec, statistics)
         return cls(
             [asset_of(graph, step) for step in graph.steps],
             [checks_of(graph, checks) for checks in graph.checks],
-            [planned for planned in (job, statistics) if planned is not None],
+            [planned for planned in (job, anew, statistics) if planned is not None],
             [schedule for schedule in schedules if schedule is not None],
-            [build_sensor(spec, job)],
+            [build_sensor(spec, job, anew)],
         )
 
     def __add__(self, other: "_Parts") -> "_Parts":

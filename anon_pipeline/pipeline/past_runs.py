@@ -10,6 +10,7 @@ import dagster as dg
 from filelock import Timeout
 
 from anon_pipeline.home import Home
+from anon_pipeline.pipeline.anew import anew_job
 from anon_pipeline.pipeline.next_run import RETRY_AFTER, Ending, Known, PastRun
 from anon_pipeline.pipeline.run_tags import CONTENT_TAG, DATASET_TAG, POLICY_TAG, UNKNOWN, VERSION_TAG
 from anon_pipeline.pipeline.runtime import EXIT_CODE, MAY_PASS, REFUSED
@@ -61,7 +62,7 @@ def under_way(instance: dg.DagsterInstance, home: Home, dataset: str) -> list[dg
     for record in instance.get_run_records(filters):
         if _has_died(instance, home, dataset, record):
             instance.report_run_failed(record.dagster_run, "Its process has ended without a word.")
-        elif record.dagster_run.job_name == release_job(dataset):
+        elif record.dagster_run.job_name in (release_job(dataset), anew_job(dataset)):
             alive.append(record.dagster_run)
     return alive
 
@@ -93,7 +94,12 @@ def _has_died(instance: dg.DagsterInstance, home: Home, dataset: str, record: dg
 
 
 def _counts(run: dg.DagsterRun) -> bool:
-    """Whether a run was to make a release, or made one: of single steps that were made by hand nothing follows."""
+    """Whether a run was to make a release, or made one: of single steps that were made by hand nothing follows.
+
+    Where the command that the job `anew` starts came to a run, that run tells.
+    """
+    if run.job_name == anew_job(run.tags[DATASET_TAG]):
+        return run.status is not _STATUS.SUCCESS
     return run.job_name == release_job(run.tags[DATASET_TAG]) or run.tags.get(VERSION_TAG, UNKNOWN) != UNKNOWN
 
 

@@ -35,7 +35,13 @@ def table(seed: int, twice: bool = False) -> Any:
 
 
 def _tick(
-    place: Place, ruin: Callable[[], None] | None, largest_file: int | None, patient: bool, said: Path, told: Path
+    place: Place,
+    loaded: ReleaseSpec,
+    ruin: Callable[[], None] | None,
+    largest_file: int | None,
+    patient: bool,
+    said: Path,
+    told: Path,
 ) -> None:
     """A daemon's process: the sensor is asked, and the run that it wants is run."""
     os.setsid()
@@ -51,7 +57,7 @@ def _tick(
         next_run.RETRY_AFTER = (0,) * len(next_run.RETRY_AFTER)
         past_runs.LONGEST_SILENCE = dict.fromkeys(past_runs.LONGEST_SILENCE, 0)
     runtime = Runtime(home=str(place.home.root))
-    repository = build_definitions([place.spec], runtime).get_repository_def()
+    repository = build_definitions([loaded], runtime).get_repository_def()
     with open_instance(place.home.prepare()) as instance:
         context = dg.build_sensor_context(instance, resources={"runtime": runtime})
         tick = repository.get_sensor_def("people_source_sensor").evaluate_tick(context)
@@ -61,7 +67,7 @@ def _tick(
                 ruin()
             if largest_file is not None:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, resource.RLIM_INFINITY))
-            repository.get_job("people_release").execute_in_process(
+            repository.get_job(request.job_name).execute_in_process(
                 instance=instance, raise_on_error=False, tags=dict(request.tags), run_config=request.run_config
             )
 
@@ -73,14 +79,21 @@ class Sensor:
         self.place = place
 
     def tick(
-        self, ruin: Callable[[], None] | None = None, largest_file: int | None = None, patient: bool = True
+        self,
+        ruin: Callable[[], None] | None = None,
+        largest_file: int | None = None,
+        patient: bool = True,
+        loaded: ReleaseSpec | None = None,
     ) -> str:
-        """Why nothing was done; empty where a run was started, "killed" where that did not end."""
+        """Why nothing was done; empty where a run was started, "killed" where that did not end.
+
+        `loaded` is the spec that the code location knows; the one of the folder where absent.
+        """
         folder = self.place.home.root.parent
         said, told = folder / "said", folder / "told"
         told.unlink(missing_ok=True)
         process = harness._fork_server().Process(
-            target=_tick, args=(self.place, ruin, largest_file, patient, said, told)
+            target=_tick, args=(self.place, loaded or self.place.spec, ruin, largest_file, patient, said, told)
         )
         process.start()
         harness.joined(process, said.read_text)
@@ -184,3 +197,15 @@ def _replaced_while_read() -> None:
         return facts
 
     DuckDBEngine.store_source = store_source  # type: ignore[method-assign]
+
+
+def test_a_demand_more_is_released_though_the_code_location_does_not_know_it(sensor: Sensor) -> None:
+    loaded = sensor.place.spec
+    assert sensor.tick() == ""
+    changed = brief()
+    changed["privacy"]["l_diversity"] = {"column": "ill", "l": 2}
+    write_dataset(sensor.place.dataset, table(1), changed)
+    assert sensor.tick(loaded=loaded) == ""
+    (_, first), (_, second) = sensor.lines()
+    assert sensor.current() == second != first
+    assert "the current release" in sensor.tick(loaded=loaded)

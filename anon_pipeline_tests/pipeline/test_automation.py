@@ -3,12 +3,14 @@
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import dagster as dg
 import pytest
 from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
 
+from anon_pipeline.pipeline import anew
 from anon_pipeline.pipeline.automation import build_job, build_schedule
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.run_tags import CONTENT_TAG, DATASET_TAG, POLICY_TAG, VERSION_TAG
@@ -170,7 +172,13 @@ def test_a_policy_that_changes_is_seen_without_reloading_the_code_location(watch
     assert second.run_key != first.run_key
     demands = {"k_anonymity": {"k": 20}, "l_diversity": {"column": "ill", "l": 2}}
     write_dataset(watch.folder, spec=policy() | {"privacy": demands})
-    assert "other steps or checks now (l_diversity_ill); reload the code location" in str(watch.tick())
+    assert first.job_name == second.job_name == "people_release"
+    third = watch.asked()
+    assert third.job_name == "people_release_anew"
+    assert third.tags[POLICY_TAG] not in (first.tags[POLICY_TAG], second.tags[POLICY_TAG])
+    at_work = watch.add(dg.DagsterRunStatus.QUEUED, third, job="people_release_anew")
+    assert "is queued or under way" in str(watch.tick())
+    watch.instance.delete_run(at_work.run_id)
     (watch.folder / "release.yaml").write_text("dataset: [")
     assert "is not valid YAML" in str(watch.tick())
 
@@ -230,3 +238,22 @@ def test_the_schedule_is_that_of_the_spec() -> None:
     assert schedule is not None
     assert (schedule.cron_schedule, schedule.execution_timezone) == ("0 3 * * *", "UTC")
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("import os; os.kill(os.getpid(), 9)", "again in"),
+        ('print(\'{"error": "no such key"}\'); exit(2)', "no such key"),
+    ],
+)
+def test_a_command_that_comes_to_no_run_counts_for_one(
+    watch: Watch, monkeypatch: pytest.MonkeyPatch, command: str, why: str
+) -> None:
+    demands = {"k_anonymity": {"k": 20}, "l_diversity": {"column": "ill", "l": 2}}
+    write_dataset(watch.folder, spec=policy() | {"privacy": demands})
+    request = watch.asked()
+    monkeypatch.setattr(anew, "COMMAND", [sys.executable, "-c", command])
+    job = watch.repository.get_job(request.job_name)
+    assert not job.execute_in_process(instance=watch.instance, tags=request.tags, raise_on_error=False).success
+    assert why in str(watch.tick())

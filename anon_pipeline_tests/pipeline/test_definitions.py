@@ -96,7 +96,10 @@ def test_a_folder_more_is_a_graph_more(data: Path, load: Load) -> None:
     definitions = load(data)
     dg.Definitions.validate_loadable(definitions)
     assert names(definitions) == {f"{dataset}/{asset}" for dataset in ("people", "others") for asset in ASSETS}
-    assert {job.name for job in definitions.jobs} == {"people_release", "others_release", "prune"}
+    assert {job.name for job in definitions.jobs} == {
+        *(f"{dataset}_{job}" for dataset in ("people", "others") for job in ("release", "release_anew")),
+        "prune",
+    }
     assert {sensor.name for sensor in definitions.sensors} == {
         "people_source_sensor",
         "others_source_sensor",
