@@ -166,7 +166,7 @@ def _client(uri: str, home: Home) -> Any:
             lay_empty_database(Path(uri.removeprefix(ADDRESS)))
         else:
             MLFLOW.check_answers(uri)
-        client = MlflowClient(tracking_uri=uri)
+        client = MlflowClient(uri, uri)  # else another home's registry may be meant
         client.search_experiments(max_results=1)
         follow_moved_home(uri, home.private / "mlflow" / "artifacts")
     return client

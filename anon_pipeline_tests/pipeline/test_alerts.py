@@ -95,7 +95,8 @@ def mail() -> Iterator[tuple[Mailbox, int]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    controller = Controller(mailbox, hostname="127.0.0.1", port=port, ready_timeout=generous())
+    controller = Controller(mailbox, "127.0.0.1", port)
+    controller.ready_timeout = generous()
     controller.start()
     try:
         yield mailbox, port
@@ -265,7 +266,7 @@ def test_without_a_file_nobody_is_told(home: Home) -> None:
 
 
 def test_the_example_of_the_page_can_be_used_with_every_target(home: Home) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "engineer.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
     example = page.partition("# var/operations.yaml\n")[2].partition("```")[0]
     operations = write(home, re.sub(r"(?m)^# (?=- | )", "", example))
     assert [sum(kind is not None for kind in (one.command, one.webhook, one.email)) for one in operations.alerts] == [

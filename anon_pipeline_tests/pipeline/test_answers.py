@@ -12,7 +12,7 @@ import pytest
 from anon_pipeline.audit.people import Bound
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, write_file
-from anon_pipeline.pipeline.checks.answers import keep_answers, require_answers
+from anon_pipeline.pipeline.checks.answers import keep_answers, plain, require_answers
 from anon_pipeline.pipeline.checks.audit import AUDIT, ask_audit, checks_of
 from anon_pipeline.pipeline.expectations import Answer, ask
 from anon_pipeline.pipeline.stages import Stage, Stages
@@ -40,7 +40,7 @@ def kept(folder: Path, answers: Sequence[Answer]) -> Stage:
 
 def test_a_whole_set_of_yeses_is_taken(tmp_path: Path) -> None:
     stage = kept(tmp_path, [YES, ALSO])
-    assert require_answers(stage, ["k_anonymity", "has_people"]) == [dataclasses.asdict(one) for one in (YES, ALSO)]
+    assert require_answers(stage, ["k_anonymity", "has_people"]) == [plain(answer) for answer in (YES, ALSO)]
     assert len(require_answers(stage, ["k_anonymity"])) == 2  # one more than is expected, and it has passed
 
 
