@@ -240,14 +240,14 @@ def test_spark_says_nothing_of_its_own_and_leaves_nothing_behind(desk: Desk) -> 
 def test_the_privacy_model_of_the_engineers_page_refuses_and_releases(beside: Desk) -> None:
     (code,) = [one.text for one in blocks("docs/engineer.md") if one.file == "bounded_gain.py"]
     (beside.folder / "bounded_gain.py").write_text(code)
-    demand = {"column": "ill", "gain": 0.3}
+    demand = {"column": "ill", "gain": 0.5}
     spec = harness.policy("gain") | {"privacy": {"k_anonymity": {"k": 10}, "bounded_gain": demand}}
     harness.write_dataset(beside.folder / "gain", spec=spec)
     ended = beside.command("run", "gain", "--json", register=True)
     assert ended.exit_code == 0, ended.said
     (found,) = [one for one in json.loads(ended.stdout)["manifest"]["verified"] if one["name"] == "bounded_gain_ill"]
     assert found["holds"]
-    assert 0 < found["measured"] <= 0.3
+    assert 0 < found["measured"] <= 0.5
     table = beside.folder / "var/releases/gain/current/data.parquet"
     assert beside.command("verify", str(table), "--spec", "gain", register=True).exit_code == 0
     stricter = spec | {"privacy": {"k_anonymity": {"k": 10}, "bounded_gain": demand | {"gain": 0.001}}}
