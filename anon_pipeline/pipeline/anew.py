@@ -25,11 +25,14 @@ def anew_job(dataset: str) -> str:
     return f"{dataset}_release_anew"
 
 
-def build_anew_job(spec: ReleaseSpec) -> dg.JobDefinition:
-    """One step, the command; it fails only where that has not come to a run of its own."""
+def build_anew_job(spec: ReleaseSpec, runtime: Runtime) -> dg.JobDefinition:
+    """One step, the command; it fails only where that has not come to a run of its own.
+
+    The runtime is no resource of the job: Dagster copies a sensor of a job with resources, and warns of the copy.
+    """
 
     @dg.op(name=f"{spec.dataset}_run")
-    def run_the_command(context: dg.OpExecutionContext, runtime: Runtime) -> None:
+    def run_the_command(context: dg.OpExecutionContext) -> None:
         ended = subprocess.run(  # noqa: S603 (this package's own command)
             [*COMMAND, str(spec.folder), "--json", *_machine(runtime)],
             env={**os.environ, VARIABLE: str(runtime.place().root)},

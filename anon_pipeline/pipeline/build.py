@@ -47,7 +47,7 @@ class _Parts:
     @classmethod
     def of(cls, spec: ReleaseSpec, runtime: Runtime) -> "_Parts":
         job, statistics, graph = build_job(spec, runtime), build_statistics_job(spec, runtime), graph_of(spec)
-        anew = build_anew_job(spec)
+        anew = build_anew_job(spec, runtime)
         schedules = build_schedule(spec, job), build_retention(spec), build_statistics_schedule(spec, statistics)
         return cls(
             [asset_of(graph, step) for step in graph.steps],

@@ -174,13 +174,15 @@ def test_a_table_that_was_changed_is_not_published(tmp_path: Path) -> None:
 def test_the_sensor_shows_neither_size_nor_hash_of_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import dagster as dg
 
+    from anon_pipeline.pipeline.anew import build_anew_job
     from anon_pipeline.pipeline.automation import build_job
     from anon_pipeline.pipeline.runtime import Runtime
     from anon_pipeline.pipeline.sensor import build_sensor
 
     monkeypatch.setenv("ANON_PIPELINE_HOME", str(tmp_path / "home"))
     spec = write(tmp_path / "clinic", people(40))
-    sensor, runtime = build_sensor(spec, build_job(spec)), Runtime(home=str(tmp_path / "home"))
+    runtime = Runtime(home=str(tmp_path / "home"))
+    sensor = build_sensor(spec, build_job(spec), build_anew_job(spec, runtime))
     context = dg.build_sensor_context(dg.DagsterInstance.ephemeral(), resources={"runtime": runtime})
     request = sensor(context)
     assert isinstance(request, dg.RunRequest)
