@@ -17,6 +17,7 @@ from typing import Any
 from anon_pipeline.home import remove_leftovers
 from anon_pipeline.learning.guide import FittedModel
 from anon_pipeline.learning.models import Task
+from anon_pipeline.pipeline.registered_model import register
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import ColumnType
 
@@ -46,33 +47,20 @@ def keep_guide(tracking: Tracking, dataset: str, run: str, model: FittedModel, t
     run : the parent run of the release
     types : of the columns that the model looks at
     """
-    from anon_pipeline.pipeline.tracker import LoggedModelOutput, MlflowException
-
-    client, name, artifacts = tracking.client, name_of(dataset), tracking.artifacts(dataset)
+    client, artifacts = tracking.client, tracking.artifacts(dataset)
     artifacts.mkdir(mode=0o700, parents=True, exist_ok=True)
     remove_leftovers(artifacts, SCRATCH)
     with tempfile.TemporaryDirectory(prefix=f".{SCRATCH}.", dir=artifacts) as scratch:
         folder = Path(scratch) / "model"
         _write(model, types, folder)
-        logged = client.create_logged_model(
-            tracking.experiment(dataset), name="guide", source_run_id=run, params={"model": model.name}
-        )
-        client.log_model_artifacts(logged.model_id, str(folder))
-        client.finalize_logged_model(logged.model_id, "READY")
-        client.log_outputs(run, [LoggedModelOutput(logged.model_id, step=0)])
-    try:
-        client.create_registered_model(name)
-    except MlflowException:
-        client.get_registered_model(name)  # it is there already
-    registered = client.create_model_version(name, logged.artifact_location, run_id=run, model_id=logged.model_id)
-    kept = str(registered.version)
+        kept = register(tracking, folder, name_of(dataset), dataset, run, {"model": model.name})
     for file in guides_in(artifacts):
-        if logged.model_id not in file.parts:
+        if kept.model_id not in file.parts:
             file.unlink()
-    for former in client.search_model_versions(f"name = '{name}'"):
-        if str(former.version) != kept and REMOVED not in former.tags:
-            client.set_model_version_tag(name, former.version, REMOVED, f"when version {kept} was logged")
-    return f"models:/{name}/{kept}"
+    for former in client.search_model_versions(f"name = '{kept.name}'"):
+        if str(former.version) != kept.version and REMOVED not in former.tags:
+            client.set_model_version_tag(kept.name, former.version, REMOVED, f"when version {kept.version} was logged")
+    return kept.uri
 
 
 def guides_in(artifacts: Path) -> list[Path]:

@@ -2,8 +2,6 @@
 
 import logging
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -102,34 +100,6 @@ class Tracking:
         for run in client.search_runs([experiment], "attributes.status = 'RUNNING'"):
             if run.data.tags.get(DAGSTER_RUN) != dagster_run:
                 client.set_terminated(run.info.run_id, status="KILLED")
-
-    def keep_model(self, name: str, model: Any, archive: Path) -> str:
-        """Log a scikit-learn model under a registered name, write it to a zip archive in MLflow's format, give its URI.
-
-        Parameters
-        ----------
-        name : of the registered model
-        archive : a file that does not exist yet
-        """
-        from anon_pipeline.pipeline.tracker import mlflow
-
-        client = _client(self.uri, self._home)
-        before = mlflow.get_tracking_uri()
-        mlflow.set_tracking_uri(self.uri)
-        mlflow.set_registry_uri(self.uri)
-        try:
-            with tempfile.TemporaryDirectory(dir=self._folder) as scratch:
-                folder = Path(scratch) / "model"
-                mlflow.sklearn.save_model(model, folder, serialization_format="cloudpickle")
-                shutil.make_archive(str(archive.with_suffix("")), "zip", folder)
-                run = client.create_run(self.experiment(name), run_name="dp_model").info.run_id
-                with mlflow.start_run(run_id=run):
-                    logged = mlflow.sklearn.log_model(
-                        model, name="model", serialization_format="cloudpickle", registered_model_name=name
-                    )
-        finally:
-            mlflow.set_tracking_uri(before)
-        return f"models:/{name}/{logged.registered_model_version}"
 
     def load_model(self, uri: str) -> Any:
         """A scikit-learn model logged in this store; `spec.LoggedModel` says which URIs name one.

@@ -6,6 +6,7 @@ import shutil
 from sklearn.dummy import DummyClassifier
 
 from anon_pipeline.home import Home
+from anon_pipeline.pipeline.registered_model import keep_dp_model
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.release import ledger
 from anon_pipeline_tests.end_to_end.harness import Place, command, people, write_dataset
@@ -31,7 +32,7 @@ def test_a_restored_home_verifies_and_releases_the_same_again(published: Place) 
 def test_a_logged_model_is_found_after_the_home_was_moved(published: Place) -> None:
     folder = published.home.root.parent
     logged = Tracking(published.home)
-    uri = logged.keep_model("people", DummyClassifier().fit([[0]], ["no"]), folder / "model.zip")
+    uri = keep_dp_model(logged, "people", DummyClassifier().fit([[0]], ["no"]), folder / "model.zip")
     (folder / "moved").mkdir()
     shutil.move(published.home.root, folder / "moved")
     moved = Tracking(Home(folder / "moved" / published.home.root.name))

@@ -18,6 +18,7 @@ from anon_pipeline.home import Home
 from anon_pipeline.learning.guide import train
 from anon_pipeline.learning.models import Task
 from anon_pipeline.learning.problem import Fitting, Problem
+from anon_pipeline.pipeline.registered_model import keep_dp_model
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.spec import ColumnType, Guide
 
@@ -54,3 +55,19 @@ def test_a_logged_model_guides_and_an_absent_one_is_named(tmp_path: Path) -> Non
     with pytest.raises(InputError, match=r"guide\.model\.mlflow"):
         guided("models:/nobody/7")
     assert os.environ.get("MLFLOW_DISABLE_TELEMETRY") == "true"
+
+
+def test_a_run_that_is_open_around_it_does_not_stop_a_model_from_being_registered(tmp_path: Path) -> None:
+    tracking = Tracking(Home(tmp_path / "home").prepare())
+    before = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'other.db'}")
+    try:
+        with mlflow.start_run(experiment_id="0"):  # of a notebook, in a store of its own
+            model = LogisticRegression().fit([[0], [1]], ["no", "yes"])
+            uri = keep_dp_model(tracking, "people", model, tmp_path / "model.zip")
+        assert mlflow.get_tracking_uri().endswith("other.db")
+    finally:
+        mlflow.set_tracking_uri(before)
+    assert uri == "models:/people/1"
+    (run,) = tracking.client.search_runs([tracking.experiment("people")])
+    assert (run.info.status, len(run.outputs.model_outputs)) == ("FINISHED", 1)

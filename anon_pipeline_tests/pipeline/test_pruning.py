@@ -17,6 +17,7 @@ from anon_pipeline.home import Home
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.operations import Keep
 from anon_pipeline.pipeline.pruning import ENDED, Pruned, Pruning, _relied_on
+from anon_pipeline.pipeline.registered_model import keep_dp_model
 from anon_pipeline.pipeline.stages import Stages
 from anon_pipeline.pipeline.tracking import Tracking
 from anon_pipeline.release import ledger
@@ -154,7 +155,7 @@ def test_mlflows_runs_go_with_those_of_their_steps_and_registered_models_stay(ho
             with tracking.step("people", f"run-{number}", step) as metrics:
                 metrics["people"] = number
     model = DecisionTreeClassifier().fit([[0], [1]], [0, 1])
-    uris = [tracking.keep_model("guides", model, home.private / f"model{number}.zip") for number in range(2)]
+    uris = [keep_dp_model(tracking, "guides", model, home.private / f"model{number}.zip") for number in range(2)]
     client = tracking.client
 
     def runs(experiment: str) -> list[str]:

@@ -148,8 +148,8 @@ def test_the_guide_is_registered_with_a_signature_and_without_rows(template: Pla
     columns = [(column["name"], column["type"]) for column in json.loads(description["signature"]["inputs"])]
     assert columns == [("age", "double"), ("city", "string"), ("sex", "string"), ("visits", "double")]
     assert {file.name for file in folder.iterdir()} == {"MLmodel", "model.pkl", "python_env.yaml", "requirements.txt"}
+    assert all(file.stat().st_mode & 0o077 == 0 for file in folder.iterdir())
     mlflow.set_tracking_uri(tracking.uri)
     mlflow.set_registry_uri(tracking.uri)
     asked = pd.DataFrame({"age": [30.0], "city": ["Cork"], "sex": [None], "visits": [2.0]})
     assert mlflow.pyfunc.load_model("models:/people-guide/1").predict(asked)[0] in ("yes", "no")
-    assert all(file.stat().st_mode & 0o077 == 0 for file in folder.iterdir())
