@@ -15,6 +15,7 @@ import dagster as dg
 from anon_pipeline.home import VARIABLE
 from anon_pipeline.pipeline.run_tags import DATASET_TAG
 from anon_pipeline.pipeline.runtime import BAD_INPUT, EXIT_CODE, MAY_PASS, REFUSED, Runtime
+from anon_pipeline.pipeline.technical_names import OWNER, owners
 from anon_pipeline.spec import ReleaseSpec
 
 COMMAND = [sys.executable, "-c", "from anon_pipeline.cli import main; main()", "run"]
@@ -60,6 +61,7 @@ def build_anew_job(spec: ReleaseSpec, runtime: Runtime) -> dg.JobDefinition:
         description=f"Releases {spec.dataset} as its spec is now, where that has other steps or checks than this code "
         "location knows. The sensor starts it.",
         tags={DATASET_TAG: spec.dataset},
+        metadata={OWNER: owners(spec.owner)[0]},
     )
     def release_anew() -> None:
         run_the_command()

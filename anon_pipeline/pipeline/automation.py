@@ -9,14 +9,11 @@ from anon_pipeline.pipeline.past_runs import QUEUED, under_way
 from anon_pipeline.pipeline.retention import expire
 from anon_pipeline.pipeline.run_tags import DATASET_TAG
 from anon_pipeline.pipeline.runtime import RUNTIME, Runtime
-from anon_pipeline.pipeline.technical_names import owners
+from anon_pipeline.pipeline.technical_names import OWNER, owners
 from anon_pipeline.spec import STATISTICS, ReleaseSpec
 
 if TYPE_CHECKING:  # Dagster exports the function but not the type it returns
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
-
-#: Under which a job's page says who answers for it; `owners` of jobs, schedules and sensors are beta in Dagster 1.13.
-OWNER = "owner"
 
 #: When the private zone is looked through, daily, in UTC.
 RETENTION_AT = "17 1 * * *"

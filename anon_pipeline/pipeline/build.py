@@ -19,7 +19,7 @@ from anon_pipeline.pipeline.automation import (
     build_statistics_schedule,
 )
 from anon_pipeline.pipeline.graph import graph_of
-from anon_pipeline.pipeline.runtime import BAD_INPUT, RUNTIME, Runtime
+from anon_pipeline.pipeline.runtime import BAD_INPUT, EXIT_CODE, RUNTIME, Runtime
 from anon_pipeline.pipeline.sensor import build_sensor
 from anon_pipeline.pipeline.technical_names import technical
 from anon_pipeline.pipeline.upkeep import (
@@ -163,6 +163,6 @@ def _broken_dataset(name: str, sentence: str) -> dg.AssetsDefinition:
         description=f"The dataset in the folder {name} cannot be built. {sentence}",
     )
     def unusable_spec() -> None:
-        raise dg.Failure(sentence, metadata={"exit_code": BAD_INPUT}, allow_retries=False)
+        raise dg.Failure(sentence, metadata={EXIT_CODE: BAD_INPUT}, allow_retries=False)
 
     return unusable_spec

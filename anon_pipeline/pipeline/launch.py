@@ -15,7 +15,7 @@ from anon_pipeline.pipeline import refusals
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.run_tags import DATASET_TAG
-from anon_pipeline.pipeline.runtime import INTERNAL, REFUSED, Runtime
+from anon_pipeline.pipeline.runtime import EXIT_CODE, INTERNAL, REFUSED, Runtime
 from anon_pipeline.pipeline.step import RELEASE, log
 from anon_pipeline.pipeline.stores import LOST, server_is_lost
 from anon_pipeline.pipeline.wrapping import NAME
@@ -143,5 +143,5 @@ def _failed(result: dg.ExecuteInProcessResult) -> Outcome:
             codes.append(INTERNAL)
         else:
             failures.append(str(declared.description))
-            codes.append(int(declared.metadata["exit_code"].value))  # type: ignore[arg-type]
+            codes.append(int(declared.metadata[EXIT_CODE].value))  # type: ignore[arg-type]
     return Outcome(min(codes, default=INTERNAL), result.run_id, failures or ["the run ended without a word"])

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import time
 from datetime import datetime
-from typing import Any
 
 import dagster as dg
 from filelock import Timeout
 
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.anew import anew_job
+from anon_pipeline.pipeline.endings import KILLED, failures_of
 from anon_pipeline.pipeline.next_run import RETRY_AFTER, Ending, Known, PastRun
 from anon_pipeline.pipeline.run_tags import CONTENT_TAG, DATASET_TAG, POLICY_TAG, UNKNOWN, VERSION_TAG
-from anon_pipeline.pipeline.runtime import EXIT_CODE, MAY_PASS, REFUSED
-from anon_pipeline.pipeline.wrapping import CRASHED, NAME
 from anon_pipeline.release import ledger
 
 _STATUS = dg.DagsterRunStatus
@@ -22,6 +20,8 @@ _STATUS = dg.DagsterRunStatus
 QUEUED = (_STATUS.QUEUED, _STATUS.MANAGED)
 #: How long a run of each status may say nothing, in seconds, while no step of the dataset is at work.
 LONGEST_SILENCE = {_STATUS.STARTED: 120, _STATUS.CANCELING: 120, _STATUS.STARTING: 300, _STATUS.NOT_STARTED: 300}
+#: What a failure of each kind makes of its run; of several, the first of these counts.
+FOLLOWS = {"refused": Ending.REFUSED, "unusable": Ending.UNUSABLE, "died": Ending.DIED}
 #: Runs of one content that are looked at: more than may die one after the other.
 ENOUGH = 4 * len(RETRY_AFTER)
 
@@ -117,32 +117,9 @@ def _unreleased(instance: dg.DagsterInstance, run: dg.DagsterRun) -> tuple[Endin
         return Ending.STOPPED, "it was stopped"
     if run.status is _STATUS.SUCCESS:
         return Ending.DIED, "it ended without a release"
-    refused: list[str] = []
-    may_pass: list[str] = []
-    unusable: list[str] = []
-    events = instance.all_logs(
-        run.run_id, of_type={dg.DagsterEventType.ASSET_CHECK_EVALUATION, dg.DagsterEventType.STEP_FAILURE}
-    )
-    for entry in events:
-        event = entry.get_dagster_event()
-        if event.is_step_failure:
-            declared = event.step_failure_data.user_failure_data
-            if declared is None:
-                continue
-            told = {name: value.value for name, value in declared.metadata.items()}
-            found = refused if told.get(EXIT_CODE) == REFUSED else may_pass if told.get(MAY_PASS) else unusable
-            found.append(str(declared.description))
-        else:
-            _judge(event.asset_check_evaluation_data, refused, may_pass)
-    for sentences, ending in ((refused, Ending.REFUSED), (unusable, Ending.UNUSABLE), (may_pass, Ending.DIED)):
-        if sentences:
-            return ending, sentences[0]
-    return Ending.DIED, "its process was killed"
-
-
-def _judge(evaluation: Any, refused: list[str], may_pass: list[str]) -> None:
-    """Note the sentence of a check that did not pass; one that crashed says nothing of the data."""
-    if not evaluation.passed:
-        crashed = CRASHED in evaluation.metadata
-        name = evaluation.metadata[NAME].value
-        (may_pass if crashed else refused).append(f"{name}: {evaluation.description}")
+    failures = failures_of(instance, run.run_id)
+    for kind, ending in FOLLOWS.items():
+        for failure in failures:
+            if failure.kind == kind:
+                return ending, failure.sentence
+    return Ending.DIED, KILLED

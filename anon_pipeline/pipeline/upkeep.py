@@ -17,7 +17,7 @@ from anon_pipeline.pipeline.freshness import late_after
 from anon_pipeline.pipeline.operations import FILE, Operations
 from anon_pipeline.pipeline.pruning import Pruning
 from anon_pipeline.pipeline.run_tags import DATASET_TAG
-from anon_pipeline.pipeline.runtime import BAD_INPUT
+from anon_pipeline.pipeline.runtime import BAD_INPUT, EXIT_CODE
 from anon_pipeline.pipeline.step import RELEASE
 from anon_pipeline.spec import ReleaseSpec
 
@@ -121,7 +121,7 @@ def build_prune_job(home: Home, specs: Sequence[ReleaseSpec]) -> dg.JobDefinitio
         try:
             pruned = Pruning(home, Operations.of(home).prune, specs).prune(context.instance)
         except InputError as error:
-            raise dg.Failure(str(error), metadata={"exit_code": BAD_INPUT}, allow_retries=False) from None
+            raise dg.Failure(str(error), metadata={EXIT_CODE: BAD_INPUT}, allow_retries=False) from None
         context.log.info(f"removed {pruned}")
 
     @dg.job(

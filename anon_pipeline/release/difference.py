@@ -72,7 +72,7 @@ def _figures(manifest: Mapping[str, Any]) -> Iterator[Figure]:
 
 
 def _people_and_classes(manifest: Mapping[str, Any]) -> Iterator[Figure]:
-    for name, number in manifest["rows"].items():
+    for name, number in (manifest.get("rows") or {}).items():
         yield ("people", name), number
     sizes = (manifest.get("measured") or {}).get("class_sizes") or {}
     for name, number in sizes.items():
@@ -95,10 +95,11 @@ def _measured(manifest: Mapping[str, Any]) -> Iterator[Figure]:
 
 
 def _policy(manifest: Mapping[str, Any]) -> Iterator[Figure]:
-    for name, column in manifest["spec"]["columns"].items():
+    spec = manifest.get("spec") or {}
+    for name, column in (spec.get("columns") or {}).items():
         for setting, value in column.items():
             yield ("columns", f"{name}: {setting}"), value
-    for name, value in manifest["spec"].items():
+    for name, value in spec.items():
         if name not in TOLD_ELSEWHERE:
             yield ("policy", name), value
     for name in ("anon_pipeline", "code", "python"):
