@@ -73,10 +73,17 @@ ROOMS = {
     "release": Room(("release/*.py",), ("release",)),
     # The gates and not the wiring.
     "pipeline": Room(
-        ("pipeline/checks/*.py", "pipeline/expectations.py", "pipeline/stages.py"),
+        ("pipeline/checks/*.py", "pipeline/expectations/questions.py", "pipeline/stages.py"),
         tuple(
-            f"pipeline/test_{name}.py"
-            for name in ("expectations", "stages", "people_checks", "noise_checks", "aggregation", "answers")
+            f"pipeline/{name}.py"
+            for name in (
+                "expectations/test_expectations",
+                "test_stages",
+                "test_people_checks",
+                "test_noise_checks",
+                "test_aggregation",
+                "test_answers",
+            )
         ),
         "",
     ),

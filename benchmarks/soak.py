@@ -42,7 +42,7 @@ import pandas as pd
 import yaml
 
 from anon_pipeline.home import DATA_VARIABLE, VARIABLE, Home
-from anon_pipeline.pipeline.sensor import SECONDS_VARIABLE
+from anon_pipeline.pipeline.automation.sensor import SECONDS_VARIABLE
 from anon_pipeline.release import ledger
 
 DATASET, SECONDS = "people", "5"
@@ -181,7 +181,7 @@ class Machine:
 def _part(command: str) -> str:
     for sign, what in (
         ("spawn_main", "worker"),
-        ("anon_pipeline.pipeline.webserver", "server"),
+        ("anon_pipeline.pipeline.web.webserver", "server"),
         ("dagster._daemon", "daemon"),
     ):
         if sign in command:

@@ -149,7 +149,7 @@ def expire_private(
     as_json: AsJson = False,
 ) -> None:
     """Remove what the private zone has kept of a dataset for longer than its spec says; releases stay."""
-    from anon_pipeline.pipeline.retention import expire
+    from anon_pipeline.pipeline.automation.retention import expire
 
     expired = expire(Home.default().prepare(), ReleaseSpec.load(spec))
     if as_json:

@@ -106,8 +106,8 @@ def ui(
     ] = None,
 ) -> None:
     """Open Dagster's web UI and daemon on loopback, for the datasets under data/."""
-    from anon_pipeline.pipeline.guard import ALLOW_HOSTS
     from anon_pipeline.pipeline.instance import dagster_home
+    from anon_pipeline.pipeline.web.guard import ALLOW_HOSTS
 
     home, here = Home.default().prepare(), Path.cwd()
     folder = dagster_home(home)
@@ -118,7 +118,13 @@ def ui(
         ALLOW_HOSTS: ",".join([*(allow_host or []), os.environ.get(ALLOW_HOSTS, "")]),
     }
     os.chdir(folder)  # else Dagster warns of a dagster.yaml in the folder we are in, which says the same
-    quietly = [sys.executable, "-W", "ignore:Function `dev_command` is superseded", "-m", "anon_pipeline.pipeline.ui"]
+    quietly = [
+        sys.executable,
+        "-W",
+        "ignore:Function `dev_command` is superseded",
+        "-m",
+        "anon_pipeline.pipeline.web.ui",
+    ]
     os.execve(  # noqa: S606 (no shell is what we want)
         sys.executable,
         [*quietly, "-p", str(port), "-d", str(here), "-m", "anon_pipeline.definitions"],

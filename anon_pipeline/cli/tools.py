@@ -23,8 +23,8 @@ def experiments(
 ) -> None:
     """Open MLflow's UI on loopback, for reading: a run per release, to compare them, and the guides as models."""
     home = Home.default().prepare()
-    from anon_pipeline.pipeline.experiments import serve
-    from anon_pipeline.pipeline.guard import ALLOW_HOSTS
+    from anon_pipeline.pipeline.web.experiments import serve
+    from anon_pipeline.pipeline.web.guard import ALLOW_HOSTS
 
     err.print(f"MLflow shows what was run in {home.root} at http://127.0.0.1:{port} (Ctrl-C ends it)", markup=False)
     serve(home, port, [*(allow_host or []), *os.environ.get(ALLOW_HOSTS, "").split(",")])
@@ -37,7 +37,7 @@ def checks(
 ) -> None:
     """Open the pages of what was checked, and how it was answered: the Data Docs of Great Expectations."""
     home = Home.default().existing()
-    from anon_pipeline.pipeline.data_docs import build
+    from anon_pipeline.pipeline.expectations.data_docs import build
 
     first = build(home, dataset)
     if path or not webbrowser.open(first.as_uri()):

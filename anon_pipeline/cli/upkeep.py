@@ -23,7 +23,7 @@ def prune(
     as_json: AsJson = False,
 ) -> None:
     """Remove ended runs from Dagster and MLflow, and private results that no step makes any more; releases stay."""
-    from anon_pipeline.pipeline.operations import Operations, period
+    from anon_pipeline.pipeline.automation.operations import Operations, period
 
     home = Home.default().existing()
     policy = Operations.of(home).prune
@@ -34,8 +34,8 @@ def prune(
         }
     )
     with large_imports():
+        from anon_pipeline.pipeline.automation.pruning import Pruning
         from anon_pipeline.pipeline.instance import open_instance
-        from anon_pipeline.pipeline.pruning import Pruning
 
     with open_instance(home.prepare()) as instance:
         pruned = Pruning(home, policy, _readable_specs(), dry_run).prune(instance)
@@ -59,8 +59,8 @@ def _readable_specs() -> list[ReleaseSpec]:
 @app.command("alerts")
 def try_alerts(as_json: AsJson = False) -> None:
     """Send a test alert to every target of operations.yaml in the home (exit 0), and say who did not take it (2)."""
-    from anon_pipeline.pipeline.alerts import DELIVERED, Alert, send
-    from anon_pipeline.pipeline.operations import FILE, Operations
+    from anon_pipeline.pipeline.automation.alerts import DELIVERED, Alert, send
+    from anon_pipeline.pipeline.automation.operations import FILE, Operations
 
     home = Home.default().existing()
     operations = Operations.of(home)

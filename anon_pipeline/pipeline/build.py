@@ -10,24 +10,24 @@ import dagster as dg
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, data_folder
-from anon_pipeline.pipeline.anew import build_anew_job
-from anon_pipeline.pipeline.automation import (
+from anon_pipeline.pipeline.automation.anew import build_anew_job
+from anon_pipeline.pipeline.automation.jobs import (
     build_job,
     build_retention,
     build_schedule,
     build_statistics_job,
     build_statistics_schedule,
 )
-from anon_pipeline.pipeline.graph import graph_of
-from anon_pipeline.pipeline.runtime import BAD_INPUT, EXIT_CODE, RUNTIME, Runtime
-from anon_pipeline.pipeline.sensor import build_sensor
-from anon_pipeline.pipeline.technical_names import technical
-from anon_pipeline.pipeline.upkeep import (
+from anon_pipeline.pipeline.automation.sensor import build_sensor
+from anon_pipeline.pipeline.automation.upkeep import (
     build_alerts_of_late_releases,
     build_alerts_of_runs,
     build_prune_job,
     build_prune_schedule,
 )
+from anon_pipeline.pipeline.graph import graph_of
+from anon_pipeline.pipeline.runtime import BAD_INPUT, EXIT_CODE, RUNTIME, Runtime
+from anon_pipeline.pipeline.technical_names import technical
 from anon_pipeline.pipeline.wrapping import asset_of, checks_of
 from anon_pipeline.spec import ReleaseSpec
 

@@ -5,9 +5,9 @@ No result is taken that was made of anything but what is stored now, however man
 
 from __future__ import annotations
 
-from anon_pipeline.pipeline.check_records import keep_records
 from anon_pipeline.pipeline.checks.answers import keep_answers
-from anon_pipeline.pipeline.expectations import Answer, validate
+from anon_pipeline.pipeline.expectations.check_records import keep_records
+from anon_pipeline.pipeline.expectations.questions import Answer, validate
 from anon_pipeline.pipeline.graph import Graph, Part
 from anon_pipeline.pipeline.stages import Stage, Stages
 from anon_pipeline.pipeline.step import CheckDef, Run, StepDef, StepResult

@@ -11,7 +11,7 @@ from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, write_file
 from anon_pipeline.pipeline.checks.audit import AUDIT
 from anon_pipeline.pipeline.checks.audit import CHECKS as ON_ATTACKS
-from anon_pipeline.pipeline.expectations import Answer
+from anon_pipeline.pipeline.expectations.questions import Answer
 from anon_pipeline.pipeline.stages import Stages
 from anon_pipeline.pipeline.step import log
 from anon_pipeline.release import ledger

@@ -11,7 +11,13 @@ from contextlib import suppress
 import dagster as dg
 
 from anon_pipeline.errors import InputError
-from anon_pipeline.pipeline.source_content import content_of, content_of_rows, is_asked_in_full, policy_of, stamp_of
+from anon_pipeline.pipeline.source_content import (
+    content_of,
+    content_of_rows,
+    is_asked_in_full,
+    policy_of,
+    stamp_of,
+)
 from anon_pipeline.pipeline.step import RELEASE, Run, StepDef, StepResult
 
 #: Runs that carry the same value of this tag go one after the other (dagster.yaml).

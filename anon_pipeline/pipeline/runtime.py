@@ -19,8 +19,8 @@ from anon_pipeline.pipeline import refusals
 from anon_pipeline.pipeline.event_log import lines_in
 from anon_pipeline.pipeline.step import Run
 from anon_pipeline.pipeline.stores import LOST, server_is_lost
-from anon_pipeline.pipeline.tracked_release import parameters
-from anon_pipeline.pipeline.tracking import Tracking
+from anon_pipeline.pipeline.tracking.runs import Tracking
+from anon_pipeline.pipeline.tracking.tracked_release import parameters
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.spec.parts import EngineSettings
 

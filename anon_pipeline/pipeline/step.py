@@ -11,10 +11,10 @@ from anon_pipeline.engine.base import Engine
 from anon_pipeline.home import Home
 from anon_pipeline.keys import Key, measuring_seed, private_key
 from anon_pipeline.learning.guide import FittedModel
-from anon_pipeline.pipeline.expectations import Question
+from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.metadata import MetadataItem
 from anon_pipeline.pipeline.processes import processes
-from anon_pipeline.pipeline.tracking import Tracking
+from anon_pipeline.pipeline.tracking.runs import Tracking
 from anon_pipeline.release.publication import Published
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline.workers import ALONE, Workers

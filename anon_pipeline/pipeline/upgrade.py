@@ -12,7 +12,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.runtime import BAD_INPUT
-from anon_pipeline.pipeline.tracking import Tracking
+from anon_pipeline.pipeline.tracking.runs import Tracking
 
 
 def upgrade(home: Home) -> None:

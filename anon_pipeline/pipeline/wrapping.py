@@ -9,17 +9,17 @@ import dagster as dg
 from anon_pipeline.pipeline import refusals
 from anon_pipeline.pipeline.documentation import described
 from anon_pipeline.pipeline.execution import answer, make
-from anon_pipeline.pipeline.expectations import Answer
+from anon_pipeline.pipeline.expectations.questions import Answer
 from anon_pipeline.pipeline.freshness import freshness
 from anon_pipeline.pipeline.graph import Graph
-from anon_pipeline.pipeline.logged_guide import keep_guide
 from anon_pipeline.pipeline.metadata import Lineage, Markdown, Schema
 from anon_pipeline.pipeline.run_tags import made_and_told
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.pipeline.step import RELEASE, CheckDef, StepDef, StepResult
 from anon_pipeline.pipeline.technical_names import owners, technical
-from anon_pipeline.pipeline.tracked_release import record
-from anon_pipeline.pipeline.tracking import Tracking
+from anon_pipeline.pipeline.tracking.logged_guide import keep_guide
+from anon_pipeline.pipeline.tracking.runs import Tracking
+from anon_pipeline.pipeline.tracking.tracked_release import record
 from anon_pipeline.release import manifest
 from anon_pipeline.spec import ReleaseSpec
 

@@ -13,7 +13,7 @@ from playwright.sync_api import FloatRect, Page
 
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.graph import graph_of
-from anon_pipeline.pipeline.tracking import PARENT, STEP, Tracking
+from anon_pipeline.pipeline.tracking.runs import PARENT, STEP, Tracking
 from anon_pipeline_tests.end_to_end.browser import window
 from anon_pipeline_tests.end_to_end.harness import Place
 from anon_pipeline_tests.end_to_end.served_ui import served

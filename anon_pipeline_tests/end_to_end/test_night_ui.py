@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from anon_pipeline.pipeline.automation.operations import FILE
 from anon_pipeline.pipeline.instance import open_instance
-from anon_pipeline.pipeline.operations import FILE
 from anon_pipeline_tests.end_to_end import browser, harness, served_ui
 from anon_pipeline_tests.end_to_end.harness import Place
 from anon_pipeline_tests.end_to_end.test_ui import LAUNCH, LOCATION, Served
-from anon_pipeline_tests.pipeline.test_alerts import WebServer
+from anon_pipeline_tests.pipeline.automation.test_alerts import WebServer
 from anon_pipeline_tests.skips import require_browser
 
 CHOICE = "resources:\n  runtime:\n    config:\n      engine: duckdb\n      memory: 700MB\n      threads: 1\n"

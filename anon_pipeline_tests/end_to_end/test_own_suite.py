@@ -7,8 +7,8 @@ import json
 import pytest
 
 from anon_pipeline.home import Home
-from anon_pipeline.pipeline.logged_guide import guides_in
-from anon_pipeline.pipeline.tracking import Tracking
+from anon_pipeline.pipeline.tracking.logged_guide import guides_in
+from anon_pipeline.pipeline.tracking.runs import Tracking
 from anon_pipeline_tests.end_to_end.harness import Place, command, people, policy, write_dataset
 from anon_pipeline_tests.end_to_end.test_privacy import everything_told
 

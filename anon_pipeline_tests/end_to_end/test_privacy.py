@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from anon_pipeline.pipeline.logged_guide import PICKLE
+from anon_pipeline.pipeline.tracking.logged_guide import PICKLE
 from anon_pipeline_tests.end_to_end import sabotage
 from anon_pipeline_tests.end_to_end.harness import Ended, Place, full_policy, people, write_dataset
 

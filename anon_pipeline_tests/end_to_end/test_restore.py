@@ -6,8 +6,8 @@ import shutil
 from sklearn.dummy import DummyClassifier
 
 from anon_pipeline.home import Home
-from anon_pipeline.pipeline.registered_model import keep_dp_model
-from anon_pipeline.pipeline.tracking import Tracking
+from anon_pipeline.pipeline.tracking.registered_model import keep_dp_model
+from anon_pipeline.pipeline.tracking.runs import Tracking
 from anon_pipeline.release import ledger
 from anon_pipeline_tests.end_to_end.harness import Place, command, people, write_dataset
 

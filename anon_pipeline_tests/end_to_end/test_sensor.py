@@ -48,7 +48,7 @@ def _tick(
     for number in (1, 2):
         os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), number)
     os.environ[VARIABLE] = str(place.home.root)
-    from anon_pipeline.pipeline import next_run, past_runs
+    from anon_pipeline.pipeline.automation import next_run, past_runs
     from anon_pipeline.pipeline.build import build_definitions
     from anon_pipeline.pipeline.instance import open_instance
     from anon_pipeline.pipeline.runtime import Runtime

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from anon_pipeline.pipeline.tracking import Tracking
+from anon_pipeline.pipeline.tracking.runs import Tracking
 from anon_pipeline_tests.docs.pictures import comparison, last_runs
 from anon_pipeline_tests.end_to_end import browser, harness, served_ui
 from anon_pipeline_tests.end_to_end.harness import Place, command, policy, write_dataset

@@ -17,7 +17,7 @@ from anon_pipeline.masking import memory
 from anon_pipeline.masking.aggregation import Aggregate
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.checks.group import GROUP_CHECKS, group_questions
-from anon_pipeline.pipeline.expectations import ask
+from anon_pipeline.pipeline.expectations.questions import ask
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.release.publish import publish
 from anon_pipeline.spec import ReleaseSpec

@@ -11,7 +11,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.instance import dagster_home, settings
 from anon_pipeline.pipeline.stores import DAGSTER, MLFLOW, STORES
-from anon_pipeline.pipeline.tracking import Tracking
+from anon_pipeline.pipeline.tracking.runs import Tracking
 
 SECRET = "geheim-4711"
 

@@ -22,7 +22,7 @@ from anon_pipeline.learning.guide import Task, train
 from anon_pipeline.learning.problem import Fitting, Problem
 from anon_pipeline.pipeline.launch import Outcome, launch
 from anon_pipeline.pipeline.runtime import Runtime
-from anon_pipeline.pipeline.tracking import Tracking
+from anon_pipeline.pipeline.tracking.runs import Tracking
 from anon_pipeline.release import ledger
 from anon_pipeline.release.exported_report import Form, export
 from anon_pipeline.report.synthetic_report import right_guesses
@@ -174,10 +174,10 @@ def test_a_table_that_was_changed_is_not_published(tmp_path: Path) -> None:
 def test_the_sensor_shows_neither_size_nor_hash_of_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import dagster as dg
 
-    from anon_pipeline.pipeline.anew import build_anew_job
-    from anon_pipeline.pipeline.automation import build_job
+    from anon_pipeline.pipeline.automation.anew import build_anew_job
+    from anon_pipeline.pipeline.automation.jobs import build_job
+    from anon_pipeline.pipeline.automation.sensor import build_sensor
     from anon_pipeline.pipeline.runtime import Runtime
-    from anon_pipeline.pipeline.sensor import build_sensor
 
     monkeypatch.setenv("ANON_PIPELINE_HOME", str(tmp_path / "home"))
     spec = write(tmp_path / "clinic", people(40))

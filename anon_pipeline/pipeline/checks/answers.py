@@ -9,7 +9,7 @@ from typing import Any
 
 from anon_pipeline.errors import Refused
 from anon_pipeline.home import write_file
-from anon_pipeline.pipeline.expectations import Answer
+from anon_pipeline.pipeline.expectations.questions import Answer
 from anon_pipeline.pipeline.stages import Stage, Stages
 
 ANSWERS = "answers.json"

@@ -7,7 +7,7 @@ import json
 import pandas as pd
 
 from anon_pipeline.audit.people import Bound, bounds
-from anon_pipeline.pipeline.expectations import Question
+from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import CheckDef, Run
 from anon_pipeline.spec import ReleaseSpec

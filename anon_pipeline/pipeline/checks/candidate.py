@@ -10,7 +10,7 @@ import pandas as pd
 from anon_pipeline.engine.base import ClassCounts, Engine, SourceFacts
 from anon_pipeline.pipeline import sequential_publication
 from anon_pipeline.pipeline.checks.naming import unshared_values
-from anon_pipeline.pipeline.expectations import Question
+from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, CheckDef, Run
 from anon_pipeline.privacy.judge import judge_release, name_of

@@ -6,7 +6,7 @@ import pandas as pd
 
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.masking.aggregation import aggregate_of
-from anon_pipeline.pipeline.expectations import Question
+from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import CheckDef, Run
 from anon_pipeline.privacy.group_table import compare_groups, group_columns, read_groups, threshold_of

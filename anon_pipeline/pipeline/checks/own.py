@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.pipeline.checks.answers import require_answers
-from anon_pipeline.pipeline.expectations import AGGREGATES, RELEASED, Question
+from anon_pipeline.pipeline.expectations.questions import AGGREGATES, RELEASED, Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import CheckDef, Run
 from anon_pipeline.release import fineness, manifest

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from anon_pipeline.engine.base import Repetition, SourceFacts
-from anon_pipeline.pipeline.expectations import Question
+from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import CheckDef, Run
 from anon_pipeline.release.publish import DATA

@@ -12,10 +12,10 @@ from typing import Any
 from anon_pipeline.differential_privacy.synthesis.made_table import make_table
 from anon_pipeline.differential_privacy.synthesis.models import model_of
 from anon_pipeline.differential_privacy.synthesis.stored import MEASUREMENTS
-from anon_pipeline.pipeline.registered_model import keep_dp_model
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run, StepDef, StepResult
-from anon_pipeline.pipeline.tracking import Tracking
+from anon_pipeline.pipeline.tracking.registered_model import keep_dp_model
+from anon_pipeline.pipeline.tracking.runs import Tracking
 from anon_pipeline.spec import PublishedModel
 
 ARCHIVE = "model.zip"
