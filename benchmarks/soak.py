@@ -2,12 +2,14 @@
 
 Run: python -m benchmarks.soak [--ticks 300] [--seed 1] [--memory-disk 600m]
 A dataset of 100 people has a sensor that looks every five seconds and a schedule of a run every ten minutes. Its source
-changes, stays, goes back, breaks or holds what a check refuses; processes are killed with SIGKILL at random (a run's
-worker, the daemon, the web server, all at once, as a machine loses its power); and the disk is full twice, where a
-memory disk can be mounted (root). After each content that the sensor has settled, and at the end, this is asked:
+changes, stays, goes back, breaks or holds what a check refuses; its policy changes; processes are killed with SIGKILL
+at random (a run's worker, the daemon, the web server, all at once, as a machine loses its power); and the disk is full
+twice, where a memory disk can be mounted (root). `anon-pipeline prune` removes old runs every thirty ticks. After each
+content that the sensor has settled, and at the end, this is asked:
 
-- the ledger and every file of it are intact, and no content was published twice;
-- `current` is the release of the content that lies there, or, where that was broken or refused, the one before.
+- the ledger and every file of it are intact, and no content was published twice under one policy;
+- `current` is the release of the content and policy that lie there, or, where these were broken or refused, the one
+  before.
 
 It ends with exit code 1 at the first answer that is no. It prints what a run takes, in disk and time, at the start, in
 the middle and at the end.
@@ -47,9 +49,10 @@ from anon_pipeline.release import ledger
 
 DATASET, SECONDS = "people", "5"
 #: What the source does next, and how often.
-CHANGES = {"changed": 8, "unchanged": 2, "reverted": 3, "broken": 2, "refused": 2}
+CHANGES = {"changed": 8, "unchanged": 2, "reverted": 3, "broken": 2, "refused": 2, "policy": 2}
 #: How often in a tick something is killed, while a run is under way and otherwise.
 KILLS = {"worker": 0.05, "daemon": 0.01, "server": 0.01, "all": 0.01}
+PRUNE_EVERY, KEPT = 30, 3  # ticks, and runs of each job
 FULL_FOR = 40  # seconds; no tick is told of while the disk is full
 START = """mutation { startSensor(sensorSelector: {sensorName: "people_source_sensor", repositoryName: "__repository__",
     repositoryLocationName: "anon_pipeline.definitions"}) { __typename } }"""
@@ -91,6 +94,13 @@ def people(seed: int, kind: str = "changed") -> pd.DataFrame:
     if kind == "refused":
         frame.loc[1, "name"] = frame.loc[0, "name"]
     return frame.drop(columns="visits") if kind == "broken" else frame
+
+
+def write_policy(folder: Path, k: int) -> None:
+    """The spec of the dataset, as an editor writes it."""
+    part = folder / "release.part"
+    part.write_text(yaml.safe_dump({**POLICY, "privacy": {"k_anonymity": {"k": k}}}, sort_keys=False))
+    os.replace(part, folder / "release.yaml")
 
 
 class Failed(AssertionError):
@@ -191,31 +201,34 @@ def _part(command: str) -> str:
 
 @dataclass
 class Sample:
-    """What the home held at a moment: runs that have ended, and bytes of its two zones."""
+    """What the home held at a moment: runs that have ended, releases, and bytes of its two zones."""
 
     runs: int
+    published: int
     private: int
     releases: int
 
 
 @dataclass
 class Night:
-    """The source, what it did, and what must be current."""
+    """The source and its policy, what they did, and what must be current."""
 
     machine: Machine
     folder: Path
     chance: random.Random
     kind: str = "changed"
     seed: int = 0
+    k: int = POLICY["privacy"]["k_anonymity"]["k"]
     good: list[int] = field(default_factory=list)  # seeds of contents that were settled as released
-    expected: int | None = None  # the seed of what is current
+    expected: tuple[int, int] | None = None  # the seed and k of what is current
     hurt: bool = False  # whether a run of this content was killed, or had no disk
     did: Counter[str] = field(default_factory=Counter)
     samples: list[Sample] = field(default_factory=list)
     seconds: dict[int, float] = field(default_factory=dict)
+    ran: int = 0  # runs that were pruned since they ended
 
     def change(self) -> None:
-        """Let the source do what it does next."""
+        """Let the source, or who writes its policy, do what they do next."""
         kinds = [kind for kind in CHANGES if kind != "reverted" or len(self.good) > 1]
         self.kind = self.chance.choices(kinds, [CHANGES[kind] for kind in kinds])[0]
         self.did[self.kind] += 1
@@ -224,8 +237,12 @@ class Night:
         if self.kind == "unchanged" and file.exists():
             os.utime(file)
             return
+        if self.kind == "policy":
+            self.k = 22 - self.k  # 10 or 12
+            write_policy(self.folder, self.k)
+            return
         if self.kind == "reverted":
-            self.seed = self.chance.choice([seed for seed in self.good if seed != self.expected] or self.good)
+            self.seed = self.chance.choice([seed for seed in self.good if seed != self.seed] or self.good)
         else:
             self.seed += 1 + max([self.seed, *self.good], default=0)
         part = file.with_suffix(".part")
@@ -238,13 +255,14 @@ class Night:
         frame = pd.read_csv(file)
         usable = "visits" in frame and frame["name"].is_unique
         if usable:
-            self.expected = self.seed
+            self.expected = (self.seed, self.k)
             if self.seed not in self.good:
                 self.good.append(self.seed)
         self.check()
         self.did["settled"] += 1
         home = self.machine.home
-        self.samples.append(Sample(len(self.runs()), _bytes(home.private), _bytes(home.releases)))
+        published = sum(entry.action == ledger.PUBLISH for entry in ledger.read(home))
+        self.samples.append(Sample(self.ran + len(self.runs()), published, _bytes(home.private), _bytes(home.releases)))
 
     def check(self) -> None:
         """The ledger, each content once, and the pointer."""
@@ -255,9 +273,9 @@ class Night:
         if problems:
             raise Failed("; ".join(problems))
         published = [entry.version for entry in entries if entry.action == ledger.PUBLISH]
-        contents = [_visits(home.releases / DATASET / version) for version in published]
+        contents = [_published(home.releases / DATASET / version) for version in published]
         if len(set(contents)) != len(contents):
-            raise Failed("a content was published twice")
+            raise Failed("a content was published twice under one policy")
         for former, entry in pairwise(entries):
             if entry.action == ledger.CURRENT and entry.version == former.version:
                 raise Failed("a release that was current was entered once more")
@@ -265,8 +283,9 @@ class Night:
             return
         if ledger.last_version(home, DATASET) != os.readlink(home.releases / DATASET / ledger.POINTER):
             raise Failed("the pointer and the ledger differ")
-        if _visits(home.releases / DATASET / ledger.POINTER) != tuple(sorted(people(self.expected)["visits"])):
-            raise Failed(f"the current release is not that of content {self.expected}")
+        seed, k = self.expected
+        if _published(home.releases / DATASET / ledger.POINTER) != (tuple(sorted(people(seed)["visits"])), k):
+            raise Failed(f"the current release is not that of content {seed} with k = {k}")
 
     def runs(self) -> list[tuple[str, float, float]]:
         """Status, start and end of the runs that have ended."""
@@ -274,6 +293,20 @@ class Night:
             self.machine.home.private / "dagster" / "history" / "runs.db",
             "SELECT status, start_time, end_time FROM runs WHERE end_time IS NOT NULL ORDER BY id",
         )
+
+    def prune(self) -> None:
+        """Remove old runs while everything is at work, by the command."""
+        script = Path(sys.executable).with_name("anon-pipeline")
+        pruned = subprocess.run(
+            [script, "prune", "--older-than", "0h", "--keep", str(KEPT), "--json"],
+            env=os.environ | {VARIABLE: str(self.machine.home.root), DATA_VARIABLE: str(self.machine.data)},
+            stdout=subprocess.PIPE,
+            check=False,
+        )
+        if pruned.returncode != 0:
+            raise Failed(f"prune ended with exit code {pruned.returncode}")
+        self.ran += json.loads(pruned.stdout)["runs"]
+        self.did["pruned"] += 1
 
     def ticks(self) -> int:
         """How often the sensor and the schedule have looked."""
@@ -286,7 +319,7 @@ class Night:
             _schedules(self.machine.home),
             "SELECT tick_body FROM job_ticks WHERE type = 'SENSOR' AND timestamp > datetime(?, 'unixepoch') "
             "ORDER BY id DESC LIMIT 1",
-            (self.folder / "people.csv").stat().st_ctime + 1,
+            max(file.stat().st_ctime for file in self.folder.iterdir()) + 1,
         )
         return str(json.loads(found[0][0]).get("skip_reason") or "") if found else ""
 
@@ -313,9 +346,10 @@ def _asked(database: Path, query: str, *parameters: object) -> list[Any]:
         return []
 
 
-def _visits(release: Path) -> tuple[int, ...]:
-    """What a release keeps as it was: by it a content is known again."""
-    return tuple(sorted(pd.read_parquet(release / "data.parquet")["visits"].astype(int)))
+def _published(release: Path) -> tuple[tuple[int, ...], int]:
+    """What a release keeps as it was, by which its content is known again, and its k."""
+    demanded = json.loads((release / "manifest.json").read_text())["spec"]["privacy"]["k_anonymity"]["k"]
+    return tuple(sorted(pd.read_parquet(release / "data.parquet")["visits"].astype(int))), demanded
 
 
 def _bytes(folder: Path) -> int:
@@ -353,7 +387,7 @@ def fill(folder: Path) -> Path:
 def watch(night: Night, ticks: int, full_at: list[int], root: Path) -> None:
     """Let the ticks go by."""
     ballast: Path | None = None
-    emptied, last, since = 0.0, -1, 0
+    emptied, last, since, pruned = 0.0, -1, 0, 0
     while (now := night.ticks()) < ticks or night.did["settled"] == 0 or not any(s in night.said() for s in SETTLED):
         night.machine.up()
         night.seconds |= night.machine.worker_seconds()
@@ -371,6 +405,9 @@ def watch(night: Night, ticks: int, full_at: list[int], root: Path) -> None:
             night.did["full disk"] += 1
         elif now < ticks:
             night.maybe_kill()
+        if now >= pruned + PRUNE_EVERY and ballast is None:
+            pruned = now
+            night.prune()
         if now >= since + 3 and any(sign in night.said() for sign in SETTLED):
             night.settled()
             print(f"{now} ticks, {len(night.runs())} runs: {night.kind} settled; {dict(night.did)}", flush=True)
@@ -398,7 +435,8 @@ def report(night: Night) -> None:
         print(
             f"{name}: {statistics.median(wall):.0f} s a run; disk per run: private "
             f"{(few[-1].private - few[0].private) / ran / 1000:+.0f} KB, releases "
-            f"{(few[-1].releases - few[0].releases) / ran / 1000:+.0f} KB; private zone {few[-1].private / 1e6:.1f} MB"
+            f"{(few[-1].releases - few[0].releases) / ran / 1000:+.0f} KB; private zone {few[-1].private / 1e6:.1f} MB "
+            f"after {few[-1].runs} runs and {few[-1].published} releases"
         )
     if seconds:
         print(f"processor time of a worker: median {statistics.median(seconds):.1f} s of {len(seconds)}")
@@ -414,7 +452,7 @@ def main() -> None:
     with disk(given.memory_disk) as (root, can_fill):
         folder = root / "data" / DATASET
         folder.mkdir(parents=True)
-        (folder / "release.yaml").write_text(yaml.safe_dump(POLICY, sort_keys=False))
+        write_policy(folder, POLICY["privacy"]["k_anonymity"]["k"])
         people(0).to_csv(folder / "people.csv", index=False)
         log = Path(tempfile.gettempdir()) / f"anon-pipeline-soak-{os.getpid()}.log"
         machine = Machine(Home(root / "home"), root / "data", log)
