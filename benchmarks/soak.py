@@ -348,8 +348,8 @@ def _asked(database: Path, query: str, *parameters: object) -> list[Any]:
 
 def _published(release: Path) -> tuple[tuple[int, ...], int]:
     """What a release keeps as it was, by which its content is known again, and its k."""
-    demanded = json.loads((release / "manifest.json").read_text())["spec"]["privacy"]["k_anonymity"]["k"]
-    return tuple(sorted(pd.read_parquet(release / "data.parquet")["visits"].astype(int))), demanded
+    (demand,) = json.loads((release / "manifest.json").read_text())["spec"]["privacy"]
+    return tuple(sorted(pd.read_parquet(release / "data.parquet")["visits"].astype(int))), demand["k"]
 
 
 def _bytes(folder: Path) -> int:
