@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help reference release test fresh explore mutants pictures lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-replayed bench-space bench-enforcement bench-dp bench-synthetic bench-aim lock clean
+.PHONY: help reference release test fresh explore mutants pictures lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-replayed bench-space bench-enforcement bench-dp bench-synthetic bench-aim soak lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -20,13 +20,14 @@ fast: .venv/dev ## The tests that run no whole commands, start no Spark and atta
 reference: .venv/dev ## docs/spec.md, made anew from the models
 	$(BIN)/python -m anon_pipeline.spec.reference > docs/spec.md
 
-# Date and process, so that no two runs draw alike; SEED=... draws as a former run did.
+# The time, so that no two runs draw alike; SEED=... draws as a former run did.
 SEED ?= $(shell date +%Y%m%d%H%M%S)
+SEED := $(SEED)# asked once, so that what is printed is what is used
 PROPERTIES = HYPOTHESIS_PROFILE=fresh $(BIN)/python -m pytest -m hypothesis -n auto --maxprocesses 4 --dist loadfile --hypothesis-seed=$(SEED)
 
-fresh: .venv/dev ## The property tests, with examples drawn anew under a seed that is printed
+fresh: .venv/dev ## The property tests, with examples drawn anew under a seed that is printed (EXAMPLES=0.2: a fifth)
 	@echo "SEED=$(SEED)"
-	$(PROPERTIES)
+	ANON_PIPELINE_EXAMPLES=$(or $(EXAMPLES),1) $(PROPERTIES)
 
 explore: .venv/dev ## The property tests with a hundred times their examples (hours; EXAMPLES=N: N times)
 	@echo "SEED=$(SEED)"
@@ -103,9 +104,15 @@ spark: .venv/spark ## Install with the Spark engine (needs a Java 17 runtime)
 bench-dp: .venv/dev ## Noisy statistics of ten million people, against plain DuckDB and a sort
 	$(BIN)/python -m benchmarks.differential_privacy
 
+soak: .venv/runtime ## Three hundred ticks of the sensor with kills, full disks and bad sources (TICKS=40: fewer)
+	$(BIN)/python -m benchmarks.soak --ticks $(or $(TICKS),300)
+
 lock: ## Pin the requirements anew (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--no-strip-extras -q --extra build pyproject.toml -o requirements/runtime.txt
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+		--no-strip-extras -q --extra build --extra postgresql --extra server -c requirements/runtime.txt pyproject.toml \
+		-o requirements/server.txt
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--no-strip-extras -q --extra build --extra spark -c requirements/runtime.txt pyproject.toml -o requirements/spark.txt
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \

@@ -1,4 +1,4 @@
-"""The two ways a release can end without being published, and what their messages may say of a file.
+"""The ways a release can end without being published, and what their messages may say of a file.
 
 A message never holds a value of a person: it names files, columns, counts and remedies.
 """
@@ -13,6 +13,10 @@ class InputError(ValueError):
 
     A `ValueError`, as scikit-learn expects one where a parameter or a table is wrong.
     """
+
+
+class Unavailable(InputError):
+    """Spec and data may be right, but something else is not as it must be: the same run may succeed later."""
 
 
 class Refused(Exception):

@@ -20,7 +20,21 @@ from anon_pipeline.errors import InputError
 
 #: Folders of the private zone beside those of the datasets, whose names no dataset may have.
 PRIVATE_FOLDERS = frozenset(
-    ("budgets", "dagster", "errors", "keys", "locks", "mask", "mlflow", "openings", "scratch", "spill")
+    (
+        "alerts",
+        "budgets",
+        "checks",
+        "dagster",
+        "errors",
+        "keys",
+        "locks",
+        "mask",
+        "mlflow",
+        "openings",
+        "refusals",
+        "scratch",
+        "spill",
+    )
 )
 
 VARIABLE = "ANON_PIPELINE_HOME"

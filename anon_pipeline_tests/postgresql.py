@@ -26,14 +26,15 @@ class Server:
         self._run(
             "initdb", "-D", f"{folder}/data", "-A", "trust", "-U", "owner", "--no-sync", "-E", "UTF8", "--locale=C"
         )
-        (folder / "data/pg_hba.conf").write_text("local all owner trust\nlocal all reader scram-sha-256\n")
+        (folder / "data/pg_hba.conf").write_text("local all owner trust\nlocal all all scram-sha-256\n")
         self.start()
 
-    def _run(self, program: str, *arguments: str) -> None:
+    def _run(self, program: str, *arguments: str) -> str:
         done = subprocess.run(
             [*self._as, self._programs / program, *arguments], cwd="/", capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def start(self) -> None:
         options = f"-c listen_addresses='' -c fsync=off -k {self.folder}"
@@ -61,6 +62,14 @@ class Server:
         self._run(
             "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", str(self.folder), "-U", "owner", "-c", script, "postgres"
         )
+
+    def ask(self, query: str, database: str) -> str:
+        """What a query gives, a line for each row."""
+        return self._run("psql", "-X", "-q", "-A", "-t", "-h", str(self.folder), "-U", "owner", "-c", query, database)
+
+    def dump(self, database: str) -> str:
+        """All that a database holds, as text."""
+        return self._run("pg_dump", "-h", str(self.folder), "-U", "owner", database)
 
 
 @contextmanager

@@ -41,6 +41,12 @@ def require_postgresql() -> Path:
     return Path(installed).parent
 
 
+def require_program(name: str) -> None:
+    """A program that Debian has under its own name; without it the test is skipped."""
+    if shutil.which(name) is None:
+        pytest.skip(f"no {name} is on the PATH: install it, for example with `apt-get install {name}`")
+
+
 def require_package(name: str) -> ModuleType:
     """A package of an extra; without it the test is skipped."""
     if importlib.util.find_spec(name) is None:

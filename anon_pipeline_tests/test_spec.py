@@ -315,3 +315,27 @@ def test_what_a_text_must_be_is_said_in_words_and_not_as_a_pattern(tmp_path: Pat
     with pytest.raises(InputError, match="dataset: begins with a small letter") as raised:
         ReleaseSpec.load(tmp_path)
     assert "pattern" not in str(raised.value)
+
+
+STATED = "approver: A. Person\npurpose: research\nrecipients: [universities, the public]\nlicense: CC BY 4.0\n"
+
+
+def test_what_an_owner_states_is_published_and_absent_it_changes_no_policy(tmp_path: Path) -> None:
+    plain, stated = load(tmp_path, GOOD).policy(), load(tmp_path, GOOD + STATED).policy()
+    keys = ("approver", "purpose", "recipients", "license")
+    assert not set(keys) & set(plain)
+    assert [stated.pop(key) for key in keys] == [
+        "A. Person",
+        "research",
+        ["universities", "the public"],
+        "CC BY 4.0",
+    ]
+    assert stated == plain
+
+
+@pytest.mark.parametrize(
+    "wrong", ["purpose: ''", 'purpose: "two\\nlines"', "recipients: everybody", "recipients: ['']", "license: 4.0"]
+)
+def test_what_an_owner_states_is_one_line_of_text(tmp_path: Path, wrong: str) -> None:
+    with pytest.raises(InputError, match=wrong.partition(":")[0]):
+        load(tmp_path, f"{GOOD}{wrong}\n")

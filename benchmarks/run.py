@@ -47,7 +47,7 @@ except ModuleNotFoundError:
 else:
     with large_imports():
         import anon_pipeline.pipeline.launch
-    import anon_pipeline.pipeline.checker, anon_pipeline.pipeline.tracker
+    import anon_pipeline.pipeline.expectations.great_expectations, anon_pipeline.pipeline.tracking.mlflow_client
 """
 TICKS = os.sysconf("SC_CLK_TCK")
 

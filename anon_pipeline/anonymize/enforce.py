@@ -50,6 +50,8 @@ NEIGHBOURS = 3
 #: The chance of a union of two classes to stay though both of its parts hold: where a part would fail if one person had
 #: another value, and elsewhere. A union of m classes has (2 / m) ** SIZE of it: the more classes, the more is lost.
 STAYS, STAYS_ELSE, SIZE = 0.4, 0.02, 0.3
+#: A union of more classes never stays by chance: under one key in ten it would lose a tenth of all and more.
+LARGEST = 64
 #: Share of the classes that are not cut, though they could be; and of unions that stayed by chance and whose parts
 #: would all fail if one person had another value: one that has to stay can seldom be cut.
 WHOLE, STAYS_WHOLE = 0.15, 0.3
@@ -227,7 +229,7 @@ def chance_to_stay(can: BoolArray, held: BoolArray, classes: IntArray, nearly: B
     nearly : whether one of the parts nearly fails
     """
     by_chance = np.where(nearly, STAYS, STAYS_ELSE) * (2 / np.maximum(classes, 2)) ** SIZE
-    return np.where(can, np.where(held, by_chance, 0.0), 1.0)
+    return np.where(can, np.where(held & (classes <= LARGEST), by_chance, 0.0), 1.0)
 
 
 def descend(work: Work, rungs: list[Rung]) -> tuple[BoolArray, FloatArray]:

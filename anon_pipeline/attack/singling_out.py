@@ -8,6 +8,8 @@ counts only beside that luck, which is measured on control people.
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,8 +50,30 @@ class Condition:
 
 def singling_out(attacked: Attacked) -> list[Finding]:
     """One finding for conditions on a single column, one for conjunctions of a group's box and kept values."""
-    kinds = (("one column", univariate(attacked)), ("all columns", multivariate(attacked)))
-    return [_finding(attacked, f"singling out, {kind}", conditions) for kind, conditions in kinds]
+    names = [domain.name for domain in (*attacked.release.domains, *attacked.kept)]
+    singles = univariate(attacked)
+    of_column = Counter(names[condition.columns[0]] for condition in singles)
+    return [
+        _finding(attacked, "singling out, one column", singles, of_column),
+        _finding(attacked, "singling out, all columns", multivariate(attacked), alone_by_column(attacked)),
+    ]
+
+
+def alone_by_column(attacked: Attacked) -> dict[str, float]:
+    """Of the records that are alone with their group and all kept values, the share that one kept column isolates.
+
+    By the name of the column: the one with the largest share is the one to make coarser.
+    """
+
+    def alone(*columns: IntArray) -> npt.NDArray[np.bool_]:
+        key, _ = combined([attacked.release.group, *columns])
+        return np.asarray(np.bincount(key)[key] == 1)
+
+    by_all = alone(*attacked.kept_codes.T)
+    return {
+        domain.name: int((alone(codes) & by_all).sum()) / max(int(by_all.sum()), 1)
+        for domain, codes in zip(attacked.kept, attacked.kept_codes.T, strict=True)
+    }
 
 
 def univariate(attacked: Attacked) -> list[Condition]:
@@ -163,7 +187,8 @@ def _gamma_estimate(people_matched: IntArray, conditions: int, scale: float) -> 
     return single * len(people_matched) / conditions
 
 
-def _finding(attacked: Attacked, name: str, conditions: list[Condition]) -> Finding:
+def _finding(attacked: Attacked, name: str, conditions: list[Condition], by_column: Mapping[str, float]) -> Finding:
+    """`by_column` tells which columns make such conditions possible: how many of them, or of which share of records."""
     members, control = attacked.members, attacked.control
     people_matched = matches(conditions, members)
     shares = [domain.shares for domain in (*attacked.release.domains, *attacked.kept)]
@@ -191,5 +216,6 @@ def _finding(attacked: Attacked, name: str, conditions: list[Condition]) -> Find
             "conditions": len(conditions),
             "people_meeting_one": quantiles(people_matched),
             "nobody_meets": int((people_matched == 0).sum()),
+            "by_column": dict(by_column),
         },
     )

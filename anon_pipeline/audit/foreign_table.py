@@ -21,7 +21,7 @@ from anon_pipeline.attack.table_audit import Knowledge, audit_table
 from anon_pipeline.attack.targets import Tables
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError, known_names
-from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
+from anon_pipeline.spec import ColumnType, ReleaseSpec, Role, Source
 
 #: Above this share of control people with an equal in the original they may be the same people.
 SAME_PEOPLE = 0.5
@@ -93,11 +93,13 @@ class Files:
     table : what is attacked
     original : the raw people who are in it, one row each
     control : raw people like them who are not
+    written : how those of them that are text files are written; found out where absent
     """
 
     table: Path
     original: Path
     control: Path | None = None
+    written: Source | None = None
 
 
 def attack_table(
@@ -120,9 +122,9 @@ def attack_table(
         For a file that cannot be read or has no rows, or a column that is not there.
     """
     table, control = files.table, files.control
-    released = _read(table, scratch / "table")
-    people = _without(_read(files.original, scratch / "original"), roles.missing)
-    others = None if control is None else _without(_read(control, scratch / "control"), roles.missing)
+    released = _read(table, scratch / "table", files.written)
+    people = _without(_read(files.original, scratch / "original", files.written), roles.missing)
+    others = None if control is None else _without(_read(control, scratch / "control", files.written), roles.missing)
     columns, notes = _columns(roles, table, released, {files.original: people, control: others})
     quasi_identifiers, sensitive, kept = columns
     named = [*quasi_identifiers, *sensitive, *kept]
@@ -160,10 +162,10 @@ def attack_table(
     )
 
 
-def _read(path: Path, scratch: Path, nested: bool = False) -> pd.DataFrame:
+def _read(path: Path, scratch: Path, written: Source | None = None, nested: bool = False) -> pd.DataFrame:
     """A CSV or Parquet file in pandas; the fields of a CSV stay texts, and empty ones are missing."""
     scratch.mkdir()
-    parquet = DuckDBEngine(scratch).import_table(path, scratch)
+    parquet = DuckDBEngine(scratch).import_table(path, scratch, written=written)
     try:
         content = pq.read_table(parquet)
     except (OSError, pa.ArrowException):

@@ -303,7 +303,7 @@ def bounds(spec: ReleaseSpec, content: dict[str, Any]) -> list[Bound]:
     found = []
     for name, criterion, column, limit, what in wanted:
         leaks = [_leak(finding, upper) for finding in content["findings"] if _counts(finding, criterion, column)]
-        demand = f"what being in the release adds to how often {what} is at most {limit:.2%}"
+        demand = f"what being in the release adds to how often {what} is at most {100 * limit:g} %"
         found.append(Bound(name, demand, max(leaks, default=None), limit))
     if asked.membership_auc is not None:
         membership = content.get("models", {}).get("membership", [])
@@ -312,7 +312,7 @@ def bounds(spec: ReleaseSpec, content: dict[str, Any]) -> list[Bound]:
         found.append(Bound("membership_auc", demand, max(aucs, default=None), asked.membership_auc))
     if asked.replayed is not None:
         told = [column["high"] if upper else column["certain"] for column in content.get("replayed", [])]
-        demand = f"who runs the grouping again learns the value of at most {asked.replayed:.2%} for certain"
+        demand = f"who runs the grouping again learns the value of at most {100 * asked.replayed:g} % for certain"
         found.append(Bound("replayed", demand, max(told, default=None), asked.replayed))
     return found
 

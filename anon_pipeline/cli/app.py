@@ -9,8 +9,13 @@ from importlib import metadata
 from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 from rich.console import Console
 from rich.logging import RichHandler
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec import Source
+from anon_pipeline.spec.written import sentences
 
 app = typer.Typer(
     help="Turn a table of people into a release that may be published, and prove it.",
@@ -49,6 +54,30 @@ AllowCode = Annotated[
     bool,
     typer.Option("--allow-code", help="Let the spec import the model that it names; its code then runs as you."),
 ]
+
+
+#: How a table is written, for every command that takes one.
+Delimiter = Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")]
+Encoding = Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")]
+Query = Annotated[str | None, typer.Option(help="The rows of a database.")]
+OfDataset = Annotated[str | None, typer.Option("--dataset", help="Where several have a release of this version.")]
+
+
+def source_of(stated: dict[str, object]) -> Source:
+    """A source as the options of a command state it; those that are None are not stated.
+
+    Raises
+    ------
+    InputError
+        With a sentence per option that cannot be used.
+    """
+    delimiter = stated.get("delimiter")
+    if isinstance(delimiter, str) and not 1 <= len(delimiter) <= 4:
+        raise InputError("--delimiter: is one to four letters")
+    try:
+        return Source.model_validate({key: value for key, value in stated.items() if value is not None})
+    except ValidationError as error:
+        raise InputError("; ".join(sentences(error, "source"))) from None
 
 
 def show_progress() -> None:

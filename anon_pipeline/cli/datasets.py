@@ -7,16 +7,25 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 
-from anon_pipeline.cli.app import AsJson, app, err, names_in, out, print_json
+from anon_pipeline.cli.app import (
+    AsJson,
+    Delimiter,
+    Encoding,
+    Query,
+    app,
+    err,
+    names_in,
+    out,
+    print_json,
+    source_of,
+)
 from anon_pipeline.cli.tables import show_new_dataset
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, data_folder, write_file
 from anon_pipeline.home import scratch as scratch_folder
 from anon_pipeline.imports import large_imports
-from anon_pipeline.spec import ReleaseSpec, Source
-from anon_pipeline.spec.written import sentences
+from anon_pipeline.spec import ReleaseSpec
 
 
 @app.command()
@@ -31,9 +40,9 @@ def init(
     ] = None,
     of_database: Annotated[str | None, typer.Option("--table", help="The table of that server.")] = None,
     copy: Annotated[bool, typer.Option("--copy", help="Copy the table into the folder of the dataset.")] = False,
-    query: Annotated[str | None, typer.Option(help="The rows of a database.")] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")] = None,
+    query: Query = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     sheet: Annotated[str | None, typer.Option(help="Of a workbook; its only filled one where absent.")] = None,
     names: Annotated[str | None, typer.Option(help="Of the columns of a CSV without a header: a,b,c.")] = None,
     noise: Annotated[
@@ -46,15 +55,13 @@ def init(
         from anon_pipeline.engine.duckdb import DuckDBEngine
         from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 
-    if delimiter is not None and not 1 <= len(delimiter) <= 4:
-        raise InputError("--delimiter: is one to four letters")
     if (table is None) == (database is None):
         raise InputError("say where the table is: --from FILE, or --database NAME with --table or --query")
     server = {"database": "postgresql", "connection": {"env": database}}
     place = {"path": str(table)} if table is not None else server
     stated = {"table": of_database, "query": query, "sheet": sheet, "delimiter": delimiter, "encoding": encoding}
     unnamed = {} if names is None else {"header": 0, "names": names_in(names)}
-    source = _source_of({**place, **{key: value for key, value in stated.items() if value is not None}, **unnamed})
+    source = source_of({**place, **stated, **unnamed})
     with scratch_folder() as scratch:
         wanted = DatasetRequest(name, table if table is not None else Path.cwd(), copy, source, noise)
         new_dataset = start_dataset(DuckDBEngine(scratch), wanted, data_folder())
@@ -64,17 +71,13 @@ def init(
     show_new_dataset(name, new_dataset)
 
 
-def _source_of(stated: dict[str, object]) -> Source:
-    try:
-        return Source.model_validate(stated)
-    except ValidationError as error:
-        raise InputError("; ".join(sentences(error, "source"))) from None
-
-
 @app.command()
 def profile(
     table: Annotated[Path, typer.Argument(help="A CSV or Parquet file, or a folder of Parquet files.")],
     out_file: Annotated[Path | None, typer.Option("--out", help="Write the proposed spec to this file.")] = None,
+    query: Query = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
     """Propose a spec as `init` does, without a dataset folder."""
@@ -83,8 +86,9 @@ def profile(
 
     if out_file is not None and out_file.exists():
         raise InputError(f"{out_file}: exists already; a policy is not overwritten")
+    source = source_of({"path": str(table), "query": query, "delimiter": delimiter, "encoding": encoding})
     with scratch_folder() as scratch:
-        profiled = profile_table(DuckDBEngine(scratch), table)
+        profiled = profile_table(DuckDBEngine(scratch), table, source)
     if out_file is not None:
         try:
             write_file(out_file, propose_spec_beside(profiled, table, out_file), public=True)

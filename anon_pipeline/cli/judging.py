@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from anon_pipeline.cli.app import REFUSED, AsJson, app, names_in, print_json
+from anon_pipeline.cli.app import REFUSED, AsJson, Delimiter, Encoding, app, names_in, print_json, source_of
 from anon_pipeline.cli.tables import show_attacks, show_verdict
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import scratch as scratch_folder
@@ -22,6 +22,8 @@ def verify(
     quasi_identifiers: Annotated[str | None, typer.Option(help="Or by these columns: a,b,c.")] = None,
     k: Annotated[int | None, typer.Option(min=2, help="People a class must have at least.")] = None,
     sensitive: Annotated[str | None, typer.Option(help="Columns to measure inference for: x,y.")] = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
     """Judge a table by reading it afresh: it holds (exit 0) or does not (3)."""
@@ -31,6 +33,7 @@ def verify(
 
     if (spec is None) == (quasi_identifiers is None):
         raise InputError("name either --spec, or --quasi-identifiers with --k")
+    written = source_of({"path": table.name, "delimiter": delimiter, "encoding": encoding})
     with scratch_folder() as scratch:
         engine = DuckDBEngine(scratch)
         if spec is not None:
@@ -40,7 +43,7 @@ def verify(
                     "--spec: is of a synthetic release, whose promise cannot be counted in its table; take "
                     "`anon-pipeline releases verify` and `anon-pipeline budget verify`"
                 )
-            file = engine.import_table(table, scratch, policy.with_role(Role.SENSITIVE))
+            file = engine.import_table(table, scratch, policy.with_role(Role.SENSITIVE), written)
             if policy.aggregates:
                 from anon_pipeline.privacy.group_table import judge_group_table
 
@@ -51,7 +54,7 @@ def verify(
             if k is None:
                 raise InputError("--k is missing: say how many people a class must have at least")
             measured = names_in(sensitive)
-            file = engine.import_table(table, scratch, measured)
+            file = engine.import_table(table, scratch, measured, written)
             verdict = verify_by_columns(engine, file, names_in(quasi_identifiers), k, measured)
     if as_json:
         print_json(verdict.to_json())
@@ -74,6 +77,8 @@ def attack(
     sensitive: Annotated[str | None, typer.Option(help="And those worth inferring: x,y.")] = None,
     targets: Annotated[int, typer.Option(min=1, help="People of either kind who are attacked at most.")] = 2_000,
     seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 0,
+    delimiter: Delimiter = None,
+    encoding: Encoding = None,
     as_json: AsJson = False,
 ) -> None:
     """Attack a table: who in it is linked, singled out, inferred or recognised (exit 0, whatever is found)."""
@@ -84,8 +89,9 @@ def attack(
     roles = (
         Roles(names_in(quasi_identifiers), names_in(sensitive)) if spec is None else Roles.of(ReleaseSpec.load(spec))
     )
+    written = source_of({"path": table.name, "delimiter": delimiter, "encoding": encoding})
     with scratch_folder() as scratch:
-        attacked = attack_table(Files(table, original, control), roles, scratch, targets, seed)
+        attacked = attack_table(Files(table, original, control, written), roles, scratch, targets, seed)
     if as_json:
         print_json(attacked.to_json())
         return

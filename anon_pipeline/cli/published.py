@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from anon_pipeline.cli.app import REFUSED, AsJson, app, err, out, print_json, releases
+from anon_pipeline.cli.app import REFUSED, AsJson, OfDataset, app, err, out, print_json, releases
 from anon_pipeline.cli.tables import show_ledger, show_release
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, write_file
@@ -24,7 +24,7 @@ def report(
         str | None, typer.Option("--as", help="markdown, html or pdf; what --out ends in, else markdown.")
     ] = None,
     out_file: Annotated[Path | None, typer.Option("--out", help="Write it to this file; else to stdout.")] = None,
-    dataset: Annotated[str | None, typer.Option(help="Where several have such a version.")] = None,
+    dataset: OfDataset = None,
 ) -> None:
     """Write the report of a release as Markdown for a pull request, as the page, or as a PDF."""
     from anon_pipeline.release.exported_report import export, form_of
@@ -54,14 +54,12 @@ def list_releases(as_json: AsJson = False) -> None:
 
 
 @releases.command("show")
-def show_one(version: str, as_json: AsJson = False) -> None:
+def show_one(version: str, dataset: OfDataset = None, as_json: AsJson = False) -> None:
     """One release: what was asked, what holds, what it cost, and whether it was withdrawn."""
     from anon_pipeline.release import ledger
 
     home = Home.default().existing()
-    entry = next((entry for entry in ledger.read(home) if entry.version == version), None)
-    if entry is None:
-        raise InputError(f"{version}: there is no such release; see `anon-pipeline releases list`")
+    entry = ledger.published(home, version, dataset)
     folder = home.releases / entry.dataset / entry.version
     try:
         content = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
@@ -107,7 +105,7 @@ def verify_releases(
 def withdraw_release(
     version: str,
     why: Annotated[str, typer.Option(help="The reason, one line; everyone can read it in the ledger.")],
-    dataset: Annotated[str | None, typer.Option(help="Where several datasets have a release of this version.")] = None,
+    dataset: OfDataset = None,
     as_json: AsJson = False,
 ) -> None:
     """Take a release back: its files are removed, its manifest stays, and the ledger says why."""
@@ -151,7 +149,7 @@ def expire_private(
     as_json: AsJson = False,
 ) -> None:
     """Remove what the private zone has kept of a dataset for longer than its spec says; releases stay."""
-    from anon_pipeline.pipeline.retention import expire
+    from anon_pipeline.pipeline.automation.retention import expire
 
     expired = expire(Home.default().prepare(), ReleaseSpec.load(spec))
     if as_json:

@@ -50,6 +50,8 @@ def run(
         for sentence in outcome.failures:
             err.print(f"[bold red]{'Refused' if outcome.exit_code == REFUSED else 'Not released'}[/]: ", end="")
             err.print(sentence, markup=False, highlight=False, soft_wrap=True)
+        for report in outcome.reports:
+            err.print(f"What to change: {report}", markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(outcome.exit_code)
 
 
@@ -104,8 +106,8 @@ def ui(
     ] = None,
 ) -> None:
     """Open Dagster's web UI and daemon on loopback, for the datasets under data/."""
-    from anon_pipeline.pipeline.guard import ALLOW_HOSTS
     from anon_pipeline.pipeline.instance import dagster_home
+    from anon_pipeline.pipeline.web.guard import ALLOW_HOSTS
 
     home, here = Home.default().prepare(), Path.cwd()
     folder = dagster_home(home)
@@ -116,7 +118,13 @@ def ui(
         ALLOW_HOSTS: ",".join([*(allow_host or []), os.environ.get(ALLOW_HOSTS, "")]),
     }
     os.chdir(folder)  # else Dagster warns of a dagster.yaml in the folder we are in, which says the same
-    quietly = [sys.executable, "-W", "ignore:Function `dev_command` is superseded", "-m", "anon_pipeline.pipeline.ui"]
+    quietly = [
+        sys.executable,
+        "-W",
+        "ignore:Function `dev_command` is superseded",
+        "-m",
+        "anon_pipeline.pipeline.web.ui",
+    ]
     os.execve(  # noqa: S606 (no shell is what we want)
         sys.executable,
         [*quietly, "-p", str(port), "-d", str(here), "-m", "anon_pipeline.definitions"],

@@ -129,6 +129,11 @@ def show_verdict(name: str, verdict: Verdict) -> None:
         else f"{verdict.rows:,} rows in {verdict.classes:,} classes; the smallest has {verdict.smallest_class:,}; "
         f"{verdict.rows_below:,} rows stand in classes that are too small"
     )
+    for who, risk in verdict.risk.items():
+        figures = ", ".join(
+            f"{'highest' if name == 'max' else name} {100 * value:.3g}%" for name, value in risk.items()
+        )
+        out.print(f"{who} risk of being re-identified: {figures}", markup=False)
     for column, measures in verdict.sensitive.items():
         figures = ", ".join(f"{name} {number(value)}" for name, value in measures.items())
         out.print(f"{column}: {figures}", markup=False)

@@ -289,8 +289,13 @@ class Engine(Protocol):
 class ForeignTables(Protocol):
     """Reading tables of unknown make, small enough for one machine."""
 
-    def import_table(self, path: Path, scratch: Path, measured: Sequence[str] = ()) -> Path:
-        """Any CSV or Parquet table as a Parquet file whose values are as an outsider sees them."""
+    def import_table(
+        self, path: Path, scratch: Path, measured: Sequence[str] = (), written: Source | None = None
+    ) -> Path:
+        """Any CSV or Parquet table as a Parquet file whose values are as an outsider sees them.
+
+        `written` says how a text file is written, where that is known.
+        """
 
     def survey(self, source: Source, path: Path, columns: Mapping[str, Column] = MappingProxyType({})) -> Survey:
         """Describe every column of the source at `path`; texts that often stand for "not known" are looked for.

@@ -133,9 +133,11 @@ class DuckDBEngine(SqlEngine):
 
     # ------------------------------------------------------------------ tables of others
 
-    def import_table(self, path: Path, scratch: Path, measured: Sequence[str] = ()) -> Path:
+    def import_table(
+        self, path: Path, scratch: Path, measured: Sequence[str] = (), written: Source | None = None
+    ) -> Path:
         with self._session() as session:
-            return sources.import_table(session.connection, session, path, scratch, measured)
+            return sources.import_table(session.connection, session, path, scratch, measured, written)
 
     def survey(self, source: Source, path: Path, columns: Mapping[str, Column] = MappingProxyType({})) -> Survey:
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)

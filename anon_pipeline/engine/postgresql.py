@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from anon_pipeline.engine.sql import quoted
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.spec import Source
 
 #: How much of the rows the driver holds at a time.
@@ -38,6 +38,8 @@ SENTENCES = {
     "53": "the server has too little memory, disk or connections left",
     "57": "the server has ended the query",
 }
+#: Classes of SQLSTATE that say nothing of the query: no connection, a conflict, no resources, an operator, a system.
+PASSING = ("08", "40", "53", "57", "58")
 NO_EXTRA = "is a PostgreSQL database; install `anon-pipeline[postgresql]` to read it"
 
 
@@ -139,7 +141,7 @@ def _connection(source: Source, folder: Path) -> str:
         raise InputError("source.connection: is missing; say {env: NAME} or {file: path}")
     if place.env is not None:
         if not os.environ.get(place.env):
-            raise InputError(f"source.connection: the environment variable {place.env} is not set")
+            raise Unavailable(f"source.connection: the environment variable {place.env} is not set")
         return os.environ[place.env]
     path = folder / str(place.file)
     try:
@@ -148,7 +150,7 @@ def _connection(source: Source, folder: Path) -> str:
                 raise InputError(f"source.connection: {place.file} can be read by others; run `chmod 600` on it")
             return file.read().strip()
     except (OSError, UnicodeDecodeError):
-        raise InputError(f"source.connection: {place.file} cannot be read") from None
+        raise Unavailable(f"source.connection: {place.file} cannot be read") from None
 
 
 @contextmanager
@@ -169,11 +171,14 @@ def _asked(source: Source, folder: Path, query: str) -> Iterator[pa.RecordBatchR
             cursor.execute(query)
             yield cursor.fetch_record_batch()
     except (Error, pa.ArrowException) as error:
-        raise InputError(f"{source.path}: {_sentence(reached, getattr(error, 'sqlstate', None))}") from None
+        state = getattr(error, "sqlstate", None)
+        lasting = reached and state is not None and not state.startswith(PASSING)
+        kind = InputError if lasting else Unavailable
+        raise kind(f"{source.path}: {_sentence(reached, state)}") from None
     except OSError as error:  # of the stream of rows; an error of a file has a number
         if error.errno is not None:
             raise
-        raise InputError(f"{source.path}: {_sentence(reached, None)}") from None
+        raise Unavailable(f"{source.path}: {_sentence(reached, None)}") from None
 
 
 def _sentence(reached: bool, state: str | None) -> str:

@@ -175,7 +175,12 @@ def harmless(error: BaseException) -> str:
 
 
 def import_table(
-    connection: duckdb.DuckDBPyConnection, reader: Reader, path: Path, scratch: Path, measured: Sequence[str] = ()
+    connection: duckdb.DuckDBPyConnection,
+    reader: Reader,
+    path: Path,
+    scratch: Path,
+    measured: Sequence[str] = (),
+    written: Source | None = None,
 ) -> Path:
     """Any CSV or Parquet table as a Parquet file, for reading it as an outsider would.
 
@@ -191,7 +196,7 @@ def import_table(
         if not path.is_file() or kind_of(path) != "csv":
             raise InputError(f"{path}: is no CSV or Parquet file")
         destination = scratch / "imported.parquet"
-        with text_relation(connection, Source(path=path.name), path, path.name, scratch, whole=True) as rows:
+        with text_relation(connection, written or Source(path=path.name), path, path.name, scratch, whole=True) as rows:
             source = OpenSource(rows, path.name)
             select = []
             for name, *_ in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall():

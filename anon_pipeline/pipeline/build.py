@@ -10,16 +10,23 @@ import dagster as dg
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, data_folder
-from anon_pipeline.pipeline.automation import (
+from anon_pipeline.pipeline.automation.anew import build_anew_job
+from anon_pipeline.pipeline.automation.jobs import (
     build_job,
     build_retention,
     build_schedule,
-    build_sensor,
     build_statistics_job,
     build_statistics_schedule,
 )
+from anon_pipeline.pipeline.automation.sensor import build_sensor
+from anon_pipeline.pipeline.automation.upkeep import (
+    build_alerts_of_late_releases,
+    build_alerts_of_runs,
+    build_prune_job,
+    build_prune_schedule,
+)
 from anon_pipeline.pipeline.graph import graph_of
-from anon_pipeline.pipeline.runtime import BAD_INPUT, Runtime
+from anon_pipeline.pipeline.runtime import BAD_INPUT, EXIT_CODE, RUNTIME, Runtime
 from anon_pipeline.pipeline.technical_names import technical
 from anon_pipeline.pipeline.wrapping import asset_of, checks_of
 from anon_pipeline.spec import ReleaseSpec
@@ -38,15 +45,16 @@ class _Parts:
     sensors: list[Any] = field(default_factory=list)
 
     @classmethod
-    def of(cls, spec: ReleaseSpec) -> "_Parts":
-        job, statistics, graph = build_job(spec), build_statistics_job(spec), graph_of(spec)
+    def of(cls, spec: ReleaseSpec, runtime: Runtime) -> "_Parts":
+        job, statistics, graph = build_job(spec, runtime), build_statistics_job(spec, runtime), graph_of(spec)
+        anew = build_anew_job(spec, runtime)
         schedules = build_schedule(spec, job), build_retention(spec), build_statistics_schedule(spec, statistics)
         return cls(
             [asset_of(graph, step) for step in graph.steps],
             [checks_of(graph, checks) for checks in graph.checks],
-            [planned for planned in (job, statistics) if planned is not None],
+            [planned for planned in (job, anew, statistics) if planned is not None],
             [schedule for schedule in schedules if schedule is not None],
-            [build_sensor(spec, job)],
+            [build_sensor(spec, job, anew)],
         )
 
     def __add__(self, other: "_Parts") -> "_Parts":
@@ -71,7 +79,7 @@ class _Parts:
             schedules=self.schedules,
             sensors=self.sensors,
             executor=dg.in_process_executor,
-            resources={"runtime": runtime},
+            resources={RUNTIME: runtime.as_resource()},
         )
 
 
@@ -89,27 +97,41 @@ def build_definitions(
     # Dagster may have been here first, and makes its folders readable by all: prepare() closes the private zone.
     runtime = runtime or Runtime(home=str(Home.default().prepare().root))
     if specs is not None:
-        return sum(map(_Parts.of, specs), _Parts()).definitions(runtime)
+        return sum((_Parts.of(spec, runtime) for spec in specs), _upkeep(specs, runtime)).definitions(runtime)
     return _under(data or data_folder(), runtime).definitions(runtime)
+
+
+def _upkeep(specs: Sequence[ReleaseSpec], runtime: Runtime) -> _Parts:
+    """What a code location has beside its datasets: alerts, and the pruning."""
+    home = Home(Path(runtime.home))
+    prune = build_prune_job(home, specs)
+    sensors = build_alerts_of_runs(home, specs), build_alerts_of_late_releases(home, specs)
+    return _Parts(
+        jobs=[prune],
+        schedules=[build_prune_schedule(prune)],
+        sensors=[sensor for sensor in sensors if sensor is not None],
+    )
 
 
 def _under(data: Path, runtime: Runtime) -> _Parts:
     """Every dataset folder: a graph for a spec that can be used, and an asset with a sentence for one that cannot."""
-    whole, broken, taken = _Parts(), dict[str, str](), set[str]()
+    whole, broken, taken, specs = _Parts(), dict[str, str](), set[str](), list[ReleaseSpec]()
     for file in sorted(data.glob("*/release.yaml")):
         try:
-            dataset, parts = _loaded(file, runtime)
-            names = {f"dataset {dataset}", *parts.names()}
+            spec, parts = _loaded(file, runtime)
+            names = {f"dataset {spec.dataset}", *parts.names()}
             if names & taken:
                 raise InputError(f"{file}: the {min(names & taken)} stands in another folder too; rename one")
         except InputError as error:
             broken[file.parent.name] = str(error)
         else:
-            whole, taken = whole + parts, taken | names
-    return whole + _Parts([_broken_dataset(name, sentence) for name, sentence in broken.items()])
+            whole, taken, specs = whole + parts, taken | names, [*specs, spec]
+    return (
+        whole + _upkeep(specs, runtime) + _Parts([_broken_dataset(name, sentence) for name, sentence in broken.items()])
+    )
 
 
-def _loaded(file: Path, runtime: Runtime) -> tuple[str, _Parts]:
+def _loaded(file: Path, runtime: Runtime) -> tuple[ReleaseSpec, _Parts]:
     """The dataset of a spec and its graph.
 
     Raises
@@ -119,7 +141,7 @@ def _loaded(file: Path, runtime: Runtime) -> tuple[str, _Parts]:
     """
     spec = ReleaseSpec.load(file)
     try:
-        parts = _Parts.of(spec)
+        parts = _Parts.of(spec, runtime)
         dg.Definitions.validate_loadable(parts.definitions(runtime))
     except InputError as error:
         raise InputError(f"{file}: {error}") from None
@@ -128,7 +150,7 @@ def _loaded(file: Path, runtime: Runtime) -> tuple[str, _Parts]:
         raise InputError(
             f"{file}: no graph can be built of this spec ({type(error).__name__}); Dagster's log says why"
         ) from None
-    return spec.dataset, parts
+    return spec, parts
 
 
 def _broken_dataset(name: str, sentence: str) -> dg.AssetsDefinition:
@@ -141,6 +163,6 @@ def _broken_dataset(name: str, sentence: str) -> dg.AssetsDefinition:
         description=f"The dataset in the folder {name} cannot be built. {sentence}",
     )
     def unusable_spec() -> None:
-        raise dg.Failure(sentence, metadata={"exit_code": BAD_INPUT}, allow_retries=False)
+        raise dg.Failure(sentence, metadata={EXIT_CODE: BAD_INPUT}, allow_retries=False)
 
     return unusable_spec

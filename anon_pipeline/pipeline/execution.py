@@ -6,7 +6,8 @@ No result is taken that was made of anything but what is stored now, however man
 from __future__ import annotations
 
 from anon_pipeline.pipeline.checks.answers import keep_answers
-from anon_pipeline.pipeline.expectations import Answer, ask
+from anon_pipeline.pipeline.expectations.check_records import keep_records
+from anon_pipeline.pipeline.expectations.questions import Answer, validate
 from anon_pipeline.pipeline.graph import Graph, Part
 from anon_pipeline.pipeline.stages import Stage, Stages
 from anon_pipeline.pipeline.step import CheckDef, Run, StepDef, StepResult
@@ -37,9 +38,11 @@ def answer(graph: Graph, checks: CheckDef, run: Run) -> list[Answer]:
         Where something that they need is absent, stale or altered.
     """
     sources, needs = needs_of(graph, checks, run)
-    answers = ask(checks.ask(run, **needs), run.processes)
-    keep_answers(Stages(run.home, run.spec), checks.name, sources, answers)
-    return answers
+    facts = checks.facts(run.spec)  # before anything is asked: what is changed meanwhile was not asked
+    validated = validate(checks.ask(run, **needs), run.processes, f"{run.spec.dataset}.{checks.name}")
+    keep_records(run.home, run.spec.dataset, checks.name, validated.records)
+    keep_answers(Stages(run.home, run.spec), checks.name, sources, validated.answers, facts)
+    return validated.answers
 
 
 def needs_of(graph: Graph, part: Part, run: Run) -> tuple[dict[str, Stage], dict[str, Stage]]:

@@ -20,11 +20,18 @@ def freshness(spec: ReleaseSpec) -> dg.FreshnessPolicy | None:
 
     A release is due within a quarter of the longest time between two ticks after its own.
     """
+    late = late_after(spec)
+    if late is None or spec.schedule is None:
+        return None
+    return dg.FreshnessPolicy.time_window(fail_window=longest_gap(spec.schedule) + late, warn_window=late)
+
+
+def late_after(spec: ReleaseSpec) -> timedelta | None:
+    """How long after the last release the next one is late; None without a schedule."""
     if spec.schedule is None:
         return None
     longest = longest_gap(spec.schedule)
-    grace = max(longest * GRACE, timedelta(minutes=1))
-    return dg.FreshnessPolicy.time_window(fail_window=2 * longest + grace, warn_window=longest + grace)
+    return longest + max(longest * GRACE, timedelta(minutes=1))
 
 
 def longest_gap(schedule: str) -> timedelta:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from anon_pipeline.pipeline.checks import audit as audit_bounds
-from anon_pipeline.pipeline.checks import budget, candidate, group, source, synthetic
+from anon_pipeline.pipeline.checks import budget, candidate, group, own, source, synthetic
 from anon_pipeline.pipeline.step import PEOPLE, CheckDef, StepDef
 from anon_pipeline.pipeline.steps import (
     aggregated_table,
@@ -48,6 +48,7 @@ def graph_of(spec: ReleaseSpec) -> Graph:
                 dp_measurements.STEP,
                 synthetic_table.STEP,
                 synthetic.CHECKS,
+                *own.checks_beside(spec, synthetic.CHECKS),
                 *[dp_model.STEP] * (spec.model is not None),
                 synthetic_release.STEP,
                 *statistics,
@@ -62,6 +63,7 @@ def graph_of(spec: ReleaseSpec) -> Graph:
                 masked_data.STEP,
                 aggregated_table.STEP,
                 group.CHECKS,
+                *own.checks_beside(spec, group.CHECKS),
                 group_release.STEP,
                 *statistics,
             ],
@@ -76,6 +78,7 @@ def graph_of(spec: ReleaseSpec) -> Graph:
         (anonymizer_tree.STEP, True),
         (anonymized_table.STEP, True),
         (candidate.CHECKS, True),
+        *((part, True) for part in own.checks_beside(spec, candidate.CHECKS)),
         (utility.STEP, True),
         (attack_audit.STEP, spec.audit.enabled),
         (audit_bounds.CHECKS, spec.audit.enabled and bool(audit_bounds.checks_of(spec))),

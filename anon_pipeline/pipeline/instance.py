@@ -1,5 +1,6 @@
 """Dagster's own settings and where it keeps its runs: the same for the commands, the UI and the daemon."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -7,16 +8,22 @@ import dagster as dg
 import yaml
 
 from anon_pipeline.home import Home, write_file
-from anon_pipeline.pipeline.automation import DATASET_TAG
+from anon_pipeline.pipeline.run_tags import DATASET_TAG
+from anon_pipeline.pipeline.stores import DAGSTER
 
 #: Seconds that a busy machine may take to import what a code server or a run imports.
 LONGEST_WAIT = 1800
 
 
-def settings(storage: str) -> dict[str, Any]:
-    """The content of dagster.yaml for a storage folder; the file in the repository's root says the same."""
+def settings(storage: str, on_server: bool = False) -> dict[str, Any]:
+    """The content of dagster.yaml for a storage folder; the file in the repository's root says the same.
+
+    With the runs `on_server`, it names the variable of their database's address.
+    """
     return {
-        "storage": {"sqlite": {"base_dir": storage}},
+        "storage": {"postgres": {"postgres_url": {"env": DAGSTER.variable}}}
+        if on_server
+        else {"sqlite": {"base_dir": storage}},
         "telemetry": {"enabled": False},
         "nux": {"enabled": False},
         "compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"},
@@ -46,9 +53,19 @@ def settings(storage: str) -> dict[str, Any]:
 
 
 def dagster_home(home: Home) -> Path:
-    """The folder to use as DAGSTER_HOME, with its dagster.yaml written."""
+    """The folder to use as DAGSTER_HOME, with its dagster.yaml written.
+
+    Raises
+    ------
+    InputError
+        Where the runs are kept on a server that cannot be used.
+    """
     folder = home.private_folder("dagster")
-    content = yaml.safe_dump(settings(str(folder)), sort_keys=False)
+    address = DAGSTER.address(home)
+    if address is not None:
+        DAGSTER.check_answers(address)
+        os.environ[DAGSTER.variable] = address  # where Dagster, and the processes that it starts, look
+    content = yaml.safe_dump(settings(str(folder), address is not None), sort_keys=False)
     file = folder / "dagster.yaml"
     if not file.exists() or file.read_text() != content:
         write_file(file, content)

@@ -1,18 +1,23 @@
 """One run of a dataset's job in this process, recorded where the UI shows it, and what came of it."""
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
+from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.home import Home
-from anon_pipeline.pipeline.automation import DATASET_TAG
+from anon_pipeline.pipeline import refusals
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
-from anon_pipeline.pipeline.runtime import INTERNAL, REFUSED, Runtime
+from anon_pipeline.pipeline.run_tags import DATASET_TAG
+from anon_pipeline.pipeline.runtime import EXIT_CODE, INTERNAL, REFUSED, Runtime
 from anon_pipeline.pipeline.step import RELEASE, log
+from anon_pipeline.pipeline.stores import LOST, server_is_lost
 from anon_pipeline.pipeline.wrapping import NAME
 from anon_pipeline.release.publication import MANIFEST
 from anon_pipeline.spec import ReleaseSpec
@@ -36,6 +41,7 @@ class Outcome:
     exit_code : 0 released, 2 bad spec or data, 3 refused by a check, 1 an error of our own
     run_id : of the Dagster run
     failures : one sentence per failed check or step
+    reports : the pages in the private zone that say what to change, where it was refused
     """
 
     exit_code: int
@@ -44,6 +50,7 @@ class Outcome:
     new: bool = False
     folder: Path | None = None
     manifest: dict[str, Any] = field(default_factory=dict)
+    reports: list[Path] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -51,6 +58,7 @@ class Outcome:
             "exit_code": self.exit_code,
             "run_id": self.run_id,
             "failures": self.failures,
+            "reports": [str(report) for report in self.reports],
             "new": self.new,
             "folder": None if self.folder is None else str(self.folder),
             "manifest": self.manifest or None,
@@ -58,10 +66,16 @@ class Outcome:
 
 
 def launch(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str = "release") -> Outcome:
-    """Run the job of a dataset, its `release` or its `statistics`; another run of the same dataset is waited for."""
+    """Run the job of a dataset, its `release` or its `statistics`; another run of the same dataset is waited for.
+
+    Raises
+    ------
+    InputError
+        Where Dagster's records are in a database that does not answer, or went away.
+    """
     job = build_definitions([spec], runtime).resolve_job_def(f"{spec.dataset}_{what}")
     tags = {DATASET_TAG: spec.dataset, STARTED_BY: COMMAND_LINE}
-    with home.lock(f"run-{spec.dataset}"), open_instance(home) as instance:
+    with home.lock(f"run-{spec.dataset}"), _told_if_lost(spec), open_instance(home) as instance:
         _close_abandoned(instance, tags)
         result = job.execute_in_process(
             # Dagster's own events are in the UI; on the terminal the steps speak for themselves.
@@ -73,7 +87,20 @@ def launch(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str = "release
         log.info("%s: Dagster run %s", spec.dataset, result.run_id)
         if result.success:
             return _released(result, PUBLISHES[what])
-        return _failed(result)
+        return replace(_failed(result), reports=refusals.reports_of(home, spec.dataset, result.run_id))
+
+
+@contextmanager
+def _told_if_lost(spec: ReleaseSpec) -> Iterator[None]:
+    """A sentence where Dagster cannot write its records any more, which ends the run where it stands."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        if server_is_lost(error):
+            raise Unavailable(f"{spec.dataset}: {LOST}") from None
+        raise
 
 
 def _close_abandoned(instance: dg.DagsterInstance, tags: dict[str, str]) -> None:
@@ -116,5 +143,5 @@ def _failed(result: dg.ExecuteInProcessResult) -> Outcome:
             codes.append(INTERNAL)
         else:
             failures.append(str(declared.description))
-            codes.append(int(declared.metadata["exit_code"].value))  # type: ignore[arg-type]
+            codes.append(int(declared.metadata[EXIT_CODE].value))  # type: ignore[arg-type]
     return Outcome(min(codes, default=INTERNAL), result.run_id, failures or ["the run ended without a word"])

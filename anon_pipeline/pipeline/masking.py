@@ -1,5 +1,6 @@
 """Masking the stored people as the steps of a spec say: what is planned, what is done, and what it did."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,10 +13,50 @@ from anon_pipeline.keys import KeySource, Secrets
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.cost import SAMPLE
 from anon_pipeline.masking.execution import Resources, SqlColumn, StepReport, apply_steps, sql_select
+from anon_pipeline.masking.memory import require_memory, usable_memory
 from anon_pipeline.masking.plan import Plan, plan_steps
 from anon_pipeline.pipeline.maps import maps_of_masking
 from anon_pipeline.pipeline.step import Run
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedPeople:
+    """People after the steps of their spec.
+
+    Attributes
+    ----------
+    plan : what was carried out
+    stored : what the masked table holds
+    reports : what each step did
+    maps : one per pair of coordinates, to be drawn
+    """
+
+    plan: Plan
+    stored: SourceFacts
+    reports: list[StepReport]
+    maps: list[dict[str, Any]]
+
+
+def mask_stored(run: Run, source: SourceFacts, table: Path, destination: Path) -> MaskedPeople:
+    """Carry out the steps of a spec on a stored table of people, of which `source` are the facts.
+
+    Raises
+    ------
+    InputError
+        For steps that cannot be carried out, that need more memory than there is, or that leave fewer than k people.
+    """
+    spec = run.spec
+    plan, secrets = planned(spec, source.types())
+    plan = plan.of_people
+    if not plan.is_row_wise:
+        require_memory(source.rows, len(source.columns), usable_memory(run.memory_limit))
+    reports, maps = mask(run, plan, secrets, source, table, destination)
+    after = {name: kind for name, kind in plan.types_after.items() if name in kept_columns(spec, plan)}
+    stored = run.engine.describe(destination, spec, after)
+    if stored.rows < spec.k:
+        raise InputError(f"steps: {stored.rows} people are left, fewer than k = {spec.k}")
+    return MaskedPeople(plan, stored, reports, maps)
 
 
 def planned(spec: ReleaseSpec, types: dict[str, ColumnType]) -> tuple[Plan, Secrets]:

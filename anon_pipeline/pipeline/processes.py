@@ -7,7 +7,7 @@ from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.workers import Workers, how_many
 
 #: To import it takes seconds, in which a process beside this one does so.
-CHECKER = "anon_pipeline.pipeline.checker"
+CHECKER = "anon_pipeline.pipeline.expectations.great_expectations"
 
 
 def processes(spec: ReleaseSpec, threads: int | None, memory_limit: str | None) -> Workers:

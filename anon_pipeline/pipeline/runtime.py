@@ -3,26 +3,57 @@
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from pydantic import Field, ValidationError
 
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.spark import SparkEngine
-from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.errors import InputError, Refused, Unavailable
 from anon_pipeline.home import Home, out_of_space, write_file
-from anon_pipeline.pipeline.step import Run, log
-from anon_pipeline.pipeline.tracking import Tracking
+from anon_pipeline.pipeline import refusals
+from anon_pipeline.pipeline.event_log import lines_in
+from anon_pipeline.pipeline.step import Run
+from anon_pipeline.pipeline.stores import LOST, server_is_lost
+from anon_pipeline.pipeline.tracking.runs import Tracking
+from anon_pipeline.pipeline.tracking.tracked_release import parameters
 from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec.parts import EngineSettings
 
 BAD_INPUT, REFUSED, INTERNAL = 2, 3, 1
+
+#: What a failed step says of itself in Dagster: the exit code, and whether the same run may succeed later.
+EXIT_CODE, MAY_PASS = "exit_code", "may_pass_later"
+#: The key of this resource in Dagster.
+RUNTIME = "runtime"
 
 ENGINES: dict[str, type[DuckDBEngine] | type[SparkEngine]] = {
     DuckDBEngine.name: DuckDBEngine,
     SparkEngine.name: SparkEngine,
 }
+
+
+class EngineName(Enum):
+    """The engines by the names that the launchpad offers."""
+
+    duckdb = DuckDBEngine.name
+    spark = SparkEngine.name
+
+
+class Machine(dg.Config):
+    """What the launchpad may choose; the release does not depend on it."""
+
+    engine: EngineName | None = Field(None, description="Where tables of people are worked on.")
+    memory: str | None = Field(
+        None, description="Memory limit of the engine and the processes, as 4GB; the spec's where absent."
+    )
+    threads: int | None = Field(
+        None, description="Threads and processes; the spec's where absent, and all cores where it states none."
+    )
 
 
 class Runtime(dg.ConfigurableResource):
@@ -33,13 +64,44 @@ class Runtime(dg.ConfigurableResource):
     memory_limit: str | None = None
     threads: int | None = None
 
+    def chosen(self, spec: ReleaseSpec) -> dict[str, Any]:
+        """What the launchpad shows first for a dataset: what is said here, else in the spec."""
+        chosen = {
+            "engine": self.engine_name,
+            "memory": self.limit(spec),
+            "threads": spec.engine.threads if self.threads is None else self.threads,
+        }
+        return {name: value for name, value in chosen.items() if value is not None}
+
+    def as_resource(self) -> dg.ResourceDefinition:
+        """This runtime for Dagster, with what the launchpad may choose; where the home lies it may not."""
+
+        def configured(context: dg.InitResourceContext) -> "Runtime":
+            machine = Machine(**context.resource_config)
+            return Runtime(
+                home=self.home,
+                engine_name=self.engine_name if machine.engine is None else machine.engine.value,
+                memory_limit=machine.memory or self.memory_limit,
+                threads=self.threads if machine.threads is None else machine.threads,
+            )
+
+        return dg.ResourceDefinition(
+            configured, Machine.to_config_schema().as_field(), description="What a run may use of the machine."
+        )
+
     def place(self) -> Home:
         return Home(Path(self.home)).prepare()
 
     def engine(self, spec: ReleaseSpec) -> Engine:
         """The engine, with what the command line says, else the spec, of the machine's memory and threads."""
         memory_limit = self.limit(spec)
-        threads = self.threads or spec.engine.threads
+        threads = spec.engine.threads if self.threads is None else self.threads
+        try:
+            EngineSettings(memory_limit=memory_limit, threads=threads)
+        except ValidationError:
+            raise InputError(
+                f"memory and threads: {memory_limit} and {threads} cannot be used; write for example 4GB and 2"
+            ) from None
         if self.engine_name not in ENGINES:
             raise InputError(f"engine: {self.engine_name!r} is not available; use {' or '.join(ENGINES)}")
         return ENGINES[self.engine_name](self.place().private_folder("spill"), memory_limit, threads)
@@ -60,39 +122,53 @@ class Runtime(dg.ConfigurableResource):
         """The frame around a step: one step of a dataset at a time, an MLflow run, and no exception that leaks.
 
         What the block puts into the yielded mapping is logged to MLflow: numbers as metrics, texts as tags.
-        A failure that cannot pass a second time is never retried.
+        Dagster retries nothing; what failed says whether the sensor may (pipeline/next_run.py).
         """
-        log.info("%s: %s ...", spec.dataset, name)
         try:
             with (
+                lines_in(context.log, f"{spec.dataset}: {name} ..."),
                 self.place().lock(f"dataset-{spec.dataset}"),
-                self.tracking().step(spec.dataset, context.run.run_id, name) as metrics,
+                self.tracking().step(spec.dataset, context.run.run_id, name, parameters(spec)) as metrics,
             ):
                 yield metrics
+        except Unavailable as error:
+            raise _failure(str(error), BAD_INPUT, may_pass=True) from None
         except InputError as error:
             raise _failure(str(error), BAD_INPUT) from None
         except Refused as error:
+            refusals.keep(self.place(), spec, context.run.run_id, name, reasons=error.failed)
             raise _failure(str(error), REFUSED) from None
         except MemoryError:
             raise _failure(
-                f"{name}: out of memory; lower guide.sample or the number of quasi-identifiers", BAD_INPUT
+                f"{name}: out of memory; lower guide.sample or the number of quasi-identifiers",
+                BAD_INPUT,
+                may_pass=True,
             ) from None
         except Exception as error:
             if out_of_space(error):
-                raise _failure(f"{name}: the disk is full; free or allow disk space", BAD_INPUT) from None
+                raise _failure(
+                    f"{name}: the disk is full; free or allow disk space", BAD_INPUT, may_pass=True
+                ) from None
+            if server_is_lost(error):
+                raise _failure(f"{name}: {LOST}", BAD_INPUT, may_pass=True) from None
             if isinstance(error, OSError):
                 where = f" {Path(error.filename).name}" if error.filename else " a file"
-                raise _failure(f"{name}: cannot read or write{where}: {error.strerror}", BAD_INPUT) from None
+                raise _failure(
+                    f"{name}: cannot read or write{where}: {error.strerror}", BAD_INPUT, may_pass=True
+                ) from None
             # A library's message or traceback may quote a person's row, and Dagster's log is readable by all who
             # can open the UI: the whole story goes to the private zone, and only the kind of the error leaves.
-            story = self.place().private_folder("errors") / f"{context.run.run_id}-{name}.txt"
-            with suppress(OSError):
-                write_file(story, traceback.format_exc())
-            raise _failure(
-                f"{name}: internal error ({type(error).__name__}); its story is in private/errors/{story.name}",
-                INTERNAL,
-            ) from None
+            told = internal_error(self.place(), f"{context.run.run_id}-{name}.txt", error)
+            raise _failure(f"{name}: {told}", INTERNAL, may_pass=True) from None
 
 
-def _failure(sentence: str, exit_code: int) -> dg.Failure:
-    return dg.Failure(description=sentence, metadata={"exit_code": exit_code}, allow_retries=False)
+def internal_error(home: Home, file: str, error: Exception) -> str:
+    """What may be said of an error that nobody expected; its whole story goes into a file of the private zone."""
+    with suppress(OSError):
+        write_file(home.private_folder("errors") / file, traceback.format_exc())
+    return f"internal error ({type(error).__name__}); its story is in private/errors/{file}"
+
+
+def _failure(sentence: str, exit_code: int, may_pass: bool = False) -> dg.Failure:
+    metadata: dict[str, Any] = {EXIT_CODE: exit_code, MAY_PASS: dg.MetadataValue.bool(may_pass)}
+    return dg.Failure(description=sentence, metadata=metadata, allow_retries=False)

@@ -15,7 +15,7 @@ from anon_pipeline.anonymize.policy import orders_of
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
-from anon_pipeline.pipeline.expectations import Question
+from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run, log
 from anon_pipeline.privacy.base import PrivacyModel

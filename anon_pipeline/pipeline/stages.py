@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import Unavailable
 from anon_pipeline.home import Home, remove_leftovers, sha256_of, write_file
 from anon_pipeline.release.manifest import code_hash
 from anon_pipeline.spec import ReleaseSpec
@@ -87,13 +87,13 @@ class Stages:
 
         Raises
         ------
-        InputError
+        Unavailable
             Where it is absent, stale or altered, saying which step to run again.
         """
         stage = self.known(name, made_from)
         for file, expected in self._record(name)[1]["files"].items():
             if not (stage.folder / file).exists() or sha256_of(stage.folder / file) != expected:
-                raise InputError(f"{name}: its file {file} was altered; {self._again(name)}")
+                raise Unavailable(f"{name}: its file {file} was altered; {self._again(name)}")
         return stage
 
     def known(self, name: str, made_from: Mapping[str, Stage] | None = None) -> Stage:
@@ -101,12 +101,12 @@ class Stages:
         identity, record = self._record(name)
         again = self._again(name)
         if record["spec"] != self._spec.input_hash:
-            raise InputError(f"{name}: was made under another spec; {again}")
+            raise Unavailable(f"{name}: was made under another spec; {again}")
         if record["code"] != code_hash():
-            raise InputError(f"{name}: was made by another version of the code; {again}")
+            raise Unavailable(f"{name}: was made by another version of the code; {again}")
         for source, stage in (made_from or {}).items():
             if record["made_from"].get(source) != stage.identity:
-                raise InputError(f"{name}: was made from another {source}; {again}")
+                raise Unavailable(f"{name}: was made from another {source}; {again}")
         return Stage(self._folder / name / identity[:16], identity, record["facts"])
 
     def _record(self, name: str) -> tuple[str, dict[str, Any]]:
@@ -116,9 +116,9 @@ class Stages:
             identity = (place / "current").read_text()
             text = (place / identity[:16] / RECORD).read_text()
         except OSError:
-            raise InputError(f"{name}: has not been made yet; {self._again(name)}") from None
+            raise Unavailable(f"{name}: has not been made yet; {self._again(name)}") from None
         if hashlib.sha256(text.encode()).hexdigest() != identity:
-            raise InputError(f"{name}: its record was altered; {self._again(name)}")
+            raise Unavailable(f"{name}: its record was altered; {self._again(name)}")
         record: dict[str, Any] = json.loads(text)
         return identity, record
 

@@ -10,11 +10,13 @@ from typing import Any
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.home import Home
 from anon_pipeline.keys import Key, measuring_seed, private_key
-from anon_pipeline.pipeline.expectations import Question
+from anon_pipeline.learning.guide import FittedModel
+from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.metadata import MetadataItem
 from anon_pipeline.pipeline.processes import processes
-from anon_pipeline.pipeline.tracking import Tracking
-from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.pipeline.tracking.runs import Tracking
+from anon_pipeline.release.publication import Published
+from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline.workers import ALONE, Workers
 
 #: In the needs of a step: the last step before it that makes a table of people (as the source has them, masked, ...).
@@ -79,6 +81,14 @@ class Run:
 
 
 @dataclass(frozen=True)
+class FittedGuide:
+    """The model that guides, fitted on everybody, and the types of the columns that it looks at."""
+
+    model: FittedModel
+    types: Mapping[str, ColumnType]
+
+
+@dataclass(frozen=True)
 class StepResult:
     """What a step gives back, beside the files that it has written.
 
@@ -89,6 +99,8 @@ class StepResult:
     metadata : what Dagster shows, by its label; never a row of people
     metrics : what MLflow keeps, numbers and texts
     data_version : a hash of the content, where there is a better one than that of the files
+    published : the release, of the step that publishes
+    guide : to be registered in MLflow, of the step that trains it here
     """
 
     facts: dict[str, Any] = field(default_factory=dict)
@@ -96,6 +108,8 @@ class StepResult:
     metadata: Mapping[str, MetadataItem] = field(default_factory=dict)
     metrics: Mapping[str, Any] = field(default_factory=dict)
     data_version: str | None = None
+    published: Published | None = None
+    guide: FittedGuide | None = None
 
 
 @dataclass(frozen=True)
@@ -111,6 +125,7 @@ class StepDef:
     needs_if_made : further needs, where the graph of the spec has them; `make` has a default for each
     makes_people : whether the result is a table of people, which later steps need as `people`
     in_release : whether a release waits for it; what does not is made by its own button
+    reads_source : whether it is the step that opens the source of the release
     """
 
     name: str
@@ -120,6 +135,7 @@ class StepDef:
     needs_if_made: tuple[str, ...] = ()
     makes_people: bool = False
     in_release: bool = True
+    reads_source: bool = False
 
 
 @dataclass(frozen=True)
@@ -133,6 +149,7 @@ class CheckDef:
     needs : as those of a step; `of` among them
     checks : for a spec, the checks and what Dagster shows of each before it was first asked
     ask : called with the run and the stored result of each need by name; gives the questions
+    facts : for a spec, what is stored beside the answers, so that the release can tell what was asked
     """
 
     name: str
@@ -140,3 +157,4 @@ class CheckDef:
     needs: tuple[str, ...]
     checks: Callable[[ReleaseSpec], dict[str, str]]
     ask: Callable[..., list[Question]]
+    facts: Callable[[ReleaseSpec], dict[str, Any]] = lambda _: {}

@@ -12,6 +12,8 @@ LONGEST = 200
 TAKEN = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
 #: What a translated name ends in. A name that looks like one is translated itself, so that no two become one.
 TRANSLATED = re.compile(r".*_x[0-9a-f]{12}", re.DOTALL)
+#: Under which a job's page says who answers for it; `owners` of jobs, schedules and sensors are beta in Dagster 1.13.
+OWNER = "owner"
 EMAIL = re.compile(r"\b[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}\b")  # as Dagster has it
 
 

@@ -11,13 +11,17 @@ from anon_pipeline.home import remove_leftovers
 from anon_pipeline.learning.cells import StoredPeople
 from anon_pipeline.learning.problem import Fitting
 from anon_pipeline.learning.tradeoff import Settings, TradeOffPoint, trade_off
+from anon_pipeline.pipeline.masking import mask_stored
 from anon_pipeline.pipeline.step import Run, log
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.spec import NO_ROWS, ColumnType
 
 
 def measure_source(run: Run, settings: Sequence[Settings], with_utility: bool) -> list[TradeOffPoint]:
-    """Read the source afresh and measure each setting; the stored results of the pipeline stay as they are."""
+    """Read the source afresh, mask it as the spec says and measure each setting.
+
+    The stored results of the pipeline stay as they are.
+    """
     spec = run.spec
     if spec.aggregates:
         raise InputError(f"sweep: prices groupings of people, and {NO_ROWS}")
@@ -26,8 +30,11 @@ def measure_source(run: Run, settings: Sequence[Settings], with_utility: bool) -
         remove_leftovers(folder)
         with tempfile.TemporaryDirectory(prefix=".", dir=folder) as scratch:
             table = Path(scratch) / DATA
-            types = run.engine.store_source(spec, table).types()
-            return measured(run, table, types, settings, with_utility)
+            stored = run.engine.store_source(spec, table)
+            if spec.masks:
+                masked = Path(scratch) / f"masked_{DATA}"
+                stored, table = mask_stored(run, stored, table, masked).stored, masked
+            return measured(run, table, stored.types(), settings, with_utility)
 
 
 def measured(

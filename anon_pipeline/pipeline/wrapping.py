@@ -1,23 +1,36 @@
 """How Dagster wraps the graph: an asset a step, a blocking battery of checks, each in the frame of `Runtime.step`."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
+from anon_pipeline.pipeline import refusals
 from anon_pipeline.pipeline.documentation import described
 from anon_pipeline.pipeline.execution import answer, make
-from anon_pipeline.pipeline.expectations import Answer
+from anon_pipeline.pipeline.expectations.questions import Answer
 from anon_pipeline.pipeline.freshness import freshness
 from anon_pipeline.pipeline.graph import Graph
 from anon_pipeline.pipeline.metadata import Lineage, Markdown, Schema
+from anon_pipeline.pipeline.run_tags import made_and_told
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.pipeline.step import RELEASE, CheckDef, StepDef, StepResult
 from anon_pipeline.pipeline.technical_names import owners, technical
+from anon_pipeline.pipeline.tracking.logged_guide import keep_guide
+from anon_pipeline.pipeline.tracking.runs import Tracking
+from anon_pipeline.pipeline.tracking.tracked_release import record
 from anon_pipeline.release import manifest
+from anon_pipeline.spec import ReleaseSpec
 
 #: What Dagster shows of a check under its technical name.
 NAME = "check"
+#: What stands in the metadata of a check that broke, and so says nothing of the data.
+CRASHED = "crashed"
+#: Which zone of the home an asset lies in, to select by in Dagster: `tag:anon_pipeline/zone=public`.
+ZONE_TAG, PUBLISHERS = "anon_pipeline/zone", (RELEASE, "dp_statistics")
+#: The URI of a guide in MLflow, as Dagster and MLflow show it.
+LOGGED = "logged_model"
 #: The labels under which Dagster itself looks for these.
 LABELS = {"schema": "dagster/column_schema", "lineage": "dagster/column_lineage"}
 
@@ -35,16 +48,19 @@ def asset_of(graph: Graph, step: StepDef) -> dg.AssetsDefinition:
         pool=spec.dataset,  # steps of one dataset go one after the other, whoever starts them
         deps=[dg.AssetKey([spec.dataset, name]) for name in graph.steps_before(step)],
         kinds=set(step.kinds),
+        tags={ZONE_TAG: "public" if step.name in PUBLISHERS else "private"},
         description=described(step, graph),
         freshness_policy=freshness(spec) if step.name == RELEASE else None,
     )
     def made(context: dg.AssetExecutionContext, runtime: Runtime) -> dg.MaterializeResult:
         with runtime.step(context, spec, step.name) as metrics:
-            result = make(graph, step, runtime.run(spec, _ids(context, metrics)))
+            run = runtime.run(spec, _ids(context, metrics))
+            result = made_and_told(partial(make, graph, step, run), step, run, context.instance, context.run.run_id)
             metrics.update(result.metrics)
+            tracked = _track(runtime.tracking(), metrics, spec, result)
         return dg.MaterializeResult(
             data_version=None if result.data_version is None else dg.DataVersion(result.data_version),
-            metadata=_metadata(graph, step, result),
+            metadata={**_metadata(graph, step, result), **tracked},
         )
 
     return made
@@ -65,7 +81,10 @@ def checks_of(graph: Graph, checks: CheckDef) -> dg.AssetChecksDefinition:
     def asked(context: dg.AssetCheckExecutionContext, runtime: Runtime):
         with runtime.step(context, spec, checks.name) as metrics:
             answers = answer(graph, checks, runtime.run(spec, _ids(context, metrics)))
-            metrics[f"{checks.name}_failed"] = sum(not check_answer.passed for check_answer in answers)
+            failed = [check_answer for check_answer in answers if not check_answer.passed]
+            metrics[f"{checks.name}_failed"] = len(failed)
+        if failed:
+            refusals.keep(runtime.place(), spec, context.run.run_id, checks.name, answers=answers)
         yield from (_result_of(check_answer, asset) for check_answer in answers)
 
     return asked
@@ -73,6 +92,17 @@ def checks_of(graph: Graph, checks: CheckDef) -> dg.AssetChecksDefinition:
 
 def _ids(context: Any, metrics: dict[str, Any]) -> dict[str, str]:
     return {"dagster": context.run.run_id, "mlflow": metrics["mlflow_run"]}
+
+
+def _track(tracking: Tracking, metrics: dict[str, Any], spec: ReleaseSpec, result: StepResult) -> dict[str, str]:
+    """Keep in MLflow what a step gives it beside its metrics, and say what Dagster shows of that."""
+    parent = metrics["mlflow_run"]
+    if result.published is not None:
+        record(tracking, parent, spec, result.published)
+    if result.guide is None:
+        return {}
+    metrics[LOGGED] = keep_guide(tracking, spec.dataset, parent, result.guide.model, result.guide.types)
+    return {LOGGED: metrics[LOGGED]}
 
 
 def _metadata(graph: Graph, step: StepDef, result: StepResult) -> dict[str, Any]:
@@ -102,12 +132,13 @@ def _metadata(graph: Graph, step: StepDef, result: StepResult) -> dict[str, Any]
 
 def _result_of(check_answer: Answer, asset: dg.AssetKey) -> dg.AssetCheckResult:
     """What Dagster shows of an answer."""
-    measured = "not measured" if check_answer.measured is None else check_answer.measured
+    measured: Any = "not measured" if check_answer.measured is None else check_answer.measured
+    measured = measured if check_answer.applies else "not applicable"
     return dg.AssetCheckResult(
         passed=check_answer.passed,
         asset_key=asset,
         check_name=technical(check_answer.name),
         description=check_answer.sentence,
         metadata={NAME: check_answer.name, "demand": check_answer.demand, "measured": measured}
-        | ({"crashed": True} if check_answer.crashed else {}),
+        | ({CRASHED: True} if check_answer.crashed else {}),
     )

@@ -49,7 +49,7 @@ class AlphaKAnonymity(SensitiveModel):
     def demand(self) -> str:
         return (
             f"every class has at least {self.k} people and no value of {self.column} "
-            f"has a share above {self.alpha:g} in it"
+            f"has a share above {100 * self.alpha:g} % in it"
         )
 
     def shortfall(self, everybody: ClassStatistics) -> str:

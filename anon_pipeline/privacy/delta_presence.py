@@ -60,7 +60,8 @@ class DeltaPresence(PopulationModel):
         return float(presence.max())
 
     def demand(self) -> str:
-        return f"every person of the population is in the table with a chance from {self.min:g} to {self.max:g}"
+        least, most = 100 * self.min, 100 * self.max
+        return f"every person of the population is in the table with a chance from {least:g} % to {most:g} %"
 
     def impossible(self, classes: ClassStatistics) -> str | None:
         reason = super().impossible(classes)

@@ -147,6 +147,24 @@ def _beside_population(
     return judge_classes([demand], boxed(classes, spec.quasi_identifiers, population_table))[0]
 
 
+def classes_beside_population(
+    engine: Engine, spec: ReleaseSpec, types: Mapping[str, ColumnType], class_table: Path
+) -> ClassStatistics | None:
+    """The rows of a class table with the people of the population in the box of each; None where no demand names one.
+
+    Parameters
+    ----------
+    class_table : one that `judge_release` has found to agree with its data
+    """
+    if spec.population is None:
+        return None
+    return boxed(
+        pd.read_parquet(class_table),
+        spec.quasi_identifiers,
+        engine.population_table(spec, types, spec.population),
+    )
+
+
 def types_of(spec: ReleaseSpec, storage: Mapping[str, str]) -> dict[str, ColumnType]:
     """The types of a spec's quasi-identifiers: as declared, else as a table stores them."""
     known = [name for name in spec.quasi_identifiers if name in storage]

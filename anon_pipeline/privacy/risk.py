@@ -24,8 +24,8 @@ from anon_pipeline.privacy.statistics import ClassStatistics, Histogram
 #: Canada ask of published trial data.
 THRESHOLDS = (0.05, 0.09, 0.2, 0.33)
 
-#: The smallest size in each bucket of `records_by_class_size`.
-BUCKETS = (1, 2, 3, 5, 10, 20, 50, 100, 250, 500)
+#: The smallest size in each bucket of class sizes, wherever people are counted by the size of their class.
+BUCKETS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def marketer(sizes: IntArray, population: IntArray | None = None) -> float:
 
 
 def records_by_class_size(sizes: IntArray) -> dict[str, int]:
-    """Number of records in classes of 1, 2, 3-4, 5-9, 10-19, 20-49, 50-99, 100-249, 250-499, 500+ people."""
+    """Number of records in classes of 1, 2, 3-4, 5-9, 10-19, 20-49, 50-99, 100-199, 200-499, 500-999, 1000+."""
     _people(sizes)
     labels = []
     for low, following in zip(BUCKETS, (*BUCKETS[1:], None), strict=True):

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from anon_pipeline.engine.base import ClassCounts, Engine
 from anon_pipeline.errors import InputError, known_names
-from anon_pipeline.privacy.judge import Finding, judge, judge_release, statistics_of, types_of
+from anon_pipeline.privacy.judge import (
+    Finding,
+    classes_beside_population,
+    judge,
+    judge_release,
+    statistics_of,
+    types_of,
+)
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.measures import describe
+from anon_pipeline.privacy.risk import reidentification_risk
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.spec import ReleaseSpec, Role
 
@@ -27,6 +35,9 @@ class Verdict:
     findings : each demand and what was measured
     problems : what else is wrong, such as a column that must not be there
     sensitive : per sensitive column what its classes give away, whether or not anything was demanded
+    risk : of being re-identified, highest and mean over people: by a prosecutor, who knows that a person is in the
+        table; and, where a demand names a population, by a journalist, who does not, and for a marketer, who matches
+        everybody (mean alone); empty where there is nobody, and for a table of groups
     groups : whether it is a table of groups, not of people: then rows and classes are groups, `smallest_class` is the
         smallest count written in it, and `rows_below` are groups that count too few
     """
@@ -39,6 +50,7 @@ class Verdict:
     problems: list[str]
     sensitive: dict[str, dict[str, float]]
     groups: bool = False
+    risk: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @property
     def holds(self) -> bool:
@@ -71,11 +83,17 @@ def verify_by_spec(engine: Engine, table: Path, spec: ReleaseSpec, class_table: 
     """
     columns = engine.columns(table)
     counts = _counted(engine, table, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
-    judgements = judge_release(engine, spec, types_of(spec, columns), counts, class_table)
+    types = types_of(spec, columns)
+    judgements = judge_release(engine, spec, types, counts, class_table)
     extra = sorted(set(columns) - set(spec.released))
     problems = [f"the column {name} is not one that the spec releases" for name in extra]
     classes = statistics_of(counts, spec.answers)
-    return _verdict(classes, [judgement.finding for judgement in judgements], spec.k, problems)
+    findings = [judgement.finding for judgement in judgements]
+    verdict = _verdict(classes, findings, spec.k, problems)
+    if any(finding.measured is None for finding in findings):  # the class table is not of this table
+        return verdict
+    beside = classes_beside_population(engine, spec, types, class_table)
+    return verdict if beside is None else replace(verdict, risk=_risk(beside))
 
 
 def _counted(engine: Engine, table: Path, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> ClassCounts:
@@ -98,4 +116,19 @@ def _verdict(classes: ClassStatistics, findings: list[Finding], k: int, problems
         findings=findings,
         problems=problems,
         sensitive=describe(classes) if len(sizes) else {},
+        risk=_risk(classes),
     )
+
+
+def _risk(classes: ClassStatistics) -> dict[str, dict[str, float]]:
+    """The figures of `Verdict.risk`; who matches nobody of the population has no risk that could be told."""
+    if not len(classes.sizes):
+        return {}
+    if classes.population is not None and int(classes.population.min()) < 1:
+        classes = replace(classes, population=None)
+    risk = reidentification_risk(classes)
+    told = {"prosecutor": {"max": risk.prosecutor.max, "mean": risk.prosecutor.mean}}
+    if risk.journalist is not None:
+        told |= {"journalist": {"max": risk.journalist.max, "mean": risk.journalist.mean}}
+        told |= {"marketer": {"mean": risk.marketer}}
+    return told

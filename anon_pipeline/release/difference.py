@@ -48,7 +48,12 @@ def difference(home: Home, first: str, second: str, dataset: str | None = None) 
     entries = [ledger.published(home, version, dataset) for version in (first, second)]
     if entries[0].dataset != entries[1].dataset:
         raise InputError(f"{first} is a release of {entries[0].dataset}, {second} one of {entries[1].dataset}")
-    before, after = (dict(_figures(manifest_of(home, entry))) for entry in entries)
+    return changes(*(manifest_of(home, entry) for entry in entries))
+
+
+def changes(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Change]:
+    """What two manifests of a dataset differ in."""
+    before, after = (dict(_figures(manifest)) for manifest in (first, second))
     return [
         Change(*name, before.get(name, ABSENT), after.get(name, ABSENT))
         for name in dict.fromkeys([*before, *after])
@@ -67,7 +72,7 @@ def _figures(manifest: Mapping[str, Any]) -> Iterator[Figure]:
 
 
 def _people_and_classes(manifest: Mapping[str, Any]) -> Iterator[Figure]:
-    for name, number in manifest["rows"].items():
+    for name, number in (manifest.get("rows") or {}).items():
         yield ("people", name), number
     sizes = (manifest.get("measured") or {}).get("class_sizes") or {}
     for name, number in sizes.items():
@@ -90,10 +95,11 @@ def _measured(manifest: Mapping[str, Any]) -> Iterator[Figure]:
 
 
 def _policy(manifest: Mapping[str, Any]) -> Iterator[Figure]:
-    for name, column in manifest["spec"]["columns"].items():
+    spec = manifest.get("spec") or {}
+    for name, column in (spec.get("columns") or {}).items():
         for setting, value in column.items():
             yield ("columns", f"{name}: {setting}"), value
-    for name, value in manifest["spec"].items():
+    for name, value in spec.items():
         if name not in TOLD_ELSEWHERE:
             yield ("policy", name), value
     for name in ("anon_pipeline", "code", "python"):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from anon_pipeline.anonymize.policy import mean_loss
@@ -29,6 +28,8 @@ class Evidence:
     coarsened : bins by column, where there were too many distinct people
     distinct_people : how many people share each combination of quasi-identifiers in the source
     classes : the classes of the candidate, counted from its file
+    beside_population : its class table with the people of the population who fit each class; None without one
+    examples : a few of its classes, as a reader sees them
     attacks : what they came to; None where none was asked for
     across_releases : of a release that follows others
     maps : of released positions
@@ -43,6 +44,8 @@ class Evidence:
     coarsened: Mapping[str, int]
     distinct_people: ClassStatistics
     classes: ClassStatistics
+    beside_population: ClassStatistics | None
+    examples: Sequence[Facts]
     attacks: Facts | None
     across_releases: Facts | None
     maps: Sequence[Facts]
@@ -76,6 +79,9 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
     source, candidate = SourceFacts.from_json(of.source), of.candidate
     grouped, loss = of.distinct_people.n, candidate["information_loss"]
     before, after = (risk_of(statistics, spec.sampling_fraction) for statistics in (of.distinct_people, of.classes))
+    if of.beside_population is not None:
+        after |= fineness.beside_population(asdict(reidentification_risk(of.beside_population)))
+        before |= {"marketer": None}  # the source is not held against the population, so the two would not compare
     return {
         "source": _source(spec, of.source),
         "coarsened": of.coarsened,
@@ -101,6 +107,7 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
         "audit": fineness.rounded(of.attacks),
         "masking": fineness.masking(of.people.get("masking"), source.rows),
         "maps": of.maps,
+        "examples": of.examples,
         "checks": of.checks,
         "runs": of.runs,
     }
@@ -125,10 +132,10 @@ def facts_of_groups(spec: ReleaseSpec, of: GroupEvidence) -> dict[str, Any]:
 
 def risk_of(classes: ClassStatistics, sampling_fraction: float | None) -> dict[str, Any]:
     """Re-identification risk as plain data, with estimates of the population's uniques where its size is known."""
-    risk = dataclasses.asdict(reidentification_risk(classes))
+    risk = asdict(reidentification_risk(classes))
     if sampling_fraction is not None:
         estimates = population_uniqueness(classes.sizes, sampling_fraction)
-        risk["population_uniqueness"] = {name: dataclasses.asdict(estimate) for name, estimate in estimates.items()}
+        risk["population_uniqueness"] = {name: asdict(estimate) for name, estimate in estimates.items()}
     return risk
 
 

@@ -81,6 +81,12 @@ def risk(before: dict[str, Any], people: int) -> dict[str, Any] | None:
     return coarsened
 
 
+def beside_population(risk: dict[str, Any]) -> dict[str, Any]:
+    """The risks that are counted in the population table as well, whose people are not released: to two digits."""
+    journalist = {what: _two_digits(share) for what, share in risk["journalist"].items()}
+    return {"journalist": journalist, "marketer": _two_digits(risk["marketer"])}
+
+
 def utility(content: dict[str, Any]) -> dict[str, Any]:
     """Scores of models, whose folds are drawn under the private key; how many people a group has, coarsely.
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.errors import InputError, Refused, Unavailable
 from anon_pipeline.home import Home, relink, remove_leftovers, sha256_of, write_file
 from anon_pipeline.release import signing
 
@@ -193,7 +193,7 @@ def require_unaltered(home: Home) -> None:
     if signature_file(home).exists():
         key = signing.signing_key()
         if key is None:
-            raise InputError(
+            raise Unavailable(
                 f"{home.ledger}: is signed; set {signing.KEY_VARIABLE} or {signing.FILE_VARIABLE}, so that it can be "
                 "signed again with its next line"
             )

@@ -16,6 +16,7 @@ import anon_pipeline
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.masking.aggregation import aggregate_of
+from anon_pipeline.privacy.risk import BUCKETS
 from anon_pipeline.spec import ImportedModel, LoggedModel, ReleaseSpec
 from anon_pipeline.tables import GUIDANCE_UNIT
 
@@ -23,7 +24,7 @@ FORMAT = 1
 PACKAGES = ("dagster", "duckdb", "great-expectations", "mlflow", "numpy", "pandas", "pyarrow", "scikit-learn")
 
 #: Upper ends of the class-size groups that manifest, report and Dagster's pages show.
-SIZE_ENDS = (1, 2, 4, 9, 19, 49, 99, 199, 499, 999)
+SIZE_ENDS = tuple(start - 1 for start in BUCKETS[1:])
 
 
 @cache

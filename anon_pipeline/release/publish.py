@@ -13,7 +13,9 @@ from anon_pipeline.errors import Refused
 from anon_pipeline.home import Home, sha256_of
 from anon_pipeline.privacy.group_table import judge_group_table
 from anon_pipeline.privacy.judge import judge_release, types_of
-from anon_pipeline.release import manifest, openlineage, promises, provenance
+from anon_pipeline.release import ledger, manifest, openlineage, promises, provenance
+from anon_pipeline.release.difference import changes
+from anon_pipeline.release.exported_report import manifest_of
 from anon_pipeline.release.opening import Opened, Opening
 from anon_pipeline.release.publication import Published, head, publish_folder
 from anon_pipeline.report import release_report
@@ -74,6 +76,7 @@ def publish(
             "lineage": manifest.lineage(spec),
             "software": manifest.software() | {"guide": manifest.relied_on(spec)},
         }
+        content["changes"] = _changes(home, content)
         (staged / REPORT).write_text(release_report.render(content), encoding="utf-8")
         size = (staged / DATA).stat().st_size
         openlineage.write(staged / OPENLINEAGE, spec, content, engine.columns(staged / DATA), size)
@@ -94,6 +97,14 @@ def publish(
         allowed=lambda: promises.require_an_answer(home, spec),
         keep=keep,
     )
+
+
+def _changes(home: Home, content: dict[str, Any]) -> list[dict[str, Any]]:
+    """What is other than in the release before this one, as both manifests tell it; empty where there is none."""
+    if content["previous"] is None:
+        return []
+    former = manifest_of(home, ledger.published(home, content["previous"], content["dataset"]))
+    return [asdict(change) for change in changes(former, content)] if former.get("kind") is None else []
 
 
 def _count_again(spec: ReleaseSpec, engine: Engine, staged: Path) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from anon_pipeline.attack.rates import LEAK, NO_CONTROL, NO_LEAK, NOTHING, TOO_WEAK
-from anon_pipeline.report.charts import percent
+from anon_pipeline.report.charts import NOT_MEASURED, known, percent
 
 #: By criterion: the heading, and the question that its attacks answer.
 GROUPS = {
@@ -74,6 +74,23 @@ def label(name: str) -> str:
             room = LETTERS - len(words.format(*[""] * len(parts)))
             return words.format(*(part if len(part) <= room else f"{part[: room - 1]}\u2026" for part in parts))
     return name
+
+
+def bound_value(name: str, value: Any) -> str:
+    """What was measured against a bound of this name: a share, but for the area under a curve."""
+    if not known(value):
+        return NOT_MEASURED
+    return f"{value:.3f}" if "auc" in name else percent(value)
+
+
+def strength(finding: Mapping[str, Any]) -> tuple[bool, float, float]:
+    """What orders attacks: whether they tell anything, then a leak's lower end, then success."""
+    leak = finding["leak"]
+    return (
+        finding["verdict"] in (LEAK, NO_LEAK, NO_CONTROL),
+        float(leak["low"]) if leak and finding["verdict"] == LEAK else -1.0,
+        float(finding["attack"]["rate"]),
+    )
 
 
 def outcome(finding: Mapping[str, Any]) -> str:

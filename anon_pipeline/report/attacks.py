@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from anon_pipeline.attack.models_audit import FITTED
-from anon_pipeline.attack.rates import LEAK, NO_CONTROL, NO_LEAK
+from anon_pipeline.attack.rates import LEAK, NO_LEAK
 from anon_pipeline.report.attack_pictures import picture
-from anon_pipeline.report.attack_words import GROUPS, MODELS, OUTCOMES, REPLAYED, TALLIED
+from anon_pipeline.report.attack_summary import SummaryRow, summary
+from anon_pipeline.report.attack_words import GROUPS, MODELS, OUTCOMES, REPLAYED, TALLIED, bound_value, strength
 from anon_pipeline.report.charts import NOT_MEASURED, count, known, percent
 
 ALL_KNOWN = "linkage, all quasi-identifiers"
@@ -91,12 +92,14 @@ class AuditWords:
     who : paragraphs that say who was attacked and what stands in for whom
     skipped : why there was no attack; empty where there was one
     picture : the chart as SVG; empty where nothing was measured
+    summary : a line a group of attacks, for who reads no further
     broken : sentences about demanded bounds that do not hold, or that nobody measured
     """
 
     who: list[str]
     skipped: str
     picture: str
+    summary: list[SummaryRow]
     groups: list[AttackGroup]
     rows: list[Row]
     bounds: list[BoundWords]
@@ -134,6 +137,7 @@ def in_words(
         who=_who(content, everybody),
         skipped=str(content.get("skipped") or ("" if content else "This release was not attacked.")),
         picture=picture(content),
+        summary=summary(content),
         groups=[*_groups(findings), *_group_of_replays(content), *_groups_of_models(content)],
         rows=table(findings),
         bounds=bounds,
@@ -223,11 +227,11 @@ def _telling(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Of each kind of attack that found a leak the strongest; where none did, the strongest of all."""
     leaks = [finding for finding in findings if finding["verdict"] == LEAK]
     if not leaks:
-        return [max(findings, key=_strength)]
+        return [max(findings, key=strength)]
     best: dict[str, Mapping[str, Any]] = {}
     for finding in leaks:
         kind = _kind(finding)
-        best[kind] = max(best.get(kind, finding), finding, key=_strength)
+        best[kind] = max(best.get(kind, finding), finding, key=strength)
     return list(best.values())
 
 
@@ -235,15 +239,6 @@ def _kind(finding: Mapping[str, Any]) -> str:
     """For inference the column, else what stands before the first comma."""
     name = str(finding["name"])
     return name.partition(": ")[2] if finding["criterion"] == "inference" else name.partition(",")[0]
-
-
-def _strength(finding: Mapping[str, Any]) -> tuple[bool, float, float]:
-    leak = finding["leak"]
-    return (
-        finding["verdict"] in (LEAK, NO_LEAK, NO_CONTROL),
-        float(leak["low"]) if leak and finding["verdict"] == LEAK else -1.0,
-        float(finding["attack"]["rate"]),
-    )
 
 
 def _summary(findings: Sequence[Mapping[str, Any]]) -> str:
@@ -354,16 +349,12 @@ def _of_guide(sentence: str) -> str:
 
 def _bound(bound: Mapping[str, Any]) -> BoundWords:
     measured = bound.get("measured")
-    upper = f"{_bound_value(bound, measured)} at the upper end of the 95\u00a0% interval"
+    upper = f"{bound_value(str(bound.get('name')), measured)} at the upper end of the 95\u00a0% interval"
     return BoundWords(
         demand=_capital(str(bound.get("demand") or bound.get("name") or "")),
         measured=upper if known(measured) else NOT_MEASURED,
         holds=bound.get("holds") is True and known(measured),
     )
-
-
-def _bound_value(bound: Mapping[str, Any], value: Any) -> str:
-    return f"{value:.3f}" if "auc" in str(bound.get("name")) and known(value) else percent(value)
 
 
 def _demanded(audit: Mapping[str, Any]) -> int:
@@ -391,7 +382,7 @@ def _measured(findings: Sequence[Mapping[str, Any]]) -> str:
     """The strongest attack of a criterion in figures."""
     if not findings:
         return "Not attacked."
-    best = max(findings, key=_strength)
+    best = max(findings, key=strength)
     name = f"\u201c{best['name']}\u201d"
     if best["verdict"] == LEAK:
         text = (

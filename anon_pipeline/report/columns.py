@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from anon_pipeline.report import masking as masking_report
 from anon_pipeline.report.charts import NOT_MEASURED, count, known, percent
-from anon_pipeline.report.wording import part, plain_name, words
+from anon_pipeline.report.wording import listed, part, plain_name, words
+
+#: Roles of columns that are in the release.
+RELEASED = ("quasi_identifier", "sensitive", "insensitive")
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ def column_summaries(content: Mapping[str, Any]) -> list[ColumnSummary]:
             what = _generalized(kind, column, part(spec, "recode"), part(statistics, name))
         else:
             what = _kept_or_not(role, name in protected, name in masked)
-        if name in masked and role != "exclude":
+        if name in masked and role in RELEASED:
             what = f"Masked: {masked[name]}. {what}"
         summaries.append(
             ColumnSummary(
@@ -55,6 +58,23 @@ def column_summaries(content: Mapping[str, Any]) -> list[ColumnSummary]:
     return summaries
 
 
+def as_in_the_source(content: Mapping[str, Any], *roles: str) -> list[str]:
+    """The columns of these roles whose values no step has changed."""
+    masked = masking_report.by_column(content.get("masking"))
+    return [name for name in _with_role(content, roles) if name not in masked]
+
+
+def as_masked(content: Mapping[str, Any], *roles: str) -> list[str]:
+    """The columns of these roles whose values masking changed, each with how: "name (encrypt)"."""
+    masked = masking_report.by_column(content.get("masking"))
+    return [f"{name} ({masked[name]})" for name in _with_role(content, roles) if name in masked]
+
+
+def _with_role(content: Mapping[str, Any], roles: Sequence[str]) -> list[str]:
+    declared = part(content, "spec", "columns")
+    return [name for name, column in declared.items() if part(column).get("role") in roles]
+
+
 def _generalized(kind: str, column: Mapping[str, Any], recode: Mapping[str, Any], statistics: Mapping[str, Any]) -> str:
     """ "1,204 ranges, typical width 3 years; each class shows its median, in steps of 1 year." """
     if recode.get("form") == "range":
@@ -66,12 +86,32 @@ def _generalized(kind: str, column: Mapping[str, Any], recode: Mapping[str, Any]
     if known(column.get("grid")):
         each += f", in steps of {_measure(column['grid'], words(statistics.get('unit')))}"
     text = "; ".join(filter(None, [_spread(kind, statistics), each]))
-    sentences = [f"{text[:1].upper()}{text[1:]}."]
+    sentences = [f"{text[:1].upper()}{text[1:]}.", *_hierarchy(column)]
     if statistics.get("exact"):
         sentences.append(f"For {percent(statistics['exact'])} of the people the class has one single value.")
     if statistics.get("withheld"):
         sentences.append(f"For {percent(statistics['withheld'])} of the people no value is told.")
     return " ".join(sentences)
+
+
+def _hierarchy(column: Mapping[str, Any]) -> list[str]:
+    """What was said of how the column's values belong together, and so what a class can be called."""
+    sentences = []
+    if column.get("levels"):
+        sentences.append(f"Its order is stated: {', '.join(map(str, column['levels']))}.")
+    if isinstance(column.get("hierarchy"), str):
+        sentences.append(f"Classes are named by the {column['hierarchy']}.")
+    stated = part(column, "hierarchy")
+    if stated.get("file") is not None:
+        sha256 = words(stated.get("sha256"))
+        sentences.append(f"Classes are named by the groups of {stated['file']} (SHA-256 {sha256[:12]}\u2026).")
+    elif stated.get("prefix"):
+        sentences.append(
+            f"Classes are named by the first {listed([count(long) for long in stated['prefix']])} letters."
+        )
+    if stated.get("strict"):
+        sentences.append("No class cuts through a group.")
+    return sentences
 
 
 def _spread(kind: str, statistics: Mapping[str, Any]) -> str:
@@ -92,7 +132,7 @@ def _measure(number: float, unit: str) -> str:
 
 
 def _kept_or_not(role: str, is_protected: bool, is_masked: bool) -> str:
-    kept = f"Kept as {'masking left it' if is_masked else 'it is'}"
+    kept = f"Published as {'masking left it' if is_masked else 'in the source'}"
     return {
         "sensitive": f"{kept}; {'a' if is_protected else 'no'} promise protects it.",
         "insensitive": f"{kept}.",

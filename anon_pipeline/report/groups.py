@@ -42,6 +42,8 @@ def changes(content: Mapping[str, Any]) -> dict[str, Any]:
         "columns": _fates(content),
         "quasi_identifiers": [],
         "kept": [],
+        "kept_masked": [],
+        "examples": None,
         "masking": _masking(content),
         "commands": [
             *origin_report.commands(part(content, "spec"), []),

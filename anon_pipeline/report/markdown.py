@@ -67,6 +67,7 @@ def _verdict(page: Page) -> list[str]:
     blocks.append(f"## {'✅' if page.released else '❌'} {page.verdict}")
     blocks += [f"**{text(page.withdrawn)}**"] if page.withdrawn else []
     blocks += [text(page.lead)] if page.lead else []
+    blocks += [items(f"{text(name)}: {text(value)}" for name, value in page.stated)] if page.stated else []
     if page.broken:
         blocks += ["What does not hold:", items(map(text, page.broken))]
     if page.figures:
@@ -83,7 +84,15 @@ def _verdict(page: Page) -> list[str]:
     blocks.append(items(promises) if promises else "Nothing on record.")
     if page.cautions:
         blocks += ["### What to weigh before passing it on", items(map(text, page.cautions))]
-    return blocks
+    return [*blocks, *_changes(page)]
+
+
+def _changes(page: Page) -> list[str]:
+    if page.changes is None or not page.changes.first:
+        return []
+    rows = [[text(change.what), text(change.before), text(change.after)] for change in page.changes.first]
+    headings = ["What", text(page.changes.previous), "This release"]
+    return ["### What changed since the release before this one", table(headings, rows, 1)]
 
 
 def _risk(page: Page) -> list[str]:
@@ -133,7 +142,18 @@ def _columns(page: Page) -> list[str]:
         for column in page.columns
     ]
     headings = ["Column", "Role", "What happened, and why it has its role", "Lost"]
-    return ["## What happened to each column", table(headings, rows, 3)] if rows else []
+    return ["## What happened to each column", table(headings, rows, 3), *_examples(page)] if rows else []
+
+
+def _examples(page: Page) -> list[str]:
+    if page.examples is None:
+        return []
+    headings = ["Column", *(f"Class of {text(people)} people" for people in page.examples.people)]
+    rows = [
+        [code(name).replace("|", "\\|"), *map(text, texts)]
+        for name, texts in page.examples.recoded + page.examples.kept
+    ]
+    return ["### What a reader of the release sees", table(headings, rows, len(headings))]
 
 
 def _sizes(page: Page) -> list[str]:
@@ -178,6 +198,7 @@ def _attacker(page: Page) -> list[str]:
         blocks += [table(headings, rows, 2)] if rows else []
     blocks += [text(" ".join(page.across))] if page.across else []
     uncovered = [f"{', '.join(page.kept)}: published as in the source."] * bool(page.kept)
+    uncovered += [f"{', '.join(page.kept_masked)}: published as masking left it."] * bool(page.kept_masked)
     if not page.across:
         uncovered.append("Two releases about the same people, laid side by side, can tell more than either.")
     uncovered.append("What is true of a whole group stays true of its members, whether they are in the table or not.")
@@ -192,7 +213,11 @@ def _verify(page: Page) -> list[str]:
 
 def _checks(page: Page) -> list[str]:
     rows = [
-        [text(check.demand), text(check.state) if check.passed else f"**{text(check.state)}**", text(check.measured)]
+        [
+            text(check.demand),
+            f"**{text(check.state)}**" if check.holds_back else text(check.state),
+            text(check.measured),
+        ]
         for check in page.checks
     ]
     return ["## Checks", table(["Demand", "Result", "Measured"], rows, 2)] if rows else []

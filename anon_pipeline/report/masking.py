@@ -22,6 +22,10 @@ OVER_RELEASES = (
 )
 #: Parameters that name columns, which the heading of a step does already.
 PLACES = {"columns"}
+#: Parameters that are shares, and are written as percentages.
+SHARES = {"share", "inner_share", "retention"}
+#: The technique that changes no value: it leaves people out.
+PART_OF_THE_PEOPLE = "sample"
 
 
 @dataclass(frozen=True)
@@ -81,10 +85,23 @@ def by_column(masking: Any) -> dict[str, str]:
     """
     techniques: dict[str, list[str]] = {}
     for report in _reports(masking):
-        new_column = (report.get("parameters") or {}).get("into")
-        for name in dict.fromkeys([*(report.get("costs") or {}), *([new_column] if new_column else [])]):
+        for name in _changed(report):
             techniques.setdefault(name, []).append(str(report.get("technique")).replace("_", " "))
     return {name: ", ".join(names) for name, names in techniques.items()}
+
+
+def _changed(report: Mapping[str, Any]) -> list[str]:
+    """The columns that a step changed or made; what it cost is measured of some of them only."""
+    if report.get("technique") == PART_OF_THE_PEOPLE:
+        return []
+    made = (report.get("parameters") or {}).get("into")  # in the place of those it works on
+    return list(dict.fromkeys([*([str(made)] if made else _named(report)), *(report.get("costs") or {})]))
+
+
+def _named(report: Mapping[str, Any]) -> list[str]:
+    """The columns that a step works on, without those that it only looks at."""
+    stated = (report.get("parameters") or {}).get("columns")
+    return [str(name) for name in (report.get("columns") if stated is None else stated) or []]
 
 
 def _reports(masking: Any) -> list[Mapping[str, Any]]:
@@ -126,7 +143,7 @@ def _step(report: Mapping[str, Any]) -> StepWords:
         technique=technique.replace("_", " "),
         meaning=_sentence(row.meaning) if row is not None else "",
         parameters=[
-            f"{name.replace('_', ' ')}: {_value(value)}{_meaning(name, described)}"
+            f"{name.replace('_', ' ')}: {_parameter(name, value)}{_meaning(name, described)}"
             for name, value in stated.items()
             if name not in PLACES and value is not None and value not in ([], {})
         ],
@@ -143,8 +160,7 @@ def _step(report: Mapping[str, Any]) -> StepWords:
 
 
 def _columns(report: Mapping[str, Any]) -> str:
-    stated = (report.get("parameters") or {}).get("columns")  # not those that it only looks at
-    names = [str(name) for name in (report.get("columns") if stated is None else stated) or []]
+    names = _named(report)
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]])) if names else "the whole table"
 
 
@@ -192,6 +208,10 @@ def _meaning(name: str, described: Mapping[str, Parameter]) -> str:
     meaning = described[name].meaning if name in described else ""
     meaning = meaning.partition(";")[0].strip()
     return f" ({meaning})" if meaning else ""
+
+
+def _parameter(name: str, value: Any) -> str:
+    return percent(value) if name in SHARES else _value(value)
 
 
 def _value(value: Any) -> str:

@@ -25,6 +25,19 @@ def commands(spec: Mapping[str, Any], quasi: list[str]) -> list[tuple[str, str]]
     return listed
 
 
+def stated(content: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Who answers for a release, what for and for whom, in the owner's words: (what, who or which)."""
+    spec = part(content, "spec")
+    rows = [
+        ("Owner", spec.get("owner")),
+        ("Approved by", spec.get("approver")),
+        ("Purpose", spec.get("purpose")),
+        ("Recipients", "; ".join(map(words, spec.get("recipients") or []))),
+        ("License", spec.get("license")),
+    ]
+    return [(name, words(value)) for name, value in rows if value]
+
+
 def citation(content: Mapping[str, Any], day: str) -> str:
     """One line that names this very release."""
     parts = [words(content.get("dataset")), f"release {words(content.get('version'))}", day]

@@ -14,7 +14,9 @@ from markupsafe import Markup
 
 from anon_pipeline.report import attack_pictures, charts, likeness_chart, masking_map, synthetic_report
 from anon_pipeline.report import attacks as audit_report
+from anon_pipeline.report import changes as changes_report
 from anon_pipeline.report import columns as column_report
+from anon_pipeline.report import examples as examples_report
 from anon_pipeline.report import groups as group_report
 from anon_pipeline.report import likeness as likeness_report
 from anon_pipeline.report import masking as masking_report
@@ -24,8 +26,10 @@ from anon_pipeline.report import sequential as across_report
 from anon_pipeline.report import utility as utility_report
 from anon_pipeline.report import verdict as verdict_report
 from anon_pipeline.report.attacks import AuditWords
+from anon_pipeline.report.changes import Changes
 from anon_pipeline.report.charts import count, percent
 from anon_pipeline.report.columns import ColumnSummary
+from anon_pipeline.report.examples import Examples
 from anon_pipeline.report.masking import MaskingWords
 from anon_pipeline.report.risk import Risk, Sensitive
 from anon_pipeline.report.templates import template
@@ -61,6 +65,7 @@ class Page:
     released: bool
     withdrawn: str  # when and why; empty where it stands
     lead: str
+    stated: list[tuple[str, str]]
     broken: list[str]
     figures: list[Figure]
     promises: list[Promise]
@@ -77,7 +82,9 @@ class Page:
     loss_mean: str
     columns: list[ColumnSummary]
     quasi_identifiers: list[str]
-    kept: list[str]
+    examples: Examples | None
+    kept: list[str]  # as the source has them
+    kept_masked: list[str]  # as masking left them, each with how
     sizes: dict[str, str]
     sensitive: Sensitive | None
     attacks: AuditWords | None
@@ -90,6 +97,7 @@ class Page:
     packages: list[tuple[str, str]]
     lineage: list[tuple[str, str]]
     previous: str
+    changes: Changes | None
     of_groups: bool = False  # a table of groups, not of people
 
 
@@ -111,7 +119,6 @@ def describe(content: Mapping[str, Any], withdrawn: str = "") -> Page:
     spec, measured = part(content, "spec"), part(content, "measured")
     columns = part(spec, "columns")
     quasi = [name for name, column in columns.items() if part(column).get("role") == "quasi_identifier"]
-    kept = [name for name, column in columns.items() if part(column).get("role") in ("sensitive", "insensitive")]
     everybody = part(content, "source").get("rows")
     attacks = _attacks(content)
     across = across_report.promise(content)
@@ -133,6 +140,7 @@ def describe(content: Mapping[str, Any], withdrawn: str = "") -> Page:
         released=not broken and not withdrawn,
         withdrawn=withdrawn,
         lead=verdict_report.lead(content, quasi, "table" if broken else "release"),
+        stated=origin_report.stated(content),
         broken=broken,
         figures=verdict_report.figures(content),
         promises=promises,
@@ -149,7 +157,9 @@ def describe(content: Mapping[str, Any], withdrawn: str = "") -> Page:
         loss_mean=percent(loss["mean"]) if loss.get("mean") is not None else "",
         columns=column_report.column_summaries(content),
         quasi_identifiers=quasi,
-        kept=kept,
+        examples=examples_report.in_words(content),
+        kept=column_report.as_in_the_source(content, "sensitive", "insensitive"),
+        kept_masked=column_report.as_masked(content, "sensitive", "insensitive"),
         sizes={name: count(sizes.get(name)) for name in ("classes", "smallest", "median", "mean", "largest") if sizes},
         sensitive=risk_report.sensitive(part(measured, "sensitive"), spec),
         attacks=attacks,
@@ -162,6 +172,7 @@ def describe(content: Mapping[str, Any], withdrawn: str = "") -> Page:
         packages=[(name, words(version)) for name, version in sorted(packages.items())],
         lineage=[(name, ", ".join(of)) for name, of in part(content, "lineage").items() if list(of) != [name]],
         previous=words(content.get("previous")),
+        changes=changes_report.in_words(content),
     )
     return replace(page, **group_report.changes(content)) if of_groups else page
 
@@ -171,6 +182,7 @@ def draw(content: Mapping[str, Any]) -> Pictures:
     spec, measured = part(content, "spec"), part(content, "measured")
     sizes = part(measured, "class_sizes").get("groups")
     records = risk_report.records(_risk(content))
+    sizes = sizes if not records else None  # else the same people would be drawn twice
     losses = in_order(part(measured, "information_loss", "columns"), part(spec, "columns"))
     sensitive = risk_report.sensitive(part(measured, "sensitive"), spec)
     calibration, ties = part(content, "utility", "calibration"), part(measured, "associations")

@@ -55,5 +55,5 @@ def sentences(content: Mapping[str, Any]) -> list[str]:
         which = "The tree of the last release was kept" if facts.get("kept") else "A new tree was fitted"
         other = "a new one" if facts.get("kept") else "the former one"
         beside = f", {other} {percent(facts['lost_otherwise'])}" if known(facts.get("lost_otherwise")) else ""
-        texts.append(f"{which}: it loses {percent(facts['lost'])} of the columns\u2019 detail{beside}.")
+        texts.append(f"{which}: {percent(facts['lost'])} of what trees are fitted to varies within its leaves{beside}.")
     return texts

@@ -18,6 +18,7 @@ def render(content: Mapping[str, Any], withdrawn: str = "") -> str:
     """
     page = describe(content, withdrawn)
     parts = [f"# {text(page.dataset)} {page.version}", text(page.withdrawn), text(page.lead)]
+    parts += [items(f"{text(name)}: {text(value)}" for name, value in page.stated)]
     parts += ["## What epsilon means", *map(text, page.meaning)]
     parts += ["## What was promised", items(f"{text(name)}: {text(value)}" for name, value in page.promises)]
     parts += ["## What to weigh", items(map(text, page.cautions))]

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from anon_pipeline.report import charts
 from anon_pipeline.report.charts import count, percent
+from anon_pipeline.report.origin import stated
 from anon_pipeline.report.templates import template
 from anon_pipeline.report.wording import listed, part, times, words
 
@@ -34,6 +35,7 @@ class SyntheticPage:
     created: str
     withdrawn: str
     lead: str
+    stated: list[tuple[str, str]]
     meaning: list[str]
     promises: list[tuple[str, str]]
     cautions: list[str]
@@ -82,6 +84,7 @@ def describe(content: Mapping[str, Any], withdrawn: str = "") -> SyntheticPage:
         created=times(content.get("created"))[0],
         withdrawn=withdrawn,
         lead=lead(content),
+        stated=stated(content),
         meaning=_meaning(privacy, epsilon, delta),
         promises=_promises(privacy),
         cautions=_cautions(content),

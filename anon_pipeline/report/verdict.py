@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from anon_pipeline.attack.rates import LEAK
-from anon_pipeline.report import attack_words
+from anon_pipeline.report import attack_words, singled_out
 from anon_pipeline.report import utility as utility_report
 from anon_pipeline.report.charts import NOT_MEASURED, count, known, percent
+from anon_pipeline.report.columns import as_in_the_source, as_masked
 from anon_pipeline.report.wording import listed, part, plain_name, sentence, value_text, words
 
+#: The state of a check that had nothing to check, which is no success.
+NOT_APPLICABLE = "not applicable"
 #: What a promise means to the people it protects.
 MEANINGS = {
     "k_anonymity": "Whoever looks for one person by these columns finds at least {k} rows that look the same.",
@@ -26,6 +29,8 @@ MEANINGS = {
     "delta_disclosure": "The class of a person makes no value of {column} much likelier or much less likely.",
     "delta_presence": "Whether a person is in the table at all stays uncertain.",
 }
+#: Models that measure a share of people.
+OF_SHARES = ("alpha_k_anonymity", "delta_presence")
 
 
 @dataclass(frozen=True)
@@ -47,11 +52,16 @@ class Check:
     asset: str
     demand: str
     measured: str
-    state: str  # passed, failed, crashed
+    state: str  # passed, failed, crashed, not applicable
 
     @property
     def passed(self) -> bool:
         return self.state == "passed"
+
+    @property
+    def holds_back(self) -> bool:
+        """Whether nothing may be released for its sake; what had nothing to check neither passed nor holds back."""
+        return self.state not in ("passed", NOT_APPLICABLE)
 
     @property
     def sentence(self) -> str:
@@ -97,23 +107,34 @@ def promises(content: Mapping[str, Any]) -> list[Promise]:
 
 def checks(content: Mapping[str, Any]) -> list[Check]:
     """All checks, those that did not pass first."""
-    asked = [
-        Check(
-            name=words(check.get("name")),
-            asset=words(check.get("asset")),
-            demand=sentence(words(check.get("demand"))),
-            measured=value_text(check.get("measured")),
-            state="crashed" if check.get("crashed") else "passed" if check.get("passed") is True else "failed",
+    bounds = {words(bound.get("name")) for bound in part(content, "audit").get("bounds") or []}
+    asked = []
+    for check in content.get("checks") or []:
+        name, measured = words(check.get("name")), check.get("measured")
+        asked.append(
+            Check(
+                name=name,
+                asset=words(check.get("asset")),
+                demand=sentence(words(check.get("demand"))),
+                measured=attack_words.bound_value(name, measured) if name in bounds else value_text(measured),
+                state=_state(check),
+            )
         )
-        for check in content.get("checks") or []
-    ]
-    return sorted(asked, key=lambda check: check.passed)
+    return sorted(asked, key=lambda check: (not check.holds_back, check.passed))
+
+
+def _state(check: Mapping[str, Any]) -> str:
+    if check.get("crashed"):
+        return "crashed"
+    if check.get("passed") is not True:
+        return "failed"
+    return NOT_APPLICABLE if check.get("applies") is False else "passed"
 
 
 def broken(promises: Sequence[Promise], checks: Sequence[Check]) -> list[str]:
     """A sentence for everything that does not hold; empty where all does."""
     sentences = [f"{promise.demand}: {promise.measured}" for promise in promises if not promise.holds]
-    sentences += [check.sentence for check in checks if not check.passed]
+    sentences += [check.sentence for check in checks if check.holds_back]
     return sentences if promises else [*sentences, "No count of the published file bears out any promise."]
 
 
@@ -124,6 +145,8 @@ def lead(content: Mapping[str, Any], quasi: list[str], what: str) -> str:
     if known(rows.get("released")):
         of = f" of {count(rows['source'])}" if known(rows.get("source")) else ""
         sentences.append(f"{count(rows['released'])}{of} people are in this {what}.")
+    if rows.get("sampled_out"):
+        sentences.append(f"{count(rows['sampled_out'])} were left out at random: a part of the people was drawn.")
     if rows.get("suppressed"):
         sentences.append(f"{count(rows['suppressed'])} were left out to protect them.")
     if rows.get("waiting"):
@@ -156,7 +179,8 @@ def figures(content: Mapping[str, Any]) -> list[Figure]:
     before, after = part(risk, "before"), part(risk, "after")
     found = []
     if known(after.get("unique_records")):
-        found.append(_figure(after["unique_records"], before.get("unique_records"), count, "people who stand alone"))
+        what = "people alone by the columns that others may know"
+        found.append(_figure(after["unique_records"], before.get("unique_records"), count, what))
     worst = part(after, "prosecutor").get("max")
     if known(worst):
         at_first = part(before, "prosecutor").get("max")
@@ -166,7 +190,7 @@ def figures(content: Mapping[str, Any]) -> list[Figure]:
         found.append(Figure(headline.after[0], f"{headline.name} of a model trained on it", headline.before[0]))
     lost = part(measured, "information_loss").get("mean")
     if known(lost):
-        found.append(Figure(percent(lost), "detail lost in the columns"))
+        found.append(Figure(percent(lost), "detail lost in the columns, on average"))
     return found
 
 
@@ -191,6 +215,7 @@ def cautions(content: Mapping[str, Any]) -> list[str]:
             f"{count(len(leaks))} of {count(len(findings))} attacks found out more about people in this release than "
             f"about others, in at most {shares} of the cases."
         )
+    sentences += singled_out.sentences(content)
     bare = [
         name for name, column in declared.items() if part(column).get("role") == "sensitive" and name not in protected
     ]
@@ -201,9 +226,11 @@ def cautions(content: Mapping[str, Any]) -> list[str]:
         ]
         rest = f", and the class alone settles {listed(settled_for)}" if settled_for else ""
         sentences.append(f"No promise protects {listed(bare)}{rest}.")
-    kept = [name for name, column in declared.items() if part(column).get("role") == "insensitive"]
-    if kept:
-        sentences.append(f"Published as in the source, since the spec holds that nobody else knows it: {listed(kept)}.")
+    since = "since the spec holds that nobody else knows it"
+    if kept := as_in_the_source(content, "insensitive"):
+        sentences.append(f"Published as in the source, {since}: {listed(kept)}.")
+    if masked := as_masked(content, "insensitive"):
+        sentences.append(f"Published as masking left it, without being grouped, {since}: {listed(masked)}.")
     return sentences
 
 
@@ -227,7 +254,7 @@ def _meaning(demand: Mapping[str, Any]) -> str:
 
 def _measured(model: str, measured: Any, failing: Any) -> str:
     """The worst value over all classes, and how many classes fail."""
-    text = value_text(measured)
+    text = percent(measured) if model in OF_SHARES else value_text(measured)
     if text != NOT_MEASURED:
         text = f"{text} in the smallest class" if model == "k_anonymity" else f"{text} in the worst class"
     if failing:

@@ -30,6 +30,10 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
+#: What an owner writes for readers of a release: published as it stands, so nothing of a person belongs in it.
+Stated = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+
 class Role(StrEnum):
     """What a column is to a person, and so what may happen to it."""
 

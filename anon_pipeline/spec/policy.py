@@ -35,6 +35,7 @@ def published_policy(spec: ReleaseSpec) -> dict[str, Any]:
     """
     if spec.is_synthetic:
         kept = spec.model_dump(mode="json", by_alias=True, include=Synthesis.published, exclude_none=True)
+        _drop(kept, ("recipients",), [])
         return kept | {"source": {"missing": list(spec.source.missing)}}
     of_source = set(Source.model_fields) - SAID_OF_SOURCE
     excluded: dict[str, Any] = {**dict.fromkeys(NO_POLICY, True), "source": of_source}
@@ -46,6 +47,8 @@ def published_policy(spec: ReleaseSpec) -> dict[str, Any]:
             column["hierarchy"]["sha256"] = _hash_of(spec.folder, name, hierarchy)
     _drop(content["source"], ("decimal", "thousands"), None)
     _drop(content, ("person", "across_releases", "across_releases_ended"), None)
+    _drop(content, ("approver", "purpose", "license"), None)
+    _drop(content, ("recipients",), [])
     if not spec.guide.targets:
         del content["guide"]["targets"]
     content["privacy"] = [{"model": demand.name, **demand.model_dump(mode="json")} for demand in spec.privacy]

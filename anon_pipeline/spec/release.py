@@ -34,6 +34,7 @@ from anon_pipeline.spec.parts import (
     Retention,
     Role,
     Source,
+    Stated,
     Strict,
     Suppression,
     Utility,
@@ -42,25 +43,10 @@ from anon_pipeline.spec.permission import check_files
 from anon_pipeline.spec.policy import published_policy
 from anon_pipeline.spec.synthesis import PublishedModel, Synthesis, require_grouped, require_synthetic
 from anon_pipeline.spec.tradeoff import TradeOff
-from anon_pipeline.spec.written import UNDECIDED, PlainLoader, put, sentences, undecided_lines, with_lists
+from anon_pipeline.spec.written import UNDECIDED, PlainLoader, decoded, put, sentences, undecided_lines, with_lists
 
 #: Columns that the engines put beside those of a source.
 RESERVED = re.compile(r"#(people|class|history|position|key\d*|coded:.*)", re.IGNORECASE | re.DOTALL)
-
-
-def _decoded(path: Path) -> str:
-    """
-    Raises
-    ------
-    InputError
-        With the number of the line that is no UTF-8.
-    """
-    content = path.read_bytes()
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise InputError(f"{path}: line {line} is not in UTF-8; save the file as UTF-8 in your editor") from None
 
 
 def _beside(column: Column) -> tuple[str, ...]:
@@ -79,6 +65,10 @@ class ReleaseSpec(Strict):
     dataset: str = Field(pattern=r"^[a-z][a-z0-9_]*$")  # its name: small letters, digits and _
     description: str = ""  # for the report
     owner: str | None = None  # who answers for it; shown in the UI and the manifest
+    approver: Stated | None = None  # who allowed it to leave; published, as the next three are
+    purpose: Stated | None = None  # what it is released for
+    recipients: tuple[Stated, ...] = ()  # who it is released to
+    license: Stated | None = None  # under which terms they may use it
     source: Source  # where the table lies
     release: Literal["grouped", "synthetic"] = "grouped"  # rows of people in groups, or rows drawn from noisy counts
     target: str = ""  # the column that will be predicted from the release; a synthetic one may have none
@@ -315,7 +305,7 @@ class ReleaseSpec(Strict):
         if path.is_dir():
             path = path / "release.yaml"
         try:
-            text = _decoded(path)
+            text = decoded(path)
             content = yaml.load(text, Loader=PlainLoader)  # noqa: S506 (a SafeLoader)
             undecided = undecided_lines(text)
         except FileNotFoundError:

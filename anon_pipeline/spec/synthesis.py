@@ -27,6 +27,7 @@ class Synthesis(Strict):
     #: What the published policy of a synthetic release says.
     published: ClassVar[Any] = {
         **dict.fromkeys(("dataset", "description", "owner", "release", "target"), True),
+        **dict.fromkeys(("approver", "purpose", "recipients", "license"), True),
         **dict.fromkeys(("differential_privacy", "synthesis", "model"), True),
         "columns": {"__all__": {"role", "type", "why"}},
     }

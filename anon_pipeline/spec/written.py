@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -14,6 +15,22 @@ from anon_pipeline.errors import InputError
 
 #: Stands in a proposed spec where a person must decide; unquoted, and a value (a column may have this name).
 UNDECIDED = "decide"
+
+
+def decoded(path: Path) -> str:
+    """The text of a spec's file.
+
+    Raises
+    ------
+    InputError
+        With the number of the line that is no UTF-8.
+    """
+    content = path.read_bytes()
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise InputError(f"{path}: line {line} is not in UTF-8; save the file as UTF-8 in your editor") from None
 
 
 def undecided_lines(text: str) -> list[tuple[int, str]]:

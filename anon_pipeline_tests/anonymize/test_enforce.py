@@ -21,6 +21,7 @@ from anon_pipeline.anonymize.axes import split_features
 from anon_pipeline.anonymize.chance import Chance
 from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.description import described
+from anon_pipeline.anonymize.enforce import LARGEST, chance_to_stay
 from anon_pipeline.anonymize.hierarchy import Prefixes
 from anon_pipeline.errors import Refused
 from anon_pipeline.keys import Key
@@ -178,6 +179,14 @@ def test_two_incomes_in_every_class_of_adult_cost_little() -> None:
     assert counted["nunique"].min() == 2
     assert counted["size"].min() >= 10
     assert diverse < 0.225
+
+
+def test_large_unions_never_stay_by_chance_and_those_that_must_do() -> None:
+    classes = np.array([2, LARGEST, LARGEST + 1, LARGEST + 1])
+    can = np.array([True, True, True, False])
+    chance = chance_to_stay(can, np.ones(4, dtype=bool), classes, np.ones(4, dtype=bool))
+    assert chance[0] > chance[1] > 0
+    assert chance[2:].tolist() == [0, 1]
 
 
 def test_suppressing_a_few_costs_less_than_merging_everybody() -> None:

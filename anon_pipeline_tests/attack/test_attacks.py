@@ -134,6 +134,15 @@ def test_a_condition_singles_out_whom_it_should():
     assert sorted(singling_out.matches(singling_out.multivariate(attacked), attacked.members)) == [1, 2]
 
 
+def test_the_columns_that_single_out_are_named():
+    table = pd.DataFrame({"x": [1, 1, 1, 1], "s": list("aabb"), "t": [1, 2, 3, 3]})
+    attacked = read_attacked(Tables(table, table), Knowledge(["x"], ["s", "t"], numeric=["x", "t"]))
+    one, every = singling_out.singling_out(attacked)
+    assert one.details["by_column"] == {"t": 3}  # the only 1, the only 2, and up to 1
+    # The first two rows are alone by both columns together, and by t already.
+    assert every.details["by_column"] == {"s": 0.0, "t": 1.0}
+
+
 def test_the_extremes_of_a_column_are_conditions():
     table = pd.DataFrame({"x": [1, 1, 5, 5, 9], "s": [1, 1, 1, 1, 1]})
     attacked = read_attacked(Tables(table, table), Knowledge(["x"], ["s"], numeric=["x", "s"]))

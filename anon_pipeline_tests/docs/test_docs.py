@@ -173,7 +173,7 @@ def test_a_page_can_be_followed_from_top_to_bottom(page: str, beside: Desk) -> N
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(block.text)
             importlib.invalidate_caches()
-            if place.suffix == ".yaml":
+            if place.name == "release.yaml":
                 ReleaseSpec.load(place)
         elif block.kind == "yaml":
             _is_part_of_a_spec(block.text)
@@ -195,7 +195,7 @@ def _does_what_it_says(line: str, desk: Desk) -> str:
         assert re.search(rf"^{target}:.*##", (ROOT / "Makefile").read_text(), re.MULTILINE), f"no target {target}"
         return desk.done[line].said if line in desk.done else ""
     stated = EXIT.search(line)
-    assert not line.startswith("anon-pipeline ui") or "--help" in line
+    assert not line.startswith(("anon-pipeline ui", "anon-pipeline experiments")) or "--help" in line
     if "--engine spark" in line:
         require_spark()
     ended = desk.run(EXIT.sub("", line))
@@ -240,14 +240,14 @@ def test_spark_says_nothing_of_its_own_and_leaves_nothing_behind(desk: Desk) -> 
 def test_the_privacy_model_of_the_engineers_page_refuses_and_releases(beside: Desk) -> None:
     (code,) = [one.text for one in blocks("docs/engineer.md") if one.file == "bounded_gain.py"]
     (beside.folder / "bounded_gain.py").write_text(code)
-    demand = {"column": "ill", "gain": 0.3}
+    demand = {"column": "ill", "gain": 0.5}
     spec = harness.policy("gain") | {"privacy": {"k_anonymity": {"k": 10}, "bounded_gain": demand}}
     harness.write_dataset(beside.folder / "gain", spec=spec)
     ended = beside.command("run", "gain", "--json", register=True)
     assert ended.exit_code == 0, ended.said
     (found,) = [one for one in json.loads(ended.stdout)["manifest"]["verified"] if one["name"] == "bounded_gain_ill"]
     assert found["holds"]
-    assert 0 < found["measured"] <= 0.3
+    assert 0 < found["measured"] <= 0.5
     table = beside.folder / "var/releases/gain/current/data.parquet"
     assert beside.command("verify", str(table), "--spec", "gain", register=True).exit_code == 0
     stricter = spec | {"privacy": {"k_anonymity": {"k": 10}, "bounded_gain": demand | {"gain": 0.001}}}

@@ -5,9 +5,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from dagster._core.storage.defs_state.base import set_defs_state_storage
 
 from anon_pipeline_tests.end_to_end import harness
 from anon_pipeline_tests.end_to_end.harness import Ended, Place
+
+
+@pytest.fixture(autouse=True)
+def no_state_of_another_instance() -> Iterator[None]:
+    """Dagster looks for the state of definitions where the instance that was opened last kept it, though it is gone."""
+    with set_defs_state_storage(None):
+        yield
 
 
 @pytest.fixture(scope="session")

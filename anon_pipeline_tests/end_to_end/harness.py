@@ -30,7 +30,7 @@ PRELOAD = [
     "anon_pipeline.cli",
     "anon_pipeline.learning.linear",
     "anon_pipeline.pipeline.launch",
-    "anon_pipeline.pipeline.tracker",
+    "anon_pipeline.pipeline.tracking.mlflow_client",
     "anon_pipeline.privacy.k_anonymity",
     "alembic",
     "dagster._core.execution.execute_in_process",
@@ -43,7 +43,7 @@ PRELOAD = [
     "dagster._core.storage.sqlite_storage",
     "dagster._core.workspace.context",
     "dagster._daemon",
-    "anon_pipeline.pipeline.checker",
+    "anon_pipeline.pipeline.expectations.great_expectations",
     "mlflow",
     "mlflow.store.tracking.sqlalchemy_store",
     "mlflow.store.tracking.sqlalchemy_workspace_store",
@@ -160,6 +160,9 @@ class Command:
             args=([str(one) for one in arguments], home, self._streams, sabotage, path, largest_file),
         )
         self._process.start()
+
+    def is_running(self) -> bool:
+        return bool(self._process.is_alive())
 
     def ended(self) -> Ended:
         joined(self._process, lambda: self._said("stderr"))

@@ -129,10 +129,14 @@ def the_engine_quotes_a_row_in_a_cause() -> None:
 
 
 def the_disk_is_full_at_the_release() -> None:
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device", str(home.Home.default().releases / "people" / "x"))
-
     from anon_pipeline.release import publish
+
+    copy, releases = publish.shutil.copyfile, home.Home.default().releases
+
+    def full(source: Any, target: Any, **how: Any) -> Any:
+        if releases in Path(target).parents:
+            raise OSError(28, "No space left on device", str(target))
+        return copy(source, target, **how)
 
     publish.shutil.copyfile = full
 

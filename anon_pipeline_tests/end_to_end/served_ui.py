@@ -1,4 +1,4 @@
-"""`anon-pipeline ui` as a process of its own, for as long as a test looks at it."""
+"""`anon-pipeline ui`, or `experiments`, as a process of its own, for as long as a test looks at it."""
 
 import os
 import signal
@@ -18,9 +18,13 @@ from anon_pipeline_tests.end_to_end.harness import Place
 SCRIPT = Path(sys.executable).with_name("anon-pipeline")
 
 
+#: What each server answers as soon as it is there.
+FIRST = {"ui": "server_info", "experiments": "version"}
+
+
 @contextmanager
-def served(place: Place, log: Path, *arguments: str) -> Iterator[str]:
-    """The address of `anon-pipeline ui` for a place; nothing of it is alive afterwards."""
+def served(place: Place, log: Path, *arguments: str, command: str = "ui") -> Iterator[str]:
+    """The address of `anon-pipeline ui`, or another command, for a place; nothing of it is alive afterwards."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -30,7 +34,7 @@ def served(place: Place, log: Path, *arguments: str) -> Iterator[str]:
     environment["DAGSTER_GRPC_TIMEOUT_SECONDS"] = "3600"  # else a busy machine shows no page
     with log.open("w") as output:
         process = subprocess.Popen(
-            [SCRIPT, "ui", "--port", str(port), *arguments],
+            [SCRIPT, command, "--port", str(port), *arguments],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -38,7 +42,7 @@ def served(place: Place, log: Path, *arguments: str) -> Iterator[str]:
             start_new_session=True,
         )
         try:
-            _wait_for(f"{address}/server_info", process, log)
+            _wait_for(f"{address}/{FIRST[command]}", process, log)
             yield address
         finally:
             os.killpg(process.pid, signal.SIGKILL)

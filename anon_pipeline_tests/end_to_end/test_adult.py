@@ -15,6 +15,7 @@ from anon_pipeline.audit import regrouping
 from anon_pipeline.home import Home
 from anon_pipeline.release.manifest import code_hash
 from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline_tests.docs import test_figures as figures
 from anon_pipeline_tests.end_to_end.harness import command
 
 ADULT = Path(__file__).parents[2] / "data" / "adult"
@@ -154,3 +155,7 @@ def test_the_class_table_counts_everyone_and_its_ranges_contain_what_is_shown(
     for column in set(spec.quasi_identifiers) - {"age", "hours_per_week"}:
         shown = zip(classes[column], classes[f"{column}_values"], strict=True)
         assert all(value is None or value in values for value, values in shown)
+
+
+def test_the_figures_of_the_pages_are_those_of_this_release(told: dict[str, Any], data: pd.DataFrame) -> None:
+    assert figures.stale(figures.Adult(told["manifest"], data)) == []

@@ -1,11 +1,13 @@
 """Bounds on attacks stop a release like any other check, and control people can be kept out of it."""
 
 import json
+import stat
 
 import pandas as pd
 import pytest
 
 from anon_pipeline_tests.end_to_end.harness import Place, full_policy, people, write_dataset
+from anon_pipeline_tests.report.test_release_report import Reader
 
 
 def with_audit(place: Place, **audit: object) -> Place:
@@ -17,10 +19,19 @@ def with_audit(place: Place, **audit: object) -> Place:
 
 def test_a_bound_that_does_not_hold_publishes_nothing(published: Place) -> None:
     before = published.releases()
-    ended = with_audit(published, linkage=0.0).run("--json")
+    ended = with_audit(published, linkage=0.0).run()
     assert ended.exit_code == 3, ended.said
-    assert any(failure.startswith("linkage: ") for failure in json.loads(ended.stdout)["failures"])
+    assert "Refused: linkage: " in ended.sentence
     assert published.releases() == before
+    (report,) = (published.home.private / "refusals" / "people").iterdir()
+    assert f"What to change: {report}" in ended.sentence
+    assert stat.S_IMODE(report.stat().st_mode) == 0o600
+    page = Reader(report.read_text(encoding="utf-8"))
+    assert page.headings_at(2)[:3] == ["Not released", "What the spec says now", "What attacks achieved"]
+    assert f"The release {published.release.name} stands as it was." in page.text
+    assert "Raise k, or keep fewer columns as they are." in page.text
+    assert "audit.linkage 0 %" in page.text
+    assert not any(city in page.text for city in people()["city"].unique())
 
 
 def test_people_held_out_are_in_no_release_and_the_release_itself_is_attacked(published: Place) -> None:

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from anon_pipeline.home import VARIABLE
-from anon_pipeline.pipeline.automation import DATASET_TAG
+from anon_pipeline.pipeline.automation.jobs import DATASET_TAG
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.launch import COMMAND_LINE, STARTED_BY

@@ -71,6 +71,29 @@ def verified(folder: Path) -> dict[str, object]:
     return finding
 
 
+def test_the_verdict_tells_the_risks_beside_a_population(mapped: Path) -> None:
+    """A journalist's and a marketer's by the people of the population in the box of each class."""
+    asked = "verify", mapped / "data.parquet", "--spec", mapped
+    risk = json.loads(command(*asked, "--json", home=mapped / "home").stdout)["risk"]
+    classes, population = pd.read_parquet(mapped / "classes.parquet"), pd.read_csv(mapped / "population.csv")
+    sizes = classes["class_size"].to_numpy()
+    matching = np.array(
+        [
+            (population["age"].between(box.age_low, box.age_high) & population["town"].isin(box.town_values)).sum()
+            for box in classes.itertuples()
+        ]
+    )
+    by_record = (sizes / matching).sum() / sizes.sum()
+    assert risk["prosecutor"] == pytest.approx({"max": 1 / sizes.min(), "mean": len(sizes) / sizes.sum()})
+    mean = max(len(sizes) / matching.sum(), by_record)
+    assert risk["journalist"] == pytest.approx({"max": 1 / matching.min(), "mean": mean})
+    assert risk["marketer"] == pytest.approx({"mean": by_record})
+    assert "journalist risk of being re-identified: highest " in command(*asked, home=mapped / "home").stdout
+    pd.read_parquet(mapped / "classes.parquet").iloc[:1].to_parquet(mapped / "classes.parquet", index=False)
+    risk = json.loads(command(*asked, "--json", home=mapped / "home").stdout)["risk"]
+    assert set(risk) == {"prosecutor"}  # nobody vouches for these classes
+
+
 def test_a_class_table_of_another_table_is_not_believed(mapped: Path) -> None:
     """Who puts one class of everybody beside the table would have it match everybody of the population."""
     assert "this one does not" not in str(verified(mapped)["demand"])

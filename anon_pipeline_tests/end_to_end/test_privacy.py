@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from anon_pipeline.pipeline.tracking.logged_guide import PICKLE
 from anon_pipeline_tests.end_to_end import sabotage
 from anon_pipeline_tests.end_to_end.harness import Ended, Place, full_policy, people, write_dataset
 
@@ -43,11 +44,14 @@ def secretive(fresh: Place) -> Place:
 
 
 def everything_told(place: Place, ended: Ended) -> dict[str, str]:
-    """All that anyone may read: what was printed, both run databases, and the releases, tables as text."""
+    """All that anyone may read: what was printed, both run databases, results of checks, and the releases as text.
+
+    A fitted guide knows people, as other stored results do: MLflow keeps it, and its UI does not serve it.
+    """
     told = {"stdout": ended.stdout, "stderr": ended.stderr}
-    for folder in ("dagster", "mlflow", "locks"):
+    for folder in ("checks", "dagster", "mlflow", "locks"):
         for file in (place.home.private / folder).rglob("*"):
-            if file.is_file():
+            if file.is_file() and file.name != PICKLE:
                 told[f"{folder}/{file.name}"] = file.read_bytes().decode("latin-1")
     for file in place.home.releases.rglob("*"):
         if file.suffix == ".parquet":

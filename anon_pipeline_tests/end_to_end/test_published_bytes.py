@@ -50,6 +50,7 @@ MAY_DIFFER = {
     "measured.risk": "after: table. before hangs on quasi-identifiers alone, in steps of sqrt(n) people",
     "utility": "contract: accuracy before and after; folds and models are drawn under the private key, 4 digits",
     "audit": "contract: attacks on a twin; who is in it and is attacked is drawn under the private key, 4 digits",
+    "examples": "table: a few of its classes, whole",
     "verified": "table",
     "checks": "table",
 }

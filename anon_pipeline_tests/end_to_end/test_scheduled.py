@@ -63,7 +63,8 @@ def _nights(home: Path, dataset: Path, nights: list[int], key: str, streams: Pat
         schedule = definitions.resolve_schedule_def("people_schedule")
         with open_instance(place) as instance:
             at = datetime(2026, 1, night, 3, tzinfo=UTC)
-            tick = schedule.evaluate_tick(dg.build_schedule_context(instance, scheduled_execution_time=at))
+            resources = {"runtime": Runtime(home=str(home))}
+            tick = schedule.evaluate_tick(dg.build_schedule_context(instance, at, resources=resources))
             (request,) = tick.run_requests or []
             if night in KILLS:
                 KILLS[night]()

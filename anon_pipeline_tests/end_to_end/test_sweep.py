@@ -21,6 +21,7 @@ K = "privacy.k_anonymity.k"
 def demanding() -> dict[str, Any]:
     content = full_policy()
     content["privacy"]["l_diversity"] = {"column": "ill", "l": 2}
+    content["columns"]["age"]["steps"] = [{"technique": "round", "to": 2}]
     return content
 
 

@@ -114,7 +114,7 @@ def _shows_the_picture(window: Window, address: str) -> None:
 
 def _shows_the_report_of_the_release(window: Window, address: str, manifest: dict[str, Any]) -> None:
     window.page.goto(f"{address}/assets/people/release?view=overview")
-    for words in (manifest["version"], "Released.", "people who stand alone", "To check it"):
+    for words in (manifest["version"], "Released.", "people alone by the columns", "To check it"):
         expect(window.page.get_by_text(words).first).to_be_visible()
 
 

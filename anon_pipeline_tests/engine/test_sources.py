@@ -431,3 +431,31 @@ def test_a_parquet_column_that_cannot_be_used_is_named(
     write(tmp_path, "people.parquet", pa.table({"x": values, "y": [1, 2, 3], "t": ["a", "b", "a"]}))
     facts, _ = stored(engine, tmp_path, {"x": "exclude", "y": QI}, "people.parquet")
     assert facts.rows == 3
+
+
+@pytest.mark.parametrize(("texts", "learnt"), [(100, True), (101, False)])
+def test_a_target_of_almost_as_many_texts_as_rows_is_no_target(
+    engine: DuckDBEngine, tmp_path: Path, texts: int, learnt: bool
+) -> None:
+    """Of a few rows a hundred texts may be learnt, of many a tenth of the rows."""
+    write(tmp_path, "people.csv", "x,t\n" + "".join(f"{row % 7},name {row % texts}\n" for row in range(500)))
+    if learnt:
+        stored(engine, tmp_path, {"x": QI})
+    else:
+        assert "t has 101 different texts in 500 rows" in refused(engine, tmp_path, {"x": QI})
+
+
+def test_a_column_that_a_step_makes_is_none_of_the_source(engine: DuckDBEngine, tmp_path: Path) -> None:
+    columns = {"x": QI, "y": "exclude", "z": "exclude", "cell": {"role": QI, "made": True}}
+    steps = [{"technique": "grid_cell", "columns": ["y", "z"], "into": "cell", "metres": 5000}]
+    write(tmp_path, "people.csv", "x,y,z,cell,t\n1,48.4,10.0,here,a\n2,48.4,10.0,there,b\n")
+    assert "has cell, which a step is said to make" in refused(engine, tmp_path, columns, steps=steps)
+    write(tmp_path, "people.csv", "x,y,z,t\n1,48.4,10.0,a\n2,48.4,10.0,b\n")
+    stored(engine, tmp_path, columns, steps=steps)
+
+
+def test_what_does_not_fit_into_memory_goes_to_the_folder_that_was_named_for_it(tmp_path: Path) -> None:
+    engine = DuckDBEngine(tmp_path / "spill", memory_limit="50MB", threads=1)
+    with engine._session() as session:
+        ((where,),) = session.rows("SELECT current_setting('temp_directory')")
+    assert where == str(tmp_path / "spill")

@@ -41,6 +41,17 @@ def test_semicolons_decimal_commas_and_dates_of_a_spreadsheet(engine: DuckDBEngi
         )
 
 
+@pytest.mark.parametrize(
+    ("source", "text", "number"), [({"thousands": ","}, '"1,234"', 1234.0), ({"decimal": ","}, '"1,5"', 1.5)]
+)
+def test_either_of_decimal_and_thousands_is_enough(
+    engine: DuckDBEngine, tmp_path: Path, source: dict[str, str], text: str, number: float
+) -> None:
+    write(tmp_path, "people.csv", f"x,t\n{text},a\n2,b\n")
+    _, table = stored(engine, tmp_path, {"x": NUMBER}, source=source)
+    assert alike(table["x"].to_pylist(), [number, 2.0])
+
+
 @pytest.mark.parametrize("value", ["1.5", "12.34,5", "1,234.5", "1 234,5", "x"])
 def test_a_number_that_is_not_written_as_stated_is_no_number(engine: DuckDBEngine, tmp_path: Path, value: str) -> None:
     """1.5 in a file of decimal commas is a doubt; read as one and a half it might be fifteen."""
@@ -136,6 +147,19 @@ def test_only_rows_that_meet_the_condition_are_read(
         kept = [9, *kept]
     _, table = stored(engine, tmp_path, columns, source=source)
     assert sorted(table["age"].to_pylist()) == kept
+
+
+@pytest.mark.parametrize(
+    ("condition", "told"),
+    [
+        ("getenv('HOME') = 'x'", "calls getenv, which no condition may"),
+        ("age IN (SELECT 1)", "asks for more than the columns of a row"),
+        ("other.age > 1", "names a column within a table"),
+    ],
+)
+def test_why_a_condition_is_refused_is_told(engine: DuckDBEngine, tmp_path: Path, condition: str, told: str) -> None:
+    write(tmp_path, "people.csv", "age,name,t\n9,a,a\n20,b,b\n")
+    assert told in refused(engine, tmp_path, {"age": NUMBER, "name": QI}, source={"where": condition})
 
 
 @pytest.mark.parametrize(

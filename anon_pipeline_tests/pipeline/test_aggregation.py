@@ -17,7 +17,7 @@ from anon_pipeline.masking import memory
 from anon_pipeline.masking.aggregation import Aggregate
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.checks.group import GROUP_CHECKS, group_questions
-from anon_pipeline.pipeline.expectations import ask
+from anon_pipeline.pipeline.expectations.questions import ask
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.release.publish import publish
 from anon_pipeline.spec import ReleaseSpec
@@ -155,8 +155,9 @@ def test_the_graph_has_no_model_and_its_checks_block(released: Place) -> None:
     checks = [spec for one in definitions.asset_checks or [] for spec in one.check_specs]
     assert {spec.name for spec in checks} >= set(GROUP_CHECKS) | {"has_no_person_twice"}
     assert all(spec.blocking and spec.description for spec in checks)
-    assert {one.name for one in definitions.schedules or []} == {"people_schedule"}
-    assert {one.name for one in definitions.sensors or []} == {"people_source_sensor"}
+    assert {one.name for one in definitions.schedules or []} == {"people_schedule", "prune_schedule"}
+    sensors = {"people_source_sensor", "alerts_of_runs", "alerts_of_late_releases"}
+    assert {one.name for one in definitions.sensors or []} == sensors
 
 
 # What is refused by a check

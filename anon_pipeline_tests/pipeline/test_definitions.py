@@ -71,6 +71,17 @@ def test_every_asset_says_what_it_is_and_whose(load: Load) -> None:
         assert spec.group_name == key.split("/")[0]
         assert spec.kinds, key
         assert spec.code_version, key
+        published = key.split("/")[1] in ("release", "dp_statistics")
+        assert spec.tags["anon_pipeline/zone"] == ("public" if published else "private"), key
+
+
+def test_every_job_of_a_dataset_says_whose_it_is(data: Path, load: Load) -> None:
+    write_dataset(data / "people", spec=policy() | {"owner": "Jane Doe", "retention": {"private_days": 30}})
+    definitions = load(data)
+    for name in ("people_release", "people_retention"):
+        job = definitions.resolve_job_def(name)
+        assert job.metadata["owner"].value == "team:Jane Doe"
+        assert job.description
 
 
 def test_every_check_says_what_it_asks_and_blocks() -> None:
@@ -85,10 +96,20 @@ def test_a_folder_more_is_a_graph_more(data: Path, load: Load) -> None:
     definitions = load(data)
     dg.Definitions.validate_loadable(definitions)
     assert names(definitions) == {f"{dataset}/{asset}" for dataset in ("people", "others") for asset in ASSETS}
-    assert {job.name for job in definitions.jobs} == {"people_release", "others_release"}
-    assert {sensor.name for sensor in definitions.sensors} == {"people_source_sensor", "others_source_sensor"}
-    (schedule,) = definitions.schedules
-    assert (schedule.name, schedule.cron_schedule) == ("others_schedule", "30 4 * * *")
+    assert {job.name for job in definitions.jobs} == {
+        *(f"{dataset}_{job}" for dataset in ("people", "others") for job in ("release", "release_anew")),
+        "prune",
+    }
+    assert {sensor.name for sensor in definitions.sensors} == {
+        "people_source_sensor",
+        "others_source_sensor",
+        "alerts_of_runs",
+        "alerts_of_late_releases",
+    }
+    assert {schedule.name: schedule.cron_schedule for schedule in definitions.schedules} == {
+        "others_schedule": "30 4 * * *",
+        "prune_schedule": "37 1 * * *",
+    }
     for dataset in ("people", "others"):
         job = definitions.resolve_job_def(f"{dataset}_release")
         assert {key.to_user_string() for key in job.asset_layer.executable_asset_keys} == {

@@ -14,7 +14,7 @@ from anon_pipeline.pipeline import stages
 from anon_pipeline.pipeline.checks.answers import keep_answers
 from anon_pipeline.pipeline.checks.candidate import checks_of
 from anon_pipeline.pipeline.execution import make
-from anon_pipeline.pipeline.expectations import Answer
+from anon_pipeline.pipeline.expectations.questions import Answer
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.runtime import BAD_INPUT, REFUSED, Runtime
 from anon_pipeline.pipeline.stages import Stages

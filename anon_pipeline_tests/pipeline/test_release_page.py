@@ -22,7 +22,7 @@ def test_the_page_of_a_release_has_the_figures_of_its_manifest() -> None:
     page = release_page(manifest_content())
     assert written(page["verdict"]).startswith("**Released.** 48,293 of 48,842 people are in this release.")
     assert "- Every class has at least 10 people: holds, 10 in the smallest class" in written(page["promised"])
-    assert "| people who stand alone | 28,790 | 0 |" in written(page["before_and_after"])
+    assert "| people alone by the columns that others may know | 28,790 | 0 |" in written(page["before_and_after"])
     assert "| `age` | 1,204 ranges, typical width 3 years;" in written(page["columns"])
     assert "No promise protects capital\\_gain" in written(page["to_weigh"])
 

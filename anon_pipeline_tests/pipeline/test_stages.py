@@ -1,5 +1,6 @@
 """A stored result is loaded only if it is whole and fits the spec, the code and what it was made from."""
 
+import os
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -39,6 +40,27 @@ def test_what_is_stored_can_be_loaded(stages: Stages) -> None:
     assert (stored.folder / "file.txt").read_text() == "one"
     assert stored.facts == {"text": "one"}
     assert stages.load("raw_data") == stored
+
+
+def test_no_other_user_looks_into_a_result_not_even_while_it_is_written(stages: Stages) -> None:
+    before = os.umask(0)
+    try:
+        with stages.store("raw_data", {}, {}) as folder:
+            (folder / "file.txt").write_text("one")
+            modes = {stat.S_IMODE(place.stat().st_mode) for place in (folder, folder.parent)}
+    finally:
+        os.umask(before)
+    assert modes == {0o700}
+    assert stat.S_IMODE((stages.load("raw_data").folder / "file.txt").stat().st_mode) == 0o600
+
+
+def test_the_order_of_facts_means_nothing(stages: Stages) -> None:
+    identities = []
+    for facts in ({"a": 1, "b": 2}, {"b": 2, "a": 1}):
+        with stages.store("raw_data", {}, facts):
+            pass
+        identities.append(stages.load("raw_data").identity)
+    assert identities[0] == identities[1]
 
 
 def test_the_same_result_has_the_same_identity(stages: Stages) -> None:

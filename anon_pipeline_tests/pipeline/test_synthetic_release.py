@@ -22,7 +22,7 @@ from anon_pipeline.learning.guide import Task, train
 from anon_pipeline.learning.problem import Fitting, Problem
 from anon_pipeline.pipeline.launch import Outcome, launch
 from anon_pipeline.pipeline.runtime import Runtime
-from anon_pipeline.pipeline.tracking import Tracking
+from anon_pipeline.pipeline.tracking.runs import Tracking
 from anon_pipeline.release import ledger
 from anon_pipeline.release.exported_report import Form, export
 from anon_pipeline.report.synthetic_report import right_guesses
@@ -174,15 +174,19 @@ def test_a_table_that_was_changed_is_not_published(tmp_path: Path) -> None:
 def test_the_sensor_shows_neither_size_nor_hash_of_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import dagster as dg
 
-    from anon_pipeline.pipeline.automation import build_job, build_sensor
+    from anon_pipeline.pipeline.automation.anew import build_anew_job
+    from anon_pipeline.pipeline.automation.jobs import build_job
+    from anon_pipeline.pipeline.automation.sensor import build_sensor
+    from anon_pipeline.pipeline.runtime import Runtime
 
     monkeypatch.setenv("ANON_PIPELINE_HOME", str(tmp_path / "home"))
     spec = write(tmp_path / "clinic", people(40))
-    sensor, context = build_sensor(spec, build_job(spec)), dg.build_sensor_context()
+    runtime = Runtime(home=str(tmp_path / "home"))
+    sensor = build_sensor(spec, build_job(spec), build_anew_job(spec, runtime))
+    context = dg.build_sensor_context(dg.DagsterInstance.ephemeral(), resources={"runtime": runtime})
     request = sensor(context)
     assert isinstance(request, dg.RunRequest)
-    said = f"{request.run_key} {context.cursor}"
+    said = f"{request.run_key} {request.tags} {context.cursor}"
     assert hashlib.sha256(spec.source_path.read_bytes()).hexdigest() not in said
     assert hashlib.sha256(hashlib.sha256(spec.source_path.read_bytes()).hexdigest().encode()).hexdigest() not in said
     assert str(spec.source_path.stat().st_size) not in json.dumps(json.loads(str(context.cursor))["stamp"])[:8]
-    assert isinstance(sensor(dg.build_sensor_context(cursor=context.cursor)), dg.SkipReason)

@@ -53,6 +53,13 @@ steps = st.builds(
 )
 
 
+def test_a_table_without_groups_fails_and_groups_are_counted_up_to_the_threshold() -> None:
+    nobody = WrittenGroups(np.array([], dtype=np.int64), 0, 0).finding(3)
+    assert (nobody.failing, nobody.measured) == (1, None)
+    some = WrittenGroups(np.array([2, 3, 9]), 0, 0).finding(3)
+    assert (some.failing, some.measured) == (1, 2.0)
+
+
 def table_of(rows: list[Row]) -> pa.Table:
     types = {"town": pa.string(), "born": pa.float64(), "income": pa.float64()}
     return pa.table({name: pa.array([row[name] for row in rows], type_) for name, type_ in types.items()})

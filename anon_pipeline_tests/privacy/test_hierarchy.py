@@ -42,6 +42,13 @@ def test_weights_telescope_to_the_height_of_the_root() -> None:
     assert weights(found) == sorted(expected)
 
 
+def test_a_value_that_is_itself_at_the_top_gets_a_root_above_it() -> None:
+    """ "ill" is no part of itself: the other values lie in it, and it lies beside them below a root."""
+    found = subtrees([["flu", "ill"], ["cold", "ill"], ["ill"]], ["flu", "cold", "ill"])
+    assert found.height == 2
+    assert weights(found) == sorted([([0], 1), ([1], 1), ([0, 1], 1), ([2], 2)])
+
+
 def test_several_names_at_the_top_get_a_root() -> None:
     forest = {"lung": ["flu"], "stomach": ["ulcer"]}
     assert subtrees(read_paths(forest), ["flu", "ulcer"]).height == 2

@@ -39,6 +39,7 @@ def test_k_map_is_impossible_in_a_small_population() -> None:
     )
     assert "the table 8" in str(KMap(population="p", k=2).impossible(classes_of([6, 2], [3, 2], 2)))
     assert KMap(population="p", k=2).impossible(classes_of([6, 2], [3, 2], 3)) is None
+    assert "has 7 people and the table 8" in str(KMap(population="p", k=2).impossible(classes_of([6, 2], [3, 4])))
     assert KMap(population="p", k=6).impossible(classes_of([1, 1], [3, 3])) is None
 
 

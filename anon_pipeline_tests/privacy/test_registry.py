@@ -44,8 +44,10 @@ def test_a_demand_is_a_sentence_with_its_numbers_and_no_epsilon(name: str) -> No
     words = model.demand()
     assert "epsilon" not in words
     assert not words.endswith(".")
-    numbers = [value for key, value in SPEC_FORMS[name].items() if isinstance(value, int | float) and key != "c"]
-    assert all(f"{number:g}" in words for number in numbers)
+    numbers = [(key, value) for key, value in SPEC_FORMS[name].items() if isinstance(value, int | float) and key != "c"]
+    shares = {"alpha", "min", "max"}  # of people, which are told in percent
+    told = [f"{value:.0%}".replace("%", " %") if key in shares else f"{value:g}" for key, value in numbers]
+    assert all(number in words for number in told)
 
 
 @pytest.mark.parametrize("name", PRIVACY_MODELS)

@@ -96,7 +96,13 @@ def test_if_the_population_is_the_table_all_three_agree(sizes: list[int]) -> Non
 @given(some_sizes)
 def test_buckets_hold_every_record_once(sizes: list[int]) -> None:
     limits = {"1": (1, 1), "2": (2, 2), "3-4": (3, 4), "5-9": (5, 9), "10-19": (10, 19), "20-49": (20, 49)}
-    limits |= {"50-99": (50, 99), "100-249": (100, 249), "250-499": (250, 499), "500+": (500, 10**9)}
+    limits |= {
+        "50-99": (50, 99),
+        "100-199": (100, 199),
+        "200-499": (200, 499),
+        "500-999": (500, 999),
+        "1000+": (1000, 10**9),
+    }
     expected = {label: sum(size for size in sizes if low <= size <= high) for label, (low, high) in limits.items()}
     assert records_by_class_size(ints(*sizes)) == expected
 
@@ -142,7 +148,7 @@ def test_all_unique_and_all_alike() -> None:
     assert (alone.unique_records, alone.marketer, alone.journalist) == (7, 1.0, None)
     alike = reidentification_risk(ClassStatistics(ints(1000)))
     assert alike.prosecutor == ProsecutorRisk(0.001, 0.001, {"0.05": 0.0, "0.09": 0.0, "0.2": 0.0, "0.33": 0.0})
-    assert (alike.unique_records, alike.records_by_class_size["500+"]) == (0, 1000)
+    assert (alike.unique_records, alike.records_by_class_size["1000+"]) == (0, 1000)
 
 
 def test_a_table_with_nobody_in_it_has_no_risk() -> None:

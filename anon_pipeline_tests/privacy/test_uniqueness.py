@@ -348,3 +348,11 @@ def test_differences_keep_their_digits_at_ten_thousand_million() -> None:
     assert float(digamma_difference(x, 3)) == pytest.approx(math.fsum(1 / (x + i) for i in range(3)), rel=1e-13)
     expected = math.fsum(math.log(x - i) for i in range(1, 4))
     assert float(log_gamma_difference(x, 3)) == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("x", [100.0, 130.0])
+@pytest.mark.parametrize("m", [1, 3, 40])
+def test_the_series_is_exact_from_where_it_is_used(x: float, m: int) -> None:
+    assert float(digamma_difference(x, m)) == pytest.approx(math.fsum(1 / (x + i) for i in range(m)), rel=1e-12)
+    expected = math.fsum(math.log(x + i) for i in range(m))
+    assert float(log_gamma_difference(x + m, m)) == pytest.approx(expected, rel=1e-12)

@@ -9,7 +9,10 @@ import pandas as pd
 import pytest
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.privacy.judge import types_of
 from anon_pipeline.privacy.verdict import verify_by_columns
+from anon_pipeline.spec import ColumnType, ReleaseSpec
+from anon_pipeline_tests.end_to_end.harness import policy
 
 
 @pytest.mark.parametrize(
@@ -23,3 +26,14 @@ def test_a_class_of_exactly_k_holds_and_the_rows_of_smaller_ones_are_counted(
     table.to_parquet(tmp_path / "x.parquet")
     verdict = verify_by_columns(engine, tmp_path / "x.parquet", ["q"], k)
     assert (verdict.holds, verdict.rows_below, verdict.smallest_class) == (holds, below, 3)
+    assert (verdict.rows, verdict.classes, verdict.groups) == (15, 3, False)
+
+
+def test_a_type_is_the_declared_one_or_that_of_the_stored_table() -> None:
+    columns = {"code": {"role": "quasi_identifier", "type": "categorical"}, "age": {"role": "quasi_identifier"}}
+    spec = ReleaseSpec.model_validate(policy() | {"columns": columns | {"ill": {"role": "sensitive"}}})
+    assert types_of(spec, {"code": "BIGINT", "age": "BIGINT", "ill": "VARCHAR"}) == {
+        "code": ColumnType.CATEGORICAL,
+        "age": ColumnType.NUMERIC,
+    }
+    assert types_of(spec, {"age": "DATE"}) == {"age": ColumnType.DATE}

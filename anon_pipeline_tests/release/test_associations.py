@@ -73,6 +73,34 @@ def test_counts_stand_for_so_many_rows() -> None:
         assert association(one, other, people_) == pytest.approx(many)
 
 
+def test_small_tables_are_corrected_for_chance() -> None:
+    """Cramer's V as Bergsma corrects it (J. Korean Statistical Society 42, 2013), from a table of counts by hand."""
+    table = np.array([[9, 1, 2], [2, 7, 3]])
+    n, (r, c) = table.sum(), table.shape
+    expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0) / n
+    phi2 = max(0, ((table - expected) ** 2 / expected).sum() / n - (r - 1) * (c - 1) / (n - 1))
+    corrected = [sides - (sides - 1) ** 2 / (n - 1) for sides in (r, c)]
+    row, column = np.indices(table.shape).reshape(2, -1)
+    found = association(Variable(row, False), Variable(column, False), table.ravel())
+    assert found == pytest.approx(np.sqrt(phi2 / (min(corrected) - 1)), rel=1e-12)
+    assert association(Variable(column, False), Variable(row, False), table.ravel()) == pytest.approx(found, rel=1e-12)
+
+
+def test_the_unit_of_a_number_means_nothing() -> None:
+    x, y = np.array([1.0, 2.0, 4.0]), np.array([3.0, 2.0, 9.0])
+    people_ = np.array([2, 1, 3])
+    expected = association(Variable(x, True), Variable(y, True), people_)
+    for unit in (1e-6, 1e6):
+        assert association(Variable(x * unit, True), Variable(y * unit, True), people_) == pytest.approx(expected)
+
+
+def test_of_two_people_a_tie_can_be_told_and_of_one_none() -> None:
+    two = np.arange(2)
+    assert association(Variable(two * 1.0, True), Variable(two * 3.0, True), np.ones(2, dtype=np.int64)) == 1
+    assert association(Variable(two, False), Variable(two, False), np.ones(2, dtype=np.int64)) is None  # r = n
+    assert association(Variable(two * 1.0, True), Variable(two, False), np.ones(2, dtype=np.int64)) is None
+
+
 def test_chance_is_no_tie() -> None:
     random = np.random.default_rng(0)
     noise = Variable(random.normal(size=300), True), Variable(random.integers(0, 30, 300), False)

@@ -58,3 +58,17 @@ def test_only_true_manifests_of_one_dataset_are_compared(
     file.write_text(file.read_text().replace('"released": 14', '"released": 15'))
     with pytest.raises(Refused, match="was altered"):
         difference(home, first.version, second.version)
+
+
+def test_another_software_is_told_and_a_manifest_that_names_none_is_read(
+    home: Home, releases: tuple[Published, Published], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of(*software: dict[str, str] | None) -> list[Change]:
+        contents = [{**published.manifest, "software": one} for published, one in zip(releases, software, strict=True)]
+        monkeypatch.setattr("anon_pipeline.release.difference.manifest_of", lambda *_: contents.pop(0))
+        return [one for one in difference(home, *(one.version for one in releases)) if one.part == "software"]
+
+    assert of({"python": "3.11", "code": "a"}, {"python": "3.12", "code": "a"}) == [
+        Change("software", "python", "3.11", "3.12")
+    ]
+    assert of({"python": "3.11"}, None) == [Change("software", "python", "3.11", None)]

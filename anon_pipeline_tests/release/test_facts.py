@@ -42,6 +42,8 @@ def evidence(**changes: Any) -> Evidence:
         coarsened={},
         distinct_people=ClassStatistics(sizes=np.ones(960, dtype=np.int64)),
         classes=ClassStatistics(sizes=np.full(90, 10, dtype=np.int64)),
+        beside_population=None,
+        examples=[{"people": 10, "recoded": {"age": "40"}, "kept": {}}],
         attacks={"findings": [{"rate": THIRD}]},
         across_releases=None,
         maps=[],
@@ -71,6 +73,25 @@ def test_no_figure_of_the_source_has_all_its_digits() -> None:
 def test_risk_is_that_of_cells_before_and_of_classes_after() -> None:
     risk = facts_of_people(SPEC, evidence())["measured"]["risk"]
     assert risk["before"]["prosecutor"]["max"] == 1 and risk["after"]["prosecutor"]["max"] == 0.1
+
+
+def test_a_population_brings_the_journalist_and_the_marketer_and_tells_little_of_its_people() -> None:
+    def risk(extra: int) -> dict[str, Any]:
+        population = np.full(90, 37, dtype=np.int64)
+        population[4] += extra
+        boxes = ClassStatistics(sizes=np.full(90, 10, dtype=np.int64), population=population)
+        after: dict[str, Any] = facts_of_people(SPEC, evidence(beside_population=boxes))["measured"]["risk"]["after"]
+        return after
+
+    assert risk(0)["journalist"] == {"max": 0.027, "mean": 0.027}
+    assert risk(0)["marketer"] == 0.027
+    of_source = facts_of_people(
+        SPEC, evidence(beside_population=ClassStatistics(np.array([9]), population=np.array([99])))
+    )
+    assert of_source["measured"]["risk"]["before"]["marketer"] is None  # not that of the source alone
+    assert risk(1) == risk(0)  # one person more, whom nobody releases
+    alone = facts_of_people(SPEC, evidence())["measured"]["risk"]["after"]
+    assert alone["journalist"] is None and alone["marketer"] == alone["prosecutor"]["mean"]
 
 
 def test_without_an_audit_or_masking_the_manifest_says_so() -> None:

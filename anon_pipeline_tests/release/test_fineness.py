@@ -34,6 +34,12 @@ def test_people_are_counted_in_steps_too() -> None:
 def test_of_few_people_nothing_is_told() -> None:
     assert fineness.coarse({"a": 0.5, "b": 7, "c": "text"}, 24) == {"a": None, "b": None, "c": "text"}
     assert fineness.risk({"records": 24}, 24) is None
+    fewest = fineness.FEWEST
+    assert fineness.risk({"records": fewest - 1}, fewest - 1) is None
+    assert fineness.risk({"records": fewest}, fewest) == {"records": fewest}
+    pair = {"pairs": [{"before": 0.11, "after": None}]}
+    assert [fineness.associations(pair, people)["step"] for people in (fewest - 1, fewest)] == [None, 0.1]
+    assert [fineness.coarse(0.11, people) for people in (fewest - 1, fewest)] == [None, 0.1]
 
 
 def test_floats_have_four_digits_and_the_rest_is_left_alone() -> None:
@@ -64,3 +70,13 @@ def test_estimates_of_the_population_keep_two_digits_and_none_of_what_was_fitted
         "records": 400, "unique_records": 180,
         "population_uniqueness": {"snb": {**fitted, "uniques": 1200.0, "share": 0.031, "parameters": {}}},
     }  # fmt: skip
+
+
+def test_what_a_masking_step_cost_is_told_coarsely() -> None:
+    report = {"technique": "round", "costs": {"changed": 0.1234}, "linkage": None}
+    linked = {**report, "linkage": {"rate": 0.1234, "chance": "as it is"}}
+    assert fineness.masking(None, 10_000) is None
+    assert fineness.masking([report, linked], 10_000) == [
+        {"technique": "round", "costs": {"changed": 0.12}, "linkage": None},
+        {"technique": "round", "costs": {"changed": 0.12}, "linkage": {"rate": 0.12, "chance": "as it is"}},
+    ]

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
+from anon_pipeline.engine.base import ColumnFacts, SourceFacts
 from anon_pipeline.plain_json import finite
 from anon_pipeline.release import manifest
-from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec import ColumnType, ReleaseSpec
 
 
 def spec(**changes: object) -> ReleaseSpec:
@@ -54,6 +55,27 @@ def test_when_a_release_is_made_and_where_its_source_lies_do_not_name_it() -> No
 
 def test_lineage_names_released_columns_only() -> None:
     assert manifest.lineage(spec()) == {"age": ["age"], "ill": ["ill"]}
+
+
+def test_of_masked_and_hidden_columns_no_storage_is_told() -> None:
+    """How an identifier is stored, or numbers before they were rounded, says something of values nobody is shown."""
+    masked = {"role": "insensitive", "steps": [{"technique": "round", "to": 10}]}
+    columns = {"age": {"role": "quasi_identifier"}, "ill": {"role": "sensitive"}, "name": {"role": "identifier"}}
+    spec_ = spec(columns=columns | {"visits": masked})
+    stored = SourceFacts(
+        8,
+        "",
+        tuple(
+            ColumnFacts(name, column.role, ColumnType.NUMERIC, "BIGINT", 0, 8) for name, column in spec_.columns.items()
+        ),
+        (),
+    )
+    assert manifest.source_columns(spec_, stored) == [
+        {"name": "age", "role": "quasi_identifier", "type": "numeric", "storage": "BIGINT"},
+        {"name": "ill", "role": "sensitive", "type": "numeric", "storage": "BIGINT"},
+        {"name": "name", "role": "identifier"},
+        {"name": "visits", "role": "insensitive", "type": "numeric"},
+    ]
 
 
 def test_the_code_hash_is_stable() -> None:

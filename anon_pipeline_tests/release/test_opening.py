@@ -105,6 +105,16 @@ def test_what_does_not_fit_is_told(
     assert "is not the policy of the release" in problem
 
 
+@pytest.mark.parametrize("secret", ["00" * 31, "00" * 33, "", "zz" * 32])
+def test_a_secret_has_256_bits(home: Home, released: dict[str, Any], tmp_path: Path, secret: str) -> None:
+    content = opening_of(home, released["version"]).to_json()
+    (tmp_path / "x.json").write_text(json.dumps(content))
+    assert Opening.read(tmp_path / "x.json").commitment == content["commitment"]
+    (tmp_path / "x.json").write_text(json.dumps(content | {"secret": secret}))
+    with pytest.raises(InputError, match="is no opening"):
+        Opening.read(tmp_path / "x.json")
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"opens": {}, "secret": "00"}', '{"secret": "00"}'])
 def test_a_file_that_is_no_opening_is_told_in_a_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.json").write_text(text)

@@ -151,6 +151,12 @@ def test_every_released_column_has_its_origin(tmp_path: Path) -> None:
     assert {name: said["inputFields"][0]["transformations"][0]["subtype"] for name, said in fields.items()} == {
         "age": "AGGREGATION", "place": "AGGREGATION", "ill": "IDENTITY", "visits": "IDENTITY",
     }  # fmt: skip
+    assert {name: said["inputFields"][0]["transformations"][0]["masking"] for name, said in fields.items()} == {
+        "age": True, "place": True, "ill": False, "visits": False,
+    }  # fmt: skip
+    grouped_by = released["facets"]["columnLineage"]["dataset"]
+    assert sorted(one["field"] for one in grouped_by) == sorted(SPEC.released)
+    assert all(one["transformations"][0]["masking"] for one in grouped_by)
     assert released["facets"]["version"]["datasetVersion"] == "0123456789ab"
     assert released["outputFacets"]["outputStatistics"]["rowCount"] == 7
 

@@ -64,6 +64,31 @@ def test_every_line_is_signed_as_it_is_appended(tmp_path: Path) -> None:
     assert not (home.private / "ledger.seal").exists()
 
 
+def test_a_signature_made_afresh_is_for_everybody_to_read(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home").prepare()
+    publish(home, "people", "aaaa")
+    with home.lock("ledger"):
+        assert ledger.sign(home) == 1
+    assert ledger.signature_file(home).stat().st_mode & 0o777 == 0o644
+    assert problems(home) == []
+
+
+def test_a_new_key_is_its_owners_alone_whatever_the_umask_is(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        signing.make_key(tmp_path / "key.pem")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "key.pem").stat().st_mode & 0o777 == 0o600
+
+
+def test_where_nothing_was_released_there_is_nothing_to_sign(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home").prepare()
+    with home.lock("ledger"), pytest.raises(InputError, match="nothing to sign yet"):
+        ledger.sign(home)
+    assert not ledger.signature_file(home).exists()
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=times(150))
 @given(data=st.data())
 def test_any_changed_byte_of_ledger_manifest_file_or_signature_is_found(home: Home, data: st.DataObject) -> None:

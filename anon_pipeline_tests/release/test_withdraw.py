@@ -45,6 +45,19 @@ def test_the_files_go_and_the_manifest_and_the_reason_stay(home: Home) -> None:
     assert ledger.last_version(home, "people") == "aaaa"
 
 
+def test_folders_and_links_that_somebody_laid_into_a_release_go_and_what_links_lead_to_stays(
+    home: Home, tmp_path: Path
+) -> None:
+    release, outside = home.releases / "people/bbbb", tmp_path / "outside"
+    for folder in (outside, release / "copies"):
+        folder.mkdir()
+        (folder / "data.csv").write_text("age\n7\n")
+    (release / "link").symlink_to(outside)
+    withdraw(home, "bbbb", WHY)
+    assert files(home, "people", "bbbb") == {MANIFEST}
+    assert (outside / "data.csv").exists()
+
+
 def test_lines_of_releases_have_no_reason(home: Home) -> None:
     """A ledger that was written before there were withdrawals reads and hashes as it did."""
     assert all("why" not in json.loads(line) for line in home.ledger.read_text().splitlines())

@@ -1,5 +1,6 @@
 """The report as a person sees it: on a phone, on a desk, on paper, in both colour schemes, asking nobody."""
 
+import io
 import re
 import shutil
 from collections.abc import Iterator
@@ -7,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.report import printed as printed_report
+from anon_pipeline.report import refusal as refusal_report
 from anon_pipeline.report import release_report
 from anon_pipeline_tests.end_to_end import browser
 from anon_pipeline_tests.end_to_end.browser import Window
-from anon_pipeline_tests.report import test_attacks
+from anon_pipeline_tests.report import test_attacks, test_refusal
 from anon_pipeline_tests.report.test_likeness import likeness
 from anon_pipeline_tests.skips import require_browser
 
@@ -110,17 +113,39 @@ def test_it_asks_nobody_for_anything(window: Window) -> None:
     assert all(host.startswith("file:") for host in window.hosts)
 
 
-def test_on_paper_nothing_is_folded_away(window: Window) -> None:
-    fold = "opened => document.querySelectorAll('details').forEach(one => one.open = opened)"
-    seen = """[...document.querySelectorAll('details li, details tr')]
-        .map(one => one.closest('details').getBoundingClientRect().bottom >= one.getBoundingClientRect().bottom
-            && one.getBoundingClientRect().height > 0)"""
-    window.page.evaluate(fold, False)
-    assert not any(window.page.evaluate(seen))
+def test_on_paper_what_is_short_is_open_and_what_is_long_says_where_it_is(window: Window) -> None:
+    window.page.evaluate("document.querySelectorAll('details').forEach(one => one.open = false)")
+    window.page.evaluate("document.querySelector('details').classList.add('short')")
     window.page.emulate_media(media="print")
-    assert all(window.page.evaluate(seen))
+    heights = """[...document.querySelectorAll('details')].map(one => [one.classList.contains('short'),
+        [...one.children].filter(part => part.tagName != 'SUMMARY').some(part => part.getClientRects().length
+            && part.getBoundingClientRect().bottom <= one.getBoundingClientRect().bottom + 1),
+        getComputedStyle(one.querySelector('summary'), '::after').content])"""
+    folds = window.page.evaluate(heights)
     window.page.emulate_media(media="screen")
-    window.page.evaluate(fold, True)
+    window.page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert len(folds) > 3
+    for short, seen, note in folds:
+        assert seen == short
+        assert short or "folded away on paper" in note
+
+
+def test_a_phone_shows_what_does_not_hold_and_what_to_change_without_scrolling(window: Window, tmp_path: Path) -> None:
+    file = tmp_path / "refusal.html"
+    file.write_text(refusal_report.render(test_refusal.refusal(description="")), encoding="utf-8")
+    opened = window.page.context.browser
+    assert opened is not None
+    page = opened.new_page(viewport={"width": PHONE, "height": 812})
+    page.goto(file.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE
+    for words in ("Not released", "What being in it adds is at most 80 %", "Leave it out."):
+        box = page.get_by_text(words).first.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= 812, words
+    picture = page.screenshot()
+    page.close()
+    colours = Image.open(io.BytesIO(picture)).convert("RGB").getcolors(2**16) or []
+    assert (0xA3, 0x26, 0x1D) in {colour for _, colour in colours}  # it is seen at once that something is wrong
 
 
 def test_on_paper_it_has_pages() -> None:
@@ -128,7 +153,7 @@ def test_on_paper_it_has_pages() -> None:
     printed = printed_report.print_page(release_report.render(whole_manifest()))
     assert printed.startswith(b"%PDF-")
     pages = len(re.findall(rb"/Type\s*/Page\b", printed))
-    assert 8 <= pages <= 30
+    assert 4 <= pages <= 12  # 24 for Adult while nothing was folded
     assert b"/URI" not in printed
 
 

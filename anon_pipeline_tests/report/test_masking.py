@@ -185,7 +185,7 @@ def test_no_part_of_the_report_takes_masked_people_for_the_source() -> None:
     assert "0 % is the masked table itself" in text
     assert "The attackers know people as they are after masking" in text
     assert "Masked: round, noise. " in text
-    assert "Masked: rank swap. Kept as masking left it; a promise protects it." in text
+    assert "Masked: rank swap. Published as masking left it; a promise protects it." in text
 
 
 def test_a_column_that_a_step_makes_is_told_with_its_step() -> None:

@@ -42,7 +42,7 @@ def manifest_content() -> dict[str, Any]:
     ]
 
     def risk(most: float, mean: float, above: list[float], unique: int, records: list[int]) -> dict[str, Any]:
-        labels = ("1", "2", "3-4", "5-9", "10-19", "20-49", "50-99", "100-249", "250-499", "500+")
+        labels = ("1", "2", "3-4", "5-9", "10-19", "20-49", "50-99", "100-199", "200-499", "500-999")
         return {
             "records": 48842,
             "classes": 2175,
@@ -235,7 +235,6 @@ def test_the_page_has_every_section_in_order_with_the_verdict_first() -> None:
         "Risk of being found",
         "What it cost",
         "What happened to each column",
-        "How large the classes are",
         "What an attacker could still learn",
         "Verify and cite",
         "Checks",
@@ -260,7 +259,7 @@ def test_every_link_leads_to_a_part_of_the_page_that_is_there() -> None:
     page = read(manifest_content())
     links = [attributes["href"] or "" for tag, attributes in page.tags if tag == "a"]
     places = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
-    assert len(links) == 8
+    assert len(links) == 7
     assert len(places) == len(set(places))
     assert {link.removeprefix("#") for link in links} <= set(places)
 
@@ -269,7 +268,7 @@ def test_everybody_can_read_it() -> None:
     page = read(manifest_content())
     assert ("html", {"lang": "en"}) in page.tags
     pictures = [attributes for tag, attributes in page.tags if tag == "svg"]
-    assert len(pictures) == 5
+    assert len(pictures) == 4
     assert all(attributes.get("role") == "img" for attributes in pictures)
     assert sum(pair == ("svg", "title") for pair in page.children) == len(pictures)
     assert all("scope" in attributes for tag, attributes in page.tags if tag == "th")
@@ -335,10 +334,10 @@ def test_a_withdrawn_release_says_so_first_and_why() -> None:
 def test_the_first_screen_has_the_figures_before_and_after() -> None:
     text = read(manifest_content()).text
     first = text[: text.index("What was promised")]
-    assert "people who stand alone 0 before: 28,790" in first
+    assert "people alone by the columns that others may know 0 before: 28,790" in first
     assert "chance to pick a person\u2019s row, at worst 10 % before: 100 %" in first
     assert "ROC AUC of a model trained on it 0.9276 before: 0.9292" in first
-    assert "detail lost in the columns 11.4 %" in first or "11.5 %" in first
+    assert "detail lost in the columns, on average 11.4 %" in first or "11.5 %" in first
 
 
 def test_what_no_promise_covers_is_said_before_anything_else_is_explained() -> None:
@@ -354,6 +353,130 @@ def test_what_no_promise_covers_is_said_before_anything_else_is_explained() -> N
         in weighed
     )
     assert "since the spec holds that nobody else knows it: visits." in weighed
+
+
+def test_a_column_is_told_by_its_role_and_its_steps() -> None:
+    """With a name encrypted and visits swapped, neither is published as in the source."""
+    content = manifest_content()
+    content["spec"]["columns"] |= {
+        "name": {"role": "insensitive"},
+        "visits": {"role": "insensitive"},
+        "shoe_size": {"role": "insensitive"},
+        "passport": {"role": "identifier"},
+    }
+    content["masking"] = [
+        step("encrypt", ["name"]),
+        step("rank_swap", ["visits"]),
+        step("pram", ["income"]),  # locally private: what it cost is not measured
+        step("pseudonymize", ["passport"]),
+        step("sample", ["shoe_size"], {"columns": ["shoe_size"], "share": 0.8}),  # by strata, which it leaves alone
+    ]
+    text = read(content).text
+    assert "Published as in the source, since the spec holds that nobody else knows it: shoe_size." in text
+    assert "Published as masking left it, without being grouped, since the spec holds that nobody else knows it" in text
+    assert "name (encrypt) and visits (rank swap)." in text
+    assert "Masked: encrypt. Published as masking left it." in text
+    assert "income sensitive, target Masked: pram. Published as masking left it; a promise protects it." in text
+    assert "shoe_size insensitive Published as in the source." in text
+    assert "passport identifier Removed: it names a person." in text
+    assert "capital_gain, shoe_size: published as in the source" in text
+    assert "income (pram), name (encrypt), visits (rank swap): published as masking left it" in text
+
+
+def step(technique: str, columns: list[str], parameters: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"technique": technique, "columns": columns, "parameters": parameters or {}, "costs": {}}
+
+
+def test_people_whom_sampling_left_out_are_told_in_the_verdict() -> None:
+    content = manifest_content()
+    content["rows"] = {"source": 48842, "sampled_out": 9768, "released": 39074, "suppressed": 0}
+    text = read(content).text
+    first = text[: text.index("What was promised")]
+    assert "39,074 of 48,842 people are in this release. 9,768 were left out at random" in first
+
+
+def test_a_check_that_had_nothing_to_check_is_no_success() -> None:
+    content = manifest_content()
+    content["checks"].append(check("raw_data", "has_no_person_twice", "no identifier twice", 0) | {"applies": False})
+    page = read(content)
+    assert page.headings_at(2)[0] == "Released"
+    assert "4 of 4 did. 1 had nothing to check: has_no_person_twice." in page.text
+    assert "has_no_person_twice 0 not applicable" in page.text
+    failing = content["checks"][-1] | {"passed": False}
+    assert (
+        read(content | {"checks": [failing]}).headings_at(2)[0] == "Not fit for release"
+    )  # whatever it says of itself
+
+
+def test_who_answers_for_it_is_told_in_their_words() -> None:
+    content = manifest_content()
+    content["spec"] |= {
+        "owner": "team:stewards",
+        "approver": "A. Person",
+        "purpose": "research",
+        "recipients": ["universities", "the <public>"],
+        "license": "CC BY 4.0",
+    }
+    text = read(content).text
+    stated = "Owner team:stewards Approved by A. Person Purpose research Recipients universities; the <public> License"
+    assert stated in text
+    assert "Approved by" not in read(manifest_content()).text
+
+
+def test_hierarchies_are_named() -> None:
+    content = manifest_content()
+    columns = content["spec"]["columns"]
+    columns["education"] |= {"hierarchy": {"file": "education.csv", "sha256": "5e" * 32, "strict": True}}
+    columns["age"] |= {"hierarchy": {"prefix": [3, 2]}}
+    columns["hours_per_week"] |= {"levels": ["few", "many"]}
+    text = read(content).text
+    assert "Classes are named by the groups of education.csv (SHA-256 5e5e5e5e5e5e\u2026). No class cuts" in text
+    assert "Classes are named by the first 3 and 2 letters." in text
+    assert "Its order is stated: few, many." in text
+
+
+def test_published_classes_are_shown_as_a_reader_sees_them() -> None:
+    content = manifest_content()
+    kept = {"values": [["<=50K", 9], [None, 2], ["a", 1]], "others": 2}
+    content["examples"] = [{"people": 14, "recoded": {"age": "17", "education": None}, "kept": {"income": kept}}]
+    text = read(content).text
+    assert "What a reader" not in read(content | {"examples": [{"people": 14}, {}]}).text  # of another version
+    assert "Class of 14 people age 17 education missing income <=50K: 9; missing: 2; a: 1; 2 other values" in text
+
+
+def test_what_changed_is_told_with_shares_as_percentages() -> None:
+    content = manifest_content()
+    content["changes"] = [
+        change("people", "released", 48000, 48293),
+        change("information lost", "in the mean", 0.1, 0.1145),
+        change("information lost", "age", 0.1, 0.112),
+        change("utility", "accuracy after", 0.87, 0.8737),
+        change("utility", "roc_auc after", 0.92, 0.9276),
+        change("columns", "income: role", None, "sensitive"),
+        change("policy", "recipients", ["universities"], ["universities", "everybody"]),
+    ]
+    text = read(content).text
+    assert "What changed since the release before this one" in text
+    assert "People, released 48,000 48,293" in text
+    assert "Information lost, in the mean 10 % 11.4 %" in text or "Information lost, in the mean 10 % 11.5 %" in text
+    assert "Utility, accuracy after 87 % 87.4 %" in text
+    assert "Utility, roc auc after 0.92 0.9276" in text
+    assert "Policy, recipients universities universities; everybody" in text
+    assert "Columns, income: role \u2013 sensitive" in text
+    assert text.index("1 other change") < text.index("Information lost, age 10 % 11.2 %")
+    assert "What changed since" not in read(content | {"previous": None}).text
+
+
+def change(part: str, what: str, before: object, after: object) -> dict[str, Any]:
+    return {"part": part, "what": what, "before": before, "after": after}
+
+
+def test_people_are_counted_by_class_size_on_one_scale_only() -> None:
+    page = read(manifest_content())
+    assert page.text.count("100\u2013199") == 2  # once in the picture, once in its words
+    alone = manifest_content()
+    del alone["measured"]["risk"]
+    assert "How large the classes are" in read(alone).text
 
 
 def attack(name: str, leak: float, verdict: str = LEAK) -> dict[str, Any]:
@@ -531,7 +654,7 @@ def test_every_column_has_its_role_its_fate_and_the_reason() -> None:
         "value. For 0.4 % of the people no value is told. known to colleagues 23.1 %"
     ) in text
     assert "hours_per_week quasi-identifier Each class shows its median. < 0.1 %" in text  # an older manifest
-    assert "income sensitive, target Kept as it is; a promise protects it." in text
+    assert "income sensitive, target Published as in the source; a promise protects it." in text
     assert "fnlwgt excluded Left out. a weight of the sample, nearly unique" in text
     assert "< 0.1 %" in text  # hours_per_week: not nothing
 

@@ -9,16 +9,27 @@ from typing import Any
 
 from anon_pipeline.errors import Refused
 from anon_pipeline.home import write_file
-from anon_pipeline.pipeline.expectations import Answer
+from anon_pipeline.pipeline.expectations.questions import Answer
 from anon_pipeline.pipeline.stages import Stage, Stages
 
 ANSWERS = "answers.json"
 
 
-def keep_answers(stages: Stages, name: str, sources: dict[str, Stage], answers: Sequence[Answer]) -> None:
+def keep_answers(
+    stages: Stages,
+    name: str,
+    sources: dict[str, Stage],
+    answers: Sequence[Answer],
+    facts: dict[str, Any] | None = None,
+) -> None:
     """Store what the checks of this name said, tied to the very files they judged."""
-    with stages.store(name, sources, {}) as folder:
-        write_file(folder / ANSWERS, json.dumps([dataclasses.asdict(answer) for answer in answers]))
+    with stages.store(name, sources, facts or {}) as folder:
+        write_file(folder / ANSWERS, json.dumps([plain(answer) for answer in answers]))
+
+
+def plain(answer: Answer) -> dict[str, Any]:
+    """An answer as the manifest has it: a release needs no remedies."""
+    return {name: value for name, value in dataclasses.asdict(answer).items() if name != "remedy"}
 
 
 def require_answers(stage: Stage | None, expected: Iterable[str]) -> list[dict[str, Any]]:

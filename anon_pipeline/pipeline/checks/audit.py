@@ -7,13 +7,22 @@ import json
 import pandas as pd
 
 from anon_pipeline.audit.people import Bound, bounds
-from anon_pipeline.pipeline.expectations import Question
+from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import CheckDef, Run
 from anon_pipeline.spec import ReleaseSpec
 
 #: What every attack came to, in the folder of `attack_audit`.
 AUDIT = "audit.json"
+
+#: What to do about a bound that does not hold, by its name; those on inference are named after their column.
+REMEDIES = {
+    "linkage": "raise k, or keep fewer columns as they are",
+    "singling_out": "keep fewer columns as they are, or coarser values of them by a masking step",
+    "membership_auc": "raise k, or train on fewer columns that are kept as they are",
+    "replayed": "raise k, or lower the demands beyond k",
+}
+OF_INFERENCE = "demand t_closeness or beta_likeness of the column, or raise k"
 
 
 def checks_of(spec: ReleaseSpec) -> dict[str, str]:
@@ -41,5 +50,5 @@ def _question(bound: Bound) -> Question:
         {"column": "bound_holds", "min_value": 1},
         pd.DataFrame({"bound_holds": [int(bound.holds)]}),
         measured="not measured" if bound.measured is None else bound.measured,
-        remedy="raise k, demand t_closeness or beta_likeness of the column, or keep fewer columns as they are",
+        remedy=REMEDIES.get(bound.name, OF_INFERENCE),
     )

@@ -11,7 +11,7 @@ from anon_pipeline.differential_privacy.budget import Allowance, Budget
 from anon_pipeline.differential_privacy.reading import asked_of
 from anon_pipeline.differential_privacy.statistics import ANSWERS
 from anon_pipeline.differential_privacy.verification import verify
-from anon_pipeline.pipeline.expectations import Question
+from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import CheckDef, Run
 

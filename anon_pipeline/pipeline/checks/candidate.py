@@ -10,7 +10,7 @@ import pandas as pd
 from anon_pipeline.engine.base import ClassCounts, Engine, SourceFacts
 from anon_pipeline.pipeline import sequential_publication
 from anon_pipeline.pipeline.checks.naming import unshared_values
-from anon_pipeline.pipeline.expectations import Question
+from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, CheckDef, Run
 from anon_pipeline.privacy.judge import judge_release, name_of
@@ -136,7 +136,7 @@ def _rows(spec: ReleaseSpec, rows: int, released: int, candidate: Stage) -> Iter
     )
     yield Question(
         "suppresses_within_the_limit",
-        f"at most {spec.suppression.limit:.2%} of the people are suppressed",
+        f"at most {100 * spec.suppression.limit:g} % of the people are suppressed",
         "ExpectColumnMaxToBeBetween",
         {"column": "suppressed", "max_value": int(spec.suppression.limit * rows)},
         pd.DataFrame({"suppressed": [rows - released - waiting]}),

@@ -6,7 +6,7 @@ import pandas as pd
 
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.masking.aggregation import aggregate_of
-from anon_pipeline.pipeline.expectations import Question
+from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import CheckDef, Run
 from anon_pipeline.privacy.group_table import compare_groups, group_columns, read_groups, threshold_of
@@ -25,6 +25,8 @@ GROUP_CHECKS = {
     "shows_means_of_enough": "Every mean is one of as many known values as the threshold demands.",
     "shows_no_dominated_mean": "No few people make up most of a mean.",
 }
+#: Those of them that have nothing to check without means.
+OF_MEANS = ("shows_true_means", "shows_means_of_enough", "shows_no_dominated_mean")
 #: What to do where the code has broken its own word.
 FAULT = "nothing was published; run aggregated_table again, and if it fails again report a fault of this package"
 
@@ -43,12 +45,14 @@ def group_questions(spec: ReleaseSpec, engine: Engine, masked: Stage, candidate:
     """What must hold of the stored table of groups: counted from its file and from the masked people."""
     step, threshold, data = aggregate_of(spec), threshold_of(spec), candidate.folder / DATA
     columns = list(engine.columns(data))
+    idle = {} if step.means else dict.fromkeys(OF_MEANS, "the table shows no mean")
     sizes, totals = pd.DataFrame(), pd.DataFrame()  # an empty table counts as a check that crashed
     if set(columns) == set(spec.released):
         groups = engine.groups(data, group_columns(step), masked.folder / DATA)
         written, beside = read_groups(groups), compare_groups(groups, step, threshold)
         sizes = pd.DataFrame({"people": written.counts})
         everybody = int(written.counts.sum()) + beside.left_out_people
+        idle |= {} if beside.left_out_people else {"hides_groups_in_company": "no group is left out"}
         totals = pd.DataFrame(
             {
                 "has_every_group_once": [written.repeated + written.not_whole],
@@ -98,6 +102,7 @@ def group_questions(spec: ReleaseSpec, engine: Engine, masked: Stage, candidate:
                 {"column": name, "max_value": 0},
                 totals[[name]] if name in totals else totals,
                 remedy=FAULT,
+                idle=idle.get(name, ""),
             )
             for name, demand in demands.items()
         ),

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pandas as pd
 
 from anon_pipeline.engine.base import Repetition, SourceFacts
-from anon_pipeline.pipeline.expectations import Question
+from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import CheckDef, Run
 from anon_pipeline.release.publish import DATA
-from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec import ReleaseSpec, Role
 
 #: Checks and what Dagster shows of them before they were first asked.
 SOURCE_CHECKS = {
@@ -74,6 +74,7 @@ def source_questions(spec: ReleaseSpec, stored: SourceFacts) -> list[Question]:
             {"column": "wrong_types", "max_value": 0},
             totals,
             remedy="correct the type in the spec",
+            idle="" if declared else "the spec declares no type",
         ),
         Question(
             "has_people",
@@ -98,6 +99,7 @@ def source_questions(spec: ReleaseSpec, stored: SourceFacts) -> list[Question]:
             {"column": "duplicate_persons", "max_value": 0},
             totals,
             remedy=_how_they_repeat(stored.identifiers),
+            idle="" if spec.with_role(Role.IDENTIFIER) else "no column has the role identifier",
         ),
     ]
 

@@ -12,7 +12,7 @@ from anon_pipeline.differential_privacy.synthesis.coded_table import axes_of
 from anon_pipeline.differential_privacy.synthesis.estimation import total_of
 from anon_pipeline.differential_privacy.synthesis.made_table import outside, settings_of
 from anon_pipeline.differential_privacy.synthesis.stored import MEASUREMENTS
-from anon_pipeline.pipeline.expectations import Question
+from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import CheckDef, Run
 from anon_pipeline.release.publish import DATA

@@ -24,4 +24,4 @@ def look_at_header(run: Run, _folder: Path) -> StepResult:
     return StepResult(metadata={"source": spec.source.path, "columns": len(spec.columns)})
 
 
-STEP = StepDef("raw_data", (), frozenset({"duckdb"}), look_at_header)
+STEP = StepDef("raw_data", (), frozenset({"duckdb"}), look_at_header, reads_source=True)

@@ -14,7 +14,8 @@ from anon_pipeline.differential_privacy.synthesis.models import model_of
 from anon_pipeline.differential_privacy.synthesis.stored import MEASUREMENTS
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run, StepDef, StepResult
-from anon_pipeline.pipeline.tracking import Tracking
+from anon_pipeline.pipeline.tracking.registered_model import keep_dp_model
+from anon_pipeline.pipeline.tracking.runs import Tracking
 from anon_pipeline.spec import PublishedModel
 
 ARCHIVE = "model.zip"
@@ -24,7 +25,7 @@ def train(run: Run, folder: Path, dp_measurements: Stage, synthetic_table: Stage
     """Make the model and keep it in MLflow's format."""
     synthetic = make_table(run.spec, (dp_measurements.folder / MEASUREMENTS).read_bytes())
     model = model_of(run.spec, synthetic)
-    uri = Tracking(run.home).keep_model(run.spec.dataset, model, folder / ARCHIVE)
+    uri = keep_dp_model(Tracking(run.home), run.spec.dataset, model, folder / ARCHIVE)
     kind = (run.spec.model or PublishedModel()).kind
     facts: dict[str, Any] = {"kind": kind, "target": run.spec.target, "features": run.spec.features}
     return StepResult(facts | {"logged": uri}, metadata={"model": uri, "kind": kind}, metrics={"model": uri})

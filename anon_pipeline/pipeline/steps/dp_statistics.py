@@ -33,6 +33,7 @@ def release(run: Run, _folder: Path, dp_answers: Stage, budget_checks: Stage) ->
         },
         metrics={"version": published.version, "epsilon": privacy["epsilon"], "new": published.new},
         data_version=published.version,
+        published=published,
     )
 
 

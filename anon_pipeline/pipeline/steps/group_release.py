@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from anon_pipeline.masking.aggregation import aggregate_of
-from anon_pipeline.pipeline.checks import group, source
+from anon_pipeline.pipeline.checks import group, own, source
 from anon_pipeline.pipeline.checks.answers import require_answers
 from anon_pipeline.pipeline.metadata import Lineage
 from anon_pipeline.pipeline.pages import groups_schema
@@ -30,12 +30,14 @@ def release(
     aggregated_table: Stage,
     source_checks: Stage,
     candidate_checks: Stage,
+    own_checks: Stage | None = None,
 ) -> StepResult:
     """Publish the table of groups, if every check has been asked of these very files and has passed."""
     spec, engine = run.spec, run.engine
     checks = [
         *require_answers(source_checks, source.checks_of(spec)),
         *require_answers(candidate_checks, group.GROUP_CHECKS),
+        *own.require(spec, own_checks),
     ]
     groups = _groups(run, masked_data, aggregated_table)
     last_step = aggregated_table.facts["report"]
@@ -54,6 +56,7 @@ def release(
         },
         {"version": published.version, "smallest_group": groups["smallest"], "new": published.new},
         published.version,
+        published,
     )
 
 
@@ -62,6 +65,7 @@ STEP = StepDef(
     ("raw_data", "masked_data", "aggregated_table", "source_checks", "candidate_checks"),
     frozenset({"parquet", "mlflow"}),
     release,
+    needs_if_made=(own.NAME,),
 )
 
 

@@ -6,10 +6,8 @@ import dataclasses
 from pathlib import Path
 
 from anon_pipeline.engine.base import SourceFacts
-from anon_pipeline.errors import InputError
-from anon_pipeline.masking.memory import require_memory, usable_memory
 from anon_pipeline.pipeline.checks.possible import require_possible
-from anon_pipeline.pipeline.masking import kept_columns, lineage, mask, planned, table_of_reports
+from anon_pipeline.pipeline.masking import lineage, mask_stored, table_of_reports
 from anon_pipeline.pipeline.metadata import Lineage, Markdown, picture
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run, StepDef, StepResult
@@ -22,15 +20,8 @@ def mask_people(run: Run, folder: Path, raw_data: Stage) -> StepResult:
     """Write the masked people into `data.parquet`."""
     spec, engine = run.spec, run.engine
     source = SourceFacts.from_json(raw_data.facts)
-    plan, secrets = planned(spec, source.types())
-    plan = plan.of_people
-    if not plan.is_row_wise:
-        require_memory(source.rows, len(source.columns), usable_memory(run.memory_limit))
-    reports, maps = mask(run, plan, secrets, source, raw_data.folder / DATA, folder / DATA)
-    after = {name: kind for name, kind in plan.types_after.items() if name in kept_columns(spec, plan)}
-    stored = engine.describe(folder / DATA, spec, after)
-    if stored.rows < spec.k:
-        raise InputError(f"steps: {stored.rows} people are left, fewer than k = {spec.k}")
+    masked = mask_stored(run, source, raw_data.folder / DATA, folder / DATA)
+    plan, stored, reports = masked.plan, masked.stored, masked.reports
     if not spec.aggregates:
         require_possible(spec, engine, folder / DATA, stored.types())
     return StepResult(
@@ -46,7 +37,7 @@ def mask_people(run: Run, folder: Path, raw_data: Stage) -> StepResult:
             "steps": Markdown(table_of_reports(reports)),
             **{
                 f"map_of_{'_'.join(drawn_map['columns'])}": picture(caption(drawn_map), map_chart(drawn_map))
-                for drawn_map in maps
+                for drawn_map in masked.maps
             },
         },
         {

@@ -53,7 +53,7 @@ def store_source(run: Run, folder: Path) -> StepResult:
     )
 
 
-STEP = StepDef("raw_data", (), frozenset({"duckdb", "parquet"}), store_source, makes_people=True)
+STEP = StepDef("raw_data", (), frozenset({"duckdb", "parquet"}), store_source, makes_people=True, reads_source=True)
 
 
 def _hold_out(run: Run, folder: Path, types: dict[str, ColumnType]) -> SourceFacts:

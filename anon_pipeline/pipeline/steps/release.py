@@ -9,7 +9,7 @@ from typing import Any
 
 from anon_pipeline.anonymize.storage import load_cells
 from anon_pipeline.pipeline import sequential_publication
-from anon_pipeline.pipeline.checks import candidate, source
+from anon_pipeline.pipeline.checks import candidate, own, source
 from anon_pipeline.pipeline.checks.answers import require_answers
 from anon_pipeline.pipeline.checks.audit import AUDIT
 from anon_pipeline.pipeline.checks.audit import checks_of as bounds_of
@@ -19,12 +19,13 @@ from anon_pipeline.pipeline.pages import class_size_metadata, release_page, rele
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, RELEASE, Run, StepDef, StepResult, log
 from anon_pipeline.plain_json import finite
-from anon_pipeline.privacy.judge import statistics_of
+from anon_pipeline.privacy.judge import classes_beside_population, statistics_of, types_of
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.release import manifest
+from anon_pipeline.release.examples import examples_of
 from anon_pipeline.release.facts import Evidence, facts_of_people, risk_of
 from anon_pipeline.release.publication import Published
-from anon_pipeline.release.publish import DATA, REPORT, publish
+from anon_pipeline.release.publish import CLASSES, DATA, REPORT, publish
 from anon_pipeline.sequential.release_history import MEMBERS, ROUTING, remember
 from anon_pipeline.sequential.republication import without_history
 from anon_pipeline.spec import ReleaseSpec, Role
@@ -45,6 +46,7 @@ def release(
     utility: Stage,
     attack_audit: Stage | None = None,
     audit_checks: Stage | None = None,
+    own_checks: Stage | None = None,
 ) -> StepResult:
     """Publish the candidate, if every check has been asked of these very files and has passed."""
     spec, engine = run.spec, run.engine
@@ -52,6 +54,7 @@ def release(
         *require_answers(source_checks, source.checks_of(spec)),
         *require_answers(candidate_checks, candidate.checks_of(spec)),
         *_answers_on_attacks(spec, audit_checks),
+        *own.require(spec, own_checks),
     ]
     data = anonymized_table.folder / DATA
     counted = engine.classes(data, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
@@ -68,6 +71,10 @@ def release(
         coarsened=predictions.facts["coarsened"],
         distinct_people=ClassStatistics(sizes=alike.counts),
         classes=statistics_of(counted, spec.answers),
+        beside_population=classes_beside_population(
+            engine, spec, types_of(spec, engine.columns(data)), anonymized_table.folder / CLASSES
+        ),
+        examples=examples_of(counted),
         attacks=None if attack_audit is None else json.loads((attack_audit.folder / AUDIT).read_text()),
         across_releases=across,
         maps=released_maps(spec, data),
@@ -94,6 +101,7 @@ def release(
             **_figures(spec, evidence, facts),
         },
         published.version,
+        published,
     )
 
 
@@ -111,7 +119,7 @@ STEP = StepDef(
     ),
     frozenset({"parquet", "mlflow"}),
     release,
-    needs_if_made=("attack_audit", "audit_checks"),
+    needs_if_made=("attack_audit", "audit_checks", own.NAME),
 )
 
 

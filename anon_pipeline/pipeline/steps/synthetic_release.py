@@ -8,6 +8,7 @@ from typing import Any
 
 from anon_pipeline.differential_privacy.synthesis.made_table import protection
 from anon_pipeline.differential_privacy.synthesis.stored import MEASUREMENTS
+from anon_pipeline.pipeline.checks import own
 from anon_pipeline.pipeline.checks.answers import require_answers
 from anon_pipeline.pipeline.checks.synthetic import SYNTHETIC_CHECKS
 from anon_pipeline.pipeline.metadata import Markdown
@@ -28,9 +29,10 @@ def release(
     synthetic_table: Stage,
     candidate_checks: Stage,
     dp_model: Stage | None = None,
+    own_checks: Stage | None = None,
 ) -> StepResult:
     """Publish the synthetic table, if every check has been asked of these very files and has passed."""
-    checks = require_answers(candidate_checks, SYNTHETIC_CHECKS)
+    checks = [*require_answers(candidate_checks, SYNTHETIC_CHECKS), *own.require(run.spec, own_checks)]
     content = (dp_measurements.folder / MEASUREMENTS).read_bytes()
     token = str(json.loads(content)["token"])
     files: dict[str, Path | bytes] = {DATA: synthetic_table.folder / DATA, COUNTS: _public(content)}
@@ -59,6 +61,7 @@ def release(
         },
         {"version": published.version, "epsilon": privacy["epsilon"], "delta": privacy["delta"], "new": published.new},
         published.version,
+        published,
     )
 
 
@@ -67,7 +70,7 @@ STEP = StepDef(
     ("dp_measurements", "synthetic_table", "candidate_checks"),
     frozenset({"parquet", "mlflow"}),
     release,
-    needs_if_made=("dp_model",),
+    needs_if_made=("dp_model", own.NAME),
 )
 
 

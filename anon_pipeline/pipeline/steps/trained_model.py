@@ -14,8 +14,9 @@ from anon_pipeline.learning.models import name_of
 from anon_pipeline.learning.problem import Fitting, Problem
 from anon_pipeline.learning.targets import train_guide
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
+from anon_pipeline.pipeline.step import PEOPLE, FittedGuide, Run, StepDef, StepResult, log
 from anon_pipeline.release.publish import DATA
+from anon_pipeline.spec import LoggedModel
 from anon_pipeline.tables import scale_of
 
 MODEL, SAMPLE = "model.pickle", "sample.npz"
@@ -48,7 +49,11 @@ def train(run: Run, folder: Path, people: Stage) -> StepResult:
         "scale": scale_of(guidance),
     }
     return StepResult(
-        facts, metadata={**facts, "guidance": f"{spec.guide.on}, {spec.guide.predictions}"}, metrics=facts
+        facts,
+        metadata={**facts, "guidance": f"{spec.guide.on}, {spec.guide.predictions}"},
+        metrics=facts,
+        # One that comes from the store is there already.
+        guide=None if isinstance(spec.guide.model, LoggedModel) else FittedGuide(trained.full, types),
     )
 
 

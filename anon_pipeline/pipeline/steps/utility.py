@@ -17,7 +17,7 @@ from anon_pipeline.pipeline.pages import utility_metadata
 from anon_pipeline.pipeline.progress import log_progress
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult
-from anon_pipeline.pipeline.utility_figures import utility_figures
+from anon_pipeline.pipeline.tracking.utility_figures import utility_figures
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.spec import ColumnType
 

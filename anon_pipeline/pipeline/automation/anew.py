@@ -1,0 +1,84 @@
+"""The job of a dataset whose spec has other steps or checks than the code location knows: it runs the spec anew.
+
+Dagster follows the plan that it made when it loaded the code location, and so cannot run a step or a check that came
+later. This job starts the command instead, as a person would; the run of the command is recorded beside all others.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import dagster as dg
+
+from anon_pipeline.home import VARIABLE
+from anon_pipeline.pipeline.run_tags import DATASET_TAG
+from anon_pipeline.pipeline.runtime import BAD_INPUT, EXIT_CODE, MAY_PASS, REFUSED, Runtime
+from anon_pipeline.pipeline.technical_names import OWNER, owners
+from anon_pipeline.spec import ReleaseSpec
+
+COMMAND = [sys.executable, "-c", "from anon_pipeline.cli import main; main()", "run"]
+
+
+def anew_job(dataset: str) -> str:
+    """The name of the job."""
+    return f"{dataset}_release_anew"
+
+
+def build_anew_job(spec: ReleaseSpec, runtime: Runtime) -> dg.JobDefinition:
+    """One step, the command; it fails only where that has not come to a run of its own.
+
+    The runtime is no resource of the job: Dagster copies a sensor of a job with resources, and warns of the copy.
+    """
+
+    @dg.op(name=f"{spec.dataset}_run")
+    def run_the_command(context: dg.OpExecutionContext) -> None:
+        ended = subprocess.run(  # noqa: S603 (this package's own command)
+            [*COMMAND, str(spec.folder), "--json", *_machine(runtime)],
+            env={**os.environ, VARIABLE: str(runtime.place().root)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # the event log of its own run has the same lines
+            text=True,
+            check=False,
+        )
+        told = _told(ended.stdout)
+        if told.get("run_id") is not None:
+            context.log.info(f"run {told['run_id']} ended with exit code {ended.returncode}")
+            return
+        raise dg.Failure(
+            description=str(told.get("error", "the command ended without a word")),
+            metadata={
+                EXIT_CODE: ended.returncode,
+                MAY_PASS: dg.MetadataValue.bool(ended.returncode not in (BAD_INPUT, REFUSED)),
+            },
+            allow_retries=False,
+        )
+
+    @dg.job(
+        name=anew_job(spec.dataset),
+        executor_def=dg.in_process_executor,
+        description=f"Releases {spec.dataset} as its spec is now, where that has other steps or checks than this code "
+        "location knows. The sensor starts it.",
+        tags={DATASET_TAG: spec.dataset},
+        metadata={OWNER: owners(spec.owner)[0]},
+    )
+    def release_anew() -> None:
+        run_the_command()
+
+    return release_anew
+
+
+def _machine(runtime: Runtime) -> list[str]:
+    """What the runtime says of the machine, as arguments of the command."""
+    stated = {"--engine": runtime.engine_name, "--threads": runtime.threads, "--memory": runtime.memory_limit}
+    return [str(part) for name, value in stated.items() if value is not None for part in (name, value)]
+
+
+def _told(output: str) -> dict[str, Any]:
+    """The object that the command printed; nothing where it was killed."""
+    try:
+        told = json.loads(output)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}

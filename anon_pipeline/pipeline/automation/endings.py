@@ -1,0 +1,85 @@
+"""What a failed run came to, as its event log tells it: refused by which checks, or failed for which reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import dagster as dg
+
+from anon_pipeline.pipeline.runtime import EXIT_CODE, MAY_PASS, REFUSED
+from anon_pipeline.pipeline.wrapping import CRASHED, NAME
+
+KILLED = "its process was killed"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a step or a check failed.
+
+    Attributes
+    ----------
+    kind : what may follow: the data or the policy were refused, they cannot be used, or the same run may succeed later
+    sentence : may hold figures that were measured, and nothing of a person
+    demanded : the same without those figures, for readers outside the house
+    """
+
+    kind: Literal["refused", "unusable", "died"]
+    sentence: str
+    demanded: str
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run ended and why.
+
+    Attributes
+    ----------
+    sentence : names checks and demands, files and remedies; no figure that was measured
+    """
+
+    event: Literal["failed", "refused"]
+    sentence: str
+
+
+def ending_of(instance: dg.DagsterInstance, run_id: str) -> Ending:
+    """The ending of a run that Dagster counts as failed."""
+    failures = failures_of(instance, run_id)
+    refused = [failure.demanded for failure in failures if failure.kind == "refused"]
+    if refused:
+        return Ending("refused", "; ".join(refused))
+    told = "; ".join(failure.demanded for failure in failures)
+    return Ending("failed", told or f"it ended before any of its steps said why: {KILLED}, or never started")
+
+
+def failures_of(instance: dg.DagsterInstance, run_id: str) -> list[Failure]:
+    """Why the steps and checks of a run failed, in the order in which they did; empty where its process was killed."""
+    kinds = {dg.DagsterEventType.ASSET_CHECK_EVALUATION, dg.DagsterEventType.STEP_FAILURE}
+    failures = []
+    for entry in instance.all_logs(run_id, of_type=kinds):
+        event = entry.get_dagster_event()
+        if event.is_step_failure:
+            failures.append(_of_step(event))
+        elif not event.asset_check_evaluation_data.passed:
+            failures.append(_of_check(event.asset_check_evaluation_data))
+    return failures
+
+
+def _of_step(event: dg.DagsterEvent) -> Failure:
+    declared = event.step_failure_data.user_failure_data
+    if declared is None:  # of Dagster itself, or of an asset that is not ours: its text may hold anything
+        sentence = f"{event.step_key}: internal error"
+        return Failure("died", sentence, sentence)
+    told = {name: value.value for name, value in declared.metadata.items()}
+    refused = told.get(EXIT_CODE) == REFUSED
+    sentence = str(declared.description)
+    return Failure("refused" if refused else "died" if told.get(MAY_PASS) else "unusable", sentence, sentence)
+
+
+def _of_check(evaluation: Any) -> Failure:
+    """A check that does not hold refuses; one that broke says nothing of the data."""
+    name = evaluation.metadata[NAME].value
+    sentence = f"{name}: {evaluation.description}"
+    if CRASHED in evaluation.metadata:
+        return Failure("died", sentence, f"the check {name} broke")
+    return Failure("refused", sentence, f"{name}: {evaluation.metadata['demand'].value}")

@@ -1,0 +1,144 @@
+"""What is to be done about a content of a source: start a run, wait, or leave it. Nothing of Dagster, and no clock.
+
+    what is known of the content under the policy           what is done
+    ------------------------------------------------------  ---------------------------------------------
+    a run of the dataset is queued or under way             wait: it may read this very content
+    the current release was made from it                    nothing
+    its release was withdrawn                               nothing: a person took it back
+    its last run was refused, or found it unusable          nothing: the next run would end as that one
+    its last run was stopped by a person                    nothing
+    its runs died, fewer than five since the last release   run again after 1, 5, 25 and 125 minutes
+    its runs died five times                                nothing: a person has to look
+    none of these                                           run
+
+A content that was released and is not current (the source went from A to B and back) is run again: that makes its
+release the current one, and publishes nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+#: Seconds until what died is tried again, after the first time, the second, and so on; then no more.
+RETRY_AFTER = (60, 300, 1_500, 7_500)
+
+
+class Ending(Enum):
+    """What a run came to."""
+
+    RELEASED = "released"
+    REFUSED = "refused"
+    UNUSABLE = "unusable"  # the spec or the data
+    STOPPED = "stopped"  # by a person
+    DIED = "died"  # killed, or for want of something that may be there later
+
+
+class Action(Enum):
+    """What the sensor does."""
+
+    RUN = "run"
+    WAIT = "wait"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True)
+class PastRun:
+    """A run that has ended.
+
+    Attributes
+    ----------
+    ended : seconds since 1970
+    version : of its release, where it is known
+    why : it ended so, in a sentence
+    """
+
+    run_id: str
+    ending: Ending
+    ended: float
+    version: str | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a content under a policy.
+
+    Attributes
+    ----------
+    under_way : the run of the dataset that is queued or running, of whatever content
+    runs : that read this content under this policy, newest first
+    current : the version of the dataset's current release
+    since : when it became that, seconds since 1970
+    withdrawn : versions that were taken back
+    """
+
+    under_way: str | None = None
+    runs: Sequence[PastRun] = ()
+    current: str | None = None
+    since: float = 0.0
+    withdrawn: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is to be done, and why, for the page of the tick."""
+
+    action: Action
+    why: str
+
+
+def decide(known: Known, now: float) -> Decision:
+    """The first line of the table above that fits; `now` is in seconds since 1970."""
+    if known.under_way is not None:
+        return Decision(
+            Action.WAIT,
+            f"run {known.under_way[:8]} is queued or under way; the source is looked at again when it has ended",
+        )
+    released = [run.version for run in known.runs if run.ending is Ending.RELEASED]
+    if known.current is not None and known.current in released:
+        return Decision(Action.SKIP, f"released: {known.current}, the current release, was made of this content")
+    settled = next((run for run in known.runs if run.ending is not Ending.DIED), None)
+    if settled is not None and (why := _final(settled, known.withdrawn)):
+        return Decision(Action.SKIP, why)
+    deaths = [
+        run
+        for run in known.runs[: len(known.runs) if settled is None else known.runs.index(settled)]
+        if run.ended > known.since
+    ]
+    if not deaths:
+        return Decision(Action.RUN, "not released yet" if settled is None else "released before, but not current")
+    return _again(deaths, now)
+
+
+def _final(run: PastRun, withdrawn: frozenset[str]) -> str | None:
+    """Why a run that ended so is not to be followed by another; None where it is."""
+    match run.ending:
+        case Ending.REFUSED:
+            return f"refused in run {run.run_id[:8]} ({run.why}); change the source or the spec"
+        case Ending.UNUSABLE:
+            return f"cannot be used, as run {run.run_id[:8]} found ({run.why}); change the source or the spec"
+        case Ending.STOPPED:
+            return f"run {run.run_id[:8]} was stopped by a person; start the job by hand, or change the source"
+        case Ending.RELEASED if run.version in withdrawn:
+            return f"its release {run.version} was withdrawn; change the source or the spec"
+    return None
+
+
+def _again(deaths: Sequence[PastRun], now: float) -> Decision:
+    """Whether it is time to try again after runs that died, newest first."""
+    last, times = deaths[0], len(deaths)
+    if times > len(RETRY_AFTER):
+        return Decision(
+            Action.SKIP,
+            f"{times} runs of it died, the last one, {last.run_id[:8]}, since {last.why}; start the job by hand "
+            "when that is mended",
+        )
+    left = last.ended + RETRY_AFTER[times - 1] - now
+    if left > 0:
+        return Decision(
+            Action.WAIT,
+            f"run {last.run_id[:8]} died, since {last.why}; tried again in {left:.0f} s (attempt {times + 1})",
+        )
+    return Decision(Action.RUN, f"run {last.run_id[:8]} died, since {last.why}; attempt {times + 1}")

@@ -1,0 +1,105 @@
+"""Retention: stored results of a dataset, and what else may quote its people, leave the private zone when it says so.
+
+Releases, the ledger and what judges the next release by former ones are no part of this.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home
+from anon_pipeline.pipeline.refusals import FOLDER
+from anon_pipeline.pipeline.tracking.logged_guide import guides_in
+from anon_pipeline.spec import ReleaseSpec
+
+DAY = 86_400  # seconds
+
+
+@dataclass(frozen=True)
+class Expired:
+    """What was removed: the names of stored results, and how many stories of errors, spilled files and refusals."""
+
+    stages: list[str] = field(default_factory=list)
+    stories: int = 0
+    spilled: int = 0
+    refusals: int = 0
+
+
+def expire(home: Home, spec: ReleaseSpec, now: float | None = None) -> Expired:
+    """Remove what is older than `retention.private_days` of the spec.
+
+    Stored results are those of this dataset. Stories of internal errors, and what a killed engine has spilled, do not
+    say whose people they quote, so those that are older go whichever dataset they are of.
+
+    Parameters
+    ----------
+    now : seconds since 1970; the clock's where absent
+
+    Raises
+    ------
+    InputError
+        Where the spec states no such period.
+    """
+    if spec.retention is None:
+        raise InputError(f"{spec.dataset}: its spec states no period; add retention: {{private_days: 30}}")
+    before = (time.time() if now is None else now) - spec.retention.private_days * DAY
+    # The locks of a whole run and of a step: nothing goes from under one that is working.
+    with home.lock(f"run-{spec.dataset}"), home.lock(f"dataset-{spec.dataset}"):
+        stages = [place for place in sorted((home.private / spec.dataset).glob("*")) if is_stage(place, before)]
+        for place in stages:
+            remove_stage(place)
+        guides = [] if spec.is_synthetic else guides_in(home.private / "mlflow" / "artifacts" / spec.dataset)
+        for file in guides:
+            if _touched(file) < before:
+                file.unlink()
+    return Expired(
+        [place.name for place in stages],
+        remove_older(home.private / "errors", before),
+        remove_older(home.private / "spill", before),
+        remove_older(home.private / FOLDER / spec.dataset, before),
+    )
+
+
+def is_stage(place: Path, before: float) -> bool:
+    """Whether this is a stored result, or one that a killed step has half written, and older than a moment."""
+    marks = [mark for mark in (place / "current", place / ".writing") if mark.exists()]
+    return bool(marks) and all(_touched(mark) < before for mark in marks)
+
+
+def remove_stage(place: Path) -> None:
+    """Remove a stored result: the people first, the pointer last.
+
+    Killed in between, it is found again, and no step loads half a result.
+    """
+    for path in place.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+    shutil.rmtree(place)
+
+
+def remove_older(folder: Path, before: float, dry: bool = False) -> int:
+    """Remove what in a folder is older than a moment, or only count it where `dry`; how much that is."""
+    removed = 0
+    for path in folder.glob("*"):
+        with suppress(FileNotFoundError):  # another dataset's engine cleans up behind itself
+            if _touched(path) >= before:
+                continue
+            if dry:
+                pass
+            elif path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+            removed += 1
+    return removed
+
+
+def _touched(path: Path) -> float:
+    """When any file of it was last written, seconds since 1970; a folder itself changes with every removal."""
+    files = [file for file in path.rglob("*") if not file.is_dir()]
+    return max(file.lstat().st_mtime for file in files or [path])

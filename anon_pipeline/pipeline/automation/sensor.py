@@ -1,0 +1,106 @@
+"""The sensor of a dataset: it looks at the source and at what its runs came to, and starts the run that is missing."""
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home
+from anon_pipeline.pipeline.automation.next_run import Action, decide
+from anon_pipeline.pipeline.automation.past_runs import known, newest
+from anon_pipeline.pipeline.graph import graph_of
+from anon_pipeline.pipeline.run_tags import CONTENT_TAG, POLICY_TAG
+from anon_pipeline.pipeline.runtime import Runtime, internal_error
+from anon_pipeline.pipeline.source_content import content_of, is_asked_in_full, policy_of, stamp_of
+from anon_pipeline.spec import ReleaseSpec
+
+if TYPE_CHECKING:  # Dagster exports the function but not the type it returns
+    from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
+
+#: Seconds between two looks; a server that has to be read in full is looked at once an hour.
+SECONDS_VARIABLE = "ANON_PIPELINE_SENSOR_SECONDS"
+SECONDS, SECONDS_IN_FULL = 60, 3_600
+
+
+def build_sensor(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition", anew: dg.JobDefinition) -> dg.SensorDefinition:
+    """Starts a run where the content of the source, under the policy of the spec, is not the current release.
+
+    The run follows the plan that Dagster made of the steps and checks when it loaded them, or is the job `anew` where
+    the spec has others now.
+
+    Each content is released once, whatever kills its runs; `next_run.py` says when one is started. Switched on in the
+    UI.
+    """
+
+    @dg.sensor(
+        name=f"{spec.dataset}_source_sensor",
+        jobs=[job, anew],
+        minimum_interval_seconds=_seconds(spec),
+        description=f"Releases what {spec.source.path} holds whenever that, or the policy, is not the current release.",
+    )
+    def look(context: dg.SensorEvaluationContext, runtime: Runtime):
+        try:
+            # As it is now, and not when the code location was loaded: a changed policy is a reason to run.
+            now = _reloaded(spec)
+            return _next(context, runtime, now, job.name if _listed(now) == _listed(spec) else anew.name)
+        except InputError as error:
+            return dg.SkipReason(str(error))
+        except Exception as error:  # what a library says may quote a person, and the page of a tick shows it
+            return dg.SkipReason(internal_error(runtime.place(), f"{spec.dataset}-sensor.txt", error))
+
+    return look
+
+
+def _next(
+    context: dg.SensorEvaluationContext, runtime: Runtime, spec: ReleaseSpec, job: str
+) -> dg.RunRequest | dg.SkipReason:
+    home = runtime.place()
+    content, policy = _content(context, runtime, spec, home), policy_of(spec, home)
+    found = known(context.instance, home, spec.dataset, content, policy)
+    decision = decide(found, time.time())
+    if decision.action is not Action.RUN:
+        return dg.SkipReason(f"{spec.source.path}: {decision.why}")
+    context.log.info(f"{spec.source.path}: {decision.why}")
+    # The key is new after every run, and the same for a tick that is made again after a kill.
+    key = f"{content}-{policy[:12]}-{newest(context.instance, spec.dataset)[:8]}"
+    return dg.RunRequest(run_key=key, job_name=job, tags={CONTENT_TAG: content, POLICY_TAG: policy})
+
+
+def _reloaded(spec: ReleaseSpec) -> ReleaseSpec:
+    """The spec as its file is now.
+
+    Raises
+    ------
+    InputError
+        Where it cannot be used, or is another dataset's now.
+    """
+    now = ReleaseSpec.load(spec.folder)
+    if now.dataset != spec.dataset:
+        raise InputError(f"{spec.folder}: is the dataset {now.dataset} now; reload the code location")
+    return now
+
+
+def _listed(spec: ReleaseSpec) -> set[str]:
+    """The names of all steps and checks that a plan of Dagster lists."""
+    graph = graph_of(spec)
+    return {step.name for step in graph.steps} | {name for checks in graph.checks for name in checks.checks(spec)}
+
+
+def _content(context: dg.SensorEvaluationContext, runtime: Runtime, spec: ReleaseSpec, home: Home) -> str:
+    """What the source holds; files that nobody has touched since the last look are not read again."""
+    stamp, asked = stamp_of(spec, home), policy_of(spec, home)
+    cursor = json.loads(context.cursor or "{}")
+    if stamp is not None and (cursor.get("stamp"), cursor.get("asked")) == (stamp, asked):
+        return str(cursor["content"])
+    content = content_of(spec, home, runtime.engine(spec))
+    context.update_cursor(json.dumps({"stamp": stamp, "asked": asked, "content": content}))
+    return content
+
+
+def _seconds(spec: ReleaseSpec) -> int:
+    """Seconds between two looks."""
+    least = SECONDS_IN_FULL if is_asked_in_full(spec) else SECONDS
+    return int(os.environ.get(SECONDS_VARIABLE) or least)

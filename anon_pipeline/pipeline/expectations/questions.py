@@ -1,0 +1,296 @@
+"""Great Expectations: the questions asked of a stored table, as one suite and one checkpoint, failing closed.
+
+A stage has a suite named after it. Most questions are about one column of a small table of aggregates of their own;
+these columns stand side by side in one batch, each under the name of its question. Questions of a steward's own are
+asked of a table as it is. What is kept of the results holds numbers and verdicts, and never what a row holds.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.plain_json import finite
+from anon_pipeline.workers import ALONE, Workers
+
+AGGREGATES, RELEASED = "aggregates", "release"
+#: What Great Expectations may put into a result. Of rows of a release it tells yes or no, and nothing else.
+RESULT_FORMATS = {
+    AGGREGATES: {"result_format": "BASIC", "partial_unexpected_count": 0},
+    RELEASED: {"result_format": "BOOLEAN_ONLY"},
+}
+WITHHELD = "withheld, since it may quote a value"
+
+
+@dataclass(frozen=True)
+class Question:
+    """One expectation over one column of a small table of aggregates, or, of a steward's own, over a whole table.
+
+    Attributes
+    ----------
+    name : of the check, as Dagster, the manifest and the report show it
+    demand : what is asked, in words
+    expectation : class name in `great_expectations.expectations`; of a steward's own its type, or itself
+    arguments : its arguments
+    table : the aggregates, never a row of people; of a steward's own also the candidate for release
+    measured : what to report as measured; the expectation's observed value where absent
+    remedy : what to do where it fails
+    idle : why there is nothing to check, by the spec or what was counted; it is asked all the same, and may fail
+    own_of : of a steward's own, the table that it is about (`aggregates` or `release`)
+    """
+
+    name: str
+    demand: str
+    expectation: Any
+    arguments: dict[str, Any]
+    table: pd.DataFrame
+    measured: float | int | str | None = None
+    remedy: str = ""
+    idle: str = ""
+    own_of: str | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a question came to. `crashed` tells a check that broke from data that failed; neither passes.
+
+    One that holds nothing back since there was nothing to check has `passed`, and does not apply. `remedy` says what
+    to do about one that has not passed.
+    """
+
+    name: str
+    demand: str
+    measured: float | int | str | None
+    passed: bool
+    crashed: bool
+    sentence: str
+    applies: bool = True
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Validated:
+    """The answers in the order of the questions, and suites with their results as Great Expectations writes them."""
+
+    answers: list[Answer]
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+
+def ask(questions: Sequence[Question], workers: Workers = ALONE, suite: str = "checks") -> list[Answer]:
+    """The answers of `validate`."""
+    return validate(questions, workers, suite).answers
+
+
+def validate(questions: Sequence[Question], workers: Workers = ALONE, suite: str = "checks") -> Validated:
+    """Put the questions to Great Expectations as one checkpoint.
+
+    An expectation that raises, or an answer that is no plain yes, counts as failed.
+
+    Parameters
+    ----------
+    workers : one of them answers where they have been started and this process has not imported Great Expectations,
+        which takes seconds; by then they have
+    suite : its name
+
+    Raises
+    ------
+    InputError
+        Where an expectation of a steward's own cannot be made.
+    """
+    code = any(not isinstance(question.expectation, str) for question in questions)  # perhaps more than pickle can name
+    if code or "great_expectations" in sys.modules or not workers.started:
+        return _validated(questions, suite)
+    with workers.meanwhile(_validated, questions, suite) as answers:
+        return answers()
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """A table and the expectations that are asked of it, each by the position of its question."""
+
+    about: str
+    table: pd.DataFrame
+    expectations: dict[int, Any]
+
+
+def _validated(questions: Sequence[Question], suite: str) -> Validated:
+    logging.getLogger("great_expectations").setLevel(logging.CRITICAL)  # its errors quote values
+    results: dict[int, Any] = {}
+    records = []
+    batches = _batches(questions)
+    unasked = len(questions) - sum(len(batch.expectations) for batch in batches)
+    for batch in batches:
+        name = suite if batch.about == AGGREGATES else f"{suite}.{batch.about}"
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # so may its warnings
+                asked, result = _run_checkpoint(batch, name)
+            results |= {answered.expectation_config.meta["position"]: answered for answered in result.results}
+            records.append({"suite": asked, "result": _kept(result.to_json_dict(), unasked)})
+        except Exception:  # whatever went wrong, no check of this batch has passed; the text might quote a value
+            logging.getLogger("anon_pipeline").debug("the checkpoint %s ended early", name)
+    answers = [_answer(question, results.get(position)) for position, question in enumerate(questions)]
+    return Validated(answers, records)
+
+
+def _batches(questions: Sequence[Question]) -> list[_Batch]:
+    """What can be asked, by the table that it is about. What is left out has crashed."""
+    from anon_pipeline.pipeline.expectations.great_expectations import gxe
+
+    columns: dict[str, pd.Series[Any]] = {}
+    beside: dict[int, Any] = {}
+    own: dict[str, _Batch] = {}
+    for position, question in enumerate(questions):
+        if question.own_of is not None:
+            batch = own.setdefault(question.own_of, _Batch(question.own_of, question.table, {}))
+            batch.expectations[position] = _own_expectation(question, position)
+            continue
+        try:
+            column = question.table[question.arguments["column"]]
+            # An empty table of aggregates answers every question with yes, and so none; gaps are passed over.
+            if question.table.empty or question.table.isna().any(axis=None):
+                continue
+            label = question.name if question.name not in columns else f"{question.name} ({position})"
+            arguments = {**question.arguments, "column": label, **_labels(question, position)}
+            beside[position] = getattr(gxe, question.expectation)(**arguments)
+            columns[label] = _with_room(column)
+        except Exception:  # noqa: S112 (it is answered as crashed)
+            continue
+    aggregates = [_Batch(AGGREGATES, pd.DataFrame(columns), beside)] if beside else []
+    return [*aggregates, *own.values()]
+
+
+def _labels(question: Question, position: int) -> dict[str, Any]:
+    """What the pages of Great Expectations show of a question, and the position by which its result is known."""
+    return {"meta": {"check": question.name, "position": position}, "description": question.demand}
+
+
+def _with_room(column: pd.Series[Any]) -> pd.Series[Any]:
+    """The column as it may stand beside longer ones: a gap below it makes no fractions of whole numbers."""
+    values = column.reset_index(drop=True)
+    return values.astype("Int64") if values.dtype.kind in "iub" else values
+
+
+def _own_expectation(question: Question, position: int) -> Any:
+    """
+    Raises
+    ------
+    InputError
+        Where Great Expectations does not take it; of its message only the names of arguments are told.
+    """
+    from anon_pipeline.pipeline.expectations.great_expectations import get_expectation_impl
+
+    try:
+        if not isinstance(question.expectation, str):
+            return question.expectation.copy(update=_labels(question, position))
+        return get_expectation_impl(question.expectation)(**question.arguments, **_labels(question, position))
+    except Exception as error:
+        named = {str(place["loc"][0]) for place in getattr(error, "errors", list)() if place["loc"]}
+        where = ", ".join(sorted(named - {"__root__"})) or "its arguments"
+    raise InputError(f"{question.name}: is not what Great Expectations takes; look at {where}")
+
+
+def _run_checkpoint(batch: _Batch, name: str) -> tuple[dict[str, Any], Any]:
+    """The suite as it was asked, and its result."""
+    from anon_pipeline.pipeline.expectations.great_expectations import ProgressBarsConfig, gx
+
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = ProgressBarsConfig(globally=False)
+    asset = context.data_sources.add_pandas(batch.about).add_dataframe_asset(name)
+    suite = context.suites.add(gx.ExpectationSuite(name=name, expectations=list(batch.expectations.values())))
+    definition = context.validation_definitions.add(
+        gx.ValidationDefinition(name=name, data=asset.add_batch_definition_whole_dataframe("all"), suite=suite)
+    )
+    checkpoint = context.checkpoints.add(
+        gx.Checkpoint(name=name, validation_definitions=[definition], result_format=RESULT_FORMATS[batch.about])
+    )
+    (result,) = checkpoint.run(
+        batch_parameters={"dataframe": batch.table}, run_id=gx.RunIdentifier(run_name="run")
+    ).run_results.values()
+    return dict(suite.to_json_dict()), result
+
+
+def _kept(result: dict[str, Any], unasked: int) -> dict[str, Any]:
+    """A result without anything that a row might hold: of each expectation its verdict and one number.
+
+    Where a question could not be asked, the whole has not passed.
+    """
+    kept = [
+        {
+            **answered,
+            "result": {"observed_value": _plain((answered["result"] or {}).get("observed_value"))},
+            "exception_info": {
+                "raised_exception": (raised := _raised(answered["exception_info"])),
+                "exception_message": WITHHELD if raised else None,
+                "exception_traceback": None,
+            },
+        }
+        for answered in result["results"]
+    ]
+    success = result["success"] and not unasked
+    return dict(finite({**result, "results": kept, "success": success, "meta": _meta(result["meta"])}))
+
+
+def _meta(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """What the pages need to know of a run; nothing of the batch."""
+    return {name: meta[name] for name in ("great_expectations_version", "run_id", "validation_time") if name in meta}
+
+
+def _answer(question: Question, result: Any) -> Answer:
+    crashed = result is None or _raised(result.exception_info)
+    passed = result is not None and result.success is True and not crashed
+    observed = result.result.get("observed_value") if result is not None and result.result else None
+    measured = question.measured if question.measured is not None else _plain(observed)
+    told = "" if question.own_of is not None and measured is None else f"measured {_shown(measured)}"
+    if passed and question.idle:
+        sentence = f"not applicable: {question.idle}"
+    elif passed:
+        sentence = f"{question.demand}; {told or 'it holds'}"
+    elif crashed:
+        sentence = (
+            f"the check crashed, which counts as failed (asked: {question.demand}); nothing was published: run it "
+            f"again, and if it crashes again {'correct it' if question.own_of else 'report a fault of this package'}"
+        )
+    else:
+        sentence = f"{question.demand}, but {told or 'it does not hold'}" + (
+            f"; {question.remedy}" * bool(question.remedy)
+        )
+    applies = not (passed and question.idle)
+    return Answer(
+        question.name, question.demand, measured, passed, crashed, sentence, applies, "" if passed else question.remedy
+    )
+
+
+def _raised(info: dict[str, Any] | None) -> bool:
+    """Great Expectations reports an exception either flat or once per metric."""
+    if not info:
+        return False
+    if "raised_exception" in info:
+        return bool(info["raised_exception"])
+    return any(isinstance(raised, dict) and raised.get("raised_exception") for raised in info.values())
+
+
+def _plain(value: Any) -> float | int | str | None:
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return value if math.isfinite(value) else None
+    return None
+
+
+def _shown(measured: float | int | str | None) -> str:
+    if measured is None:
+        return "nothing"
+    if isinstance(measured, float):
+        return f"{measured:.0f}" if measured.is_integer() else f"{measured:.4g}"
+    return f"{measured}"

@@ -1,0 +1,106 @@
+"""What a source holds now: a stamp that changes when it is touched, and a hash that changes with its content.
+
+Both are made under the private key of the dataset. They stand in Dagster's cursors and tags, which everybody reads who
+can open the UI, and who guesses at the source must not find out there that the guess is right.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from anon_pipeline.engine.base import Engine
+from anon_pipeline.engine.postgresql import changes_of_postgresql
+from anon_pipeline.errors import InputError, Unavailable
+from anon_pipeline.home import Home, scratch, sha256_of
+from anon_pipeline.keys import private_key
+from anon_pipeline.spec import ReleaseSpec
+
+#: What DuckDB and SQLite have written and not yet moved into the file itself.
+NOT_YET_MOVED = (".wal", "-wal")
+#: Hexadecimal digits that are shown of a hash.
+DIGITS = 32
+
+
+def is_asked_in_full(spec: ReleaseSpec) -> bool:
+    """Whether only reading everybody tells of a change: a server without `source.changed`."""
+    return spec.source.database is not None and spec.source.changed is None
+
+
+def policy_of(spec: ReleaseSpec, home: Home) -> str:
+    """A keyed hash of all that a release depends on beside the content of its source."""
+    return _keyed(spec, home, "policy", spec.input_hash)
+
+
+def stamp_of(spec: ReleaseSpec, home: Home) -> str | None:
+    """A keyed hash of name, size and time of each file of the source; None for a server, which has no such thing.
+
+    Raises
+    ------
+    Unavailable
+        Where the source is not there.
+    """
+    if spec.source.database is not None:
+        return None
+    try:
+        seen = [[file.name, (stat := file.stat()).st_size, stat.st_mtime_ns] for file in _files(spec)]
+    except OSError:
+        raise _absent(spec) from None
+    return _keyed(spec, home, "stamp", seen)
+
+
+def content_of(spec: ReleaseSpec, home: Home, engine: Engine) -> str:
+    """A keyed hash of what the source holds: of its files, of the answer to `source.changed`, or of its rows.
+
+    Raises
+    ------
+    Unavailable
+        Where the source is not there.
+    InputError
+        Where it cannot be read, or must not be for this alone.
+    """
+    if is_asked_in_full(spec):
+        return content_of_rows(spec, home, _rows(spec, home, engine))
+    if spec.source.database is not None:
+        return _keyed(spec, home, "answer", changes_of_postgresql(spec.source, spec.folder))
+    try:
+        hashes = [[_place(spec, file), sha256_of(file)] for file in _files(spec)]
+    except OSError:
+        raise _absent(spec) from None
+    return _keyed(spec, home, "files", hashes)
+
+
+def content_of_rows(spec: ReleaseSpec, home: Home, content_hash: str) -> str:
+    """The content of a server that is read in full, from the hash of the rows that were read."""
+    return _keyed(spec, home, "rows", content_hash)
+
+
+def _rows(spec: ReleaseSpec, home: Home, engine: Engine) -> str:
+    if spec.is_synthetic:
+        raise InputError(
+            f"{spec.source.path}: nobody is read to find out about a change of a synthetic release's source; "
+            "state source.changed"
+        )
+    with scratch(home.private_folder("scratch")) as folder:
+        return engine.store_source(spec, folder / "people.parquet").content_hash
+
+
+def _files(spec: ReleaseSpec) -> list[Path]:
+    source = spec.source_path
+    if source.is_dir():
+        return sorted(source.rglob("*.parquet"))
+    beside = [source.with_name(source.name + ending) for ending in NOT_YET_MOVED]
+    return [source, *(file for file in beside if file.exists())]
+
+
+def _place(spec: ReleaseSpec, file: Path) -> str | None:
+    """Where a file lies within the source, if that is a column; else a new name alone changes nothing."""
+    return str(file.parent.relative_to(spec.source_path)) if spec.source.partitions else None
+
+
+def _absent(spec: ReleaseSpec) -> Unavailable:
+    return Unavailable(f"{spec.source.path} is not there")
+
+
+def _keyed(spec: ReleaseSpec, home: Home, what: str, content: object) -> str:
+    return private_key(spec, home).derived(f"source seen: {what}", json.dumps(content)).hex()[:DIGITS]

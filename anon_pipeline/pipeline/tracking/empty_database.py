@@ -1,0 +1,67 @@
+"""The empty MLflow database that a new home begins with: made by MLflow once per user and version, and then copied.
+
+MLflow makes one by taking the first schema through every change since, which costs a second of every new home.
+"""
+
+import os
+import sqlite3
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+from anon_pipeline.home import is_own_folder, write_file
+
+
+def lay_empty_database(database: Path) -> None:
+    """Put an empty database where there is none yet; where no copy can be kept, nothing: MLflow then makes its own.
+
+    MLflow looks at the version of the schema whenever it opens a database, so a copy of another one is found out.
+    """
+    if database.exists():
+        return
+    try:
+        copy = _kept()
+        if copy is None:
+            return
+        if not _is_whole(copy):
+            write_file(copy, _made(database.parent))
+        write_file(database, copy.read_bytes())
+    except (OSError, sqlite3.Error):
+        return
+
+
+def _kept() -> Path | None:
+    """Where the copy lies for this version of MLflow and of SQLite; None where others could write there."""
+    from mlflow.version import VERSION
+
+    try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError:  # a user without a home
+        return None
+    cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = cache / "anon-pipeline"
+    return folder / f"mlflow-{VERSION}-sqlite-{sqlite3.sqlite_version}.db" if is_own_folder(folder) else None
+
+
+def _is_whole(copy: Path) -> bool:
+    if not copy.is_file():
+        return False
+    try:
+        with closing(sqlite3.connect(copy)) as connection:
+            sound = connection.execute("PRAGMA quick_check").fetchall() == [("ok",)]
+            return sound and connection.execute("SELECT count(*) FROM alembic_version").fetchone() == (1,)
+    except sqlite3.DatabaseError:
+        return False
+
+
+def _made(folder: Path) -> bytes:
+    """The bytes of a database that MLflow makes in a folder, which is left as it was."""
+    from anon_pipeline.pipeline.tracking.mlflow_client import SqlAlchemyStore
+
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        database = Path(scratch) / "mlflow.db"
+        SqlAlchemyStore(f"sqlite:///{database}", scratch).engine.dispose()
+        with closing(sqlite3.connect(database)) as connection, connection:
+            # The default experiment holds the path of this folder; each home gets its own when it is first opened.
+            connection.execute("DELETE FROM experiments")
+        return database.read_bytes()

@@ -1,0 +1,29 @@
+"""MLflow's client and its SQLite store, imported without what a metric needs none of."""
+
+from anon_pipeline.imports import large_imports
+
+with large_imports(absent=["pyspark"]):  # an extra, and a second of imports
+    import mlflow
+    from mlflow import MlflowClient
+    from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModelOutput, Metric, Param, RunTag
+    from mlflow.exceptions import MlflowException
+    from mlflow.models.signature import ModelSignature
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore  # a client imports it when it is first asked
+    from mlflow.types.schema import ColSpec, Schema
+
+__all__ = [
+    "ColSpec",
+    "Dataset",
+    "DatasetInput",
+    "InputTag",
+    "LoggedModelOutput",
+    "Metric",
+    "MlflowClient",
+    "MlflowException",
+    "ModelSignature",
+    "Param",
+    "RunTag",
+    "Schema",
+    "SqlAlchemyStore",
+    "mlflow",
+]

@@ -1,0 +1,81 @@
+"""A model in MLflow's format becomes a version of a registered model, by calls that name their store and their run.
+
+MLflow's own `log_model` asks the process which store and which run are meant, and is refused where code around it has
+a run open.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from anon_pipeline.pipeline.tracking.runs import Tracking
+
+
+@dataclass(frozen=True)
+class RegisteredModel:
+    """One version of a registered model, with the id of the logged model that holds its files."""
+
+    name: str
+    version: str
+    model_id: str
+
+    @property
+    def uri(self) -> str:
+        """What a spec names it by."""
+        return f"models:/{self.name}/{self.version}"
+
+
+def register(
+    tracking: Tracking, folder: Path, name: str, dataset: str, run: str, parameters: dict[str, str]
+) -> RegisteredModel:
+    """Log the model that stands in a folder in MLflow's format, and make it the next version of a registered model.
+
+    Parameters
+    ----------
+    name : of the registered model
+    dataset : whose experiment holds the run
+    run : the run that made the model
+    parameters : of the model, shown beside it
+    """
+    from anon_pipeline.pipeline.tracking.mlflow_client import LoggedModelOutput, MlflowException
+
+    client = tracking.client
+    logged = client.create_logged_model(
+        tracking.experiment(dataset), name="model", source_run_id=run, params=parameters
+    )
+    client.log_model_artifacts(logged.model_id, str(folder))
+    client.finalize_logged_model(logged.model_id, "READY")
+    client.log_outputs(run, [LoggedModelOutput(logged.model_id, step=0)])
+    try:
+        client.create_registered_model(name)
+    except MlflowException:
+        client.get_registered_model(name)  # it is there already
+    version = client.create_model_version(name, logged.artifact_location, run_id=run, model_id=logged.model_id)
+    return RegisteredModel(name, str(version.version), str(logged.model_id))
+
+
+def keep_dp_model(tracking: Tracking, dataset: str, model: Any, archive: Path) -> str:
+    """Write a scikit-learn model to a zip archive in MLflow's format, register it, and give its URI.
+
+    Parameters
+    ----------
+    archive : a file that does not exist yet
+    """
+    from anon_pipeline.pipeline.tracking.mlflow_client import mlflow
+
+    with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
+        folder = Path(scratch) / "model"
+        mlflow.sklearn.save_model(model, folder, serialization_format="cloudpickle")
+        shutil.make_archive(str(archive.with_suffix("")), "zip", folder)
+        run = tracking.client.create_run(tracking.experiment(dataset), run_name="dp_model").info.run_id
+        status = "FAILED"
+        try:
+            registered = register(tracking, folder, dataset, dataset, run, {"model": type(model).__name__})
+            status = "FINISHED"
+        finally:
+            tracking.client.set_terminated(run, status=status)
+    return registered.uri

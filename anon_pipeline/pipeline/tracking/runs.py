@@ -1,0 +1,159 @@
+"""MLflow: one parent run per release, one child run per step, aggregates only, every run brought to an end."""
+
+import logging
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home
+from anon_pipeline.pipeline.stores import MLFLOW
+from anon_pipeline.pipeline.technical_names import technical
+from anon_pipeline.pipeline.tracking.empty_database import lay_empty_database
+from anon_pipeline.pipeline.tracking.moved_artifacts import follow_moved_home
+
+ADDRESS = "sqlite:///"
+#: Of an experiment: MLflow then shows the pages of models, not those of conversations.
+KIND = {"mlflow.experimentKind": "custom_model_development"}
+DATASET, DAGSTER_RUN, STEP, PARENT = "dataset", "dagster_run_id", "step", "mlflow.parentRunId"
+
+
+class Tracking:
+    """The MLflow store of a home: SQLite, or a database of a server, and an artifact folder in the private zone."""
+
+    def __init__(self, home: Home) -> None:
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        self._folder = home.private_folder("mlflow")
+        self._home = home
+
+    @property
+    def uri(self) -> str:
+        """The address of the store, with the password where it has one: tell it to MLflow and to nobody else."""
+        return MLFLOW.address(self._home) or f"{ADDRESS}{self._folder / 'mlflow.db'}"
+
+    @property
+    def client(self) -> Any:
+        """MLflow's own client of this store."""
+        return _client(self.uri, self._home)
+
+    @contextmanager
+    def step(
+        self, dataset: str, dagster_run: str, step: str, parameters: Mapping[str, str] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """A child run around a step; what the block puts into the yielded mapping is logged.
+
+        Numbers become metrics, everything else tags; a name that MLflow does not take stands as it is in the tag
+        `<its technical name>.name`. The parent has the parameters, and of the figures only what `tracked_release`
+        puts there. It is running while a step is, and ended between steps, so that a run left RUNNING belongs to a
+        killed process; the next step of the dataset marks it KILLED.
+        """
+        client = self.client
+        experiment = self.experiment(dataset)
+        self._close_abandoned(client, experiment, dagster_run)
+        parent = self._parent(client, experiment, {DATASET: dataset, DAGSTER_RUN: dagster_run}, parameters or {})
+        client.update_run(parent, status="RUNNING")
+        tags = {DATASET: dataset, DAGSTER_RUN: dagster_run, STEP: step, PARENT: parent}
+        child = client.create_run(experiment, run_name=step, tags=tags).info.run_id
+        metrics: dict[str, Any] = {"mlflow_run": parent}
+        status = "FAILED"
+        try:
+            yield metrics
+            status = "FINISHED"
+        finally:
+            _log(client, child, metrics)
+            if "version" in metrics:  # known only at the end, and wanted on every step that led to it
+                for run in client.search_runs([experiment], f"tags.{DAGSTER_RUN} = '{dagster_run}'"):
+                    client.set_tag(run.info.run_id, "version", metrics["version"])
+            client.set_terminated(child, status=status)
+            client.set_terminated(parent, status=status)
+
+    def experiment(self, dataset: str) -> str:
+        """The id of a dataset's experiment, which is created where there is none yet."""
+        client = self.client
+        experiment = client.get_experiment_by_name(dataset)
+        if experiment is not None:
+            return str(experiment.experiment_id)
+        return str(client.create_experiment(dataset, self.artifacts(dataset).as_uri(), tags=KIND))
+
+    def artifacts(self, dataset: str) -> Path:
+        """The folder of what a dataset's runs leave beside figures."""
+        return self._folder / "artifacts" / dataset
+
+    def _parent(self, client: Any, experiment: str, tags: dict[str, str], parameters: Mapping[str, str]) -> str:
+        from anon_pipeline.pipeline.tracking.mlflow_client import Param
+
+        dagster_run = tags[DAGSTER_RUN]
+        runs = client.search_runs([experiment], f"tags.{DAGSTER_RUN} = '{dagster_run}' AND tags.{STEP} = 'release'")
+        for run in runs:
+            if PARENT not in run.data.tags:
+                return str(run.info.run_id)
+        name = f"{tags[DATASET]} release"
+        parent = str(client.create_run(experiment, run_name=name, tags={**tags, STEP: "release"}).info.run_id)
+        client.log_batch(parent, params=[Param(parameter, value) for parameter, value in parameters.items()])
+        return parent
+
+    def _close_abandoned(self, client: Any, experiment: str, dagster_run: str) -> None:
+        for run in client.search_runs([experiment], "attributes.status = 'RUNNING'"):
+            if run.data.tags.get(DAGSTER_RUN) != dagster_run:
+                client.set_terminated(run.info.run_id, status="KILLED")
+
+    def load_model(self, uri: str) -> Any:
+        """A scikit-learn model logged in this store; `spec.LoggedModel` says which URIs name one.
+
+        Raises
+        ------
+        InputError
+            Where there is none, or its file was removed since.
+        """
+        from anon_pipeline.pipeline.tracking.mlflow_client import MlflowException, mlflow
+
+        _client(self.uri, self._home)  # opens the store, so that files are looked for where the home is now
+        mlflow.set_tracking_uri(self.uri)
+        mlflow.set_registry_uri(self.uri)  # else the environment may name another one
+        try:
+            return mlflow.sklearn.load_model(uri)
+        except (OSError, MlflowException):
+            raise InputError(
+                f"guide.model.mlflow: {uri} is not in the home's MLflow store, or its file was removed since, as that "
+                "of a guide is when a later run logs the next version; `anon-pipeline experiments` shows what there is"
+            ) from None
+
+
+@cache
+def _client(uri: str, home: Home) -> Any:
+    """The client of a store, made once a process: it looks at the schema, and at every migration, each time."""
+    from anon_pipeline.pipeline.tracking.mlflow_client import MlflowClient
+
+    for noisy in ("alembic", "mlflow.store.db.utils"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    logging.getLogger("mlflow.sklearn").setLevel(logging.ERROR)  # that pickles run code: the docs say so
+    with home.lock("mlflow"):  # two processes must not create the schema at once
+        if uri.startswith(ADDRESS):
+            lay_empty_database(Path(uri.removeprefix(ADDRESS)))
+        else:
+            MLFLOW.check_answers(uri)
+        client = MlflowClient(uri, uri)  # else another home's registry may be meant
+        client.search_experiments(max_results=1)
+        follow_moved_home(uri, home.private / "mlflow" / "artifacts")
+    return client
+
+
+def _log(client: Any, child: str, metrics: dict[str, Any]) -> None:
+    """Write the metrics of a step to its run, in one transaction."""
+    from anon_pipeline.pipeline.tracking.mlflow_client import Metric, RunTag
+
+    now = int(time.time() * 1000)
+    numbers, tags, names = [], [], []
+    for metric, value in metrics.items():
+        name = technical(metric)
+        if name != metric:
+            names.append(RunTag(f"{name}.name", metric))
+        if isinstance(value, bool | int | float):
+            numbers.append(Metric(name, float(value), now, 0))
+        elif value is not None and name != "mlflow_run":
+            tags.append(RunTag(name, str(value)))
+    client.log_batch(child, numbers, tags=[*names, *tags])

@@ -1,0 +1,36 @@
+"""Commands that take the same kind of thing take the same options for it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from anon_pipeline_tests.end_to_end.harness import Place, command
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Path:
+    """Forty people in a text file that no command reads right by itself."""
+    rows = ["a;b;c", *(f"{number % 2};Zürich;x{number % 3}" for number in range(40))]
+    file = tmp_path / "foreign.csv"
+    file.write_bytes("\n".join(rows).encode("cp1252"))
+    return file
+
+
+@pytest.mark.parametrize("what", ["verify", "attack", "profile"])
+def test_every_command_that_reads_a_table_is_told_how_it_is_written(foreign: Path, tmp_path: Path, what: str) -> None:
+    columns = ["--quasi-identifiers", "a,b"]
+    asked = {"verify": [*columns, "--k", "10"], "attack": ["--original", foreign, *columns], "profile": []}[what]
+    written = ["--delimiter", ";", "--encoding", "cp1252"]
+    ended = command(what, foreign, *asked, *written, "--json", home=tmp_path / "home")
+    assert ended.exit_code == 0, ended.said
+    assert json.loads(ended.stdout)["rows"] == 40
+    assert command(what, foreign, *asked, "--delimiter", "", home=tmp_path / "home").exit_code == 2
+
+
+def test_a_version_is_looked_for_among_the_releases_of_one_dataset(template: Place) -> None:
+    version, home = template.release.name, template.home.root
+    assert command("releases", "show", version, "--dataset", "people", home=home).exit_code == 0
+    ended = command("releases", "show", version, "--dataset", "others", "--json", home=home)
+    assert ended.exit_code == 2
+    assert "there is no such release" in json.loads(ended.stdout)["error"]

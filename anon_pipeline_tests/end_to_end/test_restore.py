@@ -1,0 +1,40 @@
+"""A home that was copied while idle and put elsewhere: the same releases, the same keys, and models that are found."""
+
+import json
+import shutil
+
+from sklearn.dummy import DummyClassifier
+
+from anon_pipeline.home import Home
+from anon_pipeline.pipeline.tracking.registered_model import keep_dp_model
+from anon_pipeline.pipeline.tracking.runs import Tracking
+from anon_pipeline.release import ledger
+from anon_pipeline_tests.end_to_end.harness import Place, command, people, write_dataset
+
+
+def test_a_restored_home_verifies_and_releases_the_same_again(published: Place) -> None:
+    folder = published.home.root.parent
+    restored = published.copy(folder / "elsewhere")
+    assert command("releases", "verify", home=restored.home.root).exit_code == 0
+    again = restored.run("--json")
+    assert again.exit_code == 0, again.said
+    assert not json.loads(again.stdout)["new"]
+    versions = []
+    for place in (published, restored):  # of people whom neither has seen: the keys came along
+        write_dataset(place.dataset, people(seed=2))
+        ended = place.run("--json")
+        assert ended.exit_code == 0, ended.said
+        versions.append(json.loads(ended.stdout)["manifest"]["version"])
+        assert ledger.verify(place.home) == []
+    assert versions[0] == versions[1]
+
+
+def test_a_logged_model_is_found_after_the_home_was_moved(published: Place) -> None:
+    folder = published.home.root.parent
+    logged = Tracking(published.home)
+    uri = keep_dp_model(logged, "people", DummyClassifier().fit([[0]], ["no"]), folder / "model.zip")
+    (folder / "moved").mkdir()
+    shutil.move(published.home.root, folder / "moved")
+    moved = Tracking(Home(folder / "moved" / published.home.root.name))
+    assert list(moved.load_model(uri).classes_) == ["no"]
+    assert not published.home.root.exists(), "nothing is written where the home was"

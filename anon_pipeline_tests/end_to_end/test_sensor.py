@@ -1,0 +1,211 @@
+"""The sensor over a real instance and real runs, which are killed, refused, starved of disk and asked for again."""
+
+import os
+import resource
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from anon_pipeline.home import VARIABLE
+from anon_pipeline.release import ledger
+from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline_tests.end_to_end import harness, sabotage
+from anon_pipeline_tests.end_to_end.harness import Place, people, policy, write_dataset
+
+FEW = 100
+
+
+def brief() -> dict[str, Any]:
+    """A policy under which a run is short; a name that stands twice is refused by a check."""
+    spec = policy() | {"audit": {"enabled": False}}
+    spec["columns"] = {"name": {"role": "identifier"}, **spec["columns"]}
+    return spec
+
+
+def table(seed: int, twice: bool = False) -> Any:
+    frame = people(FEW, seed=seed)
+    frame.insert(0, "name", [f"person {number}" for number in range(FEW)])
+    if twice:
+        frame.loc[1, "name"] = frame.loc[0, "name"]
+    return frame
+
+
+def _tick(
+    place: Place,
+    loaded: ReleaseSpec,
+    ruin: Callable[[], None] | None,
+    largest_file: int | None,
+    patient: bool,
+    said: Path,
+    told: Path,
+) -> None:
+    """A daemon's process: the sensor is asked, and the run that it wants is run."""
+    os.setsid()
+    for number in (1, 2):
+        os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), number)
+    os.environ[VARIABLE] = str(place.home.root)
+    from anon_pipeline.pipeline.automation import next_run, past_runs
+    from anon_pipeline.pipeline.build import build_definitions
+    from anon_pipeline.pipeline.instance import open_instance
+    from anon_pipeline.pipeline.runtime import Runtime
+
+    if not patient:  # as if hours had gone by since the last tick
+        next_run.RETRY_AFTER = (0,) * len(next_run.RETRY_AFTER)
+        past_runs.LONGEST_SILENCE = dict.fromkeys(past_runs.LONGEST_SILENCE, 0)
+    runtime = Runtime(home=str(place.home.root))
+    repository = build_definitions([loaded], runtime).get_repository_def()
+    with open_instance(place.home.prepare()) as instance:
+        context = dg.build_sensor_context(instance, resources={"runtime": runtime})
+        tick = repository.get_sensor_def("people_source_sensor").evaluate_tick(context)
+        told.write_text(str(tick.skip_message or ""))
+        for request in tick.run_requests or []:
+            if ruin is not None:
+                ruin()
+            if largest_file is not None:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, resource.RLIM_INFINITY))
+            repository.get_job(request.job_name).execute_in_process(
+                instance=instance, raise_on_error=False, tags=dict(request.tags), run_config=request.run_config
+            )
+
+
+class Sensor:
+    """The sensor of a place, and what came of its ticks."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    def tick(
+        self,
+        ruin: Callable[[], None] | None = None,
+        largest_file: int | None = None,
+        patient: bool = True,
+        loaded: ReleaseSpec | None = None,
+    ) -> str:
+        """Why nothing was done; empty where a run was started, "killed" where that did not end.
+
+        `loaded` is the spec that the code location knows; the one of the folder where absent.
+        """
+        folder = self.place.home.root.parent
+        said, told = folder / "said", folder / "told"
+        told.unlink(missing_ok=True)
+        process = harness._fork_server().Process(
+            target=_tick, args=(self.place, loaded or self.place.spec, ruin, largest_file, patient, said, told)
+        )
+        process.start()
+        harness.joined(process, said.read_text)
+        if process.exitcode == -signal.SIGKILL:
+            return "killed"
+        assert process.exitcode == 0, said.read_text()
+        return told.read_text()
+
+    def lines(self) -> list[tuple[str, str]]:
+        """What the ledger says."""
+        return [(entry.action, entry.version) for entry in ledger.read(self.place.home)]
+
+    def current(self) -> str | None:
+        return ledger.last_version(self.place.home, "people")
+
+
+@pytest.fixture
+def sensor(fresh: Place) -> Sensor:
+    write_dataset(fresh.dataset, table(1), brief())
+    return Sensor(fresh)
+
+
+def test_what_dies_is_released_after_all_and_what_is_refused_never(sensor: Sensor) -> None:
+    place = sensor.place
+    # Killed in mid-run: the run stays "started" until it has been silent for long; then it is made again.
+    assert sensor.tick(sabotage.while_utility_is_measured) == "killed"
+    assert "is queued or under way" in sensor.tick()
+    assert sensor.tick(sabotage.the_disk_is_full_at_the_release, patient=False) == ""
+    assert sensor.lines() == []
+    waiting = sensor.tick()
+    assert "release: the disk is full" in waiting and "tried again in" in waiting
+    assert "(attempt 3)" in waiting
+    assert sensor.tick(patient=False) == ""
+    ((_, first),) = sensor.lines()
+    assert f"released: {first}" in sensor.tick(patient=False)
+
+    # Refused: once, and never again, however often the sensor looks.
+    write_dataset(place.dataset, table(2, twice=True), brief())
+    assert sensor.tick() == ""
+    for _ in range(2):
+        assert "refused in run" in sensor.tick(patient=False)
+    # Unusable: the same.
+    write_dataset(place.dataset, table(2).drop(columns="visits"), brief())
+    assert sensor.tick() == ""
+    assert "cannot be used" in sensor.tick(patient=False)
+    assert sensor.current() == first
+    assert ledger.verify(place.home) == []
+
+
+def test_a_source_or_a_policy_that_goes_back_is_current_again(sensor: Sensor) -> None:
+    place, stricter = sensor.place, brief() | {"privacy": {"k_anonymity": {"k": 20}}}
+    assert sensor.tick() == ""
+    first = sensor.current()
+    write_dataset(place.dataset, table(1), stricter)  # the policy alone
+    assert sensor.tick() == ""
+    second = sensor.current()
+    assert second != first
+    write_dataset(place.dataset, table(1), brief())
+    assert sensor.tick() == ""
+    assert sensor.current() == first
+    assert [action for action, _ in sensor.lines()] == ["publish", "publish", "current"]
+    assert "the current release" in sensor.tick()
+    assert (place.home.releases / "people" / "current").resolve().name == first
+
+
+def test_a_release_whose_run_was_killed_before_it_could_say_so_is_not_published_twice(sensor: Sensor) -> None:
+    assert sensor.tick(sabotage.between_the_rename_and_the_ledger) == "killed"
+    assert sensor.tick(patient=False) == ""
+    assert [action for action, _ in sensor.lines()] == ["publish"]
+    assert "the current release" in sensor.tick()
+    assert ledger.verify(sensor.place.home) == []
+
+
+def test_a_withdrawn_release_is_left_alone(sensor: Sensor) -> None:
+    assert sensor.tick() == ""
+    ended = harness.command("releases", "withdraw", sensor.current(), "--why", "a mistake", home=sensor.place.home.root)
+    assert ended.exit_code == 0, ended.said
+    assert "was withdrawn" in sensor.tick(patient=False)
+
+
+def test_what_was_released_on_the_command_line_is_not_made_again(sensor: Sensor) -> None:
+    assert sensor.place.run().exit_code == 0
+    assert "the current release" in sensor.tick()
+
+
+def test_a_source_that_is_replaced_while_it_is_read_is_read_again(sensor: Sensor) -> None:
+    """What the run has read is nobody's content, so the one that lies there now is not taken for released."""
+    assert sensor.tick(_replaced_while_read) == ""
+    assert sensor.tick() == ""
+    assert "the current release" in sensor.tick()
+
+
+def _replaced_while_read() -> None:
+    from anon_pipeline.engine.duckdb import DuckDBEngine
+
+    store = DuckDBEngine.store_source
+
+    def store_source(self: Any, spec: ReleaseSpec, *arguments: Any) -> Any:
+        facts = store(self, spec, *arguments)
+        table(3).to_csv(spec.source_path, index=False)
+        return facts
+
+    DuckDBEngine.store_source = store_source  # type: ignore[method-assign]
+
+
+def test_a_demand_more_is_released_though_the_code_location_does_not_know_it(sensor: Sensor) -> None:
+    loaded = sensor.place.spec
+    assert sensor.tick() == ""
+    changed = brief()
+    changed["privacy"]["l_diversity"] = {"column": "ill", "l": 2}
+    write_dataset(sensor.place.dataset, table(1), changed)
+    assert sensor.tick(loaded=loaded) == ""
+    (_, first), (_, second) = sensor.lines()
+    assert sensor.current() == second != first
+    assert "the current release" in sensor.tick(loaded=loaded)

@@ -1,0 +1,202 @@
+"""Retention: what is older than the spec allows leaves the private zone, and nothing else does."""
+
+import os
+import shutil
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from filelock import Timeout
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home
+from anon_pipeline.pipeline.automation import retention
+from anon_pipeline.pipeline.automation.jobs import build_retention
+from anon_pipeline.pipeline.automation.retention import DAY, expire
+from anon_pipeline.pipeline.build import build_definitions
+from anon_pipeline.pipeline.instance import open_instance
+from anon_pipeline.pipeline.runtime import Runtime
+from anon_pipeline.pipeline.stages import Stages
+from anon_pipeline.release import ledger
+from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline_tests.end_to_end.harness import Place, command, policy
+from anon_pipeline_tests.examples import times
+from anon_pipeline_tests.release.test_ledger import publish
+
+SPEC = ReleaseSpec.model_validate(policy() | {"retention": {"private_days": 30}})
+NOW = 1_800_000_000.0  # seconds since 1970
+PEOPLE = "people.parquet"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home").prepare()
+
+
+def store(home: Home, name: str, days: float, dataset: str = "people") -> Path:
+    """A stored result that was made so many days ago."""
+    spec = SPEC.model_copy(update={"dataset": dataset})
+    with Stages(home, spec).store(name, {}, {}) as folder:
+        (folder / PEOPLE).write_text("Zebulon")
+    return aged(home.private / dataset / name, days)
+
+
+def aged(path: Path, days: float) -> Path:
+    for one in [*path.rglob("*"), path]:
+        os.utime(one, (NOW - days * DAY,) * 2)
+    return path
+
+
+def test_what_is_older_goes_and_what_is_not_stays(home: Home) -> None:
+    old, young = store(home, "raw_data", 31), store(home, "utility", 29)
+    others = store(home, "raw_data", 400, "others")
+    publish(home, "people", "aaaa")
+    kept = home.private_folder("people", "memberships")  # judges the next release by former ones
+    (kept / "aaaa.parquet").write_text("keyed hashes")
+    aged(kept, 400)
+
+    assert expire(home, SPEC, NOW) == retention.Expired(["raw_data"], 0, 0)
+
+    assert not old.exists()
+    assert [path.exists() for path in (young, others, kept / "aaaa.parquet")] == [True] * 3
+    assert ledger.verify(home) == []
+    with pytest.raises(InputError, match="raw_data: has not been made yet; materialize people/raw_data again"):
+        Stages(home, SPEC).load("raw_data")
+    assert Stages(home, SPEC).load("utility").facts == {}
+    assert expire(home, SPEC, NOW) == retention.Expired()
+
+
+def test_what_a_killed_step_has_half_written_goes_too(home: Home) -> None:
+    half = home.private_folder("people", "raw_data", ".writing")
+    (half / PEOPLE).write_text("Zebu")
+    aged(half.parent, 31)
+    assert expire(home, SPEC, NOW).stages == ["raw_data"]
+    assert not half.exists()
+
+
+def test_stories_of_errors_and_spilled_files_go_too(home: Home) -> None:
+    for folder in ("errors", "spill"):
+        for name, days in (("old", 31), ("young", 1)):
+            (home.private_folder(folder) / name).write_text("Zebulon")
+            aged(home.private / folder / name, days)
+    home.private_folder("spill", "old_folder", "deep").joinpath("part").write_text("Zebulon")
+    aged(home.private / "spill" / "old_folder", 31)
+    assert expire(home, SPEC, NOW) == retention.Expired([], stories=1, spilled=2)
+    assert [path.name for folder in ("errors", "spill") for path in (home.private / folder).iterdir()] == ["young"] * 2
+
+
+def test_reports_of_refusals_go_too_and_those_of_others_stay(home: Home) -> None:
+    for dataset in ("people", "others"):
+        page = home.private_folder("refusals", dataset) / "run-release.html"
+        page.write_text("refused")
+        aged(page, 31)
+    assert expire(home, SPEC, NOW) == retention.Expired([], refusals=1)
+    assert [page.parent.name for page in home.private.glob("refusals/*/*")] == ["others"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=times(25))
+@given(ages=st.lists(st.integers(0, 60), max_size=4), period=st.integers(1, 60))
+def test_exactly_what_is_older_goes(home: Home, ages: list[int], period: int) -> None:
+    shutil.rmtree(home.private / "people", ignore_errors=True)
+    for number, days in enumerate(ages):
+        store(home, f"stage{number}", days)
+    spec = SPEC.model_copy(update={"retention": SPEC.retention.model_copy(update={"private_days": period})})  # type: ignore[union-attr]
+    assert expire(home, spec, NOW).stages == [f"stage{number}" for number, days in enumerate(ages) if days > period]
+
+
+def test_a_removal_that_was_killed_is_completed(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until then no step loads what is left."""
+    place = store(home, "raw_data", 31)
+    remove = shutil.rmtree
+
+    def killed(path: Path) -> None:
+        (path / PEOPLE).unlink()
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(retention.shutil, "rmtree", killed)
+        with pytest.raises(SystemExit):
+            expire(home, SPEC, NOW)
+    with pytest.raises(InputError, match="materialize people/raw_data again"):
+        Stages(home, SPEC).load("raw_data")
+    assert retention.shutil.rmtree is remove
+    assert expire(home, SPEC, NOW).stages == ["raw_data"]
+    assert not place.exists()
+
+
+@pytest.mark.parametrize("old", ["current", ".writing"])
+def test_a_stage_of_which_one_mark_is_new_stays(home: Home, old: str) -> None:
+    """A step that writes again where a result is old, or was killed at it long ago, and one that stands since."""
+    place = store(home, "raw_data", 29)
+    (place / ".writing").write_text("")
+    for name in ("current", ".writing"):
+        aged(place / name, 31 if name == old else 29)
+    assert expire(home, SPEC, NOW).stages == []
+    assert (place / "current").exists()
+
+
+@pytest.mark.parametrize("name", ["run-people", "dataset-people"])
+def test_nothing_goes_from_under_a_run_or_a_step(home: Home, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store(home, "raw_data", 31)
+    held: list[bool] = []
+
+    def removed(place: Path) -> None:
+        with pytest.raises(Timeout), home.lock(name, timeout=0):
+            pass
+        held.append(True)
+
+    monkeypatch.setattr(retention, "remove_stage", removed)
+    assert expire(home, SPEC, NOW).stages == ["raw_data"]
+    assert held == [True]
+
+
+def test_a_spec_without_a_period_is_told(home: Home) -> None:
+    silent = ReleaseSpec.model_validate(policy())
+    with pytest.raises(InputError, match=r"people: its spec states no period; add retention: \{private_days: 30\}"):
+        expire(home, silent)
+    assert build_retention(silent) is None
+
+
+def test_the_period_does_not_change_the_release() -> None:
+    assert SPEC.policy_hash == ReleaseSpec.model_validate(policy()).policy_hash
+
+
+def test_dagsters_schedule_enforces_it(home: Home) -> None:
+    """A real instance: the schedule runs by itself, its tick asks for the job, and the job removes."""
+    store(home, "utility", (NOW - time.time()) / DAY)  # now
+    old = store(home, "raw_data", (NOW - time.time()) / DAY + 31)
+    definitions = build_definitions([SPEC], Runtime(home=str(home.root)))
+    schedule = definitions.resolve_schedule_def("people_retention_schedule")
+    assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
+    with open_instance(home) as instance:
+        at = datetime(2027, 1, 1, 1, 17, tzinfo=UTC)
+        tick = schedule.evaluate_tick(dg.build_schedule_context(instance, scheduled_execution_time=at))
+        (request,) = tick.run_requests or []
+        job = definitions.resolve_job_def(schedule.job_name)
+        result = job.execute_in_process(instance=instance, tags=dict(request.tags))
+        assert result.success
+        (run,) = instance.get_runs(dg.RunsFilter(job_name="people_retention"))
+        assert run.status is dg.DagsterRunStatus.SUCCESS
+        assert run.tags["anon_pipeline/dataset"] == "people"
+    assert not old.exists()
+    assert (home.private / "people" / "utility" / "current").exists()
+
+
+def test_the_command(published: Place) -> None:
+    file = published.dataset / "release.yaml"
+    refused = command("releases", "expire", published.dataset, home=published.home.root)
+    assert refused.exit_code == 2
+    assert "its spec states no period" in refused.sentence
+    file.write_text(file.read_text() + "retention: {private_days: 7}\n")
+    for place in (published.home.private / "people").iterdir():
+        for one in [*place.rglob("*"), place]:
+            os.utime(one, (time.time() - 8 * DAY,) * 2)
+    ended = command("releases", "expire", published.dataset, home=published.home.root)
+    assert ended.exit_code == 0, ended.said
+    assert "raw_data" in ended.stdout
+    assert [one for one in (published.home.private / "people").rglob("*") if one.suffix == ".parquet"] == []
+    assert ledger.verify(published.home) == []

@@ -1,0 +1,121 @@
+"""A question that is not plainly answered with yes counts as failed, and says whether it failed or crashed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from anon_pipeline.pipeline.expectations import questions as expectations
+from anon_pipeline.pipeline.expectations.questions import Answer, Question, ask
+from anon_pipeline.workers import Workers
+
+SIZES = pd.DataFrame({"class_size": [10, 12, 31]})
+SMALLEST = Question(
+    name="k_anonymity",
+    demand="every class has at least 10 people",
+    expectation="ExpectColumnMinToBeBetween",
+    arguments={"column": "class_size", "min_value": 10},
+    table=SIZES,
+    remedy="merge classes",
+)
+
+
+def answer(**changes: object) -> Answer:
+    (one,) = ask([replace(SMALLEST, **changes)])
+    return one
+
+
+def test_yes() -> None:
+    said = answer()
+    assert (said.name, said.demand, said.measured) == ("k_anonymity", SMALLEST.demand, 10)
+    assert (said.passed, said.crashed) == (True, False)
+    assert said.sentence.startswith(SMALLEST.demand)
+
+
+def test_no_says_what_was_measured_and_what_to_do() -> None:
+    said = answer(table=pd.DataFrame({"class_size": [9, 12]}))
+    assert (said.passed, said.crashed, said.measured) == (False, False, 9)
+    assert said.sentence == f"{SMALLEST.demand}, but measured 9; merge classes"
+
+
+def test_what_had_nothing_to_check_holds_nothing_back_and_is_no_success() -> None:
+    said = answer(idle="there are no identifiers")
+    assert (said.passed, said.applies) == (True, False)
+    assert said.sentence == "not applicable: there are no identifiers"
+    assert answer().applies
+
+
+def test_saying_that_there_is_nothing_to_check_lets_nothing_through() -> None:
+    """It is asked all the same, so that a wrong reason cannot hide what fails or crashes."""
+    failed = answer(table=pd.DataFrame({"class_size": [9]}), idle="whatever")
+    crashed = answer(table=pd.DataFrame(), idle="whatever")
+    assert (failed.passed, failed.applies, failed.remedy) == (False, True, "merge classes")
+    assert (crashed.passed, crashed.applies) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "crash",
+    [
+        {"expectation": "ExpectNothingOfTheKind"},
+        {"expectation": "__name__"},
+        {"arguments": {"column": "no_such_column", "min_value": 10}},
+        {"arguments": {"column": "class_size", "min_value": "ten"}},
+        {"arguments": {"column": "class_size", "no_such_argument": 10}},
+        {"arguments": {}},
+        {"table": SIZES[:0]},
+        {"table": pd.DataFrame()},
+        {"table": None},
+        {"table": pd.DataFrame({"class_size": ["ten", 10]})},
+    ],
+    ids=lambda crash: " ".join(crash),
+)
+def test_a_crash_has_not_passed_and_says_that_it_crashed(crash: dict[str, object]) -> None:
+    said = answer(**crash)
+    assert not said.passed
+    assert said.crashed
+    assert "the check crashed, which counts as failed" in said.sentence
+
+
+@pytest.mark.parametrize("values", [[np.nan], [np.nan, np.nan], [None], [np.nan, 12], [np.inf], [-np.inf, 12]])
+def test_a_number_that_is_none_does_not_pass(values: list[float]) -> None:
+    said = answer(
+        table=pd.DataFrame({"class_size": values}),
+        arguments={"column": "class_size", "min_value": 10, "max_value": 1_000},
+    )
+    assert not said.passed
+    assert said.measured is None or np.isfinite(said.measured)
+
+
+def test_an_exception_inside_great_expectations_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    from great_expectations import Checkpoint
+
+    def run(*_: object, **__: object) -> None:
+        raise RuntimeError("Zebulon Quackenbush")
+
+    monkeypatch.setattr(Checkpoint, "run", run)
+    said = answer()
+    assert said.crashed
+    assert "Zebulon" not in said.sentence
+
+
+def test_one_crash_does_not_silence_the_others() -> None:
+    said = ask([SMALLEST, replace(SMALLEST, name="crashes", expectation="None"), replace(SMALLEST, name="third")])
+    assert [(one.name, one.passed) for one in said] == [("k_anonymity", True), ("crashes", False), ("third", True)]
+
+
+def test_the_measured_value_is_a_plain_number() -> None:
+    for column in (np.array([10, 11], dtype=np.int64), np.array([10.5, 11]), np.array([10, 11], dtype=np.uint8)):
+        said = answer(table=pd.DataFrame({"class_size": column}))
+        assert type(said.measured) in (int, float)
+        assert said.passed
+
+
+def test_a_process_beside_the_run_answers_as_the_run_would() -> None:
+    asked = [
+        SMALLEST,
+        replace(SMALLEST, table=pd.DataFrame({"class_size": [9, 12]})),
+        replace(SMALLEST, expectation="ExpectNothingOfTheKind"),
+    ]
+    with Workers(2) as workers, workers.meanwhile(expectations._validated, asked, "checks") as validated:
+        assert validated().answers == ask(asked)

@@ -1,0 +1,122 @@
+"""A home's MLflow database: the same whether MLflow made it or it was copied, and opened once a process."""
+
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from anon_pipeline.home import Home
+from anon_pipeline.pipeline.tracking import runs as tracking
+from anon_pipeline.pipeline.tracking.mlflow_client import MlflowClient, SqlAlchemyStore
+from anon_pipeline.pipeline.tracking.runs import Tracking
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "anon-pipeline"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that holds the copy."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as variables:
+        variables.setenv("XDG_CACHE_HOME", str(folder))
+        database(folder / "home")
+    return folder / "anon-pipeline"
+
+
+def database(home: Path) -> Path:
+    """A new home's database, after a step was logged to it."""
+    logged = Tracking(Home(home).prepare())
+    with logged.step("people", "run", "utility") as metrics:
+        metrics["accuracy"] = 0.75
+    return home / "private" / "mlflow" / "mlflow.db"
+
+
+def content(file: Path) -> tuple[list[object], list[object], list[object]]:
+    """Its schema, the version of that, and its experiments; MLflow puts constraints into any order."""
+    with closing(sqlite3.connect(file)) as connection:
+        schema: list[object] = connection.execute("SELECT type, name FROM sqlite_master ORDER BY 1, 2").fetchall()
+        columns = (
+            "SELECT * FROM sqlite_master AS item, pragma_table_xinfo(item.name) AS col ORDER BY item.name, col.name"
+        )
+        schema += [(row[1], *row[5:]) for row in connection.execute(columns)]
+        version = connection.execute("SELECT version_num FROM alembic_version").fetchall()
+        return schema, version, connection.execute("SELECT name, artifact_location FROM experiments").fetchall()
+
+
+def test_a_copied_database_is_the_one_that_mlflow_makes(tmp_path: Path, cache: Path, made: Path) -> None:
+    shutil.copytree(made, cache)
+    SqlAlchemyStore(f"sqlite:///{tmp_path / 'theirs.db'}", str(tmp_path / "artifacts"))
+    schema, version, _ = content(tmp_path / "theirs.db")
+    first, second = database(tmp_path / "first"), database(tmp_path / "second")
+    (copy,) = cache.iterdir()
+    assert content(copy) == (schema, version, [])
+    for home, other in ((first, "second"), (second, "first")):
+        assert content(home)[:2] == (schema, version)
+        assert "people" in dict(content(home)[2])
+        assert not any(f"/{other}/" in place for _, place in content(home)[2])  # type: ignore[misc]
+        assert home.stat().st_mode & 0o077 == 0
+    assert os.listdir(second.parent) == ["mlflow.db"]
+
+
+def test_a_copied_home_writes_into_itself(tmp_path: Path, cache: Path, made: Path) -> None:
+    """Else the guide of the copy, which knows people, would lie in the home that it was copied from."""
+    shutil.copytree(made, cache)
+    first = database(tmp_path / "first").parents[2]
+    shutil.copytree(first, tmp_path / "second")
+    tracking._client.cache_clear()
+    copied = Tracking(Home(tmp_path / "second"))
+    client = copied.client
+    with copied.step("people", "another run", "utility") as metrics:
+        metrics["accuracy"] = 0.5
+    client.log_text(metrics["mlflow_run"], "text", "report.html")
+    assert [file.name for file in copied.artifacts("people").rglob("*.html")] == ["report.html"]
+    assert not list((first / "private/mlflow").rglob("*.html"))
+    here = copied.artifacts("people").as_uri()
+    assert all(run.info.artifact_uri.startswith(f"{here}/") for run in client.search_runs(["1"]))
+
+
+@pytest.mark.parametrize("damage", [b"", b"SQLite format 3\0 and no more"])
+def test_a_damaged_copy_is_made_anew(tmp_path: Path, cache: Path, made: Path, damage: bytes) -> None:
+    shutil.copytree(made, cache)
+    (copy,) = cache.iterdir()
+    whole = content(copy)
+    copy.write_bytes(damage)
+    assert content(database(tmp_path / "second"))[:2] == whole[:2]
+    assert content(copy) == whole
+
+
+def test_a_folder_that_others_may_enter_is_not_used(tmp_path: Path, cache: Path) -> None:
+    cache.mkdir(parents=True)
+    cache.chmod(0o755)
+    assert content(database(tmp_path / "home"))[1]
+    assert not list(cache.iterdir())
+
+
+def test_a_process_opens_the_store_of_a_home_once(
+    tmp_path: Path, cache: Path, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(made, cache)
+    clients: list[object] = []
+
+    class Counted(MlflowClient):  # type: ignore[misc]
+        def __init__(self, *given: object, **named: object) -> None:
+            clients.append(self)
+            super().__init__(*given, **named)
+
+    monkeypatch.setattr("anon_pipeline.pipeline.tracking.mlflow_client.MlflowClient", Counted)
+    tracking._client.cache_clear()
+    for step in ("utility", "release"):
+        with Tracking(Home(tmp_path).prepare()).step("people", "run", step) as metrics:
+            metrics["accuracy"] = 0.75
+    assert len(clients) == 1
+    runs = clients[0].search_runs(["1"])  # type: ignore[attr-defined]
+    assert len(runs) == 3  # of the release, and of each step
+    steps = [run for run in runs if tracking.PARENT in run.data.tags]
+    assert [run.data.metrics for run in steps] == [{"accuracy": 0.75}] * 2  # the release has headlines of its own
