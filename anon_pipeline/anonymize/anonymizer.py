@@ -17,12 +17,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
-from anon_pipeline.anonymize import classes, encoding, enforce, recode, refinement, storage, tree
+from anon_pipeline.anonymize import classes, encoding, recode, refinement, storage, tree
 from anon_pipeline.anonymize.axes import Orders
 from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.description import described
 from anon_pipeline.anonymize.frames import KeepsColumns, check_present, of_frames
 from anon_pipeline.anonymize.hierarchy import Hierarchy
+from anon_pipeline.anonymize.ladder import Recount
 from anon_pipeline.anonymize.parameters import (
     TEXT,
     ByColumn,
@@ -303,9 +304,7 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         )
         return fitted, leaf, repair
 
-    def _population_counter(
-        self, cells: Cells, fitted: tree.SplitTree, population_table: pd.DataFrame
-    ) -> enforce.Recount:
+    def _population_counter(self, cells: Cells, fitted: tree.SplitTree, population_table: pd.DataFrame) -> Recount:
         """Counts the people of the population inside each class's box, with the first of the class's cells."""
         names = [domain.name for domain in cells.domains]
         codes = np.stack(

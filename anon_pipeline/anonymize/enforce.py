@@ -1,9 +1,9 @@
 """From classes of k people to classes that meet every demand: a ladder of unions, and cuts of those that are left.
 
 All in class space. Near classes are paired, pairs are paired again, and so on up to the whole table: a ladder that
-follows from the quasi-identifiers and the guidance alone (mixing.py). From the top down a union is parted into its two where both meet every demand,
-and stays where one does not. Unions that stayed are then cut in other ways (cuts.py) where both halves hold.
-Suppressing a class is taken instead where it costs less.
+follows from the quasi-identifiers and the guidance (ladder.py). From the top down a union is parted into its two where
+both meet every demand, and stays where one does not. Unions that stayed are then cut in other ways (cuts.py) where both
+halves hold. Suppressing a class is taken instead where it costs less.
 
 Who repeats this for every value that somebody may have must not learn from the outcome which one it was (the minimality
 attack: Wong, Fu, Wang and Pei, VLDB 2007). Two members of a class exchange their values: what stands around the class
@@ -24,8 +24,7 @@ the ladder parts it into, comes back failing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -35,18 +34,13 @@ from anon_pipeline.anonymize.axes import SplitFeature
 from anon_pipeline.anonymize.chance import Chance
 from anon_pipeline.anonymize.classes import members
 from anon_pipeline.anonymize.cuts import Cutter, rounded
+from anon_pipeline.anonymize.ladder import Holds, Recount, Rung, all_of, ladder
 from anon_pipeline.anonymize.mixing import Mixing
 from anon_pipeline.anonymize.neighbours import nearest
 from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.tables import Cells
 
-Holds = Callable[[ClassStatistics], BoolArray]
-#: Takes the statistics of the cells, the class of each cell (-1: suppressed) and the number of classes.
-Recount = Callable[[ClassStatistics, IntArray, int], ClassStatistics]
-
-#: With how many of the nearest classes a class may be paired; one that finds all taken waits for the next rung.
-NEIGHBOURS = 3
 #: The chance of a union of two classes to stay though both of its parts hold: where a part would fail if one person had
 #: another value, and elsewhere. A union of m classes has (2 / m) ** SIZE of it: the more classes, the more is lost.
 STAYS, STAYS_ELSE, SIZE = 0.4, 0.02, 0.3
@@ -83,28 +77,6 @@ class Work:
         return members(self.group, self.classes)
 
 
-@dataclass(frozen=True, eq=False)
-class Rung:
-    """Some unions of classes, which each have a place in the next rung.
-
-    Attributes
-    ----------
-    group : the union of each cell, -1 where its people are suppressed, shape (C,)
-    holds : which unions meet every demand, shape (u,)
-    parted : which unions can stand for themselves, or in parts, shape (u,)
-    nearly : which unions hold, and would not if one person had another value, shape (u,)
-    above : the place of each in the next rung, shape (u,)
-    classes : how many classes each union has, shape (u,)
-    """
-
-    group: IntArray
-    holds: BoolArray
-    parted: BoolArray
-    nearly: BoolArray
-    above: IntArray
-    classes: IntArray
-
-
 def enforce(  # noqa: PLR0913 (a `Repair` holds them all)
     cells: Cells,
     features: tuple[SplitFeature, ...],
@@ -138,84 +110,13 @@ def enforce(  # noqa: PLR0913 (a `Repair` holds them all)
     if suppressible:
         _suppress(work, outputs, holds, suppressible)
     classes = work.group
-    united, whole = descend(work, ladder(work, outputs, holds, recount, mixing))
+    united, whole = descend(work, ladder(work.people, work.group, outputs, holds, recount, mixing))
     if recount is None:
         points = rounded(outputs)
         for places, passed in ((means(points, classes, people.sizes), PASSED), (points, 0.0)):
             cutter = Cutter(features, cells.codes, places, chance, holds, least)
             united, whole = split(work, cutter, united, whole, passed)
     return work.group
-
-
-def ladder(
-    work: Work, outputs: FloatArray, holds: Holds, recount: Recount | None, mixing: Mixing | None = None
-) -> list[Rung]:
-    """The classes, unions of two of them, unions of those, and so on up to everybody, in a single union."""
-    chosen = work.members()
-    weight = (chosen @ work.people.sizes).astype(float)
-    summed = chosen @ (outputs * work.people.sizes[:, None])
-    guided = None if mixing is None else chosen @ mixing.guidance
-    group, counted = work.group, work.people.pool(chosen)
-    classes = np.ones(len(weight), dtype=np.int64)
-    parted = np.zeros(0, dtype=bool)
-    rungs: list[Rung] = []
-    while True:
-        if recount is not None:
-            counted = recount(work.people, group, len(weight)).pool(members(group, len(weight)))
-        held = holds(counted)
-        nearly = held & nearly_fails(counted, holds)
-        parted = held | all_of(parted, rungs[-1].above, len(weight)) if rungs else held
-        if len(weight) == 1:
-            return [*rungs, Rung(group, held, parted, nearly, np.zeros(1, dtype=np.int64), classes)]
-        mean = summed / weight[:, None]
-        if mixing is None or guided is None:
-            above = _paired(*_near(mean, weight), len(weight))
-        else:
-            above = _paired(*mixing.partners(counted, mean, guided, holds), len(weight))
-            guided = members(above, int(above.max()) + 1) @ guided
-        rungs.append(Rung(group, held, parted, nearly, above, classes))
-        joined = members(above, int(above.max()) + 1)
-        weight, summed, counted = joined @ weight, joined @ summed, counted.pool(joined)
-        classes = joined @ classes
-        group = np.where(group >= 0, above[group], -1)
-
-
-def _near(mean: FloatArray, weight: FloatArray) -> tuple[IntArray, FloatArray]:
-    return nearest(mean, weight, np.arange(len(weight)), min(NEIGHBOURS, len(weight) - 1))
-
-
-def _paired(pairs: IntArray, cost: FloatArray, classes: int) -> IntArray:
-    """The pair of each class, the cheapest first, shape (J,); some stay by themselves, but not all."""
-    first = np.arange(classes)
-    taken = np.zeros(classes, dtype=bool)
-    for left, right in pairs[np.lexsort((pairs[:, 1], pairs[:, 0], cost))].tolist():
-        if not taken[left] and not taken[right]:
-            taken[left] = taken[right] = True
-            first[max(left, right)] = min(left, right)
-    pair: IntArray = np.unique(first, return_inverse=True)[1]
-    return pair
-
-
-def all_of(marked: BoolArray, above: IntArray, unions: int) -> BoolArray:
-    """Of which unions all parts are marked, shape (unions,)."""
-    found: BoolArray = np.bincount(above, weights=~marked, minlength=unions) == 0
-    return found
-
-
-def nearly_fails(statistics: ClassStatistics, holds: Holds) -> BoolArray:
-    """Which classes fail if somebody with the rarest value of the class has its most frequent one, shape (J,)."""
-    found = np.zeros(len(statistics.sizes), dtype=bool)
-    for column, histogram in statistics.sensitive.items():
-        counts = sparse.csr_array(histogram.counts, copy=True)
-        row = np.repeat(np.arange(len(found)), np.diff(counts.indptr))
-        order = np.lexsort((histogram.total[counts.indices], counts.data, row))
-        several = np.flatnonzero(np.diff(counts.indptr) > 1)
-        counts.data[order[counts.indptr[several]]] -= 1
-        counts.data[order[counts.indptr[several + 1] - 1]] += 1
-        counts.eliminate_zeros()
-        changed = replace(histogram, counts=counts, table=histogram.total)
-        found |= ~holds(replace(statistics, sensitive={**statistics.sensitive, column: changed}))
-    return found
 
 
 def chance_to_stay(can: BoolArray, held: BoolArray, classes: IntArray, nearly: BoolArray) -> FloatArray:

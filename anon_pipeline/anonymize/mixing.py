@@ -7,8 +7,9 @@ and which is otherwise as near as can be. So unions follow from the quasi-identi
 of a member's own value.
 
 What is expected of a class are straight lines in its mean guidance, one for each value, fitted to the whole table and
-rounded (`LINE`). They are the shares themselves where the guidance is a probability of the values, nearly constant
-where it is about something else.
+rounded. They are the shares themselves where the guidance is a probability of the values, nearly constant where it is
+about something else. An exchange of two members' values moves a line by little beside what it is rounded to; where it
+does cross the edge of a step, the ladder could be another, which the audit counts as if it were (`moved_by`).
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ from anon_pipeline.tables import Cells
 
 Holds = Callable[[ClassStatistics], BoolArray]
 
-#: A table of fewer people, or a column of more values, lets nothing be expected.
-PEOPLE, VALUES = 500, 20
-#: The lines are rounded to multiples of this share, so that one person's value moves none of them.
-LINE = 1 / 64
+#: In a table of fewer people one of them tells too much of the lines; of more values nothing is expected; in a table of
+#: more cells nearness alone is quicker.
+PEOPLE, VALUES, CELLS = 500, 20, 100_000
+#: The lines are rounded to shares of one part in so many, and of no more than one in 64 people: finer in larger tables.
+FINEST, PEOPLE_A_STEP = 64, 64
 #: A value of which fewer members are expected is expected of none.
 FEW = 2.0
 #: Guidance is added up in multiples of this, so that no order of addition decides anything.
@@ -47,18 +49,25 @@ class Mixing:
     guidance : summed standardized guidance per cell, of total variance 1, shape (C, g)
     outputs : how many of the criterion's outputs, the first ones, are the guidance's own
     lines : per sensitive column the share of each value where the guidance is as in the whole table, and what it rises
-        by per unit of each output, shape (1 + g, m)
+        by per unit of each output, shape (1 + g, m); rounded to multiples of `step`
+    slopes : what the shares rise by, not rounded, shape (g, m)
+    leverage : by how much a person of each cell moves the slopes of the value that they bear, shape (C, g)
     """
 
     guidance: FloatArray
     outputs: int
+    step: float
     lines: dict[str, FloatArray]
+    slopes: dict[str, FloatArray]
+    leverage: FloatArray
 
     @classmethod
     def of(cls, cells: Cells, people: ClassStatistics) -> Mixing | None:
         """None where nothing can be expected: too few people, too many values, or guidance that is the same for all."""
         columns = people.sensitive
-        if cells.n < PEOPLE or not columns or any(len(column.values) > VALUES for column in columns.values()):
+        if cells.n < PEOPLE or len(cells.counts) > CELLS or not columns:
+            return None
+        if any(len(column.values) > VALUES for column in columns.values()):
             return None
         mean, share = cells.mean_guidance(), cells.counts / cells.n
         mean = mean - np.einsum("c,cg->g", share, mean)
@@ -67,11 +76,24 @@ class Mixing:
             return None
         mean = mean / np.sqrt(variance)
         moments = np.einsum("c,cg,ch->gh", share, mean, mean) + 1e-9 * np.eye(mean.shape[1])
-        lines = {}
-        for name, column in columns.items():
-            slopes = np.linalg.solve(moments, (column.counts.T @ mean).T / cells.n)
-            lines[name] = np.round(np.vstack([column.total / column.total.sum(), slopes]) / LINE) * LINE
-        return cls(np.rint(mean * cells.counts[:, None] / UNIT) * UNIT, mean.shape[1], lines)
+        leverage: FloatArray = np.linalg.solve(moments, mean.T).T / cells.n
+        slopes = {name: np.asarray((column.counts.T @ leverage).T) for name, column in columns.items()}
+        step = 1 / min(FINEST, 2 ** int(np.log2(cells.n / PEOPLE_A_STEP)))
+        lines = {
+            name: _rounded(np.vstack([column.total / column.total.sum(), slopes[name]]), step)
+            for name, column in columns.items()
+        }
+        guidance = np.rint(mean * cells.counts[:, None] / UNIT) * UNIT
+        return cls(guidance, mean.shape[1], step, lines, slopes, leverage)
+
+    def moved_by(self, column: str, first: tuple[int, int], second: tuple[int, int]) -> bool:
+        """Whether a line is rounded otherwise after two people, each a cell and a value, exchanged their values."""
+        (cell, value), (there, other) = first, second
+        change = self.leverage[there] - self.leverage[cell]
+        slopes = self.slopes[column].copy()
+        slopes[:, value] += change
+        slopes[:, other] -= change
+        return not np.array_equal(_rounded(slopes, self.step), self.lines[column][1:])
 
     def partners(
         self, counted: ClassStatistics, mean: FloatArray, guidance: FloatArray, holds: Holds
@@ -87,7 +109,7 @@ class Mixing:
         weight = counted.sizes.astype(float)
         alike = mean.copy()
         alike[:, : self.outputs] = 0  # distances of the quasi-identifiers alone
-        fails = ~holds(self._expected(counted, weight, guidance))
+        fails = ~self.holds(counted, weight, guidance, holds)
         width = min(NEAR, len(weight) - 1)
         pairs = nearest(mean, weight, np.arange(len(weight)), width)[0]
         if fails.any():
@@ -96,14 +118,14 @@ class Mixing:
         left, right = pairs.T
         together, apart = weight[left] + weight[right], alike[left] - alike[right]
         cost = np.einsum("po,po->p", apart, apart) * (weight[left] * weight[right] / together)
-        still = ~holds(self._expected(counted, together, guidance[left] + guidance[right]))
+        still = ~self.holds(counted, together, guidance[left] + guidance[right], holds)
         alone = np.where(fails, _strayed(guidance, weight), 0.0)
         cost += np.where(still, _strayed(guidance[left] + guidance[right], together), 0.0) - alone[left] - alone[right]
         kept = _cheapest(left, right, cost)
         return pairs[kept], cost[kept]
 
-    def _expected(self, like: ClassStatistics, sizes: FloatArray, guidance: FloatArray) -> ClassStatistics:
-        """Classes of these sizes with the members that their guidance lets expect, shapes (u,) and (u, g)."""
+    def holds(self, like: ClassStatistics, sizes: FloatArray, guidance: FloatArray, holds: Holds) -> BoolArray:
+        """Which classes of these sizes and summed guidance are expected to hold, shapes (u,), (u, g) and (u,)."""
         known = np.hstack([np.ones((len(sizes), 1)), guidance / sizes[:, None]])
         columns = {}
         for name, lines in self.lines.items():
@@ -111,11 +133,16 @@ class Mixing:
             people = sizes[:, None] * shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-9)
             counts = sparse.csr_array(np.where(people < FEW, 0, np.rint(people)).astype(np.int64))
             columns[name] = replace(like.sensitive[name], counts=counts, table=like.sensitive[name].total)
-        return ClassStatistics(sizes.astype(np.int64), columns)
+        return holds(ClassStatistics(sizes.astype(np.int64), columns))
+
+
+def _rounded(shares: FloatArray, step: float) -> FloatArray:
+    rounded: FloatArray = np.round(shares / step) * step
+    return rounded
 
 
 def _strayed(guidance: FloatArray, weight: FloatArray) -> FloatArray:
-    """How far the people of each class are from the whole table: their number times the squared distance, shape (u,)."""
+    """How far the people of each class are from the whole table, squared, times their number, shape (u,)."""
     distance: FloatArray = np.einsum("ug,ug->u", guidance, guidance) / weight
     return distance
 

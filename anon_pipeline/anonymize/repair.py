@@ -10,6 +10,7 @@ import numpy as np
 from anon_pipeline.anonymize import classes, enforce
 from anon_pipeline.anonymize.axes import SplitFeature
 from anon_pipeline.anonymize.chance import Chance
+from anon_pipeline.anonymize.ladder import Recount
 from anon_pipeline.anonymize.mixing import Mixing
 from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
 from anon_pipeline.errors import Refused
@@ -45,7 +46,7 @@ class Repair:
     people: ClassStatistics
     demands: Sequence[PrivacyModel]
     suppressible: int = 0
-    recount: enforce.Recount | None = None
+    recount: Recount | None = None
     mixes: bool = True
 
     def holds(self, statistics: ClassStatistics) -> BoolArray:

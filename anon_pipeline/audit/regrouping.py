@@ -29,6 +29,7 @@ from scipy.stats import beta
 from anon_pipeline.anonymize import enforce
 from anon_pipeline.anonymize.chance import Chance
 from anon_pipeline.anonymize.cuts import Cutter, rounded
+from anon_pipeline.anonymize.ladder import all_of, ladder, nearly_fails
 from anon_pipeline.anonymize.repair import Repair
 from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.keys import Key
@@ -137,7 +138,8 @@ class Unions:
         self.people = repair.people.without(~kept)
         self.chance = repair.chance(key)
         work = enforce.Work(self.people, self.classes.copy(), self.chance)
-        self.rungs = enforce.ladder(work, repair.outputs, repair.holds, repair.recount, repair.mixing())
+        self.mixing = repair.mixing()
+        self.rungs = ladder(self.people, self.classes, repair.outputs, repair.holds, repair.recount, self.mixing)
         enforce.descend(work, self.rungs)
         self.union = work.group
         points = rounded(repair.outputs)
@@ -206,6 +208,7 @@ class Union:
     def __init__(self, table: Unions, inside: IntArray, levels: list[IntArray], here: IntArray) -> None:
         repair = table.repair
         self._inside, self._holds, self._levels, self._here = inside, repair.holds, levels, here
+        self._mixing = table.mixing
         self._classes = np.array([int(levels[0].max()) + 1])
         self._people = table.people.some(inside)
         self._chance = Chance(table.chance.key, table.chance.members[inside])
@@ -229,7 +232,12 @@ class Union:
         return found
 
     def ratio(self, exchange: Exchange, column: str) -> float:
-        """How likely the class is after an exchange, beside how likely it is with the true values."""
+        """How likely the class is after an exchange, beside how likely it is with the true values.
+
+        Never, where the exchange changes what is expected of the table: then the ladder may be another.
+        """
+        if self._mixing is not None and self._mixing.moved_by(column, exchange[:2], exchange[2:]):
+            return 0.0
         return self.likelihood(self._exchanged(exchange, column)) / self.truth
 
     def _exchanged(self, exchange: Exchange, column: str) -> ClassStatistics:
@@ -272,9 +280,9 @@ class Union:
             if number:
                 above = np.zeros(len(parted), dtype=np.int64)
                 above[self._levels[number - 1]] = level
-                held = held | enforce.all_of(parted, above, len(held))
+                held = held | all_of(parted, above, len(held))
             parted = held
-        nearly = holds(counted) & enforce.nearly_fails(counted, holds)
+        nearly = holds(counted) & nearly_fails(counted, holds)
         everybody = holds(people.merge(np.zeros(len(people.sizes), dtype=np.int64), 1))
         return bool(parted.all()), nearly, bool(everybody[0])
 

@@ -19,9 +19,10 @@ from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.report.attacks import in_words
 from anon_pipeline.tables import IntArray
+from anon_pipeline_tests.anonymize.test_mixing import REPAIR as MIXED
 from anon_pipeline_tests.people import KEY
 
-PEOPLE, TRIES = 100, 120
+PEOPLE = 100
 
 
 def exchanged(repair: Repair, exchange: Exchange) -> ClassStatistics:
@@ -98,10 +99,12 @@ def test_the_upper_end_is_that_of_clopper_and_pearson(certain: float, undecided:
     assert Regrouped("ill", 200, certain, undecided).high == pytest.approx(high, abs=1e-4)
 
 
-def test_odds_are_those_of_running_it_again() -> None:
+@pytest.mark.parametrize(
+    ("repair", "tries"), [(repair_of(60, 0.25), 120), (MIXED, 40)], ids=["near classes", "mixed classes"]
+)
+def test_odds_are_those_of_running_it_again(repair: Repair, tries: int) -> None:
     """Of a union of a few classes: how often other keys give a class, for the true values and after an exchange."""
-    repair = repair_of(60, 0.25)
-    keys = [Key(number.to_bytes(32, "big")) for number in range(TRIES)]
+    keys = [Key(number.to_bytes(32, "big")) for number in range(tries)]
     runs = [repair.repaired(key) for key in keys]
 
     def classes(group: IntArray) -> set[tuple[int, ...]]:
@@ -111,6 +114,7 @@ def test_odds_are_those_of_running_it_again() -> None:
     counts = repair.people.sensitive["ill"].counts.toarray()
     untouched = classes(repair.class_of_cell)
     often = Counter(one for run in shown for one in run if one not in untouched)
+    unions = [regrouping.Unions(repair, run, key) for run, key in zip(runs, keys, strict=True)]
     compared = 0
     for here, hits in often.most_common(5):
         cells = np.array(here)
@@ -120,9 +124,9 @@ def test_odds_are_those_of_running_it_again() -> None:
         exchange = (int(well[0]), 0, int(ill[-1]), 1)
         estimates = [
             1.0 if union is None else union.ratio(exchange, "ill")
-            for run, key, found in zip(runs, keys, shown, strict=True)
+            for of_run, found in zip(unions, shown, strict=True)
             if here in found
-            for union in [regrouping.Unions(repair, run, key).union_of(cells)]
+            for union in [of_run.union_of(cells)]
         ]
         other = exchanged(repair, exchange)
         again = sum(here in classes(repair.repaired(key, other)) for key in keys)

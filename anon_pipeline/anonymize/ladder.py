@@ -1,0 +1,182 @@
+"""The ladder: unions of near classes, unions of those, and so on up to everybody; the demands part it (enforce.py).
+
+It follows from the quasi-identifiers, and from what the guidance lets expect of the whole table's values, so that it is
+the same whoever bears which value. Mostly the nearest classes are paired. Near people are often alike in their values,
+too; where much would be lost so, classes are paired that together are expected to hold (mixing.py). Which of the two
+ladders is taken follows from what the demands are expected to cost on each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from anon_pipeline.anonymize.classes import members
+from anon_pipeline.anonymize.mixing import Mixing
+from anon_pipeline.anonymize.neighbours import nearest
+from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
+from anon_pipeline.privacy.statistics import ClassStatistics
+
+Holds = Callable[[ClassStatistics], BoolArray]
+#: Takes the statistics of the cells, the class of each cell (-1: suppressed) and the number of classes.
+Recount = Callable[[ClassStatistics, IntArray, int], ClassStatistics]
+
+#: With how many of the nearest classes a class may be paired; one that finds all taken waits for the next rung.
+NEIGHBOURS = 3
+#: Mixed pairs are tried where near ones are expected to lose so many times what the classes have lost already.
+DEAR = 2.25
+#: They are taken where they are expected to lose at most this share of what near ones lose.
+WORTH = 0.75
+
+
+@dataclass(frozen=True, eq=False)
+class Rung:
+    """Some unions of classes, which each have a place in the next rung.
+
+    Attributes
+    ----------
+    group : the union of each cell, -1 where its people are suppressed, shape (C,)
+    holds : which unions meet every demand, shape (u,)
+    parted : which unions can stand for themselves, or in parts, shape (u,)
+    nearly : which unions hold, and would not if one person had another value, shape (u,)
+    above : the place of each in the next rung, shape (u,)
+    classes : how many classes each union has, shape (u,)
+    """
+
+    group: IntArray
+    holds: BoolArray
+    parted: BoolArray
+    nearly: BoolArray
+    above: IntArray
+    classes: IntArray
+
+
+def ladder(
+    people: ClassStatistics,
+    group: IntArray,
+    outputs: FloatArray,
+    holds: Holds,
+    recount: Recount | None,
+    mixing: Mixing | None,
+) -> list[Rung]:
+    """The rungs, from the classes up to a single union of everybody.
+
+    Parameters
+    ----------
+    people : statistics of the cells, each as if it were a class
+    group : the classes, 0 ... J - 1, -1 where people are left out, shape (C,)
+    outputs : the tree's criterion per cell, shape (C, o)
+    holds : every demand at once
+    recount : see `enforce`
+    mixing : what the guidance lets expect; None where classes are paired by nearness alone
+    """
+    near = _rungs(people, group, outputs, holds, recount, None)
+    if mixing is None:
+        return near
+    apart = outputs.copy()
+    apart[:, : mixing.outputs] = 0  # what is lost of the quasi-identifiers
+    expected, before = _expected_loss(near, people, apart, mixing, holds)
+    if expected <= DEAR * before:
+        return near
+    mixed = _rungs(people, group, outputs, holds, None, mixing)
+    return mixed if _expected_loss(mixed, people, apart, mixing, holds)[0] <= WORTH * expected else near
+
+
+def _rungs(
+    people: ClassStatistics,
+    group: IntArray,
+    outputs: FloatArray,
+    holds: Holds,
+    recount: Recount | None,
+    mixing: Mixing | None,
+) -> list[Rung]:
+    chosen = members(group, int(group.max()) + 1)
+    weight = (chosen @ people.sizes).astype(float)
+    summed = chosen @ (outputs * people.sizes[:, None])
+    guided = None if mixing is None else chosen @ mixing.guidance
+    counted = people.pool(chosen)
+    classes = np.ones(len(weight), dtype=np.int64)
+    parted = np.zeros(0, dtype=bool)
+    rungs: list[Rung] = []
+    while True:
+        if recount is not None:
+            counted = recount(people, group, len(weight)).pool(members(group, len(weight)))
+        held = holds(counted)
+        nearly = held & nearly_fails(counted, holds)
+        parted = held | all_of(parted, rungs[-1].above, len(weight)) if rungs else held
+        if len(weight) == 1:
+            return [*rungs, Rung(group, held, parted, nearly, np.zeros(1, dtype=np.int64), classes)]
+        mean = summed / weight[:, None]
+        if mixing is None or guided is None:
+            above = _paired(*_near(mean, weight), len(weight))
+        else:
+            above = _paired(*mixing.partners(counted, mean, guided, holds), len(weight))
+            guided = members(above, int(above.max()) + 1) @ guided
+        rungs.append(Rung(group, held, parted, nearly, above, classes))
+        joined = members(above, int(above.max()) + 1)
+        weight, summed, counted = joined @ weight, joined @ summed, counted.pool(joined)
+        classes = joined @ classes
+        group = np.where(group >= 0, above[group], -1)
+
+
+def _near(mean: FloatArray, weight: FloatArray) -> tuple[IntArray, FloatArray]:
+    return nearest(mean, weight, np.arange(len(weight)), min(NEIGHBOURS, len(weight) - 1))
+
+
+def _paired(pairs: IntArray, cost: FloatArray, classes: int) -> IntArray:
+    """The pair of each class, the cheapest first, shape (J,); some stay by themselves, but not all."""
+    first = np.arange(classes)
+    taken = np.zeros(classes, dtype=bool)
+    for left, right in pairs[np.lexsort((pairs[:, 1], pairs[:, 0], cost))].tolist():
+        if not taken[left] and not taken[right]:
+            taken[left] = taken[right] = True
+            first[max(left, right)] = min(left, right)
+    pair: IntArray = np.unique(first, return_inverse=True)[1]
+    return pair
+
+
+def _expected_loss(
+    rungs: Sequence[Rung], people: ClassStatistics, outputs: FloatArray, mixing: Mixing, holds: Holds
+) -> tuple[float, float]:
+    """The squared error of the unions that would stay, and of the classes; if values were as the guidance says."""
+    sizes = people.sizes.astype(float)
+    weighted, squares = outputs * sizes[:, None], sizes * (outputs**2).sum(axis=1)
+    parted: list[BoolArray] = []
+    error: list[FloatArray] = []
+    for rung in rungs:
+        chosen = members(rung.group, len(rung.classes))
+        weight = chosen @ sizes
+        held = mixing.holds(people.pool(chosen), weight, chosen @ mixing.guidance, holds)
+        parted.append(held | all_of(parted[-1], rungs[len(parted) - 1].above, len(weight)) if parted else held)
+        error.append(chosen @ squares - ((chosen @ weighted) ** 2).sum(axis=1) / weight)
+    reached, lost = np.ones(1, dtype=bool), 0.0
+    for number in range(len(rungs) - 1, 0, -1):
+        stays = reached & ~all_of(parted[number - 1], rungs[number - 1].above, len(reached))
+        lost += float(error[number][stays].sum())
+        reached = (reached & ~stays)[rungs[number - 1].above]
+    return lost + float(error[0][reached].sum()), float(error[0].sum())
+
+
+def all_of(marked: BoolArray, above: IntArray, unions: int) -> BoolArray:
+    """Of which unions all parts are marked, shape (unions,)."""
+    found: BoolArray = np.bincount(above, weights=~marked, minlength=unions) == 0
+    return found
+
+
+def nearly_fails(statistics: ClassStatistics, holds: Holds) -> BoolArray:
+    """Which classes fail if somebody with the rarest value of the class has its most frequent one, shape (J,)."""
+    found = np.zeros(len(statistics.sizes), dtype=bool)
+    for column, histogram in statistics.sensitive.items():
+        counts = sparse.csr_array(histogram.counts, copy=True)
+        row = np.repeat(np.arange(len(found)), np.diff(counts.indptr))
+        order = np.lexsort((histogram.total[counts.indices], counts.data, row))
+        several = np.flatnonzero(np.diff(counts.indptr) > 1)
+        counts.data[order[counts.indptr[several]]] -= 1
+        counts.data[order[counts.indptr[several + 1] - 1]] += 1
+        counts.eliminate_zeros()
+        changed = replace(histogram, counts=counts, table=histogram.total)
+        found |= ~holds(replace(statistics, sensitive={**statistics.sensitive, column: changed}))
+    return found

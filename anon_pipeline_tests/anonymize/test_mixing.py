@@ -1,0 +1,114 @@
+"""Classes that are paired by what the guidance lets expect: who bears which value does not decide with whom."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from anon_pipeline.anonymize import classes, encoding
+from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.ladder import ladder
+from anon_pipeline.anonymize.mixing import PEOPLE, Mixing
+from anon_pipeline.anonymize.repair import Repair
+from anon_pipeline.keys import Key
+from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.privacy.t_closeness import TCloseness
+from anon_pipeline_tests.examples import times
+from anon_pipeline_tests.people import KEY
+
+
+def repair_of(n: int = 600, t: float = 0.3, said: float = 8.0) -> Repair:
+    """People of whom the older are more often ill; the guide says by how much, the more plainly the less `said` is."""
+    random = np.random.default_rng(1)
+    age = random.integers(18, 80, n)
+    people = pd.DataFrame({"age": age, "city": random.choice(["Ulm", "Bonn", "Kiel", "Jena"], n)})
+    ill = pd.DataFrame({"ill": np.where(age + random.normal(0, 15, n) > 50, "yes", "no")})
+    learned = [encoding.learn_domain(name, people[name]) for name in people.columns]
+    codes = np.stack([code for _, code in learned], axis=1)
+    guidance = 1 / (1 + np.exp((50 - age) / said))
+    cells, cell = encoding.count_cells(tuple(domain for domain, _ in learned), codes, guidance[:, None])
+    tree = AnonymizerTree(k=5, demands=[TCloseness(column="ill", t=t)])
+    return tree.repair_of(cells, encoding.count_sensitive(cells, cell, ill))
+
+
+REPAIR = repair_of()
+
+
+def lost(repair: Repair, key: Key = KEY) -> float:
+    group = repair.repaired(key)
+    return float(np.mean(list(classes.information_loss(repair.cells, group, int(group.max()) + 1).values())))
+
+
+def exchanged(people: ClassStatistics, first: tuple[int, int], second: tuple[int, int]) -> ClassStatistics:
+    """The people after two of them, each a cell and a value, have exchanged their values."""
+    counts = people.sensitive["ill"].counts.toarray()
+    for (cell, less), (_, more) in ((first, second), (second, first)):
+        counts[cell, less] -= 1
+        counts[cell, more] += 1
+    return replace(people, sensitive={"ill": replace(people.sensitive["ill"], counts=sparse.csr_array(counts))})
+
+
+@settings(max_examples=times(15))
+@given(st.data())
+def test_an_exchange_changes_the_ladder_only_where_it_is_said_to(data: st.DataObject) -> None:
+    counts = REPAIR.people.sensitive["ill"].counts.toarray()
+    well, ill = (data.draw(st.sampled_from(np.flatnonzero(counts[:, value]).tolist())) for value in (0, 1))
+    mixing = REPAIR.mixing()
+    assert mixing is not None
+    people = exchanged(REPAIR.people, (well, 0), (ill, 1))
+    after = REPAIR.mixing(people)
+    assert after is not None
+    moved = mixing.moved_by("ill", (well, 0), (ill, 1))
+    assert moved == (not np.array_equal(after.lines["ill"], mixing.lines["ill"]))
+    if not moved:
+        rungs = [
+            ladder(bearing, REPAIR.class_of_cell, REPAIR.outputs, REPAIR.holds, None, expected)
+            for bearing, expected in ((REPAIR.people, mixing), (people, after))
+        ]
+        assert [rung.group.tolist() for rung in rungs[0]] == [rung.group.tolist() for rung in rungs[1]]
+
+
+def test_hardly_any_exchange_within_a_class_changes_it() -> None:
+    counts = REPAIR.people.sensitive["ill"].counts.toarray()
+    mixing = REPAIR.mixing()
+    assert mixing is not None
+    group = REPAIR.repaired(KEY)
+    moved = [
+        mixing.moved_by("ill", (well, 0), (ill, 1))
+        for well in np.flatnonzero(counts[:, 0])
+        for ill in np.flatnonzero((counts[:, 1] > 0) & (group == group[well]))
+    ]
+    assert len(moved) > 1000
+    assert np.mean(moved) < 0.02
+
+
+def test_a_mixture_is_found_where_near_people_are_alike_in_their_values() -> None:
+    assert lost(replace(REPAIR, mixes=False)) > 0.6
+    assert lost(REPAIR) < 0.4
+
+
+def test_where_nearness_costs_little_the_nearest_are_paired() -> None:
+    easy = repair_of(t=0.5)
+    assert np.array_equal(easy.repaired(KEY), replace(easy, mixes=False).repaired(KEY))
+
+
+@pytest.mark.parametrize("people", ["few", "without guidance"])
+def test_nothing_is_expected_of_few_people_or_without_guidance(people: str) -> None:
+    repair = repair_of(PEOPLE - 1) if people == "few" else REPAIR
+    cells = repair.cells if people == "few" else replace(repair.cells, guidance=repair.cells.guidance * 0)
+    assert Mixing.of(cells, repair.people) is None
+    assert Mixing.of(REPAIR.cells, REPAIR.people) is not None
+
+
+def test_guidance_that_says_nothing_of_the_values_mixes_nothing() -> None:
+    """What is expected is then the same of every class, and no pair is better than another."""
+    cells = REPAIR.cells
+    noise = np.random.default_rng(2).normal(0, 1, cells.guidance.shape)
+    blind = replace(REPAIR, cells=replace(cells, guidance=(noise * 2**20).astype(np.int64) * cells.counts[:, None]))
+    assert np.array_equal(blind.repaired(KEY), replace(blind, mixes=False).repaired(KEY))
