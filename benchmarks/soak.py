@@ -226,6 +226,7 @@ class Night:
     samples: list[Sample] = field(default_factory=list)
     seconds: dict[int, float] = field(default_factory=dict)
     ran: int = 0  # runs that were pruned since they ended
+    took: dict[float, float] = field(default_factory=dict)  # seconds of each run that released, by its start
 
     def change(self) -> None:
         """Let the source, or who writes its policy, do what they do next."""
@@ -287,6 +288,10 @@ class Night:
         if _published(home.releases / DATASET / ledger.POINTER) != (tuple(sorted(people(seed)["visits"])), k):
             raise Failed(f"the current release is not that of content {seed} with k = {k}")
 
+    def note_runs(self) -> None:
+        """How long the runs took that released, before they are pruned."""
+        self.took |= {start: end - start for status, start, end in self.runs() if status == "SUCCESS" and start}
+
     def runs(self) -> list[tuple[str, float, float]]:
         """Status, start and end of the runs that have ended."""
         return _asked(
@@ -297,6 +302,7 @@ class Night:
     def prune(self) -> None:
         """Remove old runs while everything is at work, by the command."""
         script = Path(sys.executable).with_name("anon-pipeline")
+        self.note_runs()
         pruned = subprocess.run(
             [script, "prune", "--older-than", "0h", "--keep", str(KEPT), "--json"],
             env=os.environ | {VARIABLE: str(self.machine.home.root), DATA_VARIABLE: str(self.machine.data)},
@@ -424,8 +430,9 @@ def report(night: Night) -> None:
     """Disk and time per run at the start, in the middle and at the end."""
     runs, samples = night.runs(), night.samples
     print(json.dumps({"did": night.did, "starts": night.machine.starts, "endings": Counter(run[0] for run in runs)}))
-    seconds = [value for _, value in sorted(night.seconds.items())]
-    took = [end - start for status, start, end in runs if status == "SUCCESS" and start]
+    seconds = list(night.seconds.values())
+    night.note_runs()
+    took = [seconds for _, seconds in sorted(night.took.items())]
     if len(samples) < 3:
         return
     for name, part in (("start", 0), ("middle", 1), ("end", 2)):
@@ -433,7 +440,7 @@ def report(night: Night) -> None:
         ran = max(few[-1].runs - few[0].runs, 1)
         wall = took[len(took) * part // 3 : len(took) * (part + 1) // 3] or took
         print(
-            f"{name}: {statistics.median(wall):.0f} s a run; disk per run: private "
+            f"{name}: {statistics.median(wall):.0f} s a run ({len(wall)} that released); disk per run: private "
             f"{(few[-1].private - few[0].private) / ran / 1000:+.0f} KB, releases "
             f"{(few[-1].releases - few[0].releases) / ran / 1000:+.0f} KB; private zone {few[-1].private / 1e6:.1f} MB "
             f"after {few[-1].runs} runs and {few[-1].published} releases"
