@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from anon_pipeline.attack import inference, minimality, singling_out
 from anon_pipeline.attack.candidates import find_candidates
@@ -162,6 +163,18 @@ def test_luck_is_foretold_for_a_larger_population(spread, control):
         luck = singling_out.by_luck(draw.poisson(control * weights), control, 1000)
         covered.append(luck.low <= truth <= luck.high + 1e-6)
     assert np.mean(covered) >= 0.9  # of 60 samples, where 95 % are promised
+
+
+@pytest.mark.parametrize("counts", [[0, 1, 1, 0], [0, 0, 0, 4, 1, 0, 0, 2]])
+def test_luck_is_estimated_as_if_weights_were_gamma_distributed(counts):
+    """Where counts vary no more than by chance all weights are one; of other conditions the rest is too common."""
+    mean, variance, scale, others = np.mean(counts), np.var(counts), 0.5, 3
+    expected = stats.poisson.pmf(1, mean / scale)
+    if variance > mean:
+        shape = mean**2 / (variance - mean)
+        expected = stats.nbinom.pmf(1, shape, shape / (shape + mean / scale))
+    found = singling_out._gamma_estimate(np.array(counts), len(counts) + others, scale)
+    assert found == pytest.approx(expected * len(counts) / (len(counts) + others))
 
 
 def test_luck_is_small_where_no_control_person_meets_a_condition():

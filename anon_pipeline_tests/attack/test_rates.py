@@ -112,6 +112,7 @@ def test_only_an_attack_that_beats_the_blind_guess_tells_anything():
     assert verdict(wilson(90, 100), None, known(0.4)) == NO_CONTROL
     assert verdict(wilson(45, 100), None, known(0.4)) == TOO_WEAK
     assert verdict(wilson(0, 0), wilson(50, 100), known(0.4)) == NOTHING
+    assert verdict(wilson(0, 10), None, known(0.0)) == verdict(wilson(0, 10), wilson(0, 10), known(0.0)) == TOO_WEAK
 
 
 def test_nobody_outside_to_try_it_on_is_no_control() -> None:
@@ -144,6 +145,15 @@ def test_a_finding_says_it_in_words_and_json():
     assert told["details"]["inf"] == [None]
     assert told["details"]["rate"]["trials"] == 2
     assert told["knowledge"] == {"columns": ["age", "city"], "wrong": 0.05}
+
+
+def test_up_to_four_columns_are_named_and_more_are_counted():
+    def sentence(*columns):
+        rates = Rates(wilson(9, 10), None, known(0.1))
+        return finding("x", "linkability", Known(columns), "hits", rates).sentence
+
+    assert sentence("a", "b", "c", "d").startswith("Knowing a, b, c, d, an attacker")
+    assert sentence("a", "b", "c", "d", "e").startswith("Knowing 5 columns, an attacker")
 
 
 def test_shares_are_written_with_the_digits_they_need():
