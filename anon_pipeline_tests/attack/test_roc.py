@@ -141,6 +141,7 @@ def test_differences_hold_their_promise() -> None:
 def test_scores_of_other_people_are_not_compared(members: int, others: int) -> None:
     with pytest.raises(InputError, match="same people"):
         roc.auc_difference((np.ones(3), np.ones(3)), (np.ones(members), np.ones(others)))
+    assert roc.auc_difference(*[(np.ones(members), np.ones(others))] * 2)[0] == 0
 
 
 @pytest.mark.parametrize(("members", "others"), [(0, 3), (3, 0)])
