@@ -4,8 +4,10 @@ A mutant that no test notices is a promise that could stop being kept. Each is d
 places of a room where a comparison, a sign, a constant, a guard or a mask can be changed, and is tried with the tests
 that run the changed line: first those that have noticed much in little time. No mutants are made of docstrings,
 annotations, messages, or what guards against slips of the programmer and decides nothing (`strict=` of zip, `frozen=`
-of dataclasses, `indent=` of JSON). Mutants that change nothing which anybody could notice are listed, with the
-reason, in `mutants_equivalent.yaml`; they count neither as killed nor as survived.
+of dataclasses, `indent=` of JSON). Nor is `<` made `<=` beside a number drawn at random, which is exactly the other
+side once in 2^53 draws, or beside a size from which on the same is computed in a quicker way (`QUICKER`): nobody can
+notice. Other mutants that change nothing which anybody could notice are listed, with the reason, in
+`mutants_equivalent.yaml`; they count neither as killed nor as survived.
 
 A mutant gets `--seconds` of tests, by the time that they take without it; one that they do not notice has survived,
 so that a rate is at least what is printed. Each is tried in a process forked off one that has loaded the large
@@ -154,6 +156,9 @@ NAMES = {
 #: Words in the names of folders and files, where `/` divides nothing.
 PATHS = {"staged", "folder", "place", "home", "path", "parent", "file", "files", "root", "DATA", "CLASSES", "target"}
 
+#: Constants that say from which size on the same result is computed another way, to save time or memory.
+QUICKER = {"LONGEST_CASE", "MOST_LOOKED_UP"}
+
 
 @dataclass(frozen=True)
 class Mutant:
@@ -174,7 +179,8 @@ class Mutant:
 def mutated(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
     """The nodes by which a node may be replaced: pairs of the node and its replacement."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARISONS:
-        yield node, ast.Compare(node.left, [COMPARISONS[type(node.ops[0])]()], node.comparators)
+        if not _never_equal(node):
+            yield node, ast.Compare(node.left, [COMPARISONS[type(node.ops[0])]()], node.comparators)
     elif isinstance(node, ast.BinOp) and type(node.op) in ARITHMETIC:
         if not (_is_text(node.left) or _is_text(node.right) or _is_path(node)):
             yield node, ast.BinOp(node.left, ARITHMETIC[type(node.op)](), node.right)
@@ -192,6 +198,16 @@ def mutated(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
         yield node, ast.Name(NAMES[node.id], node.ctx)
     elif isinstance(node, ast.If) and len(node.body) == 1 and isinstance(node.body[0], ast.Raise) and not node.orelse:
         yield node, ast.Pass()
+
+
+def _never_equal(node: ast.Compare) -> bool:
+    """Whether the case in which `<` and `<=` differ hangs on chance, or makes no difference."""
+    drawn = any(
+        isinstance(side, ast.Call) and isinstance(side.func, ast.Attribute) and side.func.attr in ("uniform", "random")
+        for side in (node.left, *node.comparators)
+    )
+    quicker = any(isinstance(side, ast.Name) and side.id in QUICKER for side in (node.left, *node.comparators))
+    return isinstance(node.ops[0], ast.Lt | ast.LtE | ast.Gt | ast.GtE) and (drawn or quicker)
 
 
 def _is_text(node: ast.expr) -> bool:

@@ -207,8 +207,8 @@ class CategoryBoxes:
         shares = self.domain.shares
         number = np.asarray(self.named.sum(axis=1)).ravel()
         mass = np.asarray(self.named @ shares).ravel()
-        # One that stands for several is borne by half; one that stands for itself by all.
-        half = np.where((self.representative >= 0) & (number > 1), 0.5, 0.0)
+        # One that stands for several is borne by half; one that stands for itself by both halves.
+        half = np.where(self.representative >= 0, 0.5, 0.0)
         ratio = (1 - half) * inside / np.maximum(mass, 1e-12)
         ratio += np.where(
             codes[:, None] == self.representative, half / np.maximum(shares[self.representative], 1e-12), 0.0

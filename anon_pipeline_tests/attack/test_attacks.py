@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from anon_pipeline.attack import inference, minimality, singling_out
 from anon_pipeline.attack.candidates import find_candidates
@@ -106,6 +107,44 @@ def test_rare_are_the_largest_tenth_of_numbers_and_the_rarest_category_that_is_n
     assert np.flatnonzero(inference.rare_codes(category, codes)).tolist() == [2]
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_rare_values_are_those_of_a_slow_search(seed):
+    draw = np.random.default_rng(seed)
+    codes = draw.choice(13, 200, p=draw.dirichlet(np.full(13, 0.5)))  # 0 is missing, and never among the largest
+    n = Domain.learn("n", True, [pd.Series(range(12))])
+    shares = [(codes >= code).mean() for code in range(13)]
+    within = [code for code in range(1, 13) if 0 < shares[code] <= inference.RARE]
+    start = within[0] if within else codes.max()
+    assert inference.rare_codes(n, codes).tolist() == [code >= start for code in range(13)]
+    c = Domain.learn("c", False, [pd.Series(list("abcdefghijkl"))])
+    counted = np.bincount(codes, minlength=13)
+    enough = [code for code in range(13) if counted[code] >= inference.SCARCE * 200]
+    rarest = min(enough, key=lambda code: (counted[code], code))
+    assert np.flatnonzero(inference.rare_codes(c, codes)).tolist() == [rarest]
+
+
+def test_of_people_with_a_rare_value_those_with_the_highest_scores_are_named():
+    truth = np.array([True, True, False, True, False, False, False, False, False, False])
+    score = np.array([9.0, 5, 8, 5, 5, 1, 1, 1, 1, 1])
+    attack, control, blind = inference.named_rare([score], [truth], 0.3)  # the 9, the 8, and one of three by lot
+    assert (attack.rate, attack.trials, control) == (pytest.approx((1 + 2 / 3) / 3), 3, None)
+    assert (blind.rate, blind.trials) == (0.3, 3)
+    nobody, everybody = (inference.named_rare([score, score], [truth, truth], share) for share in (0.0, 1.0))
+    assert nobody[0].rate == nobody[1].rate == 0 and everybody[0].rate == everybody[1].rate == 1
+
+
+def test_conditions_on_a_column_are_its_single_values_and_its_single_ends():
+    def told(codes, ordered):
+        conditions = singling_out._on_column(3, np.array(codes), 6, ordered)
+        assert all(condition.columns == (3,) for condition in conditions)
+        return [np.flatnonzero(condition.masks[0]).tolist() for condition in conditions]
+
+    assert told([0, 2, 3, 3, 4], True) == [[2], [4], [4, 5], [1, 2]]
+    assert told([0, 2, 3, 3, 4], False) == [[2], [4]]
+    assert told([2, 2, 3, 5, 5, -1], True) == [[3]]
+    assert told([0, -1, -1], True) == []
+
+
 def test_a_model_learns_across_groups_what_statistics_tell():
     table, control = people(1500, 1), people(800, 2)
     for frame in (table, control):
@@ -162,6 +201,18 @@ def test_luck_is_foretold_for_a_larger_population(spread, control):
         luck = singling_out.by_luck(draw.poisson(control * weights), control, 1000)
         covered.append(luck.low <= truth <= luck.high + 1e-6)
     assert np.mean(covered) >= 0.9  # of 60 samples, where 95 % are promised
+
+
+@pytest.mark.parametrize("counts", [[0, 1, 1, 0], [0, 0, 0, 4, 1, 0, 0, 2]])
+def test_luck_is_estimated_as_if_weights_were_gamma_distributed(counts):
+    """Where counts vary no more than by chance all weights are one; of other conditions the rest is too common."""
+    mean, variance, scale, others = np.mean(counts), np.var(counts), 0.5, 3
+    expected = stats.poisson.pmf(1, mean / scale)
+    if variance > mean:
+        shape = mean**2 / (variance - mean)
+        expected = stats.nbinom.pmf(1, shape, shape / (shape + mean / scale))
+    found = singling_out._gamma_estimate(np.array(counts), len(counts) + others, scale)
+    assert found == pytest.approx(expected * len(counts) / (len(counts) + others))
 
 
 def test_luck_is_small_where_no_control_person_meets_a_condition():

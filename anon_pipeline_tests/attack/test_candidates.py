@@ -145,6 +145,15 @@ def test_numbers_are_near_where_only_single_values_are_shown():
     assert (found.records() == 3).all()
 
 
+def test_a_misfit_is_the_mean_over_the_best_groups():
+    table = pd.DataFrame({"x": np.arange(10), "c": list("aaaaabbbbb")})
+    released = pd.DataFrame({"x": ["[0, 4]", "[0, 9]", "[5, 9]"], "c": ["{b}", "{b}", "{b}"]})
+    release = read_release(released, [table], Knowledge(["x", "c"], numeric=["x"]))
+    found = find_candidates(release, encode(release.domains, table), rule="fitting")
+    assert found.records().tolist() == [2] * 10
+    assert misfit(release, encode(release.domains, table), found).tolist() == [1.0] * 5 + [0.0] * 5
+
+
 def test_the_budget_leaves_people_out_from_the_end():
     table = people(200, 1)
     released, classes, _ = anonymized(table, k=5)

@@ -122,6 +122,13 @@ def test_columns_of_any_type_become_numbers():
     ]
 
 
+@pytest.mark.parametrize("size", [0.001, 1.0, 1000.0, 1e6])
+def test_numbers_lose_the_dust_of_their_arithmetic_at_any_size(size):
+    written = [float(f"{count / 10:.1f}") * size for count in range(1, 60)]
+    dusty = [np.nextafter(value, np.inf) for value in written]
+    np.testing.assert_array_equal(numbers(pd.Series(dusty)), numbers(pd.Series(written)))
+
+
 def test_categories_are_spelled_alike_however_they_are_stored():
     assert texts(pd.Series([1, None, 3])).tolist() == texts(pd.Series([1, None, 3], dtype="Int64")).tolist()
     assert texts(pd.Series(["1", None, "3"])).tolist() == ["1", None, "3"]

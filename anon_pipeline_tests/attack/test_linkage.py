@@ -9,7 +9,7 @@ import pytest
 from anon_pipeline.attack import linkage
 from anon_pipeline.attack.candidates import find_candidates
 from anon_pipeline.attack.released import Knowledge
-from anon_pipeline.attack.targets import Tables, read_attacked, with_wrong_cells
+from anon_pipeline.attack.targets import Tables, content_order, read_attacked, with_wrong_cells
 from anon_pipeline_tests.attack.tables import KNOWLEDGE, QUASI, anonymized, people
 
 GRID = Knowledge(["x", "y"], sensitive=["s"], numeric=["x", "y", "s"])
@@ -106,6 +106,36 @@ def test_cells_are_wrong_as_often_as_they_should_be():
     distinct = [domain.shares for domain in attacked.release.domains]
     expected = [0.1 * (1 - (shares**2).sum()) for shares in distinct]  # a draw may be right by chance
     np.testing.assert_allclose((believed != attacked.members.codes).mean(axis=0), expected, atol=0.015)
+
+
+ORDER = [2, 1, 6, 3, 0, 10, 7, 4, 9, 5, 11, 8]
+
+
+def test_the_targets_drawn_follow_from_their_content_and_the_seed_on_every_machine():
+    table = pd.DataFrame({"x": np.arange(12), "c": list("abcabcabcabc")})
+    order = content_order(table, 0)
+    assert order.tolist() == ORDER
+    assert sorted(order) == list(range(12))
+    assert content_order(table, 1).tolist() != ORDER
+    shuffled = np.random.default_rng(0).permutation(12)
+    assert shuffled[content_order(table.iloc[shuffled], 0)].tolist() == ORDER
+
+
+def test_sizes_that_are_not_reported_are_tried_on_a_quarter_of_the_targets(monkeypatch):
+    table = people(60, 1)
+    tried, attempt = [], linkage._attempt
+
+    def watched(attacked, people, columns, wrong=0.0):
+        tried.append((len(columns), len(people)))
+        return attempt(attacked, people, columns, wrong)
+
+    monkeypatch.setattr(linkage, "_attempt", watched)
+    found = linkage.linkage(read_attacked(Tables(table, table, people(60, 2)), KNOWLEDGE), 40)
+    reported = [(size, 40) for size in (2, 3, 5, 5, 5) for _ in range(2)]  # all five thrice: as they are, and wrong
+    few = [(4, 10)] * 2 + [(size, 10) for size in (2, 3, 4) for _ in range(2 * linkage.RANDOM_SETS)]
+    assert sorted(tried) == sorted(reported + few)
+    assert ["marketer_risk" in one.details for one in found] == [False, False, True, False, False]
+    assert [one["known"] for one in found[2].details["by_knowledge"]] == [2, 3, 4, 5]
 
 
 def test_the_most_identifying_columns_come_first():

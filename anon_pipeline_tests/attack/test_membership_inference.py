@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from anon_pipeline.attack import lira, roc
 from anon_pipeline.attack import membership_inference as attacks
 from anon_pipeline.attack.membership_inference import MembershipFinding
-from anon_pipeline.attack.model_answers import Answer, Question
+from anon_pipeline.attack.model_answers import Answer, Question, confidence
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline_tests.attack.shadow_attacks import attack_by_shadows, trained_by
 
@@ -246,6 +246,27 @@ def test_labels_have_a_bernoulli_ratio() -> None:
     within, without = np.array([2.5, 2.5]) / 3, np.array([0.5, 1.5]) / 3
     expected = [np.log(within[0] / without[0]), np.log((1 - within[1]) / (1 - without[1]))]
     assert lira.scores(it) == pytest.approx(expected)
+    deviations = (np.array([1.0, 0.0]) - without) / np.sqrt(without * (1 - without))
+    assert lira.scores(it, online=False) == pytest.approx(deviations)
+
+
+def test_the_margin_is_the_decision_for_the_truth_less_the_best_other_one() -> None:
+    class Three:
+        classes_ = np.array(["a", "b", "c"])
+
+        def decision_function(self, features: pd.DataFrame) -> Any:
+            return np.tile([1.0, 4.0, -2.0], (len(features), 1))
+
+    class Two(Three):
+        classes_ = np.array(["a", "b"])
+
+        def decision_function(self, features: pd.DataFrame) -> Any:
+            return np.full(len(features), 3.0)
+
+    people = pd.DataFrame({"x": range(3)})
+    asked = confidence(Three(), people, pd.Series(["b", "c", "unseen"]), Answer.MARGIN)
+    assert asked.tolist() == [3.0, -6.0, -6.0]
+    assert confidence(Two(), people, pd.Series(["a", "b", "unseen"]), Answer.MARGIN).tolist() == [-6.0, 6.0, -6.0]
 
 
 def test_the_loss_orders_people_by_what_the_model_says_of_the_truth() -> None:

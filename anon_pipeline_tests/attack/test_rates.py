@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from anon_pipeline.attack.rates import (
@@ -52,6 +52,18 @@ def test_intervals_are_the_published_ones(interval, successes, trials, low, high
     assert found.high == pytest.approx(high, abs=5e-5)
 
 
+def test_nobody_and_everybody_hit_are_ends_of_their_intervals():
+    for interval in (wilson, clopper_pearson):
+        for trials in (1, 2, 7, 100, 5000):
+            assert interval(0, trials).low == 0 < interval(0, trials).high < 1
+            assert interval(trials, trials).high == 1 > interval(trials, trials).low > 0
+            assert interval(1, trials).low > 0 and interval(trials - 1, trials).high < 1
+    for impossible in ((-1, 5), (6, 5), (0, -1)):
+        for interval in (wilson, clopper_pearson):
+            with pytest.raises(InputError, match="successes"):
+                interval(*impossible)
+
+
 def test_the_difference_of_two_rates_is_newcombes_method_10():
     # 56/70 - 48/80, R. G. Newcombe, Statistics in Medicine 17 (1998), 873-890, table II
     gap, low, high = difference(wilson(56, 70), wilson(48, 80))
@@ -76,6 +88,23 @@ def test_a_leak_lies_in_its_interval_and_is_the_share_of_what_was_left(attack, c
     assert leak is not None
     assert -1 <= leak.low <= leak.leak <= leak.high <= 1
     assert leak.leak == pytest.approx(max(-1, (attack.rate - control.rate) / (1 - control.rate)))
+
+
+@given(rates, rates)
+def test_the_ends_of_a_leak_are_roots_of_the_equations_of_donner_and_zou(attack, control):
+    """Ends R of the ratio (1 - attack) / (1 - control): (a - R c)^2 is the sum of the squared distances to the ends."""
+    a, c = 1 - attack.rate, 1 - control.rate
+    leak = leak_of(attack, control)
+    assume(leak is not None)
+    for side, (a_end, c_end), found in (
+        (min, (1 - attack.high, 1 - control.low), leak.high),
+        (max, (1 - attack.low, 1 - control.high), leak.low),
+    ):
+        squares = np.array([c * c - (c_end - c) ** 2, -2 * a * c, a * a - (a_end - a) ** 2])
+        if squares[0] > 1e-9 and squares[1] ** 2 >= 4 * squares[0] * squares[2]:
+            ratio = max(0.0, side(np.roots(squares).real))
+            end = min(1 - ratio, leak.leak) if side is max else max(1 - ratio, leak.leak)
+            assert found == pytest.approx(min(1.0, max(-1.0, end)), abs=1e-6)
 
 
 @given(rates, rates)
@@ -112,6 +141,7 @@ def test_only_an_attack_that_beats_the_blind_guess_tells_anything():
     assert verdict(wilson(90, 100), None, known(0.4)) == NO_CONTROL
     assert verdict(wilson(45, 100), None, known(0.4)) == TOO_WEAK
     assert verdict(wilson(0, 0), wilson(50, 100), known(0.4)) == NOTHING
+    assert verdict(wilson(0, 10), None, known(0.0)) == verdict(wilson(0, 10), wilson(0, 10), known(0.0)) == TOO_WEAK
 
 
 def test_nobody_outside_to_try_it_on_is_no_control() -> None:
@@ -144,6 +174,15 @@ def test_a_finding_says_it_in_words_and_json():
     assert told["details"]["inf"] == [None]
     assert told["details"]["rate"]["trials"] == 2
     assert told["knowledge"] == {"columns": ["age", "city"], "wrong": 0.05}
+
+
+def test_up_to_four_columns_are_named_and_more_are_counted():
+    def sentence(*columns):
+        rates = Rates(wilson(9, 10), None, known(0.1))
+        return finding("x", "linkability", Known(columns), "hits", rates).sentence
+
+    assert sentence("a", "b", "c", "d").startswith("Knowing a, b, c, d, an attacker")
+    assert sentence("a", "b", "c", "d", "e").startswith("Knowing 5 columns, an attacker")
 
 
 def test_shares_are_written_with_the_digits_they_need():

@@ -137,9 +137,17 @@ def test_differences_hold_their_promise() -> None:
     assert 0.91 <= held / 300 <= 0.99
 
 
-def test_scores_of_other_people_are_not_compared() -> None:
+@pytest.mark.parametrize(("members", "others"), [(4, 3), (3, 4)])
+def test_scores_of_other_people_are_not_compared(members: int, others: int) -> None:
     with pytest.raises(InputError, match="same people"):
-        roc.auc_difference((np.ones(3), np.ones(3)), (np.ones(4), np.ones(3)))
+        roc.auc_difference((np.ones(3), np.ones(3)), (np.ones(members), np.ones(others)))
+    assert roc.auc_difference(*[(np.ones(members), np.ones(others))] * 2)[0] == 0
+
+
+@pytest.mark.parametrize(("members", "others"), [(0, 3), (3, 0)])
+def test_no_auc_without_both_members_and_others(members: int, others: int) -> None:
+    with pytest.raises(InputError, match="members and non-members"):
+        roc.auc(np.ones(members), np.ones(others))
 
 
 @pytest.mark.parametrize(

@@ -194,6 +194,8 @@ def test_tables_that_do_not_belong_together_are_refused():
         audit(released, origin[:10])
     with pytest.raises(InputError, match="outside"):
         audit(released, origin + 1)
+    with pytest.raises(InputError, match="outside"):
+        audit(released, np.where(origin == 0, -2, origin))
     with pytest.raises(InputError, match="no people"):
         audit_table(Tables(released, MEMBERS[:0], CONTROL), KNOWLEDGE)
     with pytest.raises(InputError, match="lacks the columns"):

@@ -130,6 +130,14 @@ def test_what_makes_no_sense_is_refused(parameters: dict[str, Any], sentence: st
         step("randomized_response", **parameters)
 
 
+@pytest.mark.parametrize("technique", ["randomized_response", "unary_encoding"])
+def test_where_nobody_answered_every_count_is_zero(technique: str) -> None:
+    made = randomizer(technique, 1, ["a", "b"])
+    for answers in (pa.array([], pa.string()), pa.array([None, None], pa.string())):
+        counts, people = made.counts(answers)
+        assert counts.tolist() == [0, 0] and people == 0
+
+
 def test_columns_that_hold_no_reports_are_refused() -> None:
     unary, direct = randomizer("unary_encoding", 1, ["a", "b"]), randomizer("randomized_response", 1, ["a", "b"])
     for column in (["011"], ["0"], ["ab"], ["1é"]):

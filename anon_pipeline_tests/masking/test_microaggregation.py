@@ -196,6 +196,17 @@ def test_groups_show_means_medians_or_nothing() -> None:
     assert masked([1.0, 2.0, None], NUMERIC, step("microaggregate", k=3))[0].to_pylist() == [None] * 3
 
 
+def test_a_column_in_which_all_are_equal_changes_no_group() -> None:
+    values = np.random.default_rng(0).normal(size=(40, 2))
+    assert not mdav._scaled(np.full((40, 1), 7.0)).any()
+    shown = []
+    for constant in ([], ["c"]):
+        table = pa.table({"a": values[:, 0], "b": values[:, 1], "c": np.full(40, 7.0)})
+        steps = [step("mdav", columns=["a", "b", *constant], k=4)]
+        shown.append(apply_steps(table, dict.fromkeys("abc", NUMERIC), {}, steps, Resources(key=KEY))[0])
+    assert shown[0].equals(shown[1])
+
+
 def test_rare_values_are_hidden_and_never_alone() -> None:
     values = ["a"] * 9 + ["b"] * 5 + ["c", "d", "e"]
     shown, (report,) = masked(values, CATEGORICAL, step("suppress_rare", k=3))

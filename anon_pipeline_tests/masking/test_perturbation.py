@@ -373,6 +373,10 @@ def test_quantiles_of_dates_and_of_one_value() -> None:
     assert set(masked([3.0] * 5, NUMERIC, step("quantile_bin", bins=3))[0].to_pylist()) == {"all"}
 
 
+def test_people_with_the_largest_value_are_told_from_the_others_where_that_is_a_quantile() -> None:
+    assert masked([0, 1, 1, 1], NUMERIC, step("quantile_bin", bins=2))[0].to_pylist() == ["< 1", *[">= 1"] * 3]
+
+
 def test_quantile_coding_hides_the_tails_behind_round_limits() -> None:
     values = np.arange(1, 1001) * 1.001
     shown, (report,) = masked(values, NUMERIC, step("quantile_code", top=0.01, bottom=0.02))

@@ -15,6 +15,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.masking.base import RowTechnique
 from anon_pipeline.masking.catalog import TECHNIQUES
 from anon_pipeline.masking.execution import Resources, SqlColumn, apply_steps, sql_select
+from anon_pipeline.masking.expressions import plain
 from anon_pipeline.masking.plan import plan_steps
 from anon_pipeline.spec import ColumnType
 from anon_pipeline_tests.masking.tables import CATEGORICAL, DATE, NUMERIC, SECRETS, masked, people, rows, step
@@ -82,6 +83,17 @@ def test_each_shows_what_it_says(
     made, _ = masked(pa.array(values), kind, step(technique, **parameters))
     assert made.to_pylist() == (shown if kind is not NUMERIC else pytest.approx(shown))
     assert [type(value) for value in made.to_pylist()] == [type(value) for value in shown]
+
+
+@pytest.mark.parametrize("decimals", [1, 2, 3])
+def test_a_decimal_rounded_to_its_own_step_stays_as_it_is_written(decimals: int) -> None:
+    values = [float(f"{count}e-{decimals}") for count in range(-200, 200)]
+    assert masked(values, NUMERIC, step("round", to=10**-decimals))[0].to_pylist() == values
+
+
+def test_numbers_are_written_without_exponents_from_a_ten_thousandth_to_ten_quadrillions() -> None:
+    written = {0.0001: "0.0001", 2.5: "2.5", -3.0: "-3", 7: "7", 9e15: "9000000000000000", 1e16: "1e+16", 1e-5: "1e-05"}
+    assert {number: plain(number) for number in written} == written
 
 
 def test_every_row_technique_is_among_the_cases() -> None:

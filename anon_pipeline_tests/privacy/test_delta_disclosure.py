@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -56,6 +57,13 @@ def test_near_the_limit_a_scarce_value_counts_as_a_frequent_one_does(delta: floa
     # Shares of 1/4 and 3/4 against 1/2: ln(1/2) decides, not ln(3/2).
     model = DeltaDisclosure(column=COLUMN, delta=delta)
     assert model.holds(classes_of([[1, 3], [3, 1]])).tolist() == [holds] * 2
+
+
+def test_a_share_that_differs_by_one_person_in_ten_million_is_told_in_all_its_digits() -> None:
+    n = 10_000_000
+    values = DeltaDisclosure(column=COLUMN, delta=1.0).values(classes_of([[n, n + 1], [n, n]]))
+    ratio = Fraction(n * (4 * n + 1), (2 * n + 1) * 2 * n) - 1, Fraction(n * (4 * n + 1), 4 * n * n) - 1
+    assert values == pytest.approx([abs(float(one - one**2 / 2)) for one in ratio], rel=1e-14)
 
 
 def test_the_observed_kind_is_not_monotone_and_says_so() -> None:

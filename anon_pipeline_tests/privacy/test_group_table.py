@@ -233,3 +233,8 @@ def test_a_table_of_groups_is_judged_by_its_counts(folder: Path) -> None:
 )
 def test_a_table_that_breaks_a_rule_does_not_hold(folder: Path, table: pd.DataFrame) -> None:
     assert not verdict_on(folder, table).holds
+
+
+def test_a_table_without_groups_has_no_smallest_one(folder: Path) -> None:
+    verdict = verdict_on(folder, GOOD.drop(columns="mean_visits"))
+    assert (verdict.rows, verdict.classes, verdict.smallest_class, verdict.rows_below) == (0, 0, 0, 0)

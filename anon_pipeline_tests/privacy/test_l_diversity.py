@@ -104,6 +104,10 @@ def test_bins_count_intervals_closed_below_and_missing_as_none() -> None:
     assert demand(l=2, bins=[18, 65]).values(classes).tolist() == [1, 2, 3]
     assert demand(l=2).values(classes).tolist() == [2, 2, 4]
     assert "3 bins" in str(demand(l=5, bins=[18, 65]).impossible(classes))
+    binned = demand(l=2, bins=[18, 65])._binned(classes.sensitive[COLUMN], [18, 65])
+    assert binned.values == (None, 1, 2, 3)
+    assert binned.counts.toarray().tolist() == [[0, 2, 0, 0], [0, 1, 1, 0], [1, 1, 1, 2]]
+    assert binned.total.tolist() == [1, 4, 2, 2]
 
 
 @pytest.mark.parametrize("kind", [date, datetime, lambda *day: np.datetime64(date(*day))])

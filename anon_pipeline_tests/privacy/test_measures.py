@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from anon_pipeline.privacy.measures import describe
 from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.privacy.value_counts import ValueCounts
 from anon_pipeline_tests.privacy import reference
 from anon_pipeline_tests.privacy.tables import COLUMN, Rows, classes_of, tables
 
@@ -42,6 +43,13 @@ def test_the_classes_own_measures_count_values_that_the_table_lacks() -> None:
     found = describe(classes_of([[1, 0, 1], [2, 2, 0]]).without(np.array([True, False])))[COLUMN]
     assert (found["distinct_l"], found["alpha"], found["homogeneity"]) == (2, 0.5, 0)
     assert (found["t"], found["beta"], found["delta"]) == (1, math.inf, math.inf)
+
+
+def test_a_class_in_which_nobody_has_a_known_value_counts_none() -> None:
+    histogram = classes_of([[2, 1], [0, 0], [0, 3], [0, 0]]).sensitive[COLUMN]
+    counts = ValueCounts.within(histogram)
+    assert counts.sizes.tolist() == [3, 0, 3, 0]
+    assert counts.top.tolist() == [2, 0, 3, 0]
 
 
 def test_every_sensitive_column_is_described() -> None:

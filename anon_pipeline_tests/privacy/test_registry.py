@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from anon_pipeline.privacy.base import PrivacyModel
+from anon_pipeline.privacy.base import PrivacyModel, privacy_models
 from anon_pipeline.spec import PRIVACY_MODELS, load_privacy_model
 from anon_pipeline_tests.privacy.tables import classes_of
 
@@ -54,6 +54,16 @@ def test_a_demand_is_a_sentence_with_its_numbers_and_no_epsilon(name: str) -> No
 def test_an_unknown_parameter_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="extra"):
         load_privacy_model(name).model_validate({**SPEC_FORMS[name], "epsilon": 1})
+
+
+def test_a_registered_class_that_is_no_privacy_model_is_never_passed_over() -> None:
+    class Careless:
+        name = "careless"
+
+    model = load_privacy_model("k_anonymity").model_validate({"k": 2})
+    with pytest.raises(TypeError, match="no PrivacyModel"):
+        privacy_models([model, Careless()])  # type: ignore[list-item]
+    assert privacy_models([model]) == [model]
 
 
 def test_values_and_holds_have_one_entry_per_class() -> None:
