@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -23,6 +23,7 @@ from anon_pipeline.spec import Column, ReleaseSpec, Source
 from anon_pipeline.tables import Domain
 
 BATCH_ROWS = 250_000
+FAILED = "the table could not be processed"
 
 #: An unknown table is looked at in at most so many rows, and so many cells.
 SURVEYED_ROWS, SURVEYED_CELLS = 100_000, 5_000_000
@@ -79,9 +80,16 @@ class DuckDBSession:
         if not len(domain.values):
             return "0", ""
         self.register("known", pa.table({"value": pa.array(domain.values.tolist(), pa.string())}))
-        self.connection.execute(f"CREATE TYPE code{position} AS ENUM (SELECT value FROM known)")
+        self.connection.execute(f"CREATE TEMP TYPE code{position} AS ENUM (SELECT value FROM known)")
         self.connection.unregister("known")
         return f"coalesce(CAST(enum_code(CAST({value} AS code{position})) AS BIGINT) + 1, 0)", ""
+
+
+def _sentence(error: duckdb.Error) -> str:
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return "DuckDB ran out of memory; raise the memory limit or free disk space to spill to"
+    what = "a file could not be read or written" if isinstance(error, duckdb.IOException) else FAILED
+    return f"{what}: {sources.harmless(error)}"
 
 
 class DuckDBEngine(SqlEngine):
@@ -98,35 +106,38 @@ class DuckDBEngine(SqlEngine):
 
     def __init__(self, spill: Path, memory_limit: str | None = None, threads: int | None = None) -> None:
         self._scratch, self._memory_limit, self._threads = spill, memory_limit, threads
+        self._database: duckdb.DuckDBPyConnection | None = None
+
+    def _open_database(self) -> duckdb.DuckDBPyConnection:
+        """An in-memory database, for as long as the engine is there: to open one takes far longer than most queries."""
+        database = duckdb.connect()
+        for setting in (
+            "autoinstall_known_extensions=false",  # nothing is fetched
+            "autoload_known_extensions=false",
+            "enable_external_file_cache=false",  # a file is read as it is now
+            f"temp_directory={literal(str(self._scratch))}",
+            *([f"memory_limit={literal(self._memory_limit)}"] if self._memory_limit else []),
+            *([f"threads={self._threads}"] if self._threads else []),
+        ):
+            database.execute(f"SET {setting}")
+        return database
 
     @contextmanager
     def _session(self) -> Iterator[DuckDBSession]:
-        """A fresh in-memory database; DuckDB's own messages, which may quote a row, never leave it."""
-        connection = duckdb.connect()
+        """A fresh connection, which sees nothing of others; DuckDB's words, which may quote a row, never leave it."""
         try:
-            for setting in (
-                "autoinstall_known_extensions=false",  # nothing is fetched
-                "autoload_known_extensions=false",
-                "enable_progress_bar=false",
-                "preserve_insertion_order=false",  # no result depends on the order of rows, and memory does
-                "TimeZone='UTC'",
-                f"temp_directory={literal(str(self._scratch))}",
-                *([f"memory_limit={literal(self._memory_limit)}"] if self._memory_limit else []),
-                *([f"threads={self._threads}"] if self._threads else []),
-            ):
-                connection.execute(f"SET {setting}")
-            with ExitStack() as files:
+            self._database = self._database or self._open_database()
+            with closing(self._database.cursor()) as connection, ExitStack() as files:
+                for setting in (
+                    "enable_progress_bar=false",
+                    "preserve_insertion_order=false",  # no result depends on the order of rows, and memory does
+                    "TimeZone='UTC'",
+                ):
+                    connection.execute(f"SET {setting}")
                 yield DuckDBSession(connection, files)
-        except duckdb.OutOfMemoryException:
-            raise InputError(
-                "DuckDB ran out of memory; raise the memory limit or free disk space to spill to"
-            ) from None
-        except duckdb.IOException as error:
-            raise InputError(f"a file could not be read or written: {sources.harmless(error)}") from None
         except duckdb.Error as error:
-            raise InputError(f"the table could not be processed: {sources.harmless(error)}") from None
-        finally:
-            connection.close()
+            self._database = None  # after an error the next session starts from nothing
+            raise InputError(_sentence(error)) from None
 
     def _opened(self, session: Session, spec: ReleaseSpec, scratch: Path) -> AbstractContextManager[OpenSource]:
         return sources.opened(cast(DuckDBSession, session).connection, spec, scratch)

@@ -33,6 +33,7 @@ PRELOAD = [
     "anon_pipeline.pipeline.tracking.mlflow_client",
     "anon_pipeline.privacy.k_anonymity",
     "alembic",
+    "dagster._core.instance.runs.run_domain",
     "dagster._core.execution.execute_in_process",
     "dagster._core.execution.plan.active",
     "dagster._core.executor.in_process",
@@ -45,9 +46,14 @@ PRELOAD = [
     "dagster._daemon",
     "anon_pipeline.pipeline.expectations.great_expectations",
     "mlflow",
+    "mlflow.pyfunc",
+    "mlflow.store.model_registry.sqlalchemy_store",
+    "mlflow.store.model_registry.sqlalchemy_workspace_store",
     "mlflow.store.tracking.sqlalchemy_store",
     "mlflow.store.tracking.sqlalchemy_workspace_store",
     "mlflow.tracking",
+    "narwhals._pandas_like.dataframe",
+    "narwhals._pandas_like.namespace",
     "openlineage.client.event_v2",
     "pyarrow.dataset",
     "sklearn.ensemble",
@@ -55,7 +61,8 @@ PRELOAD = [
     "sklearn.impute",
     "sklearn.model_selection",
     "sklearn.tree",
-    "upath",
+    "upath.implementations.local",
+    "anon_pipeline_tests.end_to_end.frozen",
 ]
 MEMORY = Path("/dev/shm")
 

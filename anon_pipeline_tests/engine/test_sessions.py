@@ -1,0 +1,50 @@
+"""An engine opens its database once; a session of it sees nothing of another, and leaves nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec import ColumnType
+from anon_pipeline.tables import Domain
+
+
+def test_a_session_sees_what_another_kept(engine: DuckDBEngine) -> None:
+    for values in (["a", "b"], ["b", "c", "d"]):
+        with engine._session() as session:
+            session.keep("kept", "SELECT 1 AS x")
+            session.register("told", pa.table({"x": values}))
+            coded = np.array(values, dtype=object)
+            domain = Domain("x", ColumnType.CATEGORICAL, coded, np.ones(len(coded), dtype=np.int64))
+            code, _ = session.coded_text(0, domain, "x")
+            assert session.rows(f"SELECT {code} FROM told ORDER BY 1") == [(n + 1,) for n in range(len(values))]
+    with engine._session() as session:
+        for name in ("kept", "told"):
+            with pytest.raises(Exception, match="does not exist"):
+                session.rows(f"FROM {name}")
+
+
+def test_an_error_ends_the_engine_or_changes_how_it_works(engine: DuckDBEngine) -> None:
+    for _ in range(2):
+        with pytest.raises(InputError), engine._session() as session:
+            session.rows("SELECT CAST('Ann' AS INTEGER)")
+        with engine._session() as session:
+            settings = session.rows(
+                "SELECT current_setting('threads'), current_setting('TimeZone'), "
+                "current_setting('preserve_insertion_order'), current_setting('autoload_known_extensions')"
+            )
+        assert settings == [(2, "UTC", False, False)]
+
+
+def test_what_is_spilled_stays_after_the_session(tmp_path: Path) -> None:
+    engine, most = DuckDBEngine(tmp_path / "spill", "60MB", 1), 0
+    with engine._session() as session:
+        session.keep("sorted", "SELECT hash(x) AS a, hash(a) AS b, hash(b) AS c FROM range(4000000) AS t(x)")
+        most = sum(file.stat().st_size for file in (tmp_path / "spill").iterdir())
+    assert most > 0
+    assert sum(file.stat().st_size for file in (tmp_path / "spill").iterdir()) == 0
