@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from anon_pipeline.anonymize.anonymizer import AnonymizerTree
     from anon_pipeline.anonymize.release_space import ReleaseSpace
+    from anon_pipeline.pipeline.library import Released, run
     from anon_pipeline.spec import ReleaseSpec
 
-__all__ = ["AnonymizerTree", "ReleaseSpace", "ReleaseSpec"]
+__all__ = ["AnonymizerTree", "ReleaseSpace", "ReleaseSpec", "Released", "run"]
 
 _HOME_OF = {
     "AnonymizerTree": "anon_pipeline.anonymize.anonymizer",
     "ReleaseSpace": "anon_pipeline.anonymize.release_space",
     "ReleaseSpec": "anon_pipeline.spec",
+    "Released": "anon_pipeline.pipeline.library",
+    "run": "anon_pipeline.pipeline.library",
 }
 
 

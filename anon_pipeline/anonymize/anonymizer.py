@@ -1,4 +1,4 @@
-"""`AnonymizerTree`: the algorithm as a scikit-learn transformer on pandas frames, without Dagster or an engine."""
+"""`AnonymizerTree`: the algorithm as a scikit-learn transformer of frames, without Dagster or an engine."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ from sklearn.utils import Tags
 
 from anon_pipeline.anonymize import classes, encoding, recode, refinement, storage, tree
 from anon_pipeline.anonymize.axes import Orders
+from anon_pipeline.anonymize.containers import given_back, output_of, to_pandas
 from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.description import described
 from anon_pipeline.anonymize.frames import KeepsColumns, check_present, of_frames
 from anon_pipeline.anonymize.hierarchy import Hierarchy
 from anon_pipeline.anonymize.ladder import Recount
+from anon_pipeline.anonymize.notebook import summary_html
 from anon_pipeline.anonymize.parameters import (
     TEXT,
     ByColumn,
@@ -75,8 +77,9 @@ CONSTRAINTS: Mapping[str, Constraint] = {
 class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
     """Group people who look alike on their quasi-identifiers and to a model, at least k to a group.
 
-    It is a transformer of scikit-learn's for frames: arrays have no names of columns, by which a person's values are
-    told apart, so they are refused. All parameters are checked when a method that fits is called.
+    It is a transformer of scikit-learn's for tables of pandas, polars and Arrow, and gives the kind that it takes:
+    arrays have no names of columns, by which a person's values are told apart, so they are refused. All parameters are
+    checked when a method that fits is called.
 
     Parameters
     ----------
@@ -180,12 +183,12 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         self.form = form
         self.random_state = random_state
 
-    def fit(self, X: pd.DataFrame, y: npt.ArrayLike | None = None, sensitive: pd.DataFrame | None = None) -> Self:
+    def fit(self, X: Any, y: npt.ArrayLike | None = None, sensitive: Any = None) -> Self:
         """Learn the classes of the people in `X`.
 
         Parameters
         ----------
-        X : frame of shape (n, p), the quasi-identifiers
+        X : table of shape (n, p) of pandas, polars or Arrow, the quasi-identifiers
         y : the guidance, tied to `X` by position: numbers of shape (n,) or (n, g), or n predicted labels; without it
             people are grouped by their quasi-identifiers alone
         sensitive : the columns that `demands` protect, tied to `X` by position
@@ -197,14 +200,14 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         Refused
             If no grouping meets the demands.
         """
-        self._fit_rows(X, y, sensitive)
+        self._fit_rows(to_pandas(X), y, to_pandas(sensitive))
         return self
 
-    def fit_transform(
-        self, X: pd.DataFrame, y: npt.ArrayLike | None = None, sensitive: pd.DataFrame | None = None
-    ) -> pd.DataFrame:
+    def fit_transform(self, X: Any, y: npt.ArrayLike | None = None, sensitive: Any = None) -> Any:
         """As `fit` and then `transform` of the same people, at less cost: what they are is looked up once."""
-        return self._shown(X, self._fit_rows(X, y, sensitive))
+        people = to_pandas(X)
+        group = self._fit_rows(people, y, to_pandas(sensitive))
+        return given_back(self._shown(people, group), X, output_of(self))
 
     def _fit_rows(self, X: pd.DataFrame, y: npt.ArrayLike | None, sensitive: pd.DataFrame | None) -> IntArray:
         """Learn the classes; the class of each row, shape (n,)."""
@@ -370,23 +373,25 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         if not hasattr(self, "partition_"):
             raise NotFittedError("this AnonymizerTree is not fitted yet; call fit first")
 
-    def apply(self, X: pd.DataFrame) -> npt.NDArray[np.int64]:
+    def apply(self, X: Any) -> npt.NDArray[np.int64]:
         """The class of each row, its position in `classes_`, shape (n,); -1 for one that is suppressed."""
         self._check_fitted()
+        X = to_pandas(X)
         encoding.check_frame(X)
         check_present(X, [domain.name for domain in self.domains_])
         codes = np.stack([encoding.apply_domain(domain, X[domain.name]) for domain in self.domains_], axis=1)
         return self.partition_.apply(codes)
 
-    def transform(self, X: pd.DataFrame) -> pd.DataFrame:
+    def transform(self, X: Any) -> Any:
         """What the class of each row shows, for rows seen in `fit` or not; suppressed rows are left out.
 
         Returns
         -------
-        frame of shape (n - suppressed, p) with the index of `X`: the quasi-identifiers, in the column types of `X`
-        where representatives are shown and none is withheld.
+        table of shape (n - suppressed, p), of the kind of `X` and with its index: the quasi-identifiers, in the column
+        types of `X` where representatives are shown and none is withheld.
         """
-        return self._shown(X, self.apply(X))
+        people = to_pandas(X)
+        return given_back(self._shown(people, self.apply(people)), X, output_of(self))
 
     def _shown(self, X: pd.DataFrame, group: IntArray) -> pd.DataFrame:
         """What the class of each row shows; `group` is the class of each row, -1 for one that is left out."""
@@ -400,6 +405,9 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
             else:
                 columns[name] = _restore(X[name], summary, group)
         return pd.DataFrame(columns, index=X.index)
+
+    def _html_repr(self) -> str:
+        return summary_html(self)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted tree as JSON, without `demands` and `answers`, which its classes meet already, and the key.

@@ -43,7 +43,7 @@ def check_frame(frame: pd.DataFrame) -> None:
         or a column that is not all numbers, all texts, all booleans or all dates.
     """
     if not isinstance(frame, pd.DataFrame):
-        raise InputError("the table must be a pandas DataFrame")
+        raise InputError("the table must be a DataFrame of pandas or polars, or a Table of Arrow")
     if not len(frame.columns) or not all(isinstance(name, str) for name in frame.columns):
         raise InputError("the table must have columns, each with a text as its name")
     twice = sorted(set(frame.columns[frame.columns.duplicated()]))

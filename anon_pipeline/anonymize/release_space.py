@@ -21,6 +21,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
 from anon_pipeline.anonymize import encoding
+from anon_pipeline.anonymize.containers import given_back, output_of, to_pandas
 from anon_pipeline.anonymize.frames import KeepsColumns, check_present, of_frames
 from anon_pipeline.anonymize.parameters import With, check_parameters
 from anon_pipeline.anonymize.recode import SUPPRESSED
@@ -175,12 +176,12 @@ class ReleaseSpace(KeepsColumns, TransformerMixin, BaseEstimator):
         space._read()
         return space
 
-    def fit(self, X: pd.DataFrame, y: object = None) -> Self:  # noqa: ARG002 (scikit-learn passes it)
+    def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002 (scikit-learn passes it)
         """Look at the parameter and at the columns of a frame; nothing is learned.
 
         Parameters
         ----------
-        X : frame of shape (n, p), with all quasi-identifiers of the release
+        X : table of pandas, polars or Arrow of shape (n, p), with all quasi-identifiers of the release
         y : ignored
 
         Raises
@@ -188,12 +189,13 @@ class ReleaseSpace(KeepsColumns, TransformerMixin, BaseEstimator):
         InputError
             For `classes` that are no class table, or a frame that lacks a quasi-identifier.
         """
+        X = to_pandas(X)
         self._check_frame(X)
         self.feature_names_in_ = np.array(X.columns, dtype=object)
         self.n_features_in_ = len(X.columns)
         return self
 
-    def apply(self, X: pd.DataFrame) -> IntArray:
+    def apply(self, X: Any) -> IntArray:
         """The class of each raw row, its index in `classes`, shape (n,).
 
         The time grows with the different rows times the classes; memory does not.
@@ -203,18 +205,20 @@ class ReleaseSpace(KeepsColumns, TransformerMixin, BaseEstimator):
         InputError
             For a frame that lacks a quasi-identifier, or has one of another kind.
         """
-        places = self._places(X)
+        places = self._places(to_pandas(X))
         return self._read().classes.index.to_numpy(np.int64)[places]
 
-    def transform(self, X: pd.DataFrame) -> pd.DataFrame:
+    def transform(self, X: Any) -> Any:
         """The rows with their quasi-identifiers as their class shows them; other columns stay, in their order.
 
         Returns
         -------
-        frame of shape (n, p), with the index and the columns of `X`
+        table of shape (n, p), of the kind of `X` and with its index and columns
         """
-        chosen = self._places(X)
-        return X.assign(**{column.name: column.restored(chosen, X[column.name]) for column in self.columns})
+        people = to_pandas(X)
+        chosen = self._places(people)
+        shown = people.assign(**{column.name: column.restored(chosen, people[column.name]) for column in self.columns})
+        return given_back(shown, X, output_of(self))
 
     @property
     def columns(self) -> list[Interval | Categories]:

@@ -14,6 +14,7 @@ from anon_pipeline.home import Home, sha256_of
 from anon_pipeline.privacy.group_table import judge_group_table
 from anon_pipeline.privacy.judge import judge_release, types_of
 from anon_pipeline.release import ledger, manifest, openlineage, promises, provenance
+from anon_pipeline.release.descriptors import written
 from anon_pipeline.release.difference import changes
 from anon_pipeline.release.exported_report import manifest_of
 from anon_pipeline.release.opening import Opened, Opening
@@ -82,6 +83,7 @@ def publish(
         openlineage.write(staged / OPENLINEAGE, spec, content, engine.columns(staged / DATA), size)
         hashes_of_tables = {name: sha256_of(staged / name) for name in tables}
         (staged / PROVENANCE).write_text(provenance.render(content, hashes_of_tables), encoding="utf-8")
+        written.write(staged, content, tables)
         return content
 
     def keep() -> None:

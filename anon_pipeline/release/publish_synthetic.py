@@ -16,6 +16,7 @@ from typing import Any
 
 from anon_pipeline.home import Home, sha256_of, write_file
 from anon_pipeline.release import manifest, promises
+from anon_pipeline.release.descriptors import written
 from anon_pipeline.release.publication import Published, head, publish_folder
 from anon_pipeline.release.publish import DATA, REPORT
 from anon_pipeline.report import synthetic_report
@@ -63,6 +64,7 @@ def publish_synthetic(
             "software": _software(),
         }
         (staged / REPORT).write_text(synthetic_report.render(told), encoding="utf-8")
+        written.write(staged, told, (DATA,))
         return told
 
     return publish_folder(home, spec.dataset, version, write, allowed=lambda: promises.require_an_answer(home, spec))

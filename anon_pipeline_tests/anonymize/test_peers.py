@@ -191,8 +191,8 @@ def test_a_column_of_another_kind_in_transform_is_a_traceback() -> None:
         (pd.DataFrame([[1, 2]] * 5, columns=["a", "a"]), "columns a stand twice"),
         (pd.DataFrame([[1, 2]] * 5), "each with a text as its name"),
         (pd.DataFrame(index=range(5)), "must have columns"),
-        ([[1, 2]] * 5, "must be a pandas DataFrame"),
-        (TEN["age"], "must be a pandas DataFrame"),
+        ([[1, 2]] * 5, "must be a DataFrame of pandas or polars"),
+        (TEN["age"], "must be a DataFrame of pandas or polars"),
     ],
     ids=["twice", "numbers as names", "none", "list", "series"],
 )

@@ -77,7 +77,7 @@ def test_the_tags_say_that_frames_are_taken_and_arrays_are_refused(transformer: 
     asked = tags.input_tags
     assert not asked.two_d_array and asked.categorical and asked.string and asked.allow_nan
     assert not tags.target_tags.required
-    with pytest.raises(ValueError, match="the table must be a pandas DataFrame"):
+    with pytest.raises(ValueError, match="the table must be a DataFrame of pandas or polars"):
         transformer.fit(PEOPLE[["age"]].to_numpy())
 
 

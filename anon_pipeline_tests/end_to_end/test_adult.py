@@ -13,6 +13,7 @@ import pytest
 
 from anon_pipeline.audit import regrouping
 from anon_pipeline.home import Home
+from anon_pipeline.release.descriptors.written import DESCRIPTORS
 from anon_pipeline.release.manifest import code_hash
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.docs import test_figures as figures
@@ -108,7 +109,7 @@ def test_the_manifest_is_complete(told: dict[str, Any], release: Path) -> None:
         "checks", "content_hashes", "created", "dataset", "files", "format", "lineage", "measured", "previous", "rows",
         "runs", "software", "source", "spec", "spec_hash", "utility", "verified", "version",
     }  # fmt: skip
-    written = {"data.parquet", "classes.parquet", "report.html", "openlineage.jsonl", "prov.json"}
+    written = {"data.parquet", "classes.parquet", "report.html", "openlineage.jsonl", "prov.json", *DESCRIPTORS}
     assert manifest["files"].keys() == written
     assert all(check["passed"] and not check["crashed"] for check in manifest["checks"])
     assert all(check["measured"] is not None for check in manifest["checks"])

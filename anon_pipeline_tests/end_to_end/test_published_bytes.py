@@ -33,6 +33,9 @@ SET_ASIDE = {
     "files.report.html.sha256": "covers those above",
     "files.prov.json.sha256": "covers those above",
     "files.openlineage.jsonl.sha256": "covers those above",
+    "files.croissant.json.sha256": "covers those above",
+    "files.datapackage.json.sha256": "covers those above",
+    "files.dcat.jsonld.sha256": "covers those above",
 }
 
 #: Parts of the manifest that hang on the sensitive value of a person who is released, and why they must.

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from anon_pipeline.home import Home
+from anon_pipeline.release.descriptors.written import DESCRIPTORS
 from anon_pipeline_tests.end_to_end.harness import Ended, Place, command, people, policy, write_dataset
 
 SCRIPT = Path(sys.executable).with_name("anon-pipeline")
@@ -27,6 +28,7 @@ def test_the_first_run_publishes_everything_the_contract_names(first_run: Ended,
         "openlineage.jsonl",
         "prov.json",
         "report.html",
+        *DESCRIPTORS,
     }
     assert told["manifest"] == json.loads((template.release / "manifest.json").read_text())
 

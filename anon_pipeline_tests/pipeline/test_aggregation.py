@@ -19,6 +19,7 @@ from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.checks.group import GROUP_CHECKS, group_questions
 from anon_pipeline.pipeline.expectations.questions import ask
 from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.release.descriptors.written import DESCRIPTORS
 from anon_pipeline.release.publish import publish
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import Ended, Place, command, people, policy, write_dataset
@@ -79,7 +80,7 @@ def test_what_is_released_are_the_groups_by_the_rules(released: Place) -> None:
     left_out = whole.drop(shown.index)
     assert len(left_out) > 1 and left_out["size"].sum() >= 12
     assert {file.name for file in released.release.iterdir()} == {
-        "data.parquet", "manifest.json", "report.html", "openlineage.jsonl", "prov.json",
+        "data.parquet", "manifest.json", "report.html", "openlineage.jsonl", "prov.json", *DESCRIPTORS,
     }  # fmt: skip
 
 

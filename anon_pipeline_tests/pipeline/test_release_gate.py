@@ -19,6 +19,7 @@ from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.runtime import BAD_INPUT, REFUSED, Runtime
 from anon_pipeline.pipeline.stages import Stages
 from anon_pipeline.release import publish
+from anon_pipeline.release.descriptors.written import DESCRIPTORS
 from anon_pipeline_tests.end_to_end.harness import Place
 
 
@@ -138,7 +139,7 @@ def test_with_all_answers_the_release_is_published(fresh: Place) -> None:
     assert release_alone(fresh) == (True, "", 0)
     assert {name.split("/")[-1] for name in fresh.releases()} == {
         "classes.parquet", "data.parquet", "ledger.jsonl", "manifest.json", "openlineage.jsonl", "prov.json",
-        "report.html",
+        "report.html", *DESCRIPTORS,
     }  # fmt: skip
 
 

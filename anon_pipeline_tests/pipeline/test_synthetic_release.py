@@ -24,6 +24,7 @@ from anon_pipeline.pipeline.launch import Outcome, launch
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.pipeline.tracking.runs import Tracking
 from anon_pipeline.release import ledger
+from anon_pipeline.release.descriptors.written import DESCRIPTORS
 from anon_pipeline.release.exported_report import Form, export
 from anon_pipeline.report.synthetic_report import right_guesses
 from anon_pipeline.spec import ColumnType, Guide, ReleaseSpec
@@ -78,7 +79,7 @@ def test_the_manifest_says_what_is_promised_and_nothing_of_the_source(released: 
     assert {one["name"] for one in manifest["checks"]} == {
         "has_released_columns_only", "has_public_values_only", "has_noisy_size", "costs_its_share", "is_paid_for",
     }  # fmt: skip
-    assert set(manifest["files"]) == {"data.parquet", "measurements.json", "model.zip", "report.html"}
+    assert set(manifest["files"]) == {"data.parquet", "measurements.json", "model.zip", "report.html", *DESCRIPTORS}
     assert "token" not in json.loads((released.folder / "measurements.json").read_text())
 
 

@@ -15,6 +15,7 @@ from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import Refused
 from anon_pipeline.home import Home
 from anon_pipeline.release import ledger, publish
+from anon_pipeline.release.descriptors.written import DESCRIPTORS
 from anon_pipeline.release.publication import MANIFEST
 from anon_pipeline.release.publish import CLASSES, DATA, OPENLINEAGE, PROVENANCE, REPORT
 from anon_pipeline.spec import ReleaseSpec
@@ -80,7 +81,7 @@ def test_a_candidate_becomes_a_release(home: Home, engine: DuckDBEngine, candida
     assert published.new
     assert published.folder == home.releases / "people" / published.version
     assert {file.name for file in published.folder.iterdir()} == {
-        DATA, CLASSES, MANIFEST, REPORT, OPENLINEAGE, PROVENANCE,
+        DATA, CLASSES, MANIFEST, REPORT, OPENLINEAGE, PROVENANCE, *DESCRIPTORS,
     }  # fmt: skip
     assert (published.folder / DATA).read_bytes() == (candidate / DATA).read_bytes()
     assert json.loads((published.folder / MANIFEST).read_text()) == published.manifest
@@ -141,7 +142,7 @@ def test_facts_that_json_cannot_hold_publish_nothing(home: Home, engine: DuckDBE
     assert list((home.releases / "people").iterdir()) == []
 
 
-@pytest.mark.parametrize("name", [DATA, CLASSES, MANIFEST, REPORT, OPENLINEAGE, PROVENANCE])
+@pytest.mark.parametrize("name", [DATA, CLASSES, MANIFEST, REPORT, OPENLINEAGE, PROVENANCE, *DESCRIPTORS])
 def test_a_standing_release_that_was_altered_is_refused(
     home: Home, engine: DuckDBEngine, candidate: Path, name: str
 ) -> None:

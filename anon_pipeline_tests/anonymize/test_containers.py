@@ -1,0 +1,140 @@
+"""Tables of polars and Arrow are anonymized as the same table of pandas is, and come back as what they were."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import config_context
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from anon_pipeline import AnonymizerTree, ReleaseSpace
+from anon_pipeline.errors import InputError
+from anon_pipeline.privacy.l_diversity import LDiversity
+from anon_pipeline_tests.examples import times
+
+AGES = [20, 21, 22, 23, 24, 25, 60, 61, 62, 63, 64, 65]
+CITIES = ["Ulm", "Ulm", "Bonn", "Ulm", "Bonn", "Bonn"] * 2
+FRAMES = {"polars": pl.DataFrame, "arrow": pa.table}
+
+
+def people() -> dict[str, Any]:
+    return {"age": AGES, "city": CITIES}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_the_same_people_are_grouped_alike_whoever_made_their_table(kind: str) -> None:
+    frame, known = FRAMES[kind](people()), pd.DataFrame(people())
+    guidance = pl.Series(np.linspace(0, 1, 12)) if kind == "polars" else pa.array(np.linspace(0, 1, 12))
+    tree = AnonymizerTree(k=3).fit(frame, guidance)
+    of_pandas = AnonymizerTree(k=3).fit(known, np.linspace(0, 1, 12))
+    pd.testing.assert_frame_equal(tree.classes_, of_pandas.classes_)
+    assert tree.apply(frame).tolist() == of_pandas.apply(known).tolist()
+    shown = tree.transform(frame)
+    assert type(shown) is type(frame)
+    assert shown.schema == frame.schema
+    pd.testing.assert_frame_equal(shown.to_pandas(), of_pandas.transform(known))
+    assert shown.equals(AnonymizerTree(k=3).fit_transform(frame, guidance))
+    raw = ReleaseSpace(of_pandas.classes_).fit(frame).transform(frame)
+    assert raw.schema == frame.schema
+    pd.testing.assert_frame_equal(raw.to_pandas(), ReleaseSpace(of_pandas.classes_).transform(known))
+
+
+def test_sensitive_columns_may_be_of_polars_and_suppressed_rows_are_left_out() -> None:
+    ages, cities = [20, 21, 22, 23, 24, 25, 26, 20, 95, 96, 97], ["Ulm", "Bonn"] * 4 + ["Oslo"] * 3
+    ill = pl.DataFrame({"ill": ["no", "yes"] * 4 + ["no"] * 3})
+    tree = AnonymizerTree(k=2, demands=[LDiversity(column="ill", l=2)], suppression=0.9)
+    shown = tree.fit_transform(pl.DataFrame({"age": ages, "city": cities}), None, ill)
+    assert isinstance(shown, pl.DataFrame) and 0 < len(shown) < len(ages)
+
+
+TYPED = pa.table(
+    {
+        "small": pa.array([1, 2, None, 4] * 3, pa.int8()),
+        "count": pa.array([2**53 + 1, 2**53 + 3] * 6, pa.int64()),
+        "amount": pa.array([Decimal("1.5"), Decimal("2.5"), None] * 4, pa.decimal128(8, 2)),
+        "born": pa.array([datetime.date(1990, 1, day) for day in range(1, 13)], pa.date32()),
+        "seen": pa.array([datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)] * 12, pa.timestamp("us", "UTC")),
+        "kind": pa.array(["a", "b", None, "b"] * 3).dictionary_encode(),
+        "well": pa.array([True, None, False] * 4),
+    }
+)
+
+
+@pytest.mark.parametrize("given", [TYPED, pl.from_arrow(TYPED)], ids=["arrow", "polars"])
+def test_columns_keep_their_types(given: Any) -> None:
+    shown = AnonymizerTree(k=3).fit_transform(given)
+    kept = pa.table(shown.to_arrow() if isinstance(shown, pl.DataFrame) else shown)
+    before = pa.table(given.to_arrow() if isinstance(given, pl.DataFrame) else given)
+    for name in ("small", "count", "amount", "born", "seen", "well"):
+        assert kept.schema.field(name).type == before.schema.field(name).type, name
+    assert set(kept["kind"].to_pylist()) <= {"a", "b", None}
+
+
+@settings(max_examples=times(20), deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.none() | st.integers(-(2**62), 2**62), st.none() | st.sampled_from(["a", "b", "c"])),
+        min_size=6,
+        max_size=30,
+    ),
+    st.integers(2, 4),
+)
+def test_at_least_k_look_alike_in_any_table(rows: list[tuple[int | None, str | None]], k: int) -> None:
+    frame = pl.DataFrame(rows, schema={"number": pl.Int64, "kind": pl.String}, orient="row")
+    if frame["number"].drop_nulls().abs().max() is not None and frame["number"].drop_nulls().abs().max() > 10**18:
+        with pytest.raises(InputError):
+            AnonymizerTree(k=k).fit(frame)
+        return
+    shown = AnonymizerTree(k=k, refine=0).fit_transform(frame)
+    assert shown.columns == frame.columns and len(shown) == len(frame)
+    assert shown.group_by(shown.columns).len()["len"].min() >= k
+
+
+@pytest.mark.parametrize("wanted", ["pandas", "polars"])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_set_output_decides_for_every_kind_of_table(kind: str, wanted: str) -> None:
+    frame = {"pandas": pd.DataFrame, **FRAMES}[kind](people())
+    types = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
+    shown = AnonymizerTree(k=3).set_output(transform=wanted).fit_transform(frame)
+    assert isinstance(shown, types[wanted]) and list(shown.columns) == ["age", "city"]
+    assert str(shown["age"].dtype).lower() in ("int64", "float64")  # a median may lie between two ages
+    with config_context(transform_output=wanted):
+        assert isinstance(AnonymizerTree(k=3).fit(frame).transform(frame), types[wanted])
+
+
+def test_a_pipeline_of_polars_frames_trains_a_model() -> None:
+    encoded = ColumnTransformer([("city", OneHotEncoder(sparse_output=False), ["city"])], remainder="passthrough")
+    ill = [age > 50 for age in AGES]
+    model = make_pipeline(AnonymizerTree(k=3), encoded, LogisticRegression()).set_output(transform="polars")
+    assert model.fit(pl.DataFrame(people()), ill).score(pl.DataFrame(people()), ill) == 1
+
+
+@pytest.mark.parametrize("table", [pl.DataFrame(people()).lazy(), pl.Series([1, 2]), [[1, 2]] * 5, None])
+def test_what_is_no_table_in_memory_is_refused_with_a_sentence(table: object) -> None:
+    with pytest.raises(InputError, match="must be a DataFrame of pandas or polars, or a Table of Arrow"):
+        AnonymizerTree(k=2).fit(table)
+
+
+def test_a_notebook_shows_classes_loss_and_risk_and_no_value_of_a_person() -> None:
+    frame = pl.DataFrame({"<b>age": AGES, "city": CITIES})
+    tree = AnonymizerTree(k=3)
+    assert "information lost" not in tree._repr_html_()
+    tree.fit(frame)
+    page = tree._repr_html_()
+    assert tree._repr_mimebundle_()["text/html"].count("information lost") == 1
+    assert f"<td>{len(tree.sizes_)}</td>" in page
+    assert f"{1 / min(tree.sizes_):.1%} at most" in page
+    assert "Ulm" not in page and "Bonn" not in page
+    assert "<b>age" not in page.partition("<tbody>")[2].rpartition("<table")[2]
