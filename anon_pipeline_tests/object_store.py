@@ -47,7 +47,7 @@ class ObjectStore:
 
     def put(self, key: str, content: bytes) -> str:
         """Write an object; its address."""
-        with self.files().open_output_stream(f"{BUCKET}/{key}") as stream:
+        with self.files().open_output_stream(f"{BUCKET}/{key}", compression=None) as stream:
             stream.write(content)
         return f"s3://{BUCKET}/{key}"
 

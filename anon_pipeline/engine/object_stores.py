@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 #: A text is copied so many bytes at a time, and a Parquet object so many rows.
 CHUNK_BYTES, BATCH_ROWS = 8 << 20, 65_536
 #: Seconds that a store has to take a connection, and to answer; it is asked three times.
-CONNECT_SECONDS, ANSWER_SECONDS, ATTEMPTS = 10, 60, 3
+CONNECT_SECONDS, ANSWER_SECONDS, ATTEMPTS, GIVE_UP_SECONDS = 10, 60, 3, 30
 #: Where another server than the store's own is named that speaks its protocol, by the names that its tools know.
 S3_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 S3_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
@@ -126,9 +127,12 @@ def filesystem_of(address: str) -> FileSystem:
         )
     if store == "gs":
         endpoint = urlsplit(os.environ.get(GS_ENDPOINT, ""))
+        limit = timedelta(seconds=GIVE_UP_SECONDS)  # else it asks for a quarter of an hour
         if endpoint.netloc:
-            return fs.GcsFileSystem(anonymous=True, endpoint_override=endpoint.netloc, scheme=endpoint.scheme)
-        return fs.GcsFileSystem()
+            return fs.GcsFileSystem(
+                anonymous=True, endpoint_override=endpoint.netloc, scheme=endpoint.scheme, retry_time_limit=limit
+            )
+        return fs.GcsFileSystem(retry_time_limit=limit)
     account = bucket.partition("@")[2].partition(".")[0] or os.environ.get(AZURE_ACCOUNT)
     if not account:
         raise Unavailable(f"{address}: the account is not known; name it in {AZURE_ACCOUNT}")
@@ -205,7 +209,7 @@ def _objects(store: FileSystem, address: str) -> list[StoredObject]:
 def _described(store: FileSystem, info: Any, name: str) -> StoredObject:
     with store.open_input_stream(info.path, compression=None, buffer_size=0) as stream:
         known = {key.lower(): value for key, value in (stream.metadata() or {}).items()}
-    tag = known.get(b"etag")
+    tag = known.get("etag")
     return StoredObject(info.path, name, info.size, info.mtime_ns or 0, tag.decode() if tag else None)
 
 

@@ -206,6 +206,7 @@ def test_a_store_that_is_not_there_is_told_without_its_credentials(
     object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], address: str
 ) -> None:
     monkeypatch.setattr(object_stores, "ATTEMPTS", 1)
+    monkeypatch.setattr(object_stores, "GIVE_UP_SECONDS", 1)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(Unavailable, match=r"cannot be reached|AZURE_STORAGE_ACCOUNT") as told:
