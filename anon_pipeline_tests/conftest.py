@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline_tests.examples import times
+from anon_pipeline_tests.object_store import ObjectStore, running_object_store
 from anon_pipeline_tests.quick_spark import QUICK, defaults_in, write_defaults
 from anon_pipeline_tests.skips import Skips, require_spark
 from anon_pipeline_tests.watchdog import Watchdog
@@ -48,6 +49,21 @@ def pytest_configure(config: pytest.Config) -> None:
 def engine(tmp_path: Path) -> DuckDBEngine:
     """DuckDB on two threads, as the pipeline uses it."""
     return DuckDBEngine(tmp_path / "spill", threads=2)
+
+
+@pytest.fixture(scope="session")
+def running_store() -> Iterator[ObjectStore]:
+    """One object store for all tests."""
+    with running_object_store() as store:
+        yield store
+
+
+@pytest.fixture
+def object_store(running_store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
+    """The object store, whose credentials and endpoint stand in the environment."""
+    for name, value in running_store.environment.items():
+        monkeypatch.setenv(name, value)
+    return running_store
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from anon_pipeline.engine.postgresql import changes_of_postgresql
+from anon_pipeline.engine.elsewhere import state_of_source
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.typed import FLOATING, Reader, is_whole
 from anon_pipeline.errors import InputError
@@ -63,18 +63,20 @@ def source_version(spec: ReleaseSpec, key: Key) -> str:
 
     Of the bytes of the files and of how they are read; the same people in another order are another version.
     """
-    if spec.source.database is not None:
-        answer = changes_of_postgresql(spec.source, spec.folder)
+    # Keys that are new since, and not stated, are left out: kept answers would else be paid for again.
+    read_as = spec.source.model_dump(mode="json", exclude=spec.source.unstated)
+    if not spec.source.is_file:
+        answer = state_of_source(spec.source, spec.folder)
         if answer is None:
             raise InputError("source.changed: is missing; noisy answers are kept by what it says of the table")
-        asked = json.dumps([spec.source.model_dump(mode="json"), answer], default=str)
+        asked = json.dumps([read_as, answer], default=str)
         return key.derived("source version", hashlib.sha256(asked.encode()).hexdigest()).hex()
     path = spec.source_path
     if not path.exists():
         raise InputError(f"source.path: {spec.source.path}: there is no such file or folder beside the spec")
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     written = {name: [column.format, column.missing] for name, column in spec.columns.items()}
-    digest = hashlib.sha256(json.dumps([spec.source.model_dump(mode="json"), written], default=str).encode())
+    digest = hashlib.sha256(json.dumps([read_as, written], default=str).encode())
     try:
         for file in files:
             digest.update(f"{file.relative_to(path) if file != path else Path()}\0{sha256_of(file)}\0".encode())

@@ -56,12 +56,16 @@ class Repetition:
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """What is known of a stored source: its size, its content hash, its columns and each of its identifiers alone."""
+    """What is known of a stored source: its size, its content hash, its columns and each of its identifiers alone.
+
+    `table` is the state that a table was read in, where it keeps former ones: see `typed.OpenSource`.
+    """
 
     rows: int
     content_hash: str
     columns: tuple[ColumnFacts, ...]
     identifiers: tuple[Repetition, ...]
+    table: dict[str, str] | None = None
 
     @property
     def duplicate_persons(self) -> int:
@@ -81,7 +85,7 @@ class SourceFacts:
             for column in content["columns"]
         )
         identifiers = tuple(Repetition(**repetition) for repetition in content["identifiers"])
-        return cls(content["rows"], content["content_hash"], columns, identifiers)
+        return cls(content["rows"], content["content_hash"], columns, identifiers, content.get("table"))
 
 
 @dataclass(frozen=True)

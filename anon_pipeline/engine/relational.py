@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,8 @@ class SqlEngine(CountingEngine):
                     f"GROUP BY {names}"
                 )
             session.write(query, destination)
-        return self.describe(destination, spec, {column.name: column.type for column in columns})
+        stored = self.describe(destination, spec, {column.name: column.type for column in columns})
+        return replace(stored, table=source.table)
 
     def describe(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType]) -> SourceFacts:
         with self._session() as session:
@@ -424,7 +426,8 @@ class SqlEngine(CountingEngine):
         return histogram
 
     def population_table(self, spec: ReleaseSpec, types: Mapping[str, ColumnType], path: str) -> pd.DataFrame:
-        source = spec.source.model_copy(update={"path": path, "query": None})
+        of_source = {"query": None, "database": None, "delta": None, "iceberg": None}
+        source = spec.source.model_copy(update={**of_source, "path": path})
         population = spec.model_copy(update={"source": source})
         with self._session() as session, self._opened(session, population, self._scratch) as opened:
             columns = typed.typed_quasi_identifiers(session, opened, population, types)

@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anon_pipeline.engine.databases import store_duckdb, store_sqlite
+from anon_pipeline.engine.lake_tables import store_table
+from anon_pipeline.engine.object_stores import fetched
 from anon_pipeline.engine.parquet_files import check_names, parquet_relation, renamed
 from anon_pipeline.engine.paths import PLAIN, exactly
 from anon_pipeline.engine.plain_tables import ARROW_FILES, ARROW_HEAD, JSON_FILES, store_arrow, store_json
@@ -37,7 +39,10 @@ def opened(connection: duckdb.DuckDBPyConnection, spec: ReleaseSpec, scratch: Pa
     """Open the source of a spec; `scratch` is a private folder for a table that must be converted first."""
     if not spec.source_path.exists():
         raise InputError(f"source.path: {spec.source.path}: there is no such file or folder beside the spec")
-    with opened_at(connection, spec.source, spec.source_path, scratch, spec.columns) as source:
+    # A condition may look at any column, and a name that is given to another column is no name of the file.
+    all_read = spec.source.where is not None or spec.source.rename
+    unread = frozenset() if all_read else frozenset(spec.columns) - frozenset(spec.stored)
+    with opened_at(connection, spec.source, spec.source_path, scratch, spec.columns, unread) as source:
         yield source
 
 
@@ -48,18 +53,44 @@ def opened_at(
     path: Path,
     scratch: Path,
     columns: Mapping[str, Column] = MappingProxyType({}),
+    unread: frozenset[str] = frozenset(),
 ) -> Iterator[OpenSource]:
     """Open a source that lies at `path`, for which there may be no spec yet; `columns` say how values are written.
 
-    Of a server `path` is the folder that a file with its address is relative to.
+    Of a server or a table with states `path` is the folder that its place is named relative to, and of objects in a
+    store it is nothing; of these two the `unread` columns need not be read.
     """
+    if source.is_file or source.database is not None or source.table_format is not None:
+        with _opened_here(connection, source, path, scratch, columns, unread) as opened_source:
+            yield opened_source
+        return
+    with (
+        fetched(source.path, scratch, unread) as here,
+        _opened_here(connection, source, here, scratch, columns, frozenset()) as opened_source,
+    ):
+        yield opened_source
+
+
+@contextmanager
+def _opened_here(
+    connection: duckdb.DuckDBPyConnection,
+    source: Source,
+    path: Path,
+    scratch: Path,
+    columns: Mapping[str, Column],
+    unread: frozenset[str],
+) -> Iterator[OpenSource]:
     label = source.path
     try:
-        kind = source.database or ("folder" if path.is_dir() else kind_of(path))
+        kind = source.database or source.table_format or ("folder" if path.is_dir() else kind_of(path))
         if source.query is not None and kind not in DATABASES:
             raise InputError("source.query: only a database takes a query; remove it")
         if source.sheet is not None and not is_workbook(path):
             raise InputError("source.sheet: only a workbook of Excel or LibreOffice has sheets; remove it")
+        if source.table_format is not None:
+            with _table_relation(connection, source, path, scratch, unread) as (rows, table):
+                yield OpenSource(as_stated(connection, rows, source, columns), label, table=table)
+            return
         with _relation(connection, kind, source, path, scratch) as (rows, files):
             plain = as_stated(connection, rows, source, columns)
             yield OpenSource(plain, label, files if plain == rows else ())
@@ -109,6 +140,20 @@ def _relation(
                 yield renamed(connection, rows, (stored,), source, label)
         finally:
             stored.unlink(missing_ok=True)
+
+
+@contextmanager
+def _table_relation(
+    connection: duckdb.DuckDBPyConnection, source: Source, folder: Path, scratch: Path, unread: frozenset[str]
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """The rows of a table that keeps its former states, and the state that they are of."""
+    stored = scratch / "table.parquet"
+    try:
+        table = store_table(source, folder, stored, partial(check_names, source.path), unread)
+        with exactly(stored) as (place,):
+            yield renamed(connection, f"read_parquet({place}, {PLAIN})", (stored,), source, source.path)[0], table
+    finally:
+        stored.unlink(missing_ok=True)
 
 
 def kind_of(path: Path) -> str:

@@ -266,7 +266,7 @@ class SparkEngine(SqlEngine):
                     reader.write(f"SELECT {select} FROM {source.relation}", converted)
                 columns = columns_of_all(files, label, kept)
                 _refuse_types_that_differ(spec, columns)
-                opened = OpenSource(spark.view("source_table", files, columns), label, files)
+                opened = OpenSource(spark.view("source_table", files, columns), label, files, source.table)
                 _refuse_values_that_differ(spark, opened, spec, columns)
                 yield opened
             finally:

@@ -42,12 +42,14 @@ class Reader(Protocol):
 class OpenSource:
     """A source as an engine sees it: a relation to select from, and the file to name in a sentence.
 
-    `files` are the Parquet files that the relation reads, where it reads such.
+    `files` are the Parquet files that the relation reads, where it reads such. `table` is the state that is read of a
+    table that keeps former ones: its `format`, and its `version` (Delta) or `snapshot` (Iceberg).
     """
 
     relation: str
     label: str
     files: tuple[Path, ...] = ()
+    table: dict[str, str] | None = None
 
 
 @dataclass(frozen=True)

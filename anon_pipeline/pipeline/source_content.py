@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 from anon_pipeline.engine.base import Engine
-from anon_pipeline.engine.postgresql import changes_of_postgresql
+from anon_pipeline.engine.elsewhere import state_of_source
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.home import Home, scratch, sha256_of
 from anon_pipeline.keys import private_key
@@ -33,14 +33,14 @@ def policy_of(spec: ReleaseSpec, home: Home) -> str:
 
 
 def stamp_of(spec: ReleaseSpec, home: Home) -> str | None:
-    """A keyed hash of name, size and time of each file of the source; None for a server, which has no such thing.
+    """A keyed hash of name, size and time of each file of the source; None for what is no file of this machine.
 
     Raises
     ------
     Unavailable
         Where the source is not there.
     """
-    if spec.source.database is not None:
+    if not spec.source.is_file:
         return None
     try:
         seen = [[file.name, (stat := file.stat()).st_size, stat.st_mtime_ns] for file in _files(spec)]
@@ -50,7 +50,7 @@ def stamp_of(spec: ReleaseSpec, home: Home) -> str | None:
 
 
 def content_of(spec: ReleaseSpec, home: Home, engine: Engine) -> str:
-    """A keyed hash of what the source holds: of its files, of the answer to `source.changed`, or of its rows.
+    """A keyed hash of what the source holds: of its files, of its rows, or of what a store, a table or a server says.
 
     Raises
     ------
@@ -61,8 +61,8 @@ def content_of(spec: ReleaseSpec, home: Home, engine: Engine) -> str:
     """
     if is_asked_in_full(spec):
         return content_of_rows(spec, home, _rows(spec, home, engine))
-    if spec.source.database is not None:
-        return _keyed(spec, home, "answer", changes_of_postgresql(spec.source, spec.folder))
+    if not spec.source.is_file:
+        return _keyed(spec, home, "answer", state_of_source(spec.source, spec.folder))
     try:
         hashes = [[_place(spec, file), sha256_of(file)] for file in _files(spec)]
     except OSError:

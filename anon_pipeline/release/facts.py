@@ -142,7 +142,8 @@ def risk_of(classes: ClassStatistics, sampling_fraction: float | None) -> dict[s
 def _source(spec: ReleaseSpec, facts: Facts) -> dict[str, Any]:
     source = SourceFacts.from_json(facts)
     columns = manifest.source_columns(spec, source)
-    return {"rows": source.rows, "content_hash": facts["read"], "columns": columns}
+    table = {} if source.table is None else {"table": source.table}
+    return {"rows": source.rows, "content_hash": facts["read"], "columns": columns, **table}
 
 
 def _without_rows(report: dict[str, Any]) -> dict[str, Any]:

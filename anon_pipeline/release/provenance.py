@@ -31,6 +31,7 @@ def render(manifest: dict[str, Any], tables: dict[str, str]) -> str:
                 "prov:label": f"the people of {dataset}, typed as the policy says",
                 f"{PREFIX}:commitment": manifest["source"]["commitment"],
                 f"{PREFIX}:rows": manifest["source"]["rows"],
+                **{f"{PREFIX}:{name}": value for name, value in manifest["source"].get("table", {}).items()},
             },
             policy: {
                 "prov:label": "what may be released, and what must hold",

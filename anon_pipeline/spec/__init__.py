@@ -25,10 +25,10 @@ from anon_pipeline.spec.parts import (
     MaskingStep,
     PrefixHierarchy,
     Role,
-    Source,
     Strict,
 )
 from anon_pipeline.spec.release import ReleaseSpec
+from anon_pipeline.spec.source import Source
 from anon_pipeline.spec.synthesis import PublishedModel, Synthesis
 from anon_pipeline.spec.tradeoff import K_PATH, TradeOff
 from anon_pipeline.spec.written import UNDECIDED, did_you_mean, undecided_lines

@@ -11,11 +11,14 @@ from pathlib import Path
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, data_folder
+from anon_pipeline.spec.locations import is_address, parts_of
 
 #: Set to 1, it allows specs to import the code that they name; `--allow-code` does so for one command.
 ALLOW_CODE = "ANON_PIPELINE_ALLOW_CODE"
 #: Folders, separated as in PATH. Where set, a spec names files in its own folder, the data folder and these only.
 ALLOW_FILES = "ANON_PIPELINE_ALLOW_FILES"
+#: Beginnings of addresses, separated by blanks. Where this or `ALLOW_FILES` is set, a spec names objects below these.
+ALLOW_OBJECTS = "ANON_PIPELINE_ALLOW_OBJECTS"
 
 
 def allow_code() -> None:
@@ -49,6 +52,26 @@ def refuse_private(path: Path, named: str) -> None:
         raise InputError(f"{named}: leads into the private zone, and no spec may name what lies there")
 
 
+def check_address(address: str) -> None:
+    """
+    Raises
+    ------
+    InputError
+        For an address that a spec may not name: see `parts_of` and `ALLOW_OBJECTS`.
+    """
+    try:
+        parts_of(address)
+    except ValueError as error:
+        raise InputError(f"source: {error}") from None
+    stated = os.environ.get(ALLOW_OBJECTS)
+    if stated is None and os.environ.get(ALLOW_FILES) is None:
+        return
+    for beginning in (stated or "").split():
+        if address == beginning or address.startswith(beginning.rstrip("/") + "/"):
+            return
+    raise InputError(f"{address}: begins with no address that specs may name; put it into {ALLOW_OBJECTS}")
+
+
 def check_files(folder: Path, tables: Sequence[str], lists: Sequence[str], keys: Sequence[str]) -> None:
     """Refuse what a spec in `folder` may not name.
 
@@ -63,6 +86,9 @@ def check_files(folder: Path, tables: Sequence[str], lists: Sequence[str], keys:
     InputError
         Naming the file.
     """
+    for address in filter(is_address, tables):
+        check_address(address)
+    tables = [name for name in tables if not is_address(name)]
     for name in (*tables, *lists, *keys):
         refuse_private(folder / name, name)
     stated = os.environ.get(ALLOW_FILES)

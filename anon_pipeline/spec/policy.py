@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anon_pipeline.errors import InputError
-from anon_pipeline.spec.parts import HierarchyFile, Source
+from anon_pipeline.spec.parts import HierarchyFile
+from anon_pipeline.spec.source import Source
 from anon_pipeline.spec.synthesis import Synthesis
 
 if TYPE_CHECKING:

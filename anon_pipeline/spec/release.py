@@ -33,7 +33,6 @@ from anon_pipeline.spec.parts import (
     Recode,
     Retention,
     Role,
-    Source,
     Stated,
     Strict,
     Suppression,
@@ -41,6 +40,7 @@ from anon_pipeline.spec.parts import (
 )
 from anon_pipeline.spec.permission import check_files
 from anon_pipeline.spec.policy import published_policy
+from anon_pipeline.spec.source import Source
 from anon_pipeline.spec.synthesis import PublishedModel, Synthesis, require_grouped, require_synthetic
 from anon_pipeline.spec.tradeoff import TradeOff
 from anon_pipeline.spec.written import UNDECIDED, PlainLoader, decoded, put, sentences, undecided_lines, with_lists
@@ -344,7 +344,7 @@ class ReleaseSpec(Strict):
         keys += [step.key_file for step in steps if step.key_file is not None]
         of_server = self.source.connection.file if self.source.connection is not None else None
         keys += [of_server] if of_server is not None else []
-        tables = [] if self.source.database is not None else [self.source.path]
+        tables = [] if self.source.location is None else [self.source.location]
         check_files(self.folder, [*tables, *self._populations()], lists, keys)
 
     def replaced(self, changes: Mapping[str, Any]) -> ReleaseSpec:
@@ -465,8 +465,8 @@ class ReleaseSpec(Strict):
 
     @property
     def source_path(self) -> Path:
-        """The source, resolved against the folder of the spec; of a server the folder, where its address may lie."""
-        if self.source.database is not None:
+        """The source, resolved against the folder of the spec; of what is no file of this machine the folder itself."""
+        if not self.source.is_file:
             return self._folder.resolve()
         return (self._folder / self.source.path).resolve()
 
@@ -482,5 +482,5 @@ class ReleaseSpec(Strict):
     @property
     def input_hash(self) -> str:
         """SHA-256 of all that a stored result depends on: the policy, and how the source is read. It stays private."""
-        read = self.source.model_dump(mode="json", exclude={"path"})
+        read = self.source.model_dump(mode="json", exclude={"path", *self.source.unstated})
         return hashlib.sha256(json.dumps([self.policy(), read], sort_keys=True).encode()).hexdigest()

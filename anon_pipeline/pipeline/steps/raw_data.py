@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ def store_source(run: Run, folder: Path) -> StepResult:
     stored = engine.store_source(spec, folder / DATA)
     read, held_out = stored.content_hash, 0
     if spec.audit.enabled and spec.audit.control == "held_out":
-        everybody, stored = stored, _hold_out(run, folder, stored.types())
+        everybody = stored
+        stored = replace(_hold_out(run, folder, stored.types()), table=everybody.table)
         held_out = everybody.rows - stored.rows
     if not spec.masks:
         require_possible(spec, engine, folder / DATA, stored.types())

@@ -1,0 +1,27 @@
+"""What a source that is no file of this machine says of its own state, asked without reading its rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from anon_pipeline.engine.lake_tables import state_of_table
+from anon_pipeline.engine.object_stores import state_of
+from anon_pipeline.engine.postgresql import changes_of_postgresql
+from anon_pipeline.spec import Source
+
+
+def state_of_source(source: Source, folder: Path) -> object:
+    """Plain data that changes when the source does; None for a server without `source.changed`.
+
+    Parameters
+    ----------
+    folder : of the spec, which places are named relative to
+
+    Raises
+    ------
+    InputError
+        Where the source cannot be reached or refuses.
+    """
+    if source.database is not None:
+        return changes_of_postgresql(source, folder)
+    return state_of(source.path) if source.table_format is None else state_of_table(source, folder)

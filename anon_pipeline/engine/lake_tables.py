@@ -1,0 +1,214 @@
+"""Delta Lake and Iceberg tables in one of their states, as Parquet: which state it was, and which files it may name.
+
+A table is a description that names files, and may come from somebody else. Every file is held to what a spec may name
+before anybody is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from anon_pipeline.engine.object_stores import BATCH_ROWS, asking, s3_endpoint, s3_region, sentence, write_batches
+from anon_pipeline.errors import InputError, Unavailable
+from anon_pipeline.spec import Source
+from anon_pipeline.spec.locations import is_address
+from anon_pipeline.spec.permission import check_files
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from pyiceberg.table import Table
+
+#: Raises InputError for names of columns that cannot be used.
+CheckNames = Callable[[list[str]], None]
+#: Reads Iceberg's files, whatever a table asks for in the place of it: that would be code of its choice.
+FILE_IO = "pyiceberg.io.pyarrow.PyArrowFileIO"
+NOT_SUPPORTED = (
+    "is written in a way that cannot be read here (deletion vectors, column mapping, equality deletes or the like); "
+    "let its own engine write it anew without"
+)
+
+
+def store_table(
+    source: Source, folder: Path, destination: Path, check_names: CheckNames, unread: Collection[str] = ()
+) -> dict[str, str]:
+    """Write the rows of a table as a new Parquet file, and tell the state that was read.
+
+    Parameters
+    ----------
+    folder : of the spec, which the table is named relative to
+    unread : columns that are not read, and are missing throughout
+
+    Raises
+    ------
+    InputError
+        Where the table or that state of it is not there, or cannot be read.
+    """
+    if source.table_format == "delta":
+        return _store_delta(source, folder, destination, check_names, unread)
+    return _store_iceberg(source, folder, destination, check_names, unread)
+
+
+def state_of_table(source: Source, folder: Path) -> list[str]:
+    """What changes when the table does, asked without reading its rows: its own identity, and its newest state.
+
+    Raises
+    ------
+    InputError
+        Where the table is not there, or cannot be read.
+    """
+    with _reading(source):
+        if source.table_format == "delta":
+            delta = _delta(source, folder)
+            return [str(delta.metadata().id), str(delta.version())]
+        iceberg = _iceberg(source, folder)
+        return [str(iceberg.metadata.table_uuid), str(_snapshot(source, iceberg).snapshot_id)]
+
+
+def _store_delta(
+    source: Source, folder: Path, destination: Path, check_names: CheckNames, unread: Collection[str]
+) -> dict[str, str]:
+    with _reading(source):
+        table = _delta(source, folder)
+        if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
+            raise InputError(f"{source.path}: {NOT_SUPPORTED}")
+        dataset = table.to_pyarrow_dataset()
+        _check_files(folder, table.file_uris())
+        names = dataset.schema.names
+        check_names(names)
+        wanted = [name for name in names if name not in unread] or names
+        scanner = dataset.scanner(columns=wanted, batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
+    batches = _told(source, scanner.to_reader())
+    write_batches(batches, dataset.schema, destination, source.path, set(wanted))
+    return {"format": "delta", "version": str(table.version())}
+
+
+def _delta(source: Source, folder: Path) -> DeltaTable:
+    try:
+        from deltalake import DeltaTable
+    except ImportError:
+        raise InputError("source.delta: is a Delta Lake table; install `anon-pipeline[delta]` to read it") from None
+    place = str(source.delta)
+    if is_address(place):
+        plain = str((s3_endpoint() or "").startswith("http://")).lower()
+        options = {"allow_http": plain} | ({"aws_endpoint": endpoint} if (endpoint := s3_endpoint()) else {})
+        return DeltaTable(place, version=source.version, storage_options=options)
+    root = (folder / place).resolve()
+    if not (root / "_delta_log").is_dir():
+        raise Unavailable(f"source.delta: {place}: there is no Delta Lake table of that name beside the spec")
+    return DeltaTable(str(root), version=source.version)
+
+
+def _store_iceberg(
+    source: Source, folder: Path, destination: Path, check_names: CheckNames, unread: Collection[str]
+) -> dict[str, str]:
+    with _reading(source):
+        table = _iceberg(source, folder)
+        snapshot = _snapshot(source, table)
+        _check_files(folder, [snapshot.manifest_list])
+        _check_files(folder, [manifest.manifest_path for manifest in snapshot.manifests(table.io)])
+        everything = table.scan(snapshot_id=snapshot.snapshot_id)
+        names = [field.name for field in everything.projection().fields]
+        check_names(names)
+        wanted = [name for name in names if name not in unread] or names
+        scan = table.scan(snapshot_id=snapshot.snapshot_id, selected_fields=tuple(wanted))
+        tasks = list(scan.plan_files())
+        files = [file for task in tasks for file in (task.file, *task.delete_files)]
+        _check_files(folder, [file.file_path for file in files])
+        from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+        schema = schema_to_pyarrow(everything.projection(), include_field_ids=False)
+    write_batches(_told(source, _rows(table, scan, tasks)), schema, destination, source.path, set(wanted))
+    return {"format": "iceberg", "snapshot": str(snapshot.snapshot_id)}
+
+
+def _rows(table: Table, scan: Any, tasks: list[Any]) -> Iterator[pa.RecordBatch]:
+    """The rows of one data file after the other, so that no more than one is held."""
+    from pyiceberg.io.pyarrow import ArrowScan
+
+    reader = ArrowScan(table.metadata, table.io, scan.projection(), scan.row_filter)
+    for task in tasks:
+        yield from reader.to_record_batches([task])
+
+
+def _iceberg(source: Source, folder: Path) -> Table:
+    try:
+        from pyiceberg.catalog import load_catalog
+        from pyiceberg.catalog.noop import NoopCatalog
+        from pyiceberg.io.pyarrow import PyArrowFileIO
+        from pyiceberg.serializers import FromInputFile
+        from pyiceberg.table import Table
+    except ImportError:
+        raise InputError("source.iceberg: is an Iceberg table; install `anon-pipeline[iceberg]` to read it") from None
+    if source.location is None:
+        catalogue, _, name = str(source.iceberg).partition(".")
+        return load_catalog(catalogue).load_table(name)
+    place = source.location if is_address(source.location) else str((folder / source.location).resolve())
+    if not is_address(place) and not Path(place).is_file():
+        raise Unavailable(f"source.iceberg: {source.iceberg}: there is no such file beside the spec")
+    # Not `StaticTable`: it would take the class that reads files, and the endpoint, from the table itself.
+    endpoint = s3_endpoint()
+    of_store = {"s3.endpoint": endpoint, "s3.region": s3_region()} if endpoint else {}
+    files = PyArrowFileIO({"py-io-impl": FILE_IO, **of_store})
+    metadata = FromInputFile.table_metadata(files.new_input(place))
+    return Table(("table",), metadata, place, files, NoopCatalog("none"))
+
+
+def _snapshot(source: Source, table: Table) -> Any:
+    if source.snapshot is None:
+        found = table.current_snapshot()
+        if found is None:
+            raise InputError(f"{source.path}: the table is empty")
+        return found
+    found = table.snapshot_by_id(source.snapshot)
+    if found is None:
+        raise InputError(f"source.snapshot: {source.path} has no snapshot {source.snapshot}, or has it no more")
+    return found
+
+
+def _check_files(folder: Path, files: list[str]) -> None:
+    """Hold the files that a table names to what a spec may name: a path of this machine, or an address."""
+    places = [unquote(file.removeprefix("file://")) if file.startswith("file://") else file for file in files]
+    check_files(folder, places, (), ())
+
+
+@contextmanager
+def _reading(source: Source) -> Iterator[None]:
+    """A block in which a library reads; its messages, which may quote a row or a credential, never leave it."""
+    with asking(source.path):
+        try:
+            yield
+        except (InputError, MemoryError, OSError, pa.ArrowException):
+            raise
+        except ImportError:
+            raise InputError(f"{source.path}: a package that its catalogue or store needs is not installed") from None
+        except Exception as error:
+            raise _sentence(source, error) from None
+
+
+def _sentence(source: Source, error: Exception) -> InputError:
+    kind, text = type(error).__name__, str(error)
+    if kind == "TableNotFoundError" or kind.startswith("NoSuch"):
+        return Unavailable(f"{source.path}: there is no such table")
+    if kind == "DeltaProtocolError" or isinstance(error, NotImplementedError) or "not yet support" in text:
+        return InputError(f"{source.path}: {NOT_SUPPORTED}")
+    if kind == "DeltaError" and source.version is not None:
+        return InputError(f"source.version: {source.path} has no version {source.version}, or has it no more")
+    if isinstance(error, ValueError | KeyError | TypeError):
+        return InputError(f"{source.path}: cannot be read as {source.table_format}: the library reported {kind}")
+    return Unavailable(f"{source.path}: {sentence(error)}")
+
+
+def _told(source: Source, batches: Any) -> Iterator[pa.RecordBatch]:
+    """The same batches; what fails on the way is told in a sentence of ours."""
+    while True:
+        with _reading(source):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
