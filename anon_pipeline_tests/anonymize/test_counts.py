@@ -167,3 +167,11 @@ def test_very_large_groups_are_split_by_a_sample_at_little_loss(monkeypatch: pyt
         lost[limit] = np.mean(list(classes.information_loss(cells, leaf, fitted.leaves).values()))
     assert 400 < max(counted) < 600
     assert lost[500] == pytest.approx(lost[10**6], rel=0.1)
+
+
+def test_an_ordered_column_of_many_values_has_a_thousand_bins_of_equally_many_people() -> None:
+    people = np.r_[7, np.full(9990, 3)]  # the missing values first, which have a bin of their own
+    bin_of_code, last = counts._bins(people)
+    assert len(last) == counts.BINS and last[0] == 0 and bin_of_code[0] == 0
+    assert bin_of_code[last].tolist() == list(range(counts.BINS)) and (np.diff(bin_of_code) >= 0).all()
+    assert (np.bincount(bin_of_code, weights=people)[1:] == 30).all()

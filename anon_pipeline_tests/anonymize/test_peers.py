@@ -315,6 +315,13 @@ def test_a_column_comes_back_as_another_type(dtype: str) -> None:
     assert got["x"].dtype == frame["x"].dtype
 
 
+def test_yes_and_no_among_missing_values_come_back_as_what_they_were() -> None:
+    for values in ([True, True, False, False, None, None], ["a", "a", "b", "b", None, None]):
+        got = AnonymizerTree(k=2).fit_transform(pd.DataFrame({"x": pd.Series(values, dtype=object)}))["x"]
+        assert got.dtype == object
+        assert [type(value) for value in got] == [type(value) for value in values] and got.tolist() == values
+
+
 def test_an_ordered_category_loses_its_order() -> None:
     frame = pd.DataFrame({"x": pd.Categorical(["low", "low", "high", "high"], ["low", "mid", "high"], ordered=True)})
     got = AnonymizerTree(k=2).fit_transform(frame)

@@ -200,7 +200,8 @@ def test_numbers_stay_numbers_where_only_some_of_them_have_a_label(engine: DuckD
     [
         (41.0, "41"),
         (0.1, "0.1"),
-        (2.0**60, repr(2.0**60)),
+        (2.0**53 - 1, "9007199254740991"),
+        (2.0**53, repr(2.0**53)),
         (True, "true"),
         ("00123", "00123"),
         (datetime(2024, 1, 31), "2024-01-31"),

@@ -1,0 +1,60 @@
+"""Rows written as often as they have people, and domains in bins, beside the same done slowly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from anon_pipeline.engine import writing
+from anon_pipeline.engine.binning import bins_of
+from anon_pipeline.engine.expressions import bin_code
+from anon_pipeline.spec import ColumnType
+
+
+@pytest.mark.parametrize("group", [1, 3, 7, 1000])
+def test_a_row_is_written_once_per_person_in_groups_of_stated_size(
+    group: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "ROW_GROUP", group)
+    counts = [2, 1, 9, 4, 3, 1, 7]
+    table = pa.table({"x": pa.array([10, None, 12, 13, 14, 15, 16]), "t": ["a", "b", None, "a", "é", "", "b"]})
+    batches = table.append_column("people", pa.array(counts)).to_batches(max_chunksize=3)
+    empty = batches[0].slice(0, 0)
+    file = tmp_path / "t.parquet"
+    writing.write_repeated([empty, *batches], batches[0].schema, "people", file)
+    assert pq.read_table(file).to_pylist() == [
+        row for row, n in zip(table.to_pylist(), counts, strict=True) for _ in range(n)
+    ]
+    assert pq.read_schema(file).types == [pa.int64(), pa.string()]
+    written = pq.ParquetFile(file).metadata
+    assert max(written.row_group(place).num_rows for place in range(written.num_row_groups)) <= group
+
+
+@pytest.mark.parametrize("bins", [1, 2, 5, 13])
+@pytest.mark.parametrize("size", [1, 4, 100])
+def test_values_belong_to_bins_of_equally_many_people(bins: int, size: int) -> None:
+    draw = np.random.default_rng(bins)
+    people = draw.integers(1, 9, 30) * np.where(draw.random(30) < 0.1, 20, 1)
+    values = np.sort(draw.choice(1000, 30, replace=False))
+    known = int(people.sum())
+    counted = pa.table({"value": pa.array([None, *values.tolist()]), "people": pa.array([6, *people.tolist()])})
+    batches = counted.to_batches(max_chunksize=size)
+    found = bins_of("x", ColumnType.NUMERIC, "BIGINT", batches, known, bins)
+    everybody = np.repeat(values, people)
+    of = {int(value): int(np.flatnonzero(everybody == value)[0]) * bins // known for value in values}
+    groups = [[value for value in of if of[value] == number] for number in sorted(set(of.values()))]
+    assert found.lows.tolist() == [group[0] for group in groups]
+    assert found.highs.tolist() == [group[-1] for group in groups]
+    assert found.counts.tolist() == [6, *[int(np.isin(everybody, group).sum()) for group in groups]]
+    for number, group, shown in zip(sorted(set(of.values())), groups, found.values, strict=True):
+        reached = [np.flatnonzero(everybody == value)[-1] + 1 for value in group]
+        middle = [v for v, end in zip(group, reached, strict=True) if 2 * bins * end >= (2 * number + 1) * known]
+        assert shown == (middle[0] if middle else group[-1])
+    shown = duckdb.sql(f"SELECT list({bin_code(found, 'v')} ORDER BY v) FROM (SELECT unnest({list(of)}) AS v)")
+    codes = sorted(set(of.values()))
+    assert shown.fetchall()[0][0] == [codes.index(of[value]) + 1 for value in of]
