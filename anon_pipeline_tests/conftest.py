@@ -33,6 +33,12 @@ SLOW_FIXTURES = {"beside", "desk", "first_run", "fresh", "published", "quick_spa
 SLOW_ROOMS = {"end_to_end"}
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """A worker more than cores: while a test waits for a server, a browser or a disk, another one works."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:

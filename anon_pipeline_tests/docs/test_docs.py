@@ -21,9 +21,10 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import pandas as pd
 import pytest
@@ -42,6 +43,8 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"\A# ([\w./]+\.(?:py|yaml))\n")
 EXIT = re.compile(r"\s+# exit (\d)$")
 VERSION = re.compile(r"\b(?=[a-f]*\d)[0-9a-f]{12}\b")
+#: A command that needs no shell but for the variables before it.
+COMMAND = re.compile(r"(?P<assigned>(?:\w+=(?:\$\([^)]*\)|[^\s$]+) +)*)anon-pipeline (?P<words>[^|><;&$]*)\Z")
 GUIDE = "guide: {model: decision_tree, folds: 2}\nutility: {folds: 2}\naudit: {people: 400, shadows: 4, targets: 200}\n"
 PEOPLE = 1500
 SPARK = "spark"
@@ -89,26 +92,39 @@ class Desk:
         return self.done[line]
 
     def _run(self, line: str) -> Ended:
-        words = shlex.split(line, comments=True)
         if line == "anon-pipeline run data/people":  # proposed with the default guide, which takes its time
             with (self.folder / "data/people/release.yaml").open("a") as spec:
                 spec.write(GUIDE)
-        if words[0] == "anon-pipeline" and not re.search("[|><;&$]", line):  # a fork, much faster than a process
-            return self.command(*words[1:])
+        found = COMMAND.match(line)
+        if found is None:
+            return self._in_a_shell(line)
+        variables = self._variables(found["assigned"]) if found["assigned"] else {}  # a fork, faster than a process
+        return self.command(*shlex.split(found["words"], comments=True), variables=variables)
+
+    def _variables(self, assigned: str) -> dict[str, str]:
+        """What a shell makes of the assignments before a command."""
+        names = re.findall(r"(\w+)=", assigned)
+        values = self._in_a_shell(f"{assigned} printenv -0 {' '.join(names)}").stdout.split("\0")
+        return dict(zip(names, values, strict=False))
+
+    def _in_a_shell(self, line: str) -> Ended:
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         ended = subprocess.run(
             line, shell=True, cwd=self.folder, env=os.environ | {"PATH": path}, capture_output=True, text=True
         )
         return Ended(ended.returncode, ended.stdout, ended.stderr)
 
-    def command(self, *words: str, register: bool = False) -> Ended:
-        prepare = functools.partial(_prepare, str(self.folder), register)
+    def command(
+        self, *words: str, register: bool = False, variables: Mapping[str, str] = MappingProxyType({})
+    ) -> Ended:
+        prepare = functools.partial(_prepare, str(self.folder), register, dict(variables))
         return command(*words, home=self.folder / "var", sabotage=prepare)
 
 
-def _prepare(folder: str, register: bool) -> None:
+def _prepare(folder: str, register: bool, variables: dict[str, str]) -> None:
     """What happens in a command's process before it starts."""
     os.chdir(folder)
+    os.environ |= variables
     os.environ["SPARK_CONF_DIR"] = str(Path(folder) / SPARK)
     if register:
         sys.path.insert(0, folder)
