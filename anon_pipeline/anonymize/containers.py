@@ -38,19 +38,19 @@ def to_pandas(table: Any) -> Any:
     return frame
 
 
-def given_back(shown: pd.DataFrame, like: Any, output: Container) -> Any:
+def given_back(recoded: pd.DataFrame, like: Any, output: Container) -> Any:
     """What a transformer shows, as the kind of table that `output` says; by default that of `like`, its input.
 
     A column has the type that it has in `like`, where that can hold what is shown.
     """
     if output == "pandas" or (output == "default" and isinstance(like, pd.DataFrame)):
-        return shown
+        return recoded
     import narwhals as nw
     import pyarrow as pa
 
     given = None if isinstance(like, pd.DataFrame) else _arrow(like)
     types = {} if given is None else {name: given.schema.field(name).type for name in given.column_names}
-    table = pa.table({str(name): _to_array(shown[name], types.get(str(name))) for name in shown.columns})
+    table = pa.table({str(name): _to_array(recoded[name], types.get(str(name))) for name in recoded.columns})
     wanted = "polars" if output == "polars" else nw.from_native(like).implementation
     return nw.from_arrow(table, backend=wanted).to_native()
 
