@@ -51,7 +51,7 @@ def given_back(recoded: pd.DataFrame, like: Any, output: Container) -> Any:
     given = None if isinstance(like, pd.DataFrame) else _arrow(like)
     types = {} if given is None else {name: given.schema.field(name).type for name in given.column_names}
     table = pa.table({str(name): _to_array(recoded[name], types.get(str(name))) for name in recoded.columns})
-    wanted = "polars" if output == "polars" else nw.from_native(like).implementation
+    wanted: Any = "polars" if output == "polars" else nw.from_native(like).implementation
     return nw.from_arrow(table, backend=wanted).to_native()
 
 
@@ -77,8 +77,10 @@ def _to_series(column: Any) -> pd.Series:
     if pa.types.is_decimal(kind):
         column = column.cast(pa.float64())
     if pa.types.is_integer(kind) and column.null_count:
-        return column.to_pandas(types_mapper=lambda type_: NULLABLE[str(type_)])
-    return column.to_pandas(date_as_object=False)
+        whole: pd.Series = column.to_pandas(types_mapper=lambda type_: NULLABLE[str(type_)])
+        return whole
+    values: pd.Series = column.to_pandas(date_as_object=False)
+    return values
 
 
 def _to_array(column: pd.Series, type_: Any) -> Any:
