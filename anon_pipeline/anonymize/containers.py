@@ -38,20 +38,20 @@ def to_pandas(table: Any) -> Any:
     return frame
 
 
-def given_back(shown: pd.DataFrame, like: Any, output: Container) -> Any:
+def given_back(recoded: pd.DataFrame, like: Any, output: Container) -> Any:
     """What a transformer shows, as the kind of table that `output` says; by default that of `like`, its input.
 
     A column has the type that it has in `like`, where that can hold what is shown.
     """
     if output == "pandas" or (output == "default" and isinstance(like, pd.DataFrame)):
-        return shown
+        return recoded
     import narwhals as nw
     import pyarrow as pa
 
     given = None if isinstance(like, pd.DataFrame) else _arrow(like)
     types = {} if given is None else {name: given.schema.field(name).type for name in given.column_names}
-    table = pa.table({str(name): _to_array(shown[name], types.get(str(name))) for name in shown.columns})
-    wanted = "polars" if output == "polars" else nw.from_native(like).implementation
+    table = pa.table({str(name): _to_array(recoded[name], types.get(str(name))) for name in recoded.columns})
+    wanted: Any = "polars" if output == "polars" else nw.from_native(like).implementation
     return nw.from_arrow(table, backend=wanted).to_native()
 
 
@@ -77,8 +77,10 @@ def _to_series(column: Any) -> pd.Series:
     if pa.types.is_decimal(kind):
         column = column.cast(pa.float64())
     if pa.types.is_integer(kind) and column.null_count:
-        return column.to_pandas(types_mapper=lambda type_: NULLABLE[str(type_)])
-    return column.to_pandas(date_as_object=False)
+        whole: pd.Series = column.to_pandas(types_mapper=lambda type_: NULLABLE[str(type_)])
+        return whole
+    values: pd.Series = column.to_pandas(date_as_object=False)
+    return values
 
 
 def _to_array(column: pd.Series, type_: Any) -> Any:

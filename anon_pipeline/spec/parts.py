@@ -347,11 +347,16 @@ class Suppression(Strict):
     limit: float = Field(default=0.0, ge=0, lt=1)  # share of the people
 
 
+#: Of the quasi-identifiers' variance, where a spec says nothing else: what loses more tells hardly anything.
+MOST_LOST = 0.95
+
+
 class Grouping(Strict):
     """How people are counted before they are grouped, and how far classes are worked on."""
 
     cells: int = Field(default=5_000_000, ge=100)  # above so many distinct tuples, ordered columns are coarsened
     refine: int = Field(default=2_000_000, ge=0)  # up to so many, classes are made tighter after the tree
+    most_lost: float = Field(default=MOST_LOST, gt=0, le=1)  # of the information; a release that loses more is refused
 
 
 class AcrossReleases(Strict):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anon_pipeline.errors import InputError
-from anon_pipeline.spec.parts import HierarchyFile
+from anon_pipeline.spec.parts import MOST_LOST, HierarchyFile
 from anon_pipeline.spec.source import Source
 from anon_pipeline.spec.synthesis import Synthesis
 
@@ -47,6 +47,7 @@ def published_policy(spec: ReleaseSpec) -> dict[str, Any]:
         if isinstance(hierarchy, HierarchyFile):
             column["hierarchy"]["sha256"] = _hash_of(spec.folder, name, hierarchy)
     _drop(content["source"], ("decimal", "thousands"), None)
+    _drop(content["grouping"], ("most_lost",), MOST_LOST)
     _drop(content, ("person", "across_releases", "across_releases_ended"), None)
     _drop(content, ("approver", "purpose", "license"), None)
     _drop(content, ("recipients",), [])

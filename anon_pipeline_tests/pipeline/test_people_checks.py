@@ -237,6 +237,13 @@ def test_no_more_are_suppressed_than_the_spec_allows(stored: Candidate, suppress
     assert stored.judged(spoil, {"suppressed": suppressed - 1, "waiting": 1}) & common == set()
 
 
+@pytest.mark.parametrize(("lost", "fails"), [(0.95, set()), (0.951, {"loses_within_the_limit"})])
+def test_a_candidate_that_lost_nearly_everything_asks_first(stored: Candidate, lost: float, fails: set[str]) -> None:
+    """Unless the spec says otherwise; a bound that is met exactly is met."""
+    assert stored.judged(as_it_is, {"information_loss": {"age": lost, "city": lost}}) == fails
+    assert stored.judged(as_it_is, {"information_loss": {"age": 1.0, "city": 0.0}}) == set()
+
+
 @pytest.mark.parametrize("column", ["age", "city", "sex", "born"])
 def test_a_value_that_no_class_names_is_seen(stored: Candidate, column: str) -> None:
     """In the released table alone: a number between those of the classes, a category of nobody."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from anon_pipeline.anonymize.policy import mean_loss
 from anon_pipeline.engine.base import ClassCounts, Engine, SourceFacts
 from anon_pipeline.pipeline import sequential_publication
 from anon_pipeline.pipeline.checks.naming import unshared_values
@@ -24,6 +25,7 @@ CANDIDATE_CHECKS = {
     "accounts_for_every_row": "Released and suppressed rows are the rows of the source.",
     "names_shared_values_only": "Every value of a quasi-identifier that the candidate names is shared by k people.",
     "suppresses_within_the_limit": "No more rows are suppressed than the spec allows.",
+    "loses_within_the_limit": "No more information is lost than the spec allows.",
 }
 #: What to do where the code has broken its own word.
 FAULT = "nothing was published; run anonymized_table again, and if it fails again report a fault of this package"
@@ -60,6 +62,7 @@ def candidate_questions(
         *_demands(spec, engine, stored, counts, candidate),
         *_contents(spec, engine, stored, people, candidate),
         *_rows(spec, stored.rows, int(counts.sizes.sum()), candidate),
+        _worth(spec, counts, candidate),
     ]
 
 
@@ -141,6 +144,21 @@ def _rows(spec: ReleaseSpec, rows: int, released: int, candidate: Stage) -> Iter
         {"column": "suppressed", "max_value": int(spec.suppression.limit * rows)},
         pd.DataFrame({"suppressed": [rows - released - waiting]}),
         remedy="raise suppression.limit, or lower the demands",
+    )
+
+
+def _worth(spec: ReleaseSpec, counts: ClassCounts, candidate: Stage) -> Question:
+    """Whether anything is left of the quasi-identifiers, which demands can take away altogether."""
+    lost = mean_loss(candidate.facts["information_loss"])
+    return Question(
+        "loses_within_the_limit",
+        f"at most {100 * spec.grouping.most_lost:g} % of the quasi-identifiers' variance is lost",
+        "ExpectColumnMaxToBeBetween",
+        {"column": "lost", "max_value": spec.grouping.most_lost},
+        pd.DataFrame({"lost": [lost]}),
+        measured=round(lost, 4),
+        remedy=f"{100 * lost:.1f} % is lost in {counts.sizes.size:,} classes: lower the demands, or, if that is what "
+        "you want, set grouping.most_lost to 1",
     )
 
 

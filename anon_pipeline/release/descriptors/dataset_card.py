@@ -51,8 +51,8 @@ def front_matter(release: Described) -> dict[str, Any]:
     if isinstance(number, int):
         content["size_categories"] = [next((name for most, name in SIZES if number < most), "n>1T")]
     content["configs"] = [
-        {"config_name": one.title, "data_files": one.name, **({"default": True} if place == 0 else {})}
-        for place, one in enumerate(release.tables)
+        {"config_name": file.title, "data_files": file.name, **({"default": True} if place == 0 else {})}
+        for place, file in enumerate(release.tables)
     ]
     return content
 
@@ -131,6 +131,6 @@ def _licence(release: Described) -> list[str]:
 
 
 def _files(release: Described) -> list[str]:
-    told = [f"{code(one.name)}: {', '.join(code(column.name) for column in one.columns)}" for one in release.tables]
+    told = [f"{code(file.name)}: {', '.join(code(column.name) for column in file.columns)}" for file in release.tables]
     others = "`manifest.json` says what was demanded and measured, and has the hash of every file."
     return ["## Files", items(told), others, f"Version {code(release.version)}."]
