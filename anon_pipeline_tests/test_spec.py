@@ -339,3 +339,52 @@ def test_what_an_owner_states_is_published_and_absent_it_changes_no_policy(tmp_p
 def test_what_an_owner_states_is_one_line_of_text(tmp_path: Path, wrong: str) -> None:
     with pytest.raises(InputError, match=wrong.partition(":")[0]):
         load(tmp_path, f"{GOOD}{wrong}\n")
+
+
+def with_source(written: str) -> str:
+    return changed('source: {path: people.csv, missing: ["?"]}', f"source: {written}")
+
+
+@pytest.mark.parametrize(
+    ("written", "sentence"),
+    [
+        ('{path: "s3://AKIA4711:geheim@clinic/people.csv"}', "source: path: holds a user, or the host of another"),
+        ('{path: "abfss://clinic@geheim.example/people.csv"}', "source: path: holds a user, or the host of another"),
+        ('{path: "az://clinic/people.csv?sig=geheim"}', "source: path: ends with the key of an object; take out"),
+        ('{path: "https://geheim.example/people.csv"}', "source: path: lies at an address of a kind that is not read"),
+        ('{path: "s3://clinic"}', "source: path: names no object"),
+        ('{path: "s3://clinic/../geheim"}', "source: path: has a part of its key that is empty, . or .."),
+        ('{delta: "s3://AKIA4711:geheim@clinic/people"}', "source: delta: holds a user"),
+        ('{iceberg: "s3://clinic/a.metadata.json?geheim"}', "source: iceberg: "),
+        ("{iceberg: people}", "source: iceberg: is the path of a metadata file"),
+        ("{delta: people, path: people.csv}", "source: delta: names the table alone; remove path"),
+        ("{delta: people, iceberg: a.b.c}", "source: "),
+        ("{delta: people, snapshot: 3}", "source: snapshot: is that of iceberg tables"),
+        ("{delta: people, query: SELECT 1}", "source: query: is not said of tables of delta"),
+        ("{path: people.csv, version: 3}", "source: version: is that of delta tables"),
+    ],
+)
+def test_a_place_that_holds_a_secret_or_is_none_is_refused_without_it(
+    tmp_path: Path, written: str, sentence: str
+) -> None:
+    with pytest.raises(InputError) as told:
+        load(tmp_path, with_source(written))
+    assert sentence in str(told.value)
+    assert "geheim" not in str(told.value)
+    assert "4711" not in str(told.value)
+
+
+def test_a_service_says_which_addresses_specs_may_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = [with_source('{path: "s3://clinic/ward/people.csv"}'), with_source('{delta: "s3://clinic/ward/people"}')]
+    for text in written:
+        assert load(tmp_path, text).source_path == tmp_path.resolve()
+        monkeypatch.setenv("ANON_PIPELINE_ALLOW_FILES", "")
+        with pytest.raises(InputError, match="put it into ANON_PIPELINE_ALLOW_OBJECTS"):
+            load(tmp_path, text)
+        monkeypatch.setenv("ANON_PIPELINE_ALLOW_OBJECTS", "gs://other s3://clinic/war")
+        with pytest.raises(InputError, match="begins with no address that specs may name"):
+            load(tmp_path, text)
+        monkeypatch.setenv("ANON_PIPELINE_ALLOW_OBJECTS", "gs://other s3://clinic/ward/")
+        load(tmp_path, text)
+        monkeypatch.delenv("ANON_PIPELINE_ALLOW_FILES")
+        monkeypatch.delenv("ANON_PIPELINE_ALLOW_OBJECTS")

@@ -6,6 +6,7 @@ before anybody is read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Raises InputError for names of columns that cannot be used.
 CheckNames = Callable[[list[str]], None]
+#: Words by which the libraries say that a table asks for more than they can.
+NOT_BY_LIBRARY = re.compile(r"not (yet )?support|unsupported", re.IGNORECASE)
 #: Reads Iceberg's files, whatever a table asks for in the place of it: that would be code of its choice.
 FILE_IO = "pyiceberg.io.pyarrow.PyArrowFileIO"
 NOT_SUPPORTED = (
@@ -195,11 +198,12 @@ def _sentence(source: Source, error: Exception) -> InputError:
     kind, text = type(error).__name__, str(error)
     if kind == "TableNotFoundError" or kind.startswith("NoSuch"):
         return Unavailable(f"{source.path}: there is no such table")
-    if kind == "DeltaProtocolError" or isinstance(error, NotImplementedError) or "not yet support" in text:
+    if kind == "DeltaProtocolError" or isinstance(error, NotImplementedError) or NOT_BY_LIBRARY.search(text):
         return InputError(f"{source.path}: {NOT_SUPPORTED}")
     if kind == "DeltaError" and source.version is not None:
         return InputError(f"source.version: {source.path} has no version {source.version}, or has it no more")
-    if isinstance(error, ValueError | KeyError | TypeError):
+    is_here = source.location is not None and not is_address(source.location)
+    if is_here or isinstance(error, ValueError | KeyError | TypeError):
         return InputError(f"{source.path}: cannot be read as {source.table_format}: the library reported {kind}")
     return Unavailable(f"{source.path}: {sentence(error)}")
 
