@@ -464,7 +464,7 @@ def test_what_does_not_fit_into_memory_goes_to_the_folder_that_was_named_for_it(
 
 def test_a_name_of_a_header_of_several_lines_spreads_only_above_other_names() -> None:
     assert joined_header([("name", "income", None), (None, "gross", "net")]) == ["name", "income gross", "income net"]
-    assert joined_header([("a", None, "b"), ("c", None, None)]) == ["a c", "", "b"]
+    assert joined_header([("a", "b"), ("c", None)]) == ["a c", "b"]
     assert joined_header([("a", None), (None, None), ("b", "c")]) == ["a b", "a c"]
 
 
