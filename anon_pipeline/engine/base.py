@@ -127,7 +127,7 @@ class Survey:
     columns: tuple[ColumnSurvey, ...]
     missing: tuple[str, ...]
     sample: pa.Table
-    empty: int = 0
+    empty: int
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,7 +77,7 @@ def joined_header(lines: Sequence[Sequence[str | None]]) -> list[str]:
     for number, line in enumerate(lines):
         above = ""
         for place, name in enumerate(line):
-            spreads = number + 1 < len(lines) and any(below[place] for below in lines[number + 1 :])
+            spreads = any(below[place] for below in lines[number + 1 :])
             above = (name or "").strip() or (above if spreads else "")
             if above:
                 parts[place].append(above)

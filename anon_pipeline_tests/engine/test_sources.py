@@ -19,6 +19,7 @@ import pytest
 from anon_pipeline.engine.base import Repetition, SourceFacts
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.sources import opened
+from anon_pipeline.engine.text_files import joined_header
 from anon_pipeline.errors import InputError
 from anon_pipeline_tests.people import write_spec
 
@@ -459,3 +460,27 @@ def test_what_does_not_fit_into_memory_goes_to_the_folder_that_was_named_for_it(
     with engine._session() as session:
         ((where,),) = session.rows("SELECT current_setting('temp_directory')")
     assert where == str(tmp_path / "spill")
+
+
+def test_a_name_of_a_header_of_several_lines_spreads_only_above_other_names() -> None:
+    assert joined_header([("name", "income", None), (None, "gross", "net")]) == ["name", "income gross", "income net"]
+    assert joined_header([("a", "b"), ("c", None)]) == ["a c", "b"]
+    assert joined_header([("a", None), (None, None), ("b", "c")]) == ["a b", "a c"]
+
+
+def test_only_a_database_takes_a_query(engine: DuckDBEngine, tmp_path: Path) -> None:
+    write(tmp_path, "people.csv", "x,t\n1,ill\n")
+    spec = write_spec(tmp_path, {"x": QI, **TARGET}, "people.csv", source={"query": "SELECT * FROM people"})
+    with pytest.raises(InputError, match=r"source\.query: only a database takes a query"):
+        engine.store_source(spec, tmp_path / "stored.parquet")
+
+
+def test_people_are_counted_in_a_source_that_is_not_stored(tmp_path: Path) -> None:
+    write(tmp_path, "people.csv", "x,t\n1,ill\n2,well\n1,ill\n")
+    spec = write_spec(tmp_path, {"x": QI, **TARGET}, "people.csv")
+    counting = DuckDBEngine(tmp_path / "not" / "there yet")
+    for _ in range(2):  # the folder is there the second time
+        found = counting.aggregated(
+            spec, lambda reader, relation: f"SELECT t, count(*) AS n FROM {relation} GROUP BY t"
+        )
+        assert sorted(map(str, found.to_pylist())) == ["{'t': 'ill', 'n': 2}", "{'t': 'well', 'n': 1}"]

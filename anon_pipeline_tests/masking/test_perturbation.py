@@ -392,6 +392,13 @@ def test_quantile_coding_hides_the_tails_behind_round_limits() -> None:
     assert masked(huge, NUMERIC, step("quantile_code", bottom=0.3))[0].to_pylist()[:2] == huge[:2]
 
 
+def test_who_is_at_a_limit_is_not_beyond_it_and_not_in_the_mean_of_those_who_are() -> None:
+    coded = step("quantile_code", bottom=0.05, top=0.05, show="mean")
+    shown, (report,) = masked([float(value) for value in range(1, 101)], NUMERIC, coded)  # limits 6 and 95
+    assert shown.to_pylist() == [3, 3, 3, 3, 3, *range(6, 96), 98, 98, 98, 98, 98]
+    assert report.facts["rows_coded"] == 10
+
+
 def test_limits_have_three_digits() -> None:
     assert rounded(np.array([123456.0, 0.0123456, -5.0, 0.0]), False).tolist() == [-5.0, 0.0, 0.0123, 123000.0]
     assert rounded(np.array([1234.0]), False, "up").tolist() == [1240.0]
