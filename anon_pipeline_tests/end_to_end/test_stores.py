@@ -39,7 +39,13 @@ def server(running: Server) -> Iterator[Server]:
 
 
 def surroundings(server: Server, sabotage: Callable[[Server], None] | None = None) -> None:
-    """In the process of the command: the addresses of the databases, and what is done to the server."""
+    """In the process of the command: the addresses of the databases, and what is done to the server.
+
+    Dagster asks a server that has gone five times more for each event, and waits in between: here much shorter.
+    """
+    from dagster_postgres import utils
+
+    utils.retry_pg_connection_fn.__defaults__ = (5, 0.005)  # tries, and seconds between them
     os.environ |= {store.variable: server.address(database=store.tool.lower()) for store in STORES}
     if sabotage is not None:
         sabotage(server)
