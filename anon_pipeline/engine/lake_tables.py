@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 
@@ -81,7 +81,9 @@ def _store_delta(
         if table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none":
             raise InputError(f"{source.path}: {NOT_SUPPORTED}")
         dataset = table.to_pyarrow_dataset()
-        _check_files(folder, table.file_uris())
+        root = str(source.delta)
+        # Not `file_uris`, which writes letters of the root otherwise than they are read.
+        _check_files(source, folder, [f"{root.rstrip('/')}/{file}" for file in dataset.files])
         names = dataset.schema.names
         check_names(names)
         wanted = [name for name in names if name not in unread] or names
@@ -102,6 +104,8 @@ def _delta(source: Source, folder: Path) -> DeltaTable:
         options = {"allow_http": plain} | ({"aws_endpoint": endpoint} if (endpoint := s3_endpoint()) else {})
         return DeltaTable(place, version=source.version, storage_options=options)
     root = (folder / place).resolve()
+    if set("%#?") & set(str(root)):  # the library would open another folder
+        raise InputError(f"source.delta: the path to {place} has a %, # or ? in it; call its folders otherwise")
     if not (root / "_delta_log").is_dir():
         raise Unavailable(f"source.delta: {place}: there is no Delta Lake table of that name beside the spec")
     return DeltaTable(str(root), version=source.version)
@@ -113,8 +117,8 @@ def _store_iceberg(
     with _reading(source):
         table = _iceberg(source, folder)
         snapshot = _snapshot(source, table)
-        _check_files(folder, [snapshot.manifest_list])
-        _check_files(folder, [manifest.manifest_path for manifest in snapshot.manifests(table.io)])
+        _check_files(source, folder, [as_opened(snapshot.manifest_list)])
+        _check_files(source, folder, [as_opened(manifest.manifest_path) for manifest in snapshot.manifests(table.io)])
         everything = table.scan(snapshot_id=snapshot.snapshot_id)
         names = [field.name for field in everything.projection().fields]
         check_names(names)
@@ -122,7 +126,7 @@ def _store_iceberg(
         scan = table.scan(snapshot_id=snapshot.snapshot_id, selected_fields=tuple(wanted))
         tasks = list(scan.plan_files())
         files = [file for task in tasks for file in (task.file, *task.delete_files)]
-        _check_files(folder, [file.file_path for file in files])
+        _check_files(source, folder, [as_opened(file.file_path) for file in files])
         from pyiceberg.io.pyarrow import schema_to_pyarrow
 
         schema = schema_to_pyarrow(everything.projection(), include_field_ids=False)
@@ -174,10 +178,35 @@ def _snapshot(source: Source, table: Table) -> Any:
     return found
 
 
-def _check_files(folder: Path, files: list[str]) -> None:
-    """Hold the files that a table names to what a spec may name: a path of this machine, or an address."""
-    places = [unquote(file.removeprefix("file://")) if file.startswith("file://") else file for file in files]
-    check_files(folder, places, (), ())
+def _check_files(source: Source, folder: Path, files: list[str]) -> None:
+    """Hold the files that a table names to what a spec in `folder` may name.
+
+    Parameters
+    ----------
+    files : addresses, and paths of this machine as the library will open them
+    """
+    for file in files:
+        if not is_address(file) and not (folder / file).is_file():  # what is looked at must be what is read
+            raise Unavailable(f"{source.path}: there is no such object: a file of the table")
+        try:
+            check_files(folder, [file], (), ())
+        except InputError as error:  # the name of a file may hold a value, by which its table is partitioned
+            told = str(error).removeprefix(f"{file}: ").removeprefix("source: ")
+            raise InputError(f"{source.path}: one of its files {told}") from None
+
+
+def as_opened(location: str) -> str:
+    """A location in an Iceberg table, as the library opens it: in `file:` it cuts off ? and #, and keeps %20.
+
+    Raises
+    ------
+    ValueError
+        For a path that is not absolute.
+    """
+    path = urlsplit(location).path if location.startswith("file:///") else location
+    if not is_address(path) and not path.startswith("/"):
+        raise ValueError("a path that is not absolute")
+    return path
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 #: Object stores by the beginning of an address: of Amazon and those that speak its protocol, of Google, of Microsoft.
-STORES = {"s3": "s3", "gs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
+STORES = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
 #: A table of Iceberg in a catalogue: its name there, below the name of the catalogue in pyiceberg's configuration.
 IN_CATALOGUE = re.compile(r"\w[\w-]*(\.\w[\w-]*){2,}")
 #: Ends the name of the file that describes a state of an Iceberg table.

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anon_pipeline.engine.lake_tables import state_of_table, store_table
+from anon_pipeline.engine.lake_tables import as_opened, state_of_table, store_table
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.home import VARIABLE
 from anon_pipeline.spec import Source
@@ -19,6 +19,7 @@ from anon_pipeline_tests.object_store import ObjectStore
 from anon_pipeline_tests.skips import require_package
 
 FIRST = pa.table({"age": [30, 40], "city": ["Cork", None], "name": ["Ann", "Ben"]})
+PARTITIONED = pa.table({"age": [1, 2, 3, 4], "city": ["A B", "\u00e4/\u00f6?", "50%#", None]})
 MAPPING = "delta.columnMapping"
 SECOND = pa.table({"age": [30, 40, 50], "city": ["Cork", None, "Delft"], "name": ["Ann", "Ben", "Cid"]})
 
@@ -60,6 +61,11 @@ def test_an_iceberg_table_is_found_in_a_catalogue(tmp_path: Path, monkeypatch: p
     assert stored(Source(iceberg="hospital.clinic.people"), tmp_path)[0] == FIRST.to_pylist()
     with pytest.raises(InputError, match=r"iceberg:hospital\.clinic\.nobody: there is no such table"):
         stored(Source(iceberg="hospital.clinic.nobody"), tmp_path)
+
+
+def test_a_partitioned_delta_table_is_read_with_the_column_that_its_folders_are(tmp_path: Path) -> None:
+    require_package("deltalake").write_deltalake(str(tmp_path / "people"), PARTITIONED, partition_by=["city"])
+    assert stored(Source(delta="people"), tmp_path)[0] == PARTITIONED.to_pylist()
 
 
 def test_columns_that_are_left_out_are_not_read(tmp_path: Path) -> None:
@@ -131,14 +137,45 @@ def test_a_table_names_no_file_of_the_private_zone(tmp_path: Path, monkeypatch: 
     private = tmp_path / "home/private"
     metadata, _ = write_iceberg(private / "lake", FIRST)
     (tmp_path / "theirs.metadata.json").write_bytes(metadata.read_bytes())
-    with pytest.raises(InputError, match="leads into the private zone"):
+    with pytest.raises(InputError, match="one of its files leads into the private zone"):
         stored(Source(iceberg="theirs.metadata.json"), tmp_path)
-    write_delta(tmp_path / "people", FIRST)
-    (file,) = (tmp_path / "people").glob("*.parquet")
+
+
+@pytest.mark.parametrize("name", ["people", "two words", "p\u00e4ople", "per%20cent", "num#ber", "quest?ion"])
+def test_a_link_leads_into_no_private_zone_whatever_its_folder_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The library writes some letters of a place in another way than it opens them."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "home"))
+    private = tmp_path / "home/private"
+    private.mkdir(parents=True)
+    write_delta(tmp_path / "written", FIRST)
+    (tmp_path / "written").rename(tmp_path / name)
+    if "%" in name or "#" in name or "?" in name:
+        with pytest.raises(InputError, match="has a %, # or"):
+            stored(Source(delta=name), tmp_path)
+        return
+    assert stored(Source(delta=name), tmp_path)[0] == FIRST.to_pylist()
+    (file,) = (tmp_path / name).glob("*.parquet")
     os.replace(file, private / "people.parquet")
     file.symlink_to(private / "people.parquet")
-    with pytest.raises(InputError, match="leads into the private zone"):
-        stored(Source(delta="people"), tmp_path)
+    with pytest.raises(InputError, match="one of its files leads into the private zone"):
+        stored(Source(delta=name), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["file:///data/a.parquet", "file:///data/a%20b.parquet", "file:///data/a#b", "file:///data/a?b", "/data/a#b?c"],
+)
+def test_a_location_is_looked_at_where_the_library_opens_it(location: str) -> None:
+    library = require_package("pyiceberg.io.pyarrow").PyArrowFileIO
+    assert as_opened(location) == library.parse_location(location)[2]
+
+
+@pytest.mark.parametrize("location", ["data/a.parquet", "file:data/a", "file:/data/a", "hdfs:/data/a"])
+def test_a_location_that_could_be_opened_elsewhere_is_refused(location: str) -> None:
+    with pytest.raises(ValueError, match="not absolute"):
+        as_opened(location)
 
 
 def test_a_table_names_no_file_that_a_spec_may_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +184,9 @@ def test_a_table_names_no_file_that_a_spec_may_not(tmp_path: Path, monkeypatch: 
     folder.mkdir()
     (folder / "theirs.metadata.json").write_bytes(metadata.read_bytes())
     monkeypatch.setenv("ANON_PIPELINE_ALLOW_FILES", "")
-    with pytest.raises(InputError, match="lies neither with the spec nor in the folder of the datasets"):
+    with pytest.raises(
+        InputError, match="one of its files lies neither with the spec nor in the folder of the datasets"
+    ):
         stored(Source(iceberg="theirs.metadata.json"), folder)
 
 
