@@ -36,12 +36,13 @@ from anon_pipeline.tables import HISTORY, Domain
 from anon_pipeline_tests.engine.test_duckdb import ODD_NAMES
 from anon_pipeline_tests.engine.test_sources import BAD_CSV, SECRET
 from anon_pipeline_tests.people import COLUMNS, KEY, random_frame, write_spec
+from anon_pipeline_tests.quick_spark import ARROW_ROWS
 
 QI = "quasi_identifier"
 CATEGORY = {"role": QI, "type": "categorical"}
 ADULT = Path(__file__).parents[2] / "data/adult"
-#: Of Adult, for whom Spark needs several batches of rows, each way (`spark.sql.execution.arrow.maxRecordsPerBatch`).
-PEOPLE = 25_000
+#: Of Adult, for whom Spark needs several batches of rows, each way (`ARROW_ROWS` of quick_spark.py).
+PEOPLE = 5 * ARROW_ROWS // 2
 
 
 @pytest.fixture
