@@ -156,8 +156,8 @@ NAMES = {
 #: Words in the names of folders and files, where `/` divides nothing.
 PATHS = {"staged", "folder", "place", "home", "path", "parent", "file", "files", "root", "DATA", "CLASSES", "target"}
 
-#: Constants that say from which size on the same result is computed another way, to save time or memory.
-QUICKER = {"LONGEST_CASE", "MOST_LOOKED_UP"}
+#: Names that say when the same result is computed another way, to save time or memory: from which size on, and of what.
+QUICKER = {"LONGEST_CASE", "MOST_LOOKED_UP", "heavy"}
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,8 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
         for child in ast.iter_child_nodes(node):
             annotation = child in (getattr(node, "returns", None), getattr(node, "annotation", None))
             slip = isinstance(child, ast.keyword) and child.arg in ("strict", "frozen", "indent")
-            if annotation or slip or isinstance(child, ast.JoinedStr | ast.arg | ast.Raise):
+            quicker = isinstance(child, ast.AnnAssign) and ast.unparse(child.target) in QUICKER
+            if annotation or slip or quicker or isinstance(child, ast.JoinedStr | ast.arg | ast.Raise):
                 continue
             inner, of_statement = function, child.lineno if isinstance(child, ast.stmt) else line
             if isinstance(child, ast.FunctionDef | ast.ClassDef):

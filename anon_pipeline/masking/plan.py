@@ -29,7 +29,7 @@ class Step:
     technique: Technique
     columns: tuple[str, ...]
     before: dict[str, ColumnType]
-    number: int = 0
+    number: int
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,13 @@ def test_distances_of_known_size() -> None:
     assert column_cost("v", {"v": pa.array([], pa.int64())}, {"v": pa.array([], pa.int64())}, {}, {}).changed == 0
 
 
+@pytest.mark.parametrize("size", [2.0**-900, 2.0**900])
+def test_a_correlation_is_the_same_however_large_or_small_the_numbers_are(size: float) -> None:
+    a, b = np.random.default_rng(1).normal(size=(2, 50))
+    found = association(pa.array(a * size), pa.array((a + b) * size), NUMERIC, NUMERIC)
+    assert found == pytest.approx(np.corrcoef(a, a + b)[0, 1])
+
+
 def test_associations_are_those_of_the_textbooks() -> None:
     a, b = RNG.normal(size=500), RNG.normal(size=500)
     c = a + b

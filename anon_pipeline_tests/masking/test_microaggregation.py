@@ -215,3 +215,19 @@ def test_rare_values_are_hidden_and_never_alone() -> None:
     assert shown.to_pylist() == ["a"] * 9 + ["other"] * 7 and report.facts == {"values_hidden": 3, "rows_hidden": 7}
     already = [*values[:-2], None, None]
     assert masked(already, CATEGORICAL, step("suppress_rare", k=3))[0].to_pylist() == ["a"] * 9 + ["b"] * 5 + [None] * 3
+
+
+@pytest.mark.parametrize("size", [2.0**-900, 2.0**900])
+def test_groups_are_the_same_however_large_or_small_the_numbers_are(size: float) -> None:
+    """Squares of such numbers would be infinite or zero."""
+    values = np.random.default_rng(1).permutation(np.r_[np.arange(20.0), 50 + np.arange(21.0) ** 2])
+    together = [step("mdav", columns=["a", "b"], k=3)]
+    for under, steps in (({"a": [step("microaggregate", k=3)]}, []), ({}, together)):
+        plain, sized = (
+            apply_steps(table, dict.fromkeys("ab", NUMERIC), under, steps, Resources(key=KEY))[0].column("a")
+            for table in (
+                pa.table({"a": values, "b": values**2}),
+                pa.table({"a": values * size, "b": values**2 * size}),
+            )
+        )
+        assert np.allclose(np.array(plain) * size, np.array(sized), rtol=1e-12, atol=0)
