@@ -44,8 +44,10 @@ from anon_pipeline.tables import Cells
 #: The chance of a union of two classes to stay though both of its parts hold: where a part would fail if one person had
 #: another value, and elsewhere. A union of m classes has (2 / m) ** SIZE of it: the more classes, the more is lost.
 STAYS, STAYS_ELSE, SIZE = 0.4, 0.02, 0.3
-#: A union of more classes never stays by chance: under one key in ten it would lose a tenth of all and more.
-LARGEST = 64
+#: A union of more classes stays by chance only where a part would fail if one person had another value, and then with
+#: this chance: with more of it, one key in ten would lose a tenth of all and more; with none, grouping again would tell
+#: the values of those whose large union had to stay.
+LARGEST, STAYS_LARGE = 64, 0.04
 #: Share of the classes that are not cut, though they could be; and of unions that stayed by chance and whose parts
 #: would all fail if one person had another value: one that has to stay can seldom be cut.
 WHOLE, STAYS_WHOLE = 0.15, 0.3
@@ -130,7 +132,8 @@ def chance_to_stay(can: BoolArray, held: BoolArray, classes: IntArray, nearly: B
     nearly : whether one of the parts nearly fails
     """
     by_chance = np.where(nearly, STAYS, STAYS_ELSE) * (2 / np.maximum(classes, 2)) ** SIZE
-    return np.where(can, np.where(held & (classes <= LARGEST), by_chance, 0.0), 1.0)
+    large = np.where(nearly, STAYS_LARGE, 0.0)
+    return np.where(can, np.where(held, np.where(classes <= LARGEST, by_chance, large), 0.0), 1.0)
 
 
 def descend(work: Work, rungs: list[Rung]) -> tuple[BoolArray, FloatArray]:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anon_pipeline.anonymize import cuts, encoding
+from anon_pipeline.anonymize import cuts, encoding, enforce
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.axes import split_features
 from anon_pipeline.anonymize.chance import Chance
@@ -23,6 +23,7 @@ from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.description import described
 from anon_pipeline.anonymize.enforce import LARGEST, chance_to_stay
 from anon_pipeline.anonymize.hierarchy import Prefixes
+from anon_pipeline.audit import regrouping
 from anon_pipeline.errors import Refused
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.alpha_k import AlphaKAnonymity
@@ -181,12 +182,18 @@ def test_two_incomes_in_every_class_of_adult_cost_little() -> None:
     assert diverse < 0.225
 
 
-def test_large_unions_never_stay_by_chance_and_those_that_must_do() -> None:
-    classes = np.array([2, LARGEST, LARGEST + 1, LARGEST + 1])
-    can = np.array([True, True, True, False])
-    chance = chance_to_stay(can, np.ones(4, dtype=bool), classes, np.ones(4, dtype=bool))
-    assert chance[0] > chance[1] > 0
-    assert chance[2:].tolist() == [0, 1]
+def test_large_unions_seldom_stay_by_chance_and_those_that_must_do() -> None:
+    classes = np.array([2, LARGEST, LARGEST + 1, LARGEST + 1, LARGEST + 1])
+    can, nearly = np.array([True, True, True, True, False]), np.array([True, True, True, False, False])
+    chance = chance_to_stay(can, np.ones(5, dtype=bool), classes, nearly)
+    assert chance[0] > chance[1] > chance[2] > 0
+    assert chance[3:].tolist() == [0, 1]
+
+
+def test_that_a_large_union_stayed_does_not_rule_out_that_it_could_be_parted() -> None:
+    """Parted for certain, or seldom left, it would tell the values of all who stand in it to who runs it again."""
+    chance = chance_to_stay(*(np.array([entry]) for entry in (True, True, 10 * LARGEST, True)))
+    assert chance[0] * enforce.STAYS_WHOLE > 1 / regrouping.SELDOM
 
 
 def test_suppressing_a_few_costs_less_than_merging_everybody() -> None:
