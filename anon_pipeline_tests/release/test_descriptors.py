@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -54,19 +56,37 @@ def release(folder: Path, **changes: Any) -> Described:
     return described(folder, manifest(**changes), (DATA, CLASSES))
 
 
-def test_croissants_own_library_finds_nothing_wrong_and_loads_the_rows(folder: Path) -> None:
-    import mlcroissant
-
-    dataset = mlcroissant.Dataset(jsonld=str(folder / "croissant.json"))
+#: In a process of its own: the library's logging closes the stderr that it found, which here is pytest's.
+LIBRARY = """
+import json, sys
+import mlcroissant
+try:
+    dataset = mlcroissant.Dataset(jsonld=sys.argv[1])
     issues = dataset.metadata.ctx.issues
-    assert (issues.errors, issues.warnings) == (set(), set())
-    assert [row["data/age"] for row in dataset.records("data")] == [20] * 3 + [50] * 4
-    assert [row["classes/class_size"] for row in dataset.records("classes")] == [3, 4]
+    found = {"errors": sorted(issues.errors), "warnings": sorted(issues.warnings)}
+    for records, field in (("data", "data/age"), ("classes", "classes/class_size")):
+        found[field] = [int(row[field]) for row in dataset.records(records)]
+except mlcroissant.ValidationError as error:
+    found = {"refused": str(error)}
+print(json.dumps(found))
+"""
+
+
+def asked_of_croissants_library(file: Path) -> dict[str, Any]:
+    ended = subprocess.run([sys.executable, "-c", LIBRARY, file], capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    return found
+
+
+def test_croissants_own_library_finds_nothing_wrong_and_loads_the_rows(folder: Path) -> None:
+    found = asked_of_croissants_library(folder / "croissant.json")
+    assert (found["errors"], found["warnings"]) == ([], [])
+    assert found["data/age"] == [20] * 3 + [50] * 4
+    assert found["classes/class_size"] == [3, 4]
     content = json.loads(croissant.render(release(folder)))
     del content["recordSet"][0]["field"][0]["source"]["fileObject"]
     (folder.parent / "broken.json").write_text(json.dumps(content))
-    with pytest.raises(mlcroissant.ValidationError):
-        mlcroissant.Dataset(jsonld=str(folder.parent / "broken.json"))
+    assert "refused" in asked_of_croissants_library(folder.parent / "broken.json")
 
 
 def test_frictionless_finds_the_tables_as_described(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
