@@ -88,7 +88,7 @@ class Bound:
 def control_people(hashes: IntArray, spec: ReleaseSpec, seed: int = 0) -> npt.NDArray[np.bool_]:
     """Who is kept out: a share chosen by content and seed, so that every run chooses the same people, shape (n,).
 
-    At least 500 and at most 5,000 people, but never more than a third; equal people stay together.
+    At least 500 and at most 5,000 people, but no more than a third; equal people stay together, which can add a few.
     """
     size = min(max(500, round(spec.audit.share * len(hashes))), 5_000, len(hashes) // 3)
     # Other bits than those that pick training samples and folds.
