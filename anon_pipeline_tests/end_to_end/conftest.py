@@ -5,15 +5,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dagster._core.storage.defs_state.base import set_defs_state_storage
+from dagster._core.storage.defs_state.base import DefsStateStorage, set_defs_state_storage
 
 from anon_pipeline_tests.end_to_end import harness
 from anon_pipeline_tests.end_to_end.harness import Ended, Place
 
 
 @pytest.fixture(autouse=True)
-def no_state_of_another_instance() -> Iterator[None]:
-    """Dagster looks for the state of definitions where the instance that was opened last kept it, though it is gone."""
+def no_state_of_another_instance(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Dagster looks for the state of definitions where the instance that was opened last kept it, though it is gone.
+
+    When an instance is collected, which may be in the middle of another test, Dagster goes back to the one before it.
+    """
+    stored = DefsStateStorage.get
+
+    def of_a_living_instance(_: type[DefsStateStorage]) -> DefsStateStorage | None:
+        storage = stored()
+        instance = None if storage is None else storage._instance_weakref
+        return None if instance is not None and instance() is None else storage
+
+    monkeypatch.setattr(DefsStateStorage, "get", classmethod(of_a_living_instance))
     with set_defs_state_storage(None):
         yield
 
