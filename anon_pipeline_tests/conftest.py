@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline_tests import fixed_keys
 from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.object_store import ObjectStore, running_object_store
 from anon_pipeline_tests.quick_spark import QUICK, defaults_in, write_defaults
@@ -26,6 +27,8 @@ TIMELESS = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow], "
 settings.register_profile("default", derandomize=True, **TIMELESS)
 settings.register_profile("fresh", derandomize=False, database=None, print_blob=True, **TIMELESS)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+if os.environ.get("HYPOTHESIS_PROFILE", "default") == "default":
+    fixed_keys.fix()
 
 #: Tests of these fixtures, and all of these rooms, run whole commands or start Spark: `make fast` leaves them out, with
 #: whatever else is marked slow.

@@ -25,6 +25,7 @@ from anon_pipeline.audit import regrouping
 from anon_pipeline.audit.regrouping import Regrouped
 from anon_pipeline.home import VARIABLE, Home
 from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline_tests import fixed_keys
 
 PRELOAD = [
     "anon_pipeline.cli",
@@ -164,7 +165,15 @@ class Command:
         self._streams = scratch()
         self._process = _fork_server().Process(
             target=_command,
-            args=([str(one) for one in arguments], home, self._streams, sabotage, path, largest_file),
+            args=(
+                [str(one) for one in arguments],
+                home,
+                self._streams,
+                sabotage,
+                path,
+                largest_file,
+                fixed_keys.next_name(),
+            ),
         )
         self._process.start()
 
@@ -211,6 +220,7 @@ def _command(
     sabotage: Callable[[], None] | None,
     path: Path | None,
     largest_file: int | None,
+    keys_of: str | None,
 ) -> None:
     os.setsid()
     for number, name in ((1, "stdout"), (2, "stderr")):
@@ -225,6 +235,8 @@ def _command(
     from anon_pipeline.pipeline.steps import attack_audit
 
     attack_audit.regrouped = replayed_briefly
+    if keys_of is not None:
+        fixed_keys.fix(keys_of)
     if sabotage is not None:
         sabotage()
     anon_pipeline()
@@ -289,7 +301,8 @@ def released() -> tuple[Place, Ended]:
     """A home in which `people` was released once, made once per test session; copy it before you change it."""
     root = scratch()
     place = Place(Home(root / "home"), write_dataset(root / "people"))
-    ended = place.run("--json")
+    with fixed_keys.shared("released"):
+        ended = place.run("--json")
     assert ended.exit_code == 0, ended.said
     return place, ended
 
