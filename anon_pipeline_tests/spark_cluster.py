@@ -17,7 +17,7 @@ from anon_pipeline_tests.watchdog import tree
 
 SPARK = "org.apache.spark.deploy"
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-#: Executors of one core each, small enough for two of them on a worker; what the driver asks of them is no matter of ours.
+#: One executor on each worker.
 DEFAULTS = f"""
 spark.driver.extraJavaOptions   {SHORT_LIVED}
 spark.executor.extraJavaOptions {SHORT_LIVED}

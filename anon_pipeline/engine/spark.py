@@ -25,7 +25,7 @@ from anon_pipeline.engine.duckdb import BATCH_ROWS, DuckDBEngine
 from anon_pipeline.engine.relational import SqlEngine
 from anon_pipeline.engine.session import Session
 from anon_pipeline.engine.spark_columns import WHOLE_MICROSECONDS, SparkColumn, _columns_of, columns_of_all, type_names
-from anon_pipeline.engine.spark_process import harmless, running_session, uri
+from anon_pipeline.engine.spark_process import ended_by_interrupts, harmless, running_session, uri
 from anon_pipeline.engine.spark_sql import backticks, spark_sql
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.typed import OpenSource
@@ -243,7 +243,8 @@ class SparkEngine(SqlEngine):
                 spark.conf.set(setting, value)
             folder = Path(tempfile.mkdtemp(prefix="session-", dir=self._scratch))
             try:
-                yield SparkSqlSession(spark, folder)
+                with ended_by_interrupts(spark.sparkContext):
+                    yield SparkSqlSession(spark, folder)
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
 

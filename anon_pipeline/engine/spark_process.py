@@ -6,10 +6,14 @@ import atexit
 import logging
 import os
 import shutil
+import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread, current_thread, main_thread
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from anon_pipeline.errors import InputError
@@ -22,6 +26,10 @@ MASTER_VARIABLE = "SPARK_MASTER"
 #: How long parts of Spark wait for each other on one machine, where a wait says that the machine is busy, not that the
 #: network failed.
 LONGEST_WAIT = "3600s"
+#: Seconds between two looks at a cluster that has nobody for our work; it is told at the second.
+LOOKS_EVERY = 15.0
+
+log = logging.getLogger("anon_pipeline")
 
 INSTALL = (
     "engine: spark is not installed: it needs `pip install 'anon-pipeline[spark]'` and a Java 17 runtime, "
@@ -76,6 +84,8 @@ def _start(scratch: Path, memory_limit: str | None, threads: int | None) -> None
         if settings.get("spark.master").startswith("local"):
             _stay_at_home(settings, scratch, threads)
         context = SparkContext(conf=settings)
+        if not settings.get("spark.master").startswith("local"):
+            Thread(target=_tell_of_waiting, args=(context,), daemon=True).start()
         if SparkContext._gateway.proc is not None:
             atexit.register(_stop, context)
     except Exception as error:
@@ -85,6 +95,68 @@ def _start(scratch: Path, memory_limit: str | None, threads: int | None) -> None
             f"engine: spark could not be started ({type(error).__name__}); it needs a Java 17 runtime, a master that "
             "answers, and a --memory of at least 512MB"
         ) from None
+
+
+def _tell_of_waiting(context: Any) -> None:
+    """Say it where work waits for a cluster that gives nobody to do it: Spark says so in its log alone."""
+    with suppress(Exception):  # Spark has ended, and nobody waits
+        waited = 0
+        while waited < 2:
+            time.sleep(LOOKS_EVERY)
+            alone = context._jsc.sc().getExecutorMemoryStatus().size() <= 1  # of the driver itself
+            waits = alone and bool(context.statusTracker().getActiveJobsIds())
+            waited = waited + 1 if waits else 0
+        settings = context.getConf()
+        log.warning(
+            "spark: no worker of the cluster %s has taken the work for %d seconds. It may be busy, or no worker may "
+            "have the memory (%s) and cores (%s) of an executor; the run goes on as soon as there is one",
+            context.master,
+            round(waited * LOOKS_EVERY),
+            settings.get("spark.executor.memory", "1g"),
+            settings.get("spark.executor.cores", "as many as there are"),
+        )
+
+
+@contextmanager
+def ended_by_interrupts(context: Any) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end what Spark works at for us, too: otherwise our next word to it waits until that is done.
+
+    The thread that is interrupted waits for an answer over its own connection, so another thread has to speak. What
+    the interrupted connection says afterwards answers other questions than ours: its errors are the interrupt.
+    """
+    if current_thread() is not main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    received: list[signal.Signals] = []
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        received.append(signal.Signals(number))
+        Thread(target=_cancel, args=(context,), daemon=True).start()
+        as_before(number, frame)
+
+    def as_before(number: int, frame: FrameType | None) -> None:
+        handler = before[signal.Signals(number)]
+        if callable(handler):
+            handler(number, frame)
+
+    try:
+        for number, handler in before.items():
+            if callable(handler):  # Dagster has one for each of them
+                signal.signal(number, interrupted)
+        yield
+    except Exception:
+        for number in received:
+            as_before(number, None)
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _cancel(context: Any) -> None:
+    with suppress(Exception):  # Spark may be at its end already
+        context.cancelAllJobs()
 
 
 def _stop(context: Any) -> None:

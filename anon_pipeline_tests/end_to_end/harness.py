@@ -180,6 +180,14 @@ class Command:
     def is_running(self) -> bool:
         return bool(self._process.is_alive())
 
+    def says(self) -> str:
+        """What stderr says so far, in one line."""
+        return " ".join(self._said("stderr").split()) if (self._streams / "stderr").exists() else ""
+
+    def stop(self) -> None:
+        """Ask it to end, as a service manager does."""
+        self._process.terminate()
+
     def ended(self) -> Ended:
         joined(self._process, lambda: self._said("stderr"))
         ended = Ended(self._process.exitcode, self._said("stdout"), self._said("stderr"))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
-import pandas as pd
 import pytest
 
-from anon_pipeline_tests.end_to_end.harness import Place, people, policy, write_dataset
+from anon_pipeline_tests.end_to_end.harness import Command, Place, people, policy, write_dataset
+from anon_pipeline_tests.quick_spark import write_defaults
 from anon_pipeline_tests.spark_cluster import (
+    DEFAULTS,
     Cluster,
     executors_of,
     kill_executors,
@@ -94,3 +97,20 @@ def test_too_little_memory_is_told_and_publishes_nothing(cluster: Cluster, publi
     assert ended.exit_code == 2, ended.said
     assert "ran out of memory" in ended.sentence
     assert published.releases() == before
+
+
+def look_often() -> None:
+    from anon_pipeline.engine import spark_process
+
+    spark_process.LOOKS_EVERY = 0.5
+
+
+def test_a_cluster_that_has_nobody_for_the_work_is_told(cluster: Cluster, published: Place, folder: Path) -> None:
+    asks = write_defaults(folder, f"{DEFAULTS}\nspark.executor.memory 64g\n")
+    sabotage = partial(surroundings, cluster.address, str(asks), look_often)
+    waits = Command("run", published.dataset, "--engine", "spark", home=published.home.root, sabotage=sabotage)
+    while "no worker of the cluster" not in waits.says() and waits.is_running():
+        time.sleep(0.1)
+    assert "the memory (64g)" in waits.says()
+    waits.stop()
+    assert waits.ended().exit_code == 130
