@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
-from anon_pipeline.cli.app import REFUSED, AllowCode, AsJson, app, err, print_json, show_progress
+from anon_pipeline.cli.app import BAD_INPUT, REFUSED, AllowCode, AsJson, app, err, print_json, show_progress
 from anon_pipeline.cli.tables import show_release, show_tradeoff
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import DATA_VARIABLE, Home, data_folder
@@ -30,6 +31,7 @@ def run(
     if allow_code:
         permission.allow_code()
     policy = ReleaseSpec.load(spec)
+    _told_before_work(policy, as_json)
     home = Home.default().prepare()
     show_progress()
     from anon_pipeline.pipeline.processes import processes, warm
@@ -53,6 +55,20 @@ def run(
         for report in outcome.reports:
             err.print(f"What to change: {report}", markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(outcome.exit_code)
+
+
+def _told_before_work(policy: ReleaseSpec, as_json: bool) -> None:
+    """What speaks against a run already, in the words and the JSON of a run that ended with it."""
+    from anon_pipeline.pipeline.before_work import require_startable
+
+    try:
+        require_startable(policy)
+    except InputError as error:
+        if as_json:
+            print_json({"released": False, "exit_code": BAD_INPUT, "run_id": None, "failures": [str(error)]})
+        else:
+            err.print(f"[bold red]Not released[/]: {escape(str(error))}", highlight=False, soft_wrap=True)
+        raise typer.Exit(BAD_INPUT) from None
 
 
 @app.command()

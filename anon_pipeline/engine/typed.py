@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -99,30 +99,7 @@ def typed_columns(reader: Reader, source: OpenSource, spec: ReleaseSpec) -> list
         rows, or a target with a single value.
     """
     storage = reader.storage(source.relation)
-    unnamed = [name for name in storage if name not in spec.columns]
-    # Where most of the spec's columns are missing these are no names, but perhaps the first person's values.
-    if unnamed and 2 * (len(storage) - len(unnamed)) < sum(not column.made for column in spec.columns.values()):
-        share = "none" if len(unnamed) == len(storage) else "few"
-        raise InputError(
-            f"columns: {source.label} has {share} of the spec's columns; its first line must name them, "
-            "and every line have as many fields"
-        )
-    absent = [name for name, column in spec.columns.items() if name not in storage and not column.made]
-    for name in absent:
-        if near := did_you_mean(name, unnamed):
-            raise InputError(f"columns: {source.label} has no column {name}; {near}correct the name or remove it")
-    if unnamed:
-        raise InputError(
-            f"columns: {source.label} has columns without a role: {', '.join(unnamed)}; "
-            "give each a role (exclude leaves it out)"
-        )
-    made = [name for name, column in spec.columns.items() if name in storage and column.made]
-    if made:
-        raise InputError(
-            f"columns: {source.label} has {', '.join(made)}, which a step is said to make; rename what the step makes"
-        )
-    if absent:
-        raise InputError(f"columns: {source.label} has no column {', '.join(absent)}; correct the name or remove it")
+    check_columns(storage, source.label, spec)
     typed = []
     for name in spec.stored:
         column = spec.columns[name]
@@ -131,6 +108,40 @@ def typed_columns(reader: Reader, source: OpenSource, spec: ReleaseSpec) -> list
         typed.append(_typed(reader, source, name, storage[name], column, spec.source.missing))
     _check_people(reader, source, spec, typed)
     return typed
+
+
+def check_columns(names: Collection[str], label: str, spec: ReleaseSpec) -> None:
+    """Hold the columns of a source against those of the spec.
+
+    Raises
+    ------
+    InputError
+        For a column without a role, one that the source lacks, or one that a step is said to make.
+    """
+    unnamed = [name for name in names if name not in spec.columns]
+    # Where most of the spec's columns are missing these are no names, but perhaps the first person's values.
+    if unnamed and 2 * (len(names) - len(unnamed)) < sum(not column.made for column in spec.columns.values()):
+        share = "none" if len(unnamed) == len(names) else "few"
+        raise InputError(
+            f"columns: {label} has {share} of the spec's columns; its first line must name them, "
+            "and every line have as many fields"
+        )
+    absent = [name for name, column in spec.columns.items() if name not in names and not column.made]
+    for name in absent:
+        if near := did_you_mean(name, unnamed):
+            raise InputError(f"columns: {label} has no column {name}; {near}correct the name or remove it")
+    if unnamed:
+        raise InputError(
+            f"columns: {label} has columns without a role: {', '.join(unnamed)}; "
+            "give each a role (exclude leaves it out)"
+        )
+    made = [name for name, column in spec.columns.items() if name in names and column.made]
+    if made:
+        raise InputError(
+            f"columns: {label} has {', '.join(made)}, which a step is said to make; rename what the step makes"
+        )
+    if absent:
+        raise InputError(f"columns: {label} has no column {', '.join(absent)}; correct the name or remove it")
 
 
 def typed_quasi_identifiers(
@@ -238,16 +249,26 @@ def _parsed(reader: Reader, source: OpenSource, name: str, value: str, target: s
     return parsed
 
 
+def check_size(rows: int, label: str, spec: ReleaseSpec) -> None:
+    """
+    Raises
+    ------
+    InputError
+        For a table of nobody, or of fewer people than k.
+    """
+    if rows == 0:
+        raise InputError(f"{label}: the table is empty")
+    if rows < spec.k:
+        raise InputError(f"{label}: the table has {rows} rows, fewer than k = {spec.k}")
+
+
 def _check_people(reader: Reader, source: OpenSource, spec: ReleaseSpec, typed: list[TypedColumn]) -> None:
     target = next(column for column in typed if column.name == spec.target)
     rows, known, distinct = reader.rows(
         f"SELECT count(*), count(value), count(DISTINCT value) FROM "
         f"(SELECT {target.expression} AS value FROM {source.relation}) AS target"
     )[0]
-    if rows == 0:
-        raise InputError(f"{source.label}: the table is empty")
-    if rows < spec.k:
-        raise InputError(f"{source.label}: the table has {rows} rows, fewer than k = {spec.k}")
+    check_size(rows, source.label, spec)
     if spec.aggregates:  # no model is trained, so nothing need be known of a target
         return
     if known < rows:
