@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any, cast
 
 import duckdb
-import pyarrow as pa
 
 from anon_pipeline.engine import sources
 from anon_pipeline.engine.base import ColumnSurvey, Survey
@@ -20,7 +19,6 @@ from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.typed import OpenSource, is_ordered
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Column, ReleaseSpec, Source
-from anon_pipeline.tables import Domain
 
 FAILED = "the table could not be processed"
 

@@ -55,8 +55,13 @@ class FirstLook:
     values: Mapping[str, CountedValues] = field(default_factory=dict)
 
 
-def first_look(spec: ReleaseSpec, counted: Sequence[str] = ()) -> FirstLook:
-    """Look at the source of a spec; the values of the columns `counted` are counted where that is cheap.
+def first_look(spec: ReleaseSpec, counted: Sequence[str] = (), however_large: bool = False) -> FirstLook:
+    """Look at the source of a spec.
+
+    Parameters
+    ----------
+    counted : columns whose values are counted, where every row is looked at
+    however_large : whether every row of a file is looked at, whatever it costs
 
     Raises
     ------
@@ -74,7 +79,7 @@ def first_look(spec: ReleaseSpec, counted: Sequence[str] = ()) -> FirstLook:
     except OSError:
         return FirstLook()
     try:
-        if size <= SMALL and kind in READ:
+        if however_large or (size <= SMALL and kind in READ):
             return _whole(spec, counted, size)
         rows = _rows_by_head(spec, kind)
     except duckdb.Error:  # what it means is for the run to say
@@ -86,16 +91,19 @@ def first_look(spec: ReleaseSpec, counted: Sequence[str] = ()) -> FirstLook:
 
 def _whole(spec: ReleaseSpec, counted: Sequence[str], size: int) -> FirstLook:
     with scratch() as folder, _session(folder) as session, opened(session.connection, spec, folder) as source:
-        session.keep("people", f"FROM {source.relation}")
-        read = OpenSource("people", source.label)
+        relation = source.relation
+        if size <= SMALL:  # each column is asked about several times
+            session.keep("people", f"FROM {relation}")
+            relation = "people"
+        read = OpenSource(relation, source.label)
         typed = {column.name: column for column in typed_columns(session, read, spec)}
-        ((rows,),) = session.rows("SELECT count(*) FROM people")
+        ((rows,),) = session.rows(f"SELECT count(*) FROM {relation}")
         values = {}
         for name in counted:
             expression = typed[name].expression
-            found = session.rows(f"SELECT {expression} AS value, count(*) FROM people GROUP BY ALL")
+            found = session.rows(f"SELECT {expression} AS value, count(*) FROM {relation} GROUP BY ALL")
             found.sort(key=lambda row: (row[0] is not None, row[0]))
-            kind = session.storage(f"(SELECT {expression} AS value FROM people)")["value"]
+            kind = session.storage(f"(SELECT {expression} AS value FROM {relation})")["value"]
             if typed[name].type is not ColumnType.DATE:
                 values[name] = CountedValues(*zip(*found, strict=True), is_ordered(kind))
     return FirstLook(int(rows), size, True, values)
@@ -117,12 +125,15 @@ def _rows_by_head(spec: ReleaseSpec, kind: str) -> int | None:
         return None
     # How values are written would be looked up in the rows.
     plain = plain.model_copy(update={"where": None, "decimal": None, "thousands": None})
-    with scratch() as folder, _session(folder) as session:
-        with opened_at(session.connection, plain, path, folder) as source:
-            check_columns(session.storage(source.relation), source.label, spec)
-            if kind == "csv":
-                return None
-            return int(session.rows(f"SELECT count(*) FROM {source.relation}")[0][0])
+    with (
+        scratch() as folder,
+        _session(folder) as session,
+        opened_at(session.connection, plain, path, folder) as source,
+    ):
+        check_columns(session.storage(source.relation), source.label, spec)
+        if kind == "csv":
+            return None
+        return int(session.rows(f"SELECT count(*) FROM {source.relation}")[0][0])
 
 
 @contextmanager

@@ -18,8 +18,12 @@ from anon_pipeline.spec.locations import is_address
 from anon_pipeline.spec.permission import require_code
 
 
-def require_startable(spec: ReleaseSpec) -> FirstLook:
+def require_startable(spec: ReleaseSpec, however_large: bool = False) -> FirstLook:
     """What is known of the source, where nothing speaks against a run yet.
+
+    Parameters
+    ----------
+    however_large : whether every row of a file is looked at, also where that is not cheap
 
     Raises
     ------
@@ -35,7 +39,9 @@ def require_startable(spec: ReleaseSpec) -> FirstLook:
         return FirstLook()
     demands = [demand for demand in privacy_models(spec.privacy) if demand.sensitive_column is not None]
     as_stored = not spec.masks and spec.audit.control != "held_out"  # else other people or values are grouped
-    looked = first_look(spec, sorted({str(demand.sensitive_column) for demand in demands}) if as_stored else ())
+    looked = first_look(
+        spec, sorted({str(demand.sensitive_column) for demand in demands}) if as_stored else (), however_large
+    )
     for demand in demands:
         if demand.sensitive_column not in looked.values:
             continue

@@ -22,8 +22,8 @@ from anon_pipeline_tests.end_to_end.harness import people, policy, write_dataset
 Change = Callable[[dict[str, Any]], object]
 
 
-def _l_diversity(l: int) -> Change:
-    return lambda spec: spec["privacy"].update(l_diversity={"column": "ill", "l": l, "kind": "distinct"})
+def _l_diversity(values: int) -> Change:
+    return lambda spec: spec["privacy"].update(l_diversity={"column": "ill", "l": values, "kind": "distinct"})
 
 
 TOLD: dict[str, tuple[Change, str]] = {
