@@ -105,7 +105,8 @@ def _whole(spec: ReleaseSpec, counted: Sequence[str], size: int) -> FirstLook:
             found.sort(key=lambda row: (row[0] is not None, row[0]))
             kind = session.storage(f"(SELECT {expression} AS value FROM {relation})")["value"]
             if typed[name].type is not ColumnType.DATE:
-                values[name] = CountedValues(*zip(*found, strict=True), is_ordered(kind))
+                written, people = zip(*found, strict=True)
+                values[name] = CountedValues(written, people, is_ordered(kind))
     return FirstLook(int(rows), size, True, values)
 
 

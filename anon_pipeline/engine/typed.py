@@ -107,6 +107,9 @@ def typed_columns(reader: Reader, source: OpenSource, spec: ReleaseSpec) -> list
             raise InputError(f"columns.{name}: holds {storage[name].split('(')[0]} values; flatten or exclude it")
         typed.append(_typed(reader, source, name, storage[name], column, spec.source.missing))
     _check_people(reader, source, spec, typed)
+    for column_of_weights in typed:
+        if column_of_weights.name == spec.sampling_weight:
+            _check_weights(reader, source, column_of_weights)
     return typed
 
 
@@ -281,6 +284,26 @@ def _check_people(reader: Reader, source: OpenSource, spec: ReleaseSpec, typed: 
     if target.type is ColumnType.CATEGORICAL and distinct > max(100, rows // 10):
         raise InputError(
             f"target: {spec.target} has {distinct} different texts in {rows} rows; declare it numeric or choose another"
+        )
+
+
+def _check_weights(reader: Reader, source: OpenSource, column: TypedColumn) -> None:
+    place = f"sampling_weight: {column.name}"
+    if column.type is not ColumnType.NUMERIC:
+        raise InputError(f"{place} holds texts; a weight is a number of people, so declare it numeric or correct it")
+    rows, known, people = reader.rows(
+        f"SELECT count(*), count(CASE WHEN value > 0 THEN 1 END), sum(CAST(value AS DOUBLE)) FROM "
+        f"(SELECT {column.expression} AS value FROM {source.relation}) AS weights"
+    )[0]
+    if known < rows:
+        raise InputError(
+            f"{place} is missing or not above 0 in {rows - known} rows; correct them, or leave these rows out "
+            f"(source.where: {column.name} > 0)"
+        )
+    if people < rows * (1 - 1e-9):
+        raise InputError(
+            f"{place} adds up to fewer people than the table has; a weight says how many people of the population a "
+            "row stands for, so multiply weights that were scaled to another sum by people per row"
         )
 
 

@@ -86,6 +86,7 @@ class ReleaseSpec(Strict):
     utility: Utility = Utility()  # how accuracy before and after is measured
     audit: Audit = Audit()  # how the release is attacked before it leaves
     sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # the table's share of its population
+    sampling_weight: str | None = None  # of a survey: the column that says how many people a row stands for
     differential_privacy: DifferentialPrivacy | None = None  # unit, budget and public domains of noisy answers
     synthesis: Synthesis | None = None  # how a synthetic release is measured and drawn
     model: PublishedModel | None = None  # a model that a synthetic release publishes
@@ -162,6 +163,8 @@ class ReleaseSpec(Strict):
         self._states_demands()
         self._says_what_is_made()
         self._bounds_what_is_attacked()
+        if self.sampling_weight is not None:
+            self._can_be_weighted(self.sampling_weight)
         if self.person is not None and self.person not in self.with_role(Role.IDENTIFIER):
             raise ValueError(f"person: {self.person!r} is no column of the role identifier")
         if self.across_releases is not None:
@@ -228,6 +231,24 @@ class ReleaseSpec(Strict):
                 raise ValueError(f"audit.attribute_inference: {column!r} is no sensitive column")
             if not 0 <= limit <= 1:
                 raise ValueError(f"audit.attribute_inference.{column}: is a share between 0 and 1")
+
+    def _can_be_weighted(self, name: str) -> None:
+        column = self.columns.get(name)
+        if column is None or column.made:
+            raise ValueError(f"sampling_weight: {name!r} is no column of the source")
+        if self.sampling_fraction is not None:
+            raise ValueError("sampling_fraction: follows from sampling_weight; state one of the two")
+        if self.aggregates:
+            raise ValueError(f"sampling_weight: {NO_ROWS}; take it out")
+        if column.role not in (Role.EXCLUDE, Role.SENSITIVE, Role.INSENSITIVE):
+            raise ValueError(
+                f"sampling_weight: {name!r} has the role {column.role}; a weight is left out (exclude), or published "
+                "as it is (sensitive or insensitive)"
+            )
+        if column.steps or name in {used for step in self.steps for used in step.used}:
+            raise ValueError(f"sampling_weight: {name!r} has steps; the risk is that of the weights as they are")
+        if column.type not in (None, ColumnType.NUMERIC):
+            raise ValueError(f"sampling_weight: {name!r} has the type {column.type}; a weight is a number of people")
 
     def _can_be_guided(self) -> None:
         targets = self.guide.targets
@@ -408,9 +429,10 @@ class ReleaseSpec(Strict):
 
     @property
     def stored(self) -> list[str]:
-        """The columns that are read from the source: all but the excluded, unless a step needs one, and the made."""
+        """The columns that are read from the source: all but the made, and the excluded that nothing needs."""
         used = {name for step in self.steps for name in step.used}
         used |= {name for name, column in self.columns.items() if column.steps}
+        used |= {self.sampling_weight} if self.sampling_weight is not None else set()
         return [
             name
             for name, column in self.columns.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from anon_pipeline.pipeline.pages import class_size_metadata, released_schema
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult
 from anon_pipeline.privacy.judge import statistics_of
+from anon_pipeline.privacy.sampling_weights import weighted_risk
 from anon_pipeline.release import manifest
 from anon_pipeline.release.associations import associations
 from anon_pipeline.release.marginals import marginals
@@ -45,6 +47,7 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
         "columns": column_statistics(grouping.summaries, grouping.sizes, units),
         "marginals": marginals(grouping.summaries, grouping.sizes, spec.k),
         "associations": _associations(run, people, cells, grouping),
+        "weighted": _weighted_risk(run, people, cells, grouping),
     }
     recoded = recoded_table(grouping.summaries, spec.recode.form)
     engine.write_release(
@@ -78,6 +81,19 @@ def _associations(run: Run, people: Stage, cells: Cells, grouping: Grouping) -> 
     return associations(
         cells, grouping.class_of_cell, grouping.summaries, grouping.sizes, statistics_of(counted).sensitive
     )
+
+
+def _weighted_risk(run: Run, people: Stage, cells: Cells, grouping: Grouping) -> dict[str, Any] | None:
+    """The risk of a sample with weights in its population; None of a table without them."""
+    weight = run.spec.sampling_weight
+    if weight is None:
+        return None
+    counted = run.engine.sensitive_of_cells(people.folder / DATA, cells.domains, cells, [weight]).sensitive[weight]
+    class_of = grouping.class_of_cell[counted["class"].to_numpy()]
+    stood_for = counted["value"].to_numpy(dtype=np.float64) * counted["count"].to_numpy()
+    people_of_class = np.zeros(len(grouping.sizes))
+    np.add.at(people_of_class, class_of[class_of >= 0], stood_for[class_of >= 0])  # by value: in one order everywhere
+    return dataclasses.asdict(weighted_risk(grouping.sizes, people_of_class))
 
 
 def _bounds(summary: Summary) -> list[Any] | None:
