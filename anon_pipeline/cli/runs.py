@@ -67,11 +67,11 @@ def _run_dry(policy: ReleaseSpec, engine: str, threads: int | None, memory: str 
     with large_imports():
         from anon_pipeline.pipeline.dry_run import dry_run
 
-    told = dry_run(policy, Home.default(), engine, threads, memory)
+    planned = dry_run(policy, Home.default(), engine, threads, memory)
     if as_json:
-        print_json(told.to_json())
+        print_json(planned.to_json())
     else:
-        show_dry_run(told)
+        show_dry_run(planned)
 
 
 def _told_before_work(policy: ReleaseSpec, as_json: bool) -> None:

@@ -27,17 +27,20 @@ if TYPE_CHECKING:  # what is shown is imported by the command that makes it
 Rows = Iterator[tuple[str | Text, str | Text]]
 
 
-def show_dry_run(told: DryRun) -> None:
+def show_dry_run(planned: DryRun) -> None:
     """What a run would do and cost, and how far anybody has looked."""
-    table = Table(title=f"{told.dataset}: a run could start", title_justify="left", show_header=False)
+    table = Table(title=f"{planned.dataset}: a run could start", title_justify="left", show_header=False)
     table.add_column(style="bold")
     table.add_column()
-    read = "every row was read" if told.read else "what each row holds was not looked at"
-    table.add_row("people", read if told.people is None else f"{told.people:,}; {read}")
-    for number, (step, checks) in enumerate(told.steps.items()):
+    read = "every row was read" if planned.read else "what each row holds was not looked at"
+    table.add_row("people", read if planned.people is None else f"{planned.people:,}; {read}")
+    for number, (step, checks) in enumerate(planned.steps.items()):
         asked = f", {len(checks)} check{'s' * (len(checks) > 1)}" if checks else ""
         table.add_row("" if number else "steps", step + asked)
-    for heading, span, unit in (("time", told.cpu_seconds, "cpu s"), ("memory", told.memory_gb, "GB at its peak")):
+    for heading, span, unit in (
+        ("time", planned.cpu_seconds, "cpu s"),
+        ("memory", planned.memory_gb, "GB at its peak"),
+    ):
         text = "not estimated" if span is None else f"about {span[0]:g} to {span[1]:g} {unit} (an estimate)"
         table.add_row(heading, text)
     out.print(table)

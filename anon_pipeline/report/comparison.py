@@ -25,8 +25,8 @@ class ComparisonPage:
     created: str
     k: int
     columns: list[tuple[str, Markup, str]]  # name, picture, why there is nothing beside it
-    ties: Markup | None
-    tied: list[str]
+    associations: Markup | None
+    changes: list[str]
     scores: list[Score]
 
 
@@ -47,8 +47,8 @@ def render(manifest: Mapping[str, Any], columns: Sequence[Mapping[str, Any]], k:
         created=times(str(manifest["created"]))[0],
         k=k,
         columns=[(str(column["name"]), _picture(column), str(column["why_not"])) for column in columns],
-        ties=_inline(likeness_chart.association_chart(associations)) if associations.get("pairs") else None,
-        tied=likeness.sentences(measured),
+        associations=_inline(likeness_chart.association_chart(associations)) if associations.get("pairs") else None,
+        changes=likeness.sentences(measured),
         scores=utility_report.scores(part(manifest, "utility", "metrics")),
     )
     return template("comparison.html").render(page=page)

@@ -40,6 +40,7 @@ from anon_pipeline.spec.parts import (
 )
 from anon_pipeline.spec.permission import check_files
 from anon_pipeline.spec.policy import published_policy
+from anon_pipeline.spec.sampling import require_weight
 from anon_pipeline.spec.source import Source
 from anon_pipeline.spec.synthesis import PublishedModel, Synthesis, require_grouped, require_synthetic
 from anon_pipeline.spec.tradeoff import TradeOff
@@ -164,7 +165,8 @@ class ReleaseSpec(Strict):
         self._says_what_is_made()
         self._bounds_what_is_attacked()
         if self.sampling_weight is not None:
-            self._can_be_weighted(self.sampling_weight)
+            used = {name for step in self.steps for name in step.used}
+            require_weight(self.sampling_weight, self.columns, used, self.sampling_fraction, self.aggregates)
         if self.person is not None and self.person not in self.with_role(Role.IDENTIFIER):
             raise ValueError(f"person: {self.person!r} is no column of the role identifier")
         if self.across_releases is not None:
@@ -231,24 +233,6 @@ class ReleaseSpec(Strict):
                 raise ValueError(f"audit.attribute_inference: {column!r} is no sensitive column")
             if not 0 <= limit <= 1:
                 raise ValueError(f"audit.attribute_inference.{column}: is a share between 0 and 1")
-
-    def _can_be_weighted(self, name: str) -> None:
-        column = self.columns.get(name)
-        if column is None or column.made:
-            raise ValueError(f"sampling_weight: {name!r} is no column of the source")
-        if self.sampling_fraction is not None:
-            raise ValueError("sampling_fraction: follows from sampling_weight; state one of the two")
-        if self.aggregates:
-            raise ValueError(f"sampling_weight: {NO_ROWS}; take it out")
-        if column.role not in (Role.EXCLUDE, Role.SENSITIVE, Role.INSENSITIVE):
-            raise ValueError(
-                f"sampling_weight: {name!r} has the role {column.role}; a weight is left out (exclude), or published "
-                "as it is (sensitive or insensitive)"
-            )
-        if column.steps or name in {used for step in self.steps for used in step.used}:
-            raise ValueError(f"sampling_weight: {name!r} has steps; the risk is that of the weights as they are")
-        if column.type not in (None, ColumnType.NUMERIC):
-            raise ValueError(f"sampling_weight: {name!r} has the type {column.type}; a weight is a number of people")
 
     def _can_be_guided(self) -> None:
         targets = self.guide.targets
