@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from anon_pipeline.anonymize.value_groups import MISSING, group_values
+from anon_pipeline.anonymize.value_groups import group_values
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.engine.typed import natural_type
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, write_file
 from anon_pipeline.release import ledger
 from anon_pipeline.release.exported_report import manifest_of
+from anon_pipeline.release.marginals import NOT_NAMED
 from anon_pipeline.release.opening import check_opening, opening_of
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.report import comparison as page
@@ -29,7 +30,6 @@ from anon_pipeline.tables import Domain
 
 #: The folder in the private zone, with a folder for each dataset.
 FOLDER = "comparisons"
-NOT_SHOWN = "not told, or told otherwise"
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def _domain(spec: ReleaseSpec, engine: Engine, table: Path, name: str) -> Domain
 def side_by_side(before: Domain, after: Domain, k: int) -> tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...]]:
     """The groups of a column as the source has it, each of at least k people, and the people of either side in them.
 
-    What the release shows that the source does not hold, such as a value that is withheld, is a last group.
+    People of whom the release tells no value, or one that the source does not hold, are a last group.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def side_by_side(before: Domain, after: Domain, k: int) -> tuple[tuple[str, ...]
     original = _counts(before, groups.of_code, own)
     if not people[-1]:
         return groups.labels, original, people[:-1]
-    return (*groups.labels, NOT_SHOWN if MISSING in groups.labels else MISSING), (*original, 0), people
+    return (*groups.labels, NOT_NAMED), (*original, 0), people
 
 
 def _counts(domain: Domain, group_of_code: np.ndarray[Any, Any], groups: int) -> tuple[int, ...]:

@@ -50,7 +50,7 @@ def test_the_same_value_counts_in_the_same_group() -> None:
         "all others": (6, 3),
     }
     labels, before, after = side_by_side(domain([10, 20, 30], [0, 5, 5, 5]), domain([11, 29], [2, 7, 6]), 5)
-    assert sum(before) == 15 and after[-1] == 2 and labels[-1] == "missing"  # withheld, and missing in nobody's row
+    assert sum(before) == 15 and after[-1] == 2 and labels[-1] == "not told"  # nobody's value is missing in the source
 
 
 def test_the_picture_has_both_sides() -> None:
