@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.recode import OrderedSummary, Summary, recoded_table
@@ -38,6 +39,7 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
     grouping = Grouping.load(anonymizer_tree.folder, cells).in_order()
     suppressed = int(cells.counts[grouping.class_of_cell < 0].sum()) - grouping.withheld_people
     units = {name: column.unit for name, column in spec.columns.items()}
+    recoded = recoded_table(grouping.summaries, spec.recode.form)
     facts: dict[str, Any] = {
         "suppressed": suppressed,
         "waiting": grouping.withheld_people,
@@ -47,9 +49,8 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
         "columns": column_statistics(grouping.summaries, grouping.sizes, units),
         "marginals": marginals(grouping.summaries, grouping.sizes, spec.k),
         "associations": _associations(run, people, cells, grouping),
-        "weighted": _weighted_risk(run, people, cells, grouping),
+        "weighted": _weighted_risk(run, people, cells, grouping, recoded),
     }
-    recoded = recoded_table(grouping.summaries, spec.recode.form)
     engine.write_release(
         people.folder / DATA, Recoding(cells, grouping.class_of_cell, recoded), spec.released, folder / DATA
     )
@@ -83,7 +84,9 @@ def _associations(run: Run, people: Stage, cells: Cells, grouping: Grouping) -> 
     )
 
 
-def _weighted_risk(run: Run, people: Stage, cells: Cells, grouping: Grouping) -> dict[str, Any] | None:
+def _weighted_risk(
+    run: Run, people: Stage, cells: Cells, grouping: Grouping, recoded: pa.Table
+) -> dict[str, Any] | None:
     """The risk of a sample with weights in its population; None of a table without them."""
     weight = run.spec.sampling_weight
     if weight is None:
@@ -91,9 +94,13 @@ def _weighted_risk(run: Run, people: Stage, cells: Cells, grouping: Grouping) ->
     counted = run.engine.sensitive_of_cells(people.folder / DATA, cells.domains, cells, [weight]).sensitive[weight]
     class_of = grouping.class_of_cell[counted["class"].to_numpy()]
     stood_for = counted["value"].to_numpy(dtype=np.float64) * counted["count"].to_numpy()
-    people_of_class = np.zeros(len(grouping.sizes))
-    np.add.at(people_of_class, class_of[class_of >= 0], stood_for[class_of >= 0])  # by value: in one order everywhere
-    return dataclasses.asdict(weighted_risk(grouping.sizes, people_of_class))
+    # Classes that show the same are one to whoever reads the release.
+    shown = recoded.to_pandas().groupby(recoded.column_names, dropna=False, observed=True).ngroup().to_numpy()
+    alike = shown[class_of[class_of >= 0]]
+    sizes, weights = np.zeros(shown.max() + 1, dtype=np.int64), np.zeros(shown.max() + 1)
+    np.add.at(sizes, shown, grouping.sizes)
+    np.add.at(weights, alike, stood_for[class_of >= 0])  # in the order of the values, which is the same everywhere
+    return dataclasses.asdict(weighted_risk(sizes, weights))
 
 
 def _bounds(summary: Summary) -> list[Any] | None:
