@@ -24,6 +24,7 @@ PRIVATE_FOLDERS = frozenset(
         "alerts",
         "budgets",
         "checks",
+        "comparisons",
         "dagster",
         "errors",
         "keys",

@@ -388,3 +388,19 @@ def test_a_service_says_which_addresses_specs_may_name(tmp_path: Path, monkeypat
         load(tmp_path, text)
         monkeypatch.delenv("ANON_PIPELINE_ALLOW_FILES")
         monkeypatch.delenv("ANON_PIPELINE_ALLOW_OBJECTS")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (GOOD + "query: FROM people\n", "query: is not a key of the spec; did you mean source.query?"),
+        (GOOD + "querry: FROM people\n", "querry: is not a key of the spec; did you mean source.query?"),
+        (GOOD + "k_anonymity: {k: 3}\n", "did you mean privacy.k_anonymity?"),
+        (changed("{path: people.csv,", "{path: people.csv, target: illness,"), "did you mean target at the top of the"),
+        (GOOD + "guide: {control: twin}\n", "guide.control: is not a key of the spec; did you mean audit.control?"),
+    ],
+)
+def test_a_key_in_the_wrong_place_is_told_where_it_belongs(text: str, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as told:
+        load(tmp_path, text)
+    assert sentence in str(told.value)

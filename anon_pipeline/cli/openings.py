@@ -1,4 +1,4 @@
-"""The commands `releases open` and `releases check-opening`: whether a release was made from the source it names."""
+"""The commands on a release and its source: `releases open`, `releases check-opening` and `releases compare`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from anon_pipeline.cli.app import REFUSED, AsJson, releases
+from anon_pipeline.cli.app import REFUSED, AsJson, OfDataset, err, print_json, releases
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, write_file
 from anon_pipeline.spec import ReleaseSpec
@@ -79,3 +79,24 @@ def check_opening(
             f"{opened.opens.dataset}/{opened.opens.version} commits to this source, read as its policy says\n"
         )
     raise typer.Exit(REFUSED if problems else 0)
+
+
+@releases.command("compare")
+def compare_with_source(
+    version: Annotated[str, typer.Argument(help="A release, as `anon-pipeline releases list` names it.")],
+    spec: Annotated[Path, typer.Option(help="The release.yaml of the release, or the folder it lies in.")],
+    dataset: OfDataset = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put a release beside its source, in a private page: columns, ties, utility; of k people and more at a time."""
+    from anon_pipeline.engine.duckdb import DuckDBEngine
+    from anon_pipeline.home import scratch
+    from anon_pipeline.release.comparison import compare
+
+    home, policy = Home.default().existing(), ReleaseSpec.load(spec)
+    with scratch(home.private_folder("scratch")) as folder:
+        compared = compare(home, version, policy, DuckDBEngine(folder), folder, dataset)
+    if as_json:
+        print_json(compared.to_json())
+        return
+    err.print(f"wrote {compared.page}; it tells of people who are not released", markup=False, soft_wrap=True)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
-from anon_pipeline.cli.app import REFUSED, AllowCode, AsJson, app, err, print_json, show_progress
-from anon_pipeline.cli.tables import show_release, show_tradeoff
+from anon_pipeline.cli.app import BAD_INPUT, REFUSED, AllowCode, AsJson, app, err, print_json, show_progress
+from anon_pipeline.cli.tables import show_dry_run, show_release, show_tradeoff
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import DATA_VARIABLE, Home, data_folder
 from anon_pipeline.imports import large_imports
@@ -23,6 +24,9 @@ def run(
     engine: Annotated[str, typer.Option(help="duckdb, or spark where that extra is installed.")] = "duckdb",
     threads: Annotated[int | None, typer.Option(min=1, help="Threads and processes; all cores where absent.")] = None,
     memory: Annotated[str | None, typer.Option(help="Memory limit of the engine and the processes, as 4GB.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say whether it would run, its steps, and about what it would cost.")
+    ] = False,
     allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
@@ -30,6 +34,10 @@ def run(
     if allow_code:
         permission.allow_code()
     policy = ReleaseSpec.load(spec)
+    if dry_run:
+        _run_dry(policy, engine, threads, memory, as_json)
+        return
+    _told_before_work(policy, as_json)
     home = Home.default().prepare()
     show_progress()
     from anon_pipeline.pipeline.processes import processes, warm
@@ -53,6 +61,31 @@ def run(
         for report in outcome.reports:
             err.print(f"What to change: {report}", markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(outcome.exit_code)
+
+
+def _run_dry(policy: ReleaseSpec, engine: str, threads: int | None, memory: str | None, as_json: bool) -> None:
+    with large_imports():
+        from anon_pipeline.pipeline.dry_run import dry_run
+
+    planned = dry_run(policy, Home.default(), engine, threads, memory)
+    if as_json:
+        print_json(planned.to_json())
+    else:
+        show_dry_run(planned)
+
+
+def _told_before_work(policy: ReleaseSpec, as_json: bool) -> None:
+    """What speaks against a run already, in the words and the JSON of a run that ended with it."""
+    from anon_pipeline.pipeline.before_work import require_startable
+
+    try:
+        require_startable(policy)
+    except InputError as error:
+        if as_json:
+            print_json({"released": False, "exit_code": BAD_INPUT, "run_id": None, "failures": [str(error)]})
+        else:
+            err.print(f"[bold red]Not released[/]: {escape(str(error))}", highlight=False, soft_wrap=True)
+        raise typer.Exit(BAD_INPUT) from None
 
 
 @app.command()

@@ -16,6 +16,7 @@ from anon_pipeline.spec import Role
 if TYPE_CHECKING:  # what is shown is imported by the command that makes it
     from anon_pipeline.audit.foreign_table import AttackedTable
     from anon_pipeline.learning.tradeoff import TradeOffPoint
+    from anon_pipeline.pipeline.dry_run import DryRun
     from anon_pipeline.pipeline.masked_files import Masked
     from anon_pipeline.privacy.verdict import Verdict
     from anon_pipeline.profiling.new_dataset import NewDataset
@@ -24,6 +25,25 @@ if TYPE_CHECKING:  # what is shown is imported by the command that makes it
 
 #: Rows of a table: what is told, and how it stands.
 Rows = Iterator[tuple[str | Text, str | Text]]
+
+
+def show_dry_run(planned: DryRun) -> None:
+    """What a run would do and cost, and how far anybody has looked."""
+    table = Table(title=f"{planned.dataset}: a run could start", title_justify="left", show_header=False)
+    table.add_column(style="bold")
+    table.add_column()
+    read = "every row was read" if planned.read else "what each row holds was not looked at"
+    table.add_row("people", read if planned.people is None else f"{planned.people:,}; {read}")
+    for number, (step, checks) in enumerate(planned.steps.items()):
+        asked = f", {len(checks)} check{'s' * (len(checks) > 1)}" if checks else ""
+        table.add_row("" if number else "steps", step + asked)
+    for heading, span, unit in (
+        ("time", planned.cpu_seconds, "cpu s"),
+        ("memory", planned.memory_gb, "GB at its peak"),
+    ):
+        text = "not estimated" if span is None else f"about {span[0]:g} to {span[1]:g} {unit} (an estimate)"
+        table.add_row(heading, text)
+    out.print(table)
 
 
 def show_release(manifest: dict[str, Any], folder: Path | None, new: bool) -> None:

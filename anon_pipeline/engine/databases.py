@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +50,38 @@ def store_duckdb(
     InputError
         For what is not one SELECT from tables and views of that database.
     """
+    settings = {}
+    for setting in ("memory_limit", "threads", "temp_directory", "TimeZone"):
+        (settings[setting],) = reader.execute(f"SELECT current_setting({literal(setting)})").fetchone() or ("",)
+    with _selected(path, query, label, settings, [destination]) as (_, rows):
+        check_names(rows.columns)
+        rows.write_parquet(str(destination), compression="snappy")
+
+
+def duckdb_head(path: Path, query: str | None, label: str) -> tuple[list[str], int | None]:
+    """The columns of a query to the DuckDB database at `path`, and how many rows a table has, which it knows by itself.
+
+    Raises
+    ------
+    InputError
+        As `store_duckdb`.
+    """
+    with _selected(path, query, label, {}, []) as (connection, rows):
+        views = connection.execute(
+            f"SELECT 1 FROM duckdb_views() WHERE database_name = '{NAMED}' AND NOT internal LIMIT 1"
+        ).fetchall()
+        if query is not None or views:  # to count these is to run them
+            return list(rows.columns), None
+        return list(rows.columns), int(rows.aggregate("count(*)").fetchall()[0][0])
+
+
+@contextmanager
+def _selected(
+    path: Path, query: str | None, label: str, settings: Mapping[str, object], written: Sequence[Path]
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, duckdb.DuckDBPyRelation]]:
+    """The rows of a query, or of the only table, in a connection that reaches the database and `written` alone."""
     with closing(duckdb.connect()) as connection:
-        for setting in ("memory_limit", "threads", "temp_directory", "TimeZone"):
-            (value,) = reader.execute(f"SELECT current_setting({literal(setting)})").fetchone() or ("",)
+        for setting, value in settings.items():
             connection.execute(f"SET {setting}={literal(str(value))}")
         connection.execute(f"ATTACH {literal(str(path))} AS {NAMED} (READ_ONLY, TYPE duckdb)")
         connection.execute(f"USE {NAMED}")
@@ -63,15 +92,13 @@ def store_duckdb(
             )
             query = _only_table(label, tables.fetchall())
         for setting, locked in (
-            ("allowed_paths", f"[{literal(str(destination))}]"),  # what it is written to
+            ("allowed_paths", f"[{', '.join(literal(str(file)) for file in written)}]"),
             ("enable_external_access", "false"),
             ("python_enable_replacements", "false"),
             ("lock_configuration", "true"),
         ):
             connection.execute(f"SET {setting}={locked}")
-        rows = connection.sql(_one_select(connection, query))
-        check_names(rows.columns)
-        rows.write_parquet(str(destination), compression="snappy")
+        yield connection, connection.sql(_one_select(connection, query))
 
 
 def _only_table(label: str, tables: list[tuple[str]]) -> str:

@@ -34,11 +34,21 @@ PARQUET_FILES = (".parquet", ".pq")
 DATABASES = ("duckdb", "sqlite", "postgresql")
 
 
+def require_there(spec: ReleaseSpec) -> None:
+    """
+    Raises
+    ------
+    InputError
+        Where the file or folder of a source is not there.
+    """
+    if not spec.source_path.exists():
+        raise InputError(f"source.path: {spec.source.path}: there is no such file or folder beside the spec")
+
+
 @contextmanager
 def opened(connection: duckdb.DuckDBPyConnection, spec: ReleaseSpec, scratch: Path) -> Iterator[OpenSource]:
     """Open the source of a spec; `scratch` is a private folder for a table that must be converted first."""
-    if not spec.source_path.exists():
-        raise InputError(f"source.path: {spec.source.path}: there is no such file or folder beside the spec")
+    require_there(spec)
     # A condition may look at any column, and a name that is given to another column is no name of the file.
     all_read = spec.source.where is not None or spec.source.rename
     unread = frozenset() if all_read else frozenset(spec.columns) - frozenset(spec.stored)

@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anon_pipeline.engine import sources, typed
-from anon_pipeline.engine.duckdb import BATCH_ROWS, DuckDBEngine
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.engine.duckdb_session import BATCH_ROWS
 from anon_pipeline.engine.relational import SqlEngine
 from anon_pipeline.engine.session import Session
 from anon_pipeline.engine.spark_columns import WHOLE_MICROSECONDS, SparkColumn, _columns_of, columns_of_all, type_names

@@ -11,15 +11,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anon_pipeline.engine.sql import quoted
 from anon_pipeline.errors import InputError
+
+if TYPE_CHECKING:  # loaded where such a file is read, since every source is looked at by a module that knows this one
+    import pandas as pd
 
 #: The reader of each kind of file, by the end of its name, in pyreadstat's words.
 READERS = {
@@ -115,6 +117,8 @@ def store_survey_file(path: Path, destination: Path, label: str) -> str:
     """
     file = described(path, label)
     shown = _labelled(path, file, label)
+    import pandas as pd
+
     writer: pq.ParquetWriter | None = None
     fractions: set[str] = set()
     schema: pa.Schema | None = None
@@ -143,6 +147,8 @@ def store_survey_file(path: Path, destination: Path, label: str) -> str:
 
 def _table(chunk: pd.DataFrame, file: SurveyFile, shown: set[str], schema: pa.Schema | None) -> pa.Table:
     """Rows as Arrow, of one schema throughout."""
+    import pandas as pd
+
     arrays = []
     for name in file.names:
         column = chunk[name]
@@ -160,6 +166,8 @@ def _table(chunk: pd.DataFrame, file: SurveyFile, shown: set[str], schema: pa.Sc
 
 def _of_objects(column: pd.Series[Any], known: pa.DataType | None) -> pa.Array:
     """Texts, days or times; an empty text is how these files write that there is none."""
+    import pandas as pd
+
     values = [None if value == "" or pd.isna(value) else value for value in column]
     kinds = {type(value) for value in values if value is not None}
     if known is None:
@@ -177,6 +185,8 @@ def _whole(column: pd.Series[Any]) -> bool:
 
 def _labelled(path: Path, file: SurveyFile, label: str) -> set[str]:
     """The columns of numbers of which every value that occurs has a label."""
+    import pandas as pd
+
     candidates = {name: set(texts) for name, texts in file.labels.items() if name in file.names}
     if not candidates:
         return set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -99,30 +99,7 @@ def typed_columns(reader: Reader, source: OpenSource, spec: ReleaseSpec) -> list
         rows, or a target with a single value.
     """
     storage = reader.storage(source.relation)
-    unnamed = [name for name in storage if name not in spec.columns]
-    # Where most of the spec's columns are missing these are no names, but perhaps the first person's values.
-    if unnamed and 2 * (len(storage) - len(unnamed)) < sum(not column.made for column in spec.columns.values()):
-        share = "none" if len(unnamed) == len(storage) else "few"
-        raise InputError(
-            f"columns: {source.label} has {share} of the spec's columns; its first line must name them, "
-            "and every line have as many fields"
-        )
-    absent = [name for name, column in spec.columns.items() if name not in storage and not column.made]
-    for name in absent:
-        if near := did_you_mean(name, unnamed):
-            raise InputError(f"columns: {source.label} has no column {name}; {near}correct the name or remove it")
-    if unnamed:
-        raise InputError(
-            f"columns: {source.label} has columns without a role: {', '.join(unnamed)}; "
-            "give each a role (exclude leaves it out)"
-        )
-    made = [name for name, column in spec.columns.items() if name in storage and column.made]
-    if made:
-        raise InputError(
-            f"columns: {source.label} has {', '.join(made)}, which a step is said to make; rename what the step makes"
-        )
-    if absent:
-        raise InputError(f"columns: {source.label} has no column {', '.join(absent)}; correct the name or remove it")
+    check_columns(storage, source.label, spec)
     typed = []
     for name in spec.stored:
         column = spec.columns[name]
@@ -130,7 +107,44 @@ def typed_columns(reader: Reader, source: OpenSource, spec: ReleaseSpec) -> list
             raise InputError(f"columns.{name}: holds {storage[name].split('(')[0]} values; flatten or exclude it")
         typed.append(_typed(reader, source, name, storage[name], column, spec.source.missing))
     _check_people(reader, source, spec, typed)
+    for column_of_weights in typed:
+        if column_of_weights.name == spec.sampling_weight:
+            _check_weights(reader, source, column_of_weights)
     return typed
+
+
+def check_columns(names: Collection[str], label: str, spec: ReleaseSpec) -> None:
+    """Hold the columns of a source against those of the spec.
+
+    Raises
+    ------
+    InputError
+        For a column without a role, one that the source lacks, or one that a step is said to make.
+    """
+    unnamed = [name for name in names if name not in spec.columns]
+    # Where most of the spec's columns are missing these are no names, but perhaps the first person's values.
+    if unnamed and 2 * (len(names) - len(unnamed)) < sum(not column.made for column in spec.columns.values()):
+        share = "none" if len(unnamed) == len(names) else "few"
+        raise InputError(
+            f"columns: {label} has {share} of the spec's columns; its first line must name them, "
+            "and every line have as many fields"
+        )
+    absent = [name for name, column in spec.columns.items() if name not in names and not column.made]
+    for name in absent:
+        if near := did_you_mean(name, unnamed):
+            raise InputError(f"columns: {label} has no column {name}; {near}correct the name or remove it")
+    if unnamed:
+        raise InputError(
+            f"columns: {label} has columns without a role: {', '.join(unnamed)}; "
+            "give each a role (exclude leaves it out)"
+        )
+    made = [name for name, column in spec.columns.items() if name in names and column.made]
+    if made:
+        raise InputError(
+            f"columns: {label} has {', '.join(made)}, which a step is said to make; rename what the step makes"
+        )
+    if absent:
+        raise InputError(f"columns: {label} has no column {', '.join(absent)}; correct the name or remove it")
 
 
 def typed_quasi_identifiers(
@@ -238,16 +252,26 @@ def _parsed(reader: Reader, source: OpenSource, name: str, value: str, target: s
     return parsed
 
 
+def check_size(rows: int, label: str, spec: ReleaseSpec) -> None:
+    """
+    Raises
+    ------
+    InputError
+        For a table of nobody, or of fewer people than k.
+    """
+    if rows == 0:
+        raise InputError(f"{label}: the table is empty")
+    if rows < spec.k:
+        raise InputError(f"{label}: the table has {rows} rows, fewer than k = {spec.k}")
+
+
 def _check_people(reader: Reader, source: OpenSource, spec: ReleaseSpec, typed: list[TypedColumn]) -> None:
     target = next(column for column in typed if column.name == spec.target)
     rows, known, distinct = reader.rows(
         f"SELECT count(*), count(value), count(DISTINCT value) FROM "
         f"(SELECT {target.expression} AS value FROM {source.relation}) AS target"
     )[0]
-    if rows == 0:
-        raise InputError(f"{source.label}: the table is empty")
-    if rows < spec.k:
-        raise InputError(f"{source.label}: the table has {rows} rows, fewer than k = {spec.k}")
+    check_size(rows, source.label, spec)
     if spec.aggregates:  # no model is trained, so nothing need be known of a target
         return
     if known < rows:
@@ -260,6 +284,26 @@ def _check_people(reader: Reader, source: OpenSource, spec: ReleaseSpec, typed: 
     if target.type is ColumnType.CATEGORICAL and distinct > max(100, rows // 10):
         raise InputError(
             f"target: {spec.target} has {distinct} different texts in {rows} rows; declare it numeric or choose another"
+        )
+
+
+def _check_weights(reader: Reader, source: OpenSource, column: TypedColumn) -> None:
+    place = f"sampling_weight: {column.name}"
+    if column.type is not ColumnType.NUMERIC:
+        raise InputError(f"{place} holds texts; a weight is a number of people, so declare it numeric or correct it")
+    rows, known, people = reader.rows(
+        f"SELECT count(*), count(CASE WHEN value > 0 THEN 1 END), sum(CAST(value AS DOUBLE)) FROM "
+        f"(SELECT {column.expression} AS value FROM {source.relation}) AS weights"
+    )[0]
+    if known < rows:
+        raise InputError(
+            f"{place} is missing or not above 0 in {rows - known} rows; correct them, or leave these rows out "
+            f"(source.where: {column.name} > 0)"
+        )
+    if people < rows * (1 - 1e-9):
+        raise InputError(
+            f"{place} adds up to fewer people than the table has; a weight says how many people of the population a "
+            "row stands for, so multiply weights that were scaled to another sum by people per row"
         )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
 from anon_pipeline.imports import large_imports
+from anon_pipeline.pipeline.before_work import require_startable
 from anon_pipeline.pipeline.processes import processes, warm
 from anon_pipeline.spec import ReleaseSpec
 
@@ -81,6 +82,7 @@ def run(
         For an error of our own.
     """
     policy = spec if isinstance(spec, ReleaseSpec) else ReleaseSpec.load(Path(spec))
+    require_startable(policy)
     place = (Home.default() if home is None else Home(Path(home).resolve())).prepare()
     with _script_not_run_again():
         warm(processes(policy, threads, memory))

@@ -152,7 +152,9 @@ def lineage(spec: ReleaseSpec, plan: Plan) -> dict[str, list[str]]:
 def kept_columns(spec: ReleaseSpec, plan: Plan) -> list[str]:
     """The columns that are needed after the steps, in the order of the spec."""
     return [
-        name for name, column in spec.columns.items() if name in plan.types_after and column.role is not Role.EXCLUDE
+        name
+        for name, column in spec.columns.items()
+        if name in plan.types_after and (column.role is not Role.EXCLUDE or name == spec.sampling_weight)
     ]
 
 

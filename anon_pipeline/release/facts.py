@@ -82,6 +82,8 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
     if of.beside_population is not None:
         after |= fineness.beside_population(asdict(reidentification_risk(of.beside_population)))
         before |= {"marketer": None}  # the source is not held against the population, so the two would not compare
+    if candidate.get("weighted") is not None:
+        after |= fineness.weighted(candidate["weighted"], candidate["released"])
     return {
         "source": _source(spec, of.source),
         "coarsened": of.coarsened,

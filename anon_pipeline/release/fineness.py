@@ -87,6 +87,19 @@ def beside_population(risk: dict[str, Any]) -> dict[str, Any]:
     return {"journalist": journalist, "marketer": _two_digits(risk["marketer"])}
 
 
+def weighted(risk: dict[str, Any], people: int) -> dict[str, Any]:
+    """The risk of a weighted sample, as bounds: risks are at most, numbers of people at least so much.
+
+    Weights may not be released, and a class has few people, one of whom is a good part of its weight: two digits would
+    tell that part. Bounds are 1, 2 or 5 times a power of ten, and never say that people are safer than they are. Of
+    fewer than 100 people nothing is told.
+    """
+    if people < FEWEST:
+        return {}
+    at_least = {what: _step_below(risk[what]) for what in ("population", "smallest_class")}
+    return {"weighted": at_least | {what: min(1.0, _step(risk[what])) for what in ("max", "mean")}}
+
+
 def utility(content: dict[str, Any]) -> dict[str, Any]:
     """Scores of models, whose folds are drawn under the private key; how many people a group has, coarsely.
 
@@ -119,6 +132,12 @@ def _two_digits(value: float | None) -> float | None:
 
 def _linkage(linkage: dict[str, Any] | None, people: int) -> dict[str, Any] | None:
     return None if linkage is None else {**linkage, "rate": coarse(float(linkage["rate"]), people)}
+
+
+def _step_below(most: float) -> float:
+    """The largest of 1, 2, 5, 10, ... times a power of ten that is at most so large."""
+    power = 10.0 ** math.floor(math.log10(most) + 1e-9)
+    return next(float(f"{times * power:.1g}") for times in (5, 2, 1) if times * power <= most * (1 + 1e-9))
 
 
 def _step(least: float) -> float:

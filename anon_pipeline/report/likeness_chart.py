@@ -42,6 +42,24 @@ def marginal_chart(name: str, marginal: Mapping[str, Any]) -> str:
     return svg(f"{name}, as released", described, head + len(rows) * pitch, body)
 
 
+def comparison_chart(name: str, column: Mapping[str, Any]) -> str:
+    """How many people the source and the release have in each group of a column: two bars a group, as shares."""
+    shares = list(zip(column["groups"], _shares(column["before"]), _shares(column["after"]), strict=True))
+    longest = max((share for _, *pair in shares for share in pair), default=0) or 1
+    head, pitch, left, reach = 48, 34, 33.0, 50.0
+    body = [f'<g font-weight="600">{text(short(name, 40), "0", 13)}</g>']
+    body += legend(22)
+    for number, (label, *pair) in enumerate(shares):
+        y = head + number * pitch
+        body.append(text(short(label, 15), "0", y + 20))
+        for place, (kind, fill, share) in enumerate(zip(("before", "after"), (BEFORE, AFTER), pair, strict=True)):
+            if share:
+                body.append(rect(kind, fill, f"{left:g}%", f"{reach * share / longest:.2f}%", y + 3 + 13 * place, 11))
+            body.append(text(percent(share), "100%", y + 13 + 13 * place, anchor="end"))
+    described = [f"{label}: {percent(before)} before, {percent(after)} after" for label, before, after in shares]
+    return svg(f"{name}, in the source and as released", described, head + len(shares) * pitch, body)
+
+
 def association_chart(associations: Mapping[str, Any], title: str = "How columns hang together") -> str:
     """A square of all pairs: below the diagonal the source, above it the release; the fuller, the stronger the tie."""
     pairs = {frozenset(pair["columns"]): pair for pair in associations["pairs"]}

@@ -129,6 +129,18 @@ def _risk_words(path: tuple[str, ...]) -> tuple[str, str, Any]:
             "journalist, mean",
             percent,
         ),
+        ("weighted", "max"): (
+            "Chance to pick the right person of the population that the weights stand for, at most",
+            "individual risk, max",
+            percent,
+        ),
+        ("weighted", "mean"): ("The same, for the average person, at most", "individual risk, mean", percent),
+        ("weighted", "population"): ("People whom the weights stand for, at least", "sum of weights", count),
+        ("weighted", "smallest_class"): (
+            "Of those, people who look alike, at least",
+            "smallest sum of weights",
+            count,
+        ),
         ("marketer",): ("Rows matched rightly when all are matched at once", "marketer", percent),
     }
     if path in fixed:

@@ -40,6 +40,7 @@ from anon_pipeline.spec.parts import (
 )
 from anon_pipeline.spec.permission import check_files
 from anon_pipeline.spec.policy import published_policy
+from anon_pipeline.spec.sampling import require_weight
 from anon_pipeline.spec.source import Source
 from anon_pipeline.spec.synthesis import PublishedModel, Synthesis, require_grouped, require_synthetic
 from anon_pipeline.spec.tradeoff import TradeOff
@@ -86,6 +87,7 @@ class ReleaseSpec(Strict):
     utility: Utility = Utility()  # how accuracy before and after is measured
     audit: Audit = Audit()  # how the release is attacked before it leaves
     sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # the table's share of its population
+    sampling_weight: str | None = None  # of a survey: the column that says how many people a row stands for
     differential_privacy: DifferentialPrivacy | None = None  # unit, budget and public domains of noisy answers
     synthesis: Synthesis | None = None  # how a synthetic release is measured and drawn
     model: PublishedModel | None = None  # a model that a synthetic release publishes
@@ -162,6 +164,9 @@ class ReleaseSpec(Strict):
         self._states_demands()
         self._says_what_is_made()
         self._bounds_what_is_attacked()
+        if self.sampling_weight is not None:
+            used = {name for step in self.steps for name in step.used}
+            require_weight(self.sampling_weight, self.columns, used, self.sampling_fraction, self.aggregates)
         if self.person is not None and self.person not in self.with_role(Role.IDENTIFIER):
             raise ValueError(f"person: {self.person!r} is no column of the role identifier")
         if self.across_releases is not None:
@@ -408,9 +413,10 @@ class ReleaseSpec(Strict):
 
     @property
     def stored(self) -> list[str]:
-        """The columns that are read from the source: all but the excluded, unless a step needs one, and the made."""
+        """The columns that are read from the source: all but the made, and the excluded that nothing needs."""
         used = {name for step in self.steps for name in step.used}
         used |= {name for name, column in self.columns.items() if column.steps}
+        used |= {self.sampling_weight} if self.sampling_weight is not None else set()
         return [
             name
             for name, column in self.columns.items()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -112,6 +113,9 @@ PlainLoader.add_implicit_resolver(
 )
 
 
+#: The model of a whole spec, and how deep keys stand in it.
+WHOLE, DEEPEST = "ReleaseSpec", 4
+NAME = "NAME"
 #: What a text must be, by its key, in the place of the regular expression that says so.
 PATTERNS = {
     "dataset": "begins with a small letter and goes on with small letters, digits and _, for example clinic_2024",
@@ -137,13 +141,60 @@ def _keys(model: type[BaseModel]) -> set[str]:
     return keys.union(*(_keys(part) for part in model.__subclasses__()))
 
 
+def _places(model: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Where keys stand in what a model reads; NAME stands for what the writer of a spec calls something."""
+    for key, field in model.model_fields.items():
+        place = (*above, field.alias or key)
+        yield place
+        waiting, named = [field.annotation], False
+        while waiting and len(place) < DEEPEST:
+            part = waiting.pop()
+            waiting += get_args(part)
+            named = named or get_origin(part) is dict
+            if not isinstance(part, type) or not issubclass(part, BaseModel):
+                continue
+            if place == ("privacy",):  # its keys are the names of models
+                for demand in _models(part):
+                    if name := vars(demand).get("name"):
+                        yield (*place, name)
+                        yield from _places(demand, (*place, name))
+            else:
+                yield from _places(part, (*place, NAME) if named else place)
+
+
+def _where_it_stands(key: str, above: Sequence[str], title: str) -> str:
+    """A question that names where in a spec a key stands that was written elsewhere or nearly so; or nothing."""
+    model = next((part for part in _models(BaseModel) if part.__name__ == title), None)
+    known = list(_places(model)) if model is not None and title == WHOLE else []
+    if not known:
+        return did_you_mean(key, _keys(BaseModel) - {key})
+    near = get_close_matches(key, {place[-1] for place in known}, n=1, cutoff=0.75)
+    found: dict[str, int] = {}
+    for *way, last in known:
+        if [last] == near:
+            shared = sum(1 for _ in takewhile(lambda pair: pair[0] in (pair[1], NAME), zip(way, above, strict=False)))
+            steps = len(way) + len(above) - 2 * shared
+            found[".".join([*above[:shared], *way[shared:], last]) if steps else last] = steps
+    nearest = min(found.values(), default=0)
+    places = [place for place in sorted(found, key=found.__getitem__) if found[place] <= nearest + (nearest > 0)][:3]
+    at_the_top = " at the top of the spec" if nearest and above and places == near else ""
+    return f"did you mean {' or '.join(places)}{at_the_top}? " if places else ""
+
+
+def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for part in model.__subclasses__():
+        yield part
+        yield from _models(part)
+
+
 def sentences(error: ValidationError, prefix: str = "") -> list[str]:
     """pydantic's findings as `field: what is wrong`, without the input and without links."""
     sentences = []
     for finding in error.errors(include_url=False, include_input=False, include_context=False):
         place = ".".join([prefix] * bool(prefix) + [str(part) for part in finding["loc"]])
         if finding["type"] == "extra_forbidden":
-            near = did_you_mean(str(finding["loc"][-1]), _keys(BaseModel))
+            *above, key = map(str, finding["loc"])
+            near = _where_it_stands(key, above, error.title)
             what = f"is not a key of the spec; {near}check its spelling or remove it"
         elif finding["type"] == "missing":
             what = "is missing"

@@ -4,9 +4,11 @@ import functools
 import json
 import os
 import shutil
+import stat
 from pathlib import Path
 
 from anon_pipeline.release import signing
+from anon_pipeline_tests.end_to_end import harness
 from anon_pipeline_tests.end_to_end.harness import Ended, Place, command
 
 
@@ -104,3 +106,24 @@ def test_a_usage_error_is_told_in_json_too(published: Place) -> None:
     ended = releases(published, "list", "--jsn", "--json", key=False)
     assert ended.exit_code == 2
     assert json.loads(ended.stdout)["exit_code"] == 2
+
+
+def test_a_release_beside_its_source_is_a_private_page_of_groups_of_k(published: Place) -> None:
+    version = published.release.name
+    ended = releases(published, "compare", version, "--spec", published.dataset, "--json", key=False)
+    assert ended.exit_code == 0, ended.said
+    told = json.loads(ended.stdout)
+    columns = {column["name"]: column for column in told["columns"]}
+    source = harness.people()
+    assert list(columns) == ["age", "city", "sex", "ill", "visits"]
+    for name, column in columns.items():
+        assert sum(column["before"]) == len(source) == sum(column["after"]), name
+        assert min(people for people in column["before"] if people) >= 10
+    ill = dict(zip(columns["ill"]["groups"], columns["ill"]["before"], strict=True))
+    assert ill == source["ill"].value_counts().to_dict()
+    page = Path(told["page"])
+    assert page.is_relative_to(published.home.private) and stat.S_IMODE(page.stat().st_mode) == 0o600
+    assert "<svg" in page.read_text() and "in the source and as released" in page.read_text()
+    published.dataset.joinpath("people.csv").write_text(harness.people(seed=2).to_csv(index=False))
+    other = releases(published, "compare", version, "--spec", published.dataset, key=False)
+    assert other.exit_code == 2 and "the source is not the one" in other.sentence

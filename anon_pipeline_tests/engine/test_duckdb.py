@@ -388,14 +388,14 @@ def guided(engine: DuckDBEngine, folder: Path, frame: pd.DataFrame, model: str, 
 def test_guidance_moves_with_the_order_of_rows_or_the_number_of_threads(
     tmp_path: Path, model: str, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from anon_pipeline.engine import duckdb
+    from anon_pipeline.engine import duckdb_session
 
     frame = people(2_000, 5, {"age": "whole", "city": "text", "income": "near_unique"})
     frame["city"] = frame["city"].replace({"a\nb": "ab", "": "Ulm"})
     frame["income"] = frame["income"].fillna(1e6).round(2)
     frame = pd.concat([frame, frame.head(30)])  # doubles, too
     once = guided(DuckDBEngine(tmp_path, threads=1), tmp_path / "one", frame, model, target)
-    monkeypatch.setattr(duckdb, "BATCH_ROWS", 300)
+    monkeypatch.setattr(duckdb_session, "BATCH_ROWS", 300)
     shuffled = frame.sample(frac=1, random_state=1)
     twice = guided(DuckDBEngine(tmp_path, threads=4), tmp_path / "two", shuffled, model, target)
     for part in ("codes", "counts", "guidance"):

@@ -15,6 +15,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.refusals import FOLDER
 from anon_pipeline.pipeline.tracking.logged_guide import guides_in
+from anon_pipeline.release import comparison
 from anon_pipeline.spec import ReleaseSpec
 
 DAY = 86_400  # seconds
@@ -22,12 +23,13 @@ DAY = 86_400  # seconds
 
 @dataclass(frozen=True)
 class Expired:
-    """What was removed: the names of stored results, and how many stories of errors, spilled files and refusals."""
+    """What was removed: the names of stored results, and how many files of each other kind."""
 
     stages: list[str] = field(default_factory=list)
     stories: int = 0
     spilled: int = 0
     refusals: int = 0
+    comparisons: int = 0
 
 
 def expire(home: Home, spec: ReleaseSpec, now: float | None = None) -> Expired:
@@ -62,6 +64,7 @@ def expire(home: Home, spec: ReleaseSpec, now: float | None = None) -> Expired:
         remove_older(home.private / "errors", before),
         remove_older(home.private / "spill", before),
         remove_older(home.private / FOLDER / spec.dataset, before),
+        remove_older(home.private / comparison.FOLDER / spec.dataset, before),
     )
 
 

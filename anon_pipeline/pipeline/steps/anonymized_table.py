@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.recode import OrderedSummary, Summary, recoded_table
@@ -18,6 +20,7 @@ from anon_pipeline.pipeline.pages import class_size_metadata, released_schema
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult
 from anon_pipeline.privacy.judge import statistics_of
+from anon_pipeline.privacy.sampling_weights import weighted_risk
 from anon_pipeline.release import manifest
 from anon_pipeline.release.associations import associations
 from anon_pipeline.release.marginals import marginals
@@ -36,6 +39,7 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
     grouping = Grouping.load(anonymizer_tree.folder, cells).in_order()
     suppressed = int(cells.counts[grouping.class_of_cell < 0].sum()) - grouping.withheld_people
     units = {name: column.unit for name, column in spec.columns.items()}
+    recoded = recoded_table(grouping.summaries, spec.recode.form)
     facts: dict[str, Any] = {
         "suppressed": suppressed,
         "waiting": grouping.withheld_people,
@@ -45,8 +49,8 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
         "columns": column_statistics(grouping.summaries, grouping.sizes, units),
         "marginals": marginals(grouping.summaries, grouping.sizes, spec.k),
         "associations": _associations(run, people, cells, grouping),
+        "weighted": _weighted_risk(run, people, cells, grouping, recoded),
     }
-    recoded = recoded_table(grouping.summaries, spec.recode.form)
     engine.write_release(
         people.folder / DATA, Recoding(cells, grouping.class_of_cell, recoded), spec.released, folder / DATA
     )
@@ -78,6 +82,25 @@ def _associations(run: Run, people: Stage, cells: Cells, grouping: Grouping) -> 
     return associations(
         cells, grouping.class_of_cell, grouping.summaries, grouping.sizes, statistics_of(counted).sensitive
     )
+
+
+def _weighted_risk(
+    run: Run, people: Stage, cells: Cells, grouping: Grouping, recoded: pa.Table
+) -> dict[str, Any] | None:
+    """The risk of a sample with weights in its population; None of a table without them."""
+    weight = run.spec.sampling_weight
+    if weight is None:
+        return None
+    counted = run.engine.sensitive_of_cells(people.folder / DATA, cells.domains, cells, [weight]).sensitive[weight]
+    class_of = grouping.class_of_cell[counted["class"].to_numpy()]
+    stood_for = counted["value"].to_numpy(dtype=np.float64) * counted["count"].to_numpy()
+    # Classes that show the same are one to whoever reads the release.
+    shown = recoded.to_pandas().groupby(recoded.column_names, dropna=False, observed=True).ngroup().to_numpy()
+    alike = shown[class_of[class_of >= 0]]
+    sizes, weights = np.zeros(shown.max() + 1, dtype=np.int64), np.zeros(shown.max() + 1)
+    np.add.at(sizes, shown, grouping.sizes)
+    np.add.at(weights, alike, stood_for[class_of >= 0])  # in the order of the values, which is the same everywhere
+    return dataclasses.asdict(weighted_risk(sizes, weights))
 
 
 def _bounds(summary: Summary) -> list[Any] | None:

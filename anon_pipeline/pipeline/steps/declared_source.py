@@ -5,16 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from anon_pipeline.differential_privacy import reading
+from anon_pipeline.engine.sources import require_there
 from anon_pipeline.engine.typed import Reader
-from anon_pipeline.errors import InputError
 from anon_pipeline.pipeline.step import Run, StepDef, StepResult
 
 
 def look_at_header(run: Run, _folder: Path) -> StepResult:
     """Find out that the source can be opened, before anything is reserved of the budget."""
     spec = run.spec
-    if not spec.source_path.exists():
-        raise InputError(f"source.path: {spec.source.path}: there is no such file or folder beside the spec")
+    require_there(spec)
 
     def query(reader: Reader, relation: str) -> str:
         reading.columns_present(reader, relation, spec)

@@ -1,0 +1,70 @@
+"""What is told of a spec and its source before any work starts: without Dagster, MLflow, pandas, or a home.
+
+Every sentence here is one that a step would say later; what cannot be told cheaply is left to the steps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from anon_pipeline.engine.first_look import FirstLook, first_look
+from anon_pipeline.engine.sources import require_there
+from anon_pipeline.errors import InputError
+from anon_pipeline.privacy.base import privacy_models
+from anon_pipeline.privacy.statistics import ClassStatistics, Histogram
+from anon_pipeline.spec import HierarchyFile, ImportedModel, ReleaseSpec
+from anon_pipeline.spec.locations import is_address
+from anon_pipeline.spec.permission import require_code
+
+
+def require_startable(spec: ReleaseSpec, however_large: bool = False) -> FirstLook:
+    """What is known of the source, where nothing speaks against a run yet.
+
+    Parameters
+    ----------
+    however_large : whether every row of a file is looked at, also where that is not cheap
+
+    Raises
+    ------
+    InputError
+        For a file that is missing, columns that do not fit the spec, fewer people than k, and demands that no grouping
+        of the people can meet, as far as that is cheap to see.
+    """
+    if isinstance(spec.guide.model, ImportedModel):
+        require_code("guide.model.import", spec.guide.model.import_)
+    _require_files(spec)
+    if spec.is_synthetic:  # nobody is read but for noisy counts
+        require_there(spec)
+        return FirstLook()
+    demands = [demand for demand in privacy_models(spec.privacy) if demand.sensitive_column is not None]
+    as_stored = not spec.masks and spec.audit.control != "held_out"  # else other people or values are grouped
+    looked = first_look(
+        spec, sorted({str(demand.sensitive_column) for demand in demands}) if as_stored else (), however_large
+    )
+    for demand in demands:
+        if demand.sensitive_column not in looked.values:
+            continue
+        sentence = demand.impossible(_everybody(looked, str(demand.sensitive_column), spec))
+        if sentence is not None:
+            raise InputError(f"privacy.{demand.name}: {sentence}; lower the demand")
+    return looked
+
+
+def _require_files(spec: ReleaseSpec) -> None:
+    """Files that the spec names beside the source."""
+    for name, column in spec.columns.items():
+        if isinstance(column.hierarchy, HierarchyFile) and not (spec.folder / column.hierarchy.file).is_file():
+            raise InputError(
+                f"columns.{name}.hierarchy: {column.hierarchy.file}: there is no such file beside the spec"
+            )
+    if spec.population is not None and not is_address(spec.population) and not (spec.folder / spec.population).exists():
+        raise InputError(f"privacy: population: {spec.population}: there is no such file beside the spec")
+
+
+def _everybody(looked: FirstLook, column: str, spec: ReleaseSpec) -> ClassStatistics:
+    """All people as one class, of which one sensitive column is known."""
+    found = looked.values[column]
+    counts = sparse.csr_array(np.array([found.people], dtype=np.int64))
+    histogram = Histogram(found.values, counts, found.ordered, missing_is_a_value=column in spec.answers)
+    return ClassStatistics(np.array([sum(found.people)], dtype=np.int64), {column: histogram})

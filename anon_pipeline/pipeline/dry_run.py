@@ -1,0 +1,121 @@
+"""What a run would do, and about what it would cost: nothing is grouped, and nothing is written in the home."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from anon_pipeline.anonymize.description import hierarchies_of
+from anon_pipeline.home import Home
+from anon_pipeline.pipeline.before_work import require_startable
+from anon_pipeline.pipeline.graph import graph_of
+from anon_pipeline.pipeline.masking import secrets_of
+from anon_pipeline.release.promises import require_an_answer
+from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec.parts import Audit
+from anon_pipeline.workers import how_many
+
+#: Measured points (docs/benchmarks.md): people, and peak memory of the process that runs, in GB.
+MEMORY = ((0, 0.6), (50_000, 0.8), (1_000_000, 0.9), (10_000_000, 1.14), (100_000_000, 1.6))
+#: GB that a process beside it takes: forked with little to do, or with models of many people.
+OF_A_PROCESS = (0.15, 0.6)
+#: How far from the estimate runs on other data and machines were, or may well be.
+FROM, TO = 0.5, 2.0
+#: People of Adult, of whom the steps below were measured.
+ADULT = 48_842
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What is known of a run that has not been made.
+
+    Attributes
+    ----------
+    people : in the source, before people are held out or left out; None where they were not counted
+    read : whether every row was looked at; else the columns alone were, or of a server or a store nothing
+    steps : in their order; with each the checks on what it makes, by name
+    cpu_seconds, memory_gb : a range around what was measured; None where nothing alike was measured
+    """
+
+    dataset: str
+    people: int | None
+    read: bool
+    steps: Mapping[str, list[str]]
+    cpu_seconds: tuple[float, float] | None
+    memory_gb: tuple[float, float] | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "dry_run": True,
+            "exit_code": 0,
+            "dataset": self.dataset,
+            "people": self.people,
+            "every_row_was_read": self.read,
+            "steps": [{"step": step, "checks": checks} for step, checks in self.steps.items()],
+            "cpu_seconds": self.cpu_seconds,
+            "memory_gb": self.memory_gb,
+        }
+
+
+def dry_run(spec: ReleaseSpec, home: Home, engine: str, threads: int | None, memory: str | None) -> DryRun:
+    """Everything that a run looks at before it groups anybody.
+
+    Raises
+    ------
+    InputError
+        As a run would, for what can be seen in the spec, in the files that it names and in the rows of the source.
+    Refused
+        Where a manifest of a former release is not the one that was published.
+    """
+    secrets_of(spec)
+    hierarchies_of(spec)
+    require_an_answer(home, spec)
+    looked = require_startable(spec, however_large=True)
+    graph = graph_of(spec)
+    steps: dict[str, list[str]] = {step.name: [] for step in graph.steps if step.in_release}
+    for checks in graph.checks:
+        if checks.of in steps:
+            steps[checks.of] += checks.checks(spec)
+    rows, known = looked.rows, engine == "duckdb" and not spec.is_synthetic and not spec.aggregates
+    count = how_many(threads or spec.engine.threads, memory or spec.engine.memory_limit)
+    return DryRun(
+        spec.dataset,
+        rows,
+        looked.whole,
+        steps,
+        _range(cpu_seconds(spec, rows)) if known and rows is not None else None,
+        memory_gb(rows, count) if known and rows is not None else None,
+    )
+
+
+def cpu_seconds(spec: ReleaseSpec, people: int) -> float:
+    """About how many processor seconds a run takes, from those of Adult's steps, of 3,000 and of 10 million people."""
+    trained = min(people, spec.guide.sample) / ADULT
+    imports, table = 8.0, 6 + 10 * min(people, 10 * ADULT) / ADULT + 4e-6 * people
+    models = 5 * trained * spec.guide.folds / 5
+    measured = min(people, spec.utility.sample) / ADULT
+    utility = 2 + 43 * measured * spec.utility.folds / 5 * (1 + len(spec.utility.models)) / 2
+    return imports + table + models + utility + _attacks(spec.audit, people)
+
+
+def _attacks(audit: Audit, people: int) -> float:
+    if not audit.enabled:
+        return 0.0
+    on_the_table = 3 + 45 * min(people, audit.sample) / ADULT
+    on_models = 55 * min(people / 2, audit.people) / 8_000 * audit.shadows / 16 if audit.models else 0.0
+    return on_the_table + on_models
+
+
+def memory_gb(people: int, processes: int) -> tuple[float, float]:
+    """The peak over all processes, from few to much; in between the measured points it grows evenly."""
+    (low, less), (high, more) = next((pair for pair in pairwise(MEMORY) if people <= pair[1][0]), MEMORY[-2:])
+    of_the_run = less + (more - less) * (people - low) / (high - low)
+    beside = 0 if processes == 1 else processes
+    least, most = OF_A_PROCESS
+    return round(of_the_run * 0.75 + least * beside, 1), round(of_the_run * 1.5 + most * beside, 1)
+
+
+def _range(estimate: float) -> tuple[float, float]:
+    return round(estimate * FROM), round(estimate * TO)

@@ -1,0 +1,163 @@
+"""A release beside the source it was made from, column by column: for whoever may see the source, and nobody else.
+
+What the source holds of a value is in no manifest, since it does not follow from what was released. The steward who
+must answer for a release wants to see it all the same, so it is counted from the source, in groups of at least k
+people, and stays in the private zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from anon_pipeline.anonymize.value_groups import group_values
+from anon_pipeline.engine.base import Engine
+from anon_pipeline.engine.typed import natural_type
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home, write_file
+from anon_pipeline.release import ledger
+from anon_pipeline.release.exported_report import manifest_of
+from anon_pipeline.release.marginals import NOT_NAMED
+from anon_pipeline.release.opening import check_opening, opening_of
+from anon_pipeline.release.publish import DATA
+from anon_pipeline.report import comparison as page
+from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.tables import Domain
+
+#: The folder in the private zone, with a folder for each dataset.
+FOLDER = "comparisons"
+
+
+@dataclass(frozen=True)
+class ComparedColumn:
+    """People by groups of values, in the source and in the release.
+
+    Attributes
+    ----------
+    groups : what they are called
+    before : people of the source, k at least in each; None where the source has no such column
+    after : people of the release
+    why_not : why the two cannot be put side by side; empty where they can
+    """
+
+    name: str
+    role: str
+    groups: tuple[str, ...] = ()
+    before: tuple[int, ...] | None = None
+    after: tuple[int, ...] = ()
+    why_not: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Columns side by side; ties between columns and utility are those of the manifest."""
+
+    manifest: Mapping[str, Any]
+    columns: tuple[ComparedColumn, ...]
+    page: Path
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "dataset": self.manifest["dataset"],
+            "version": self.manifest["version"],
+            "page": str(self.page),
+            "columns": [asdict(column) for column in self.columns],
+            "associations": self.manifest["measured"].get("associations"),
+            "utility": self.manifest.get("utility"),
+        }
+
+
+def compare(
+    home: Home, version: str, spec: ReleaseSpec, engine: Engine, scratch: Path, dataset: str | None = None
+) -> Comparison:
+    """Count the source again, check that it is the one the release commits to, and write the page, for its owner only.
+
+    Parameters
+    ----------
+    spec : the policy of the release, whose source is read into `scratch`, a private folder
+
+    Raises
+    ------
+    InputError
+        For another source or policy, and for a release that is withdrawn or shows no rows of people.
+    Refused
+        Where the release is not what was published.
+    """
+    entry = ledger.published(home, version, dataset)
+    manifest, data = manifest_of(home, entry), home.releases / entry.dataset / entry.version / DATA
+    if manifest.get("kind") == "synthetic" or "groups" in manifest:
+        raise InputError(f"{version}: shows no rows of people, so there is nothing to put beside the source")
+    if not data.exists():
+        raise InputError(f"{version}: its table is gone; a release that was withdrawn cannot be compared")
+    problems = check_opening(opening_of(home, version, entry.dataset), manifest, spec, engine, scratch)
+    if problems:
+        raise InputError(f"{version}: {'; '.join(problems)}")
+    stored = scratch / "source.parquet"  # written by `check_opening`
+    columns = tuple(_compared(spec, engine, stored, data, name) for name in spec.released)
+    folder = home.private_folder(FOLDER, entry.dataset)
+    file = folder / f"{entry.version}.html"
+    write_file(file, page.render(manifest, [asdict(column) for column in columns], spec.k))
+    return Comparison(manifest, columns, file)
+
+
+def _compared(spec: ReleaseSpec, engine: Engine, stored: Path, data: Path, name: str) -> ComparedColumn:
+    plain = ComparedColumn(name, spec.columns[name].role)
+    try:
+        after = _domain(spec, engine, data, name)
+        before = None if spec.columns[name].made else _domain(spec, engine, stored, name)
+    except InputError:  # more different texts than an engine takes
+        return ComparedColumn(name, plain.role, why_not="it has too many different values")
+    if before is None or before.type is not after.type:
+        groups = group_values(after, spec.k)
+        counts = _counts(after, groups.of_code, len(groups.labels))
+        why = "a step makes it" if before is None else "the release shows values of another kind"
+        return ComparedColumn(name, plain.role, groups.labels, None, counts, why)
+    return ComparedColumn(name, plain.role, *side_by_side(before, after, spec.k))
+
+
+def _domain(spec: ReleaseSpec, engine: Engine, table: Path, name: str) -> Domain:
+    declared, stored = spec.columns[name].type, natural_type(engine.columns(table)[name])
+    is_text_of_ranges = declared is not None and stored != declared
+    (domain,) = engine.domains(table, {name: stored if declared is None or is_text_of_ranges else declared})
+    return domain
+
+
+def side_by_side(before: Domain, after: Domain, k: int) -> tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...]]:
+    """The groups of a column as the source has it, each of at least k people, and the people of either side in them.
+
+    People of whom the release tells no value, or one that the source does not hold, are a last group.
+
+    Parameters
+    ----------
+    before, after : the same column, of one type
+
+    Returns
+    -------
+    labels, people before, people after, all of one length
+    """
+    groups = group_values(before, k)
+    if not groups.labels:
+        return (), (), ()
+    own = len(groups.labels)
+    if groups.place is not None:
+        of_value = groups.place(after.values)
+    else:
+        known = {value: int(groups.of_code[code]) for code, value in enumerate(before.values.tolist(), start=1)}
+        of_value = np.array([known.get(value, own) for value in after.values.tolist()], dtype=np.int64)
+    missing = int(groups.of_code[0]) if before.counts[0] else own
+    people = _counts(after, np.r_[missing, of_value].astype(np.int64), own + 1)
+    original = _counts(before, groups.of_code, own)
+    if not people[-1]:
+        return groups.labels, original, people[:-1]
+    return (*groups.labels, NOT_NAMED), (*original, 0), people
+
+
+def _counts(domain: Domain, group_of_code: np.ndarray[Any, Any], groups: int) -> tuple[int, ...]:
+    counted = np.zeros(groups, dtype=np.int64)
+    held = (domain.counts > 0) & (group_of_code >= 0)
+    np.add.at(counted, group_of_code[held], domain.counts[held])
+    return tuple(counted.tolist())

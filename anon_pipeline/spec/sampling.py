@@ -1,0 +1,43 @@
+"""What a spec says of the survey that its table is: which column holds the weights, and what may be done with it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from anon_pipeline.spec.parts import NO_ROWS, Column, ColumnType, Role
+
+PLACE = "sampling_weight"
+
+
+def require_weight(
+    name: str, columns: Mapping[str, Column], used: Collection[str], fraction: float | None, aggregates: bool
+) -> None:
+    """Hold the column of the weights against the rest of a spec.
+
+    Parameters
+    ----------
+    used : columns that steps on several columns need
+    fraction : `sampling_fraction`, which follows from weights
+    aggregates : whether groups are released in place of people
+
+    Raises
+    ------
+    ValueError
+        Where the column is none of the source, is generalized or masked, or is no column of numbers.
+    """
+    column = columns.get(name)
+    if column is None or column.made:
+        raise ValueError(f"{PLACE}: {name!r} is no column of the source")
+    if fraction is not None:
+        raise ValueError(f"sampling_fraction: follows from {PLACE}; state one of the two")
+    if aggregates:
+        raise ValueError(f"{PLACE}: {NO_ROWS}; take it out")
+    if column.role not in (Role.EXCLUDE, Role.SENSITIVE, Role.INSENSITIVE):
+        raise ValueError(
+            f"{PLACE}: {name!r} has the role {column.role}; a weight is left out (exclude), or published as it is "
+            "(sensitive or insensitive)"
+        )
+    if column.steps or name in used:
+        raise ValueError(f"{PLACE}: {name!r} has steps; the risk is that of the weights as they are")
+    if column.type not in (None, ColumnType.NUMERIC):
+        raise ValueError(f"{PLACE}: {name!r} has the type {column.type}; a weight is a number of people")

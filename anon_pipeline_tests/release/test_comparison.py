@@ -1,0 +1,59 @@
+"""A release beside its source: every group of the source has k people, everybody is in one, and both sides agree."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anon_pipeline.release.comparison import side_by_side
+from anon_pipeline.report.likeness_chart import comparison_chart
+from anon_pipeline.spec import ColumnType
+from anon_pipeline.tables import Domain
+
+
+def domain(values: list[int] | list[str], counts: list[int]) -> Domain:
+    """Of a column with these distinct values; the first count is of the missing."""
+    kind = ColumnType.NUMERIC if values and isinstance(values[0], int) else ColumnType.CATEGORICAL
+    return Domain("x", kind, np.array(values), np.array(counts, dtype=np.int64), "BIGINT")
+
+
+@st.composite
+def sides(draw: st.DrawFn) -> tuple[Domain, Domain, int]:
+    """A column in a source and in a release that holds some of its values, and k."""
+    names = ["a", "b", "c", "d", "e", "f"] if draw(st.booleans()) else [10, 20, 30, 40, 50, 60]
+    counts = st.lists(st.integers(0, 9), min_size=6, max_size=6)
+    people = [max(1, count) for count in draw(counts)]
+    before = domain(names, [draw(st.integers(0, 9)), *people])
+    return before, domain(names, [draw(st.integers(0, 9)), *draw(counts)]), draw(st.integers(2, 12))
+
+
+@given(sides())
+def test_every_group_of_the_source_has_k_people_and_nobody_is_lost(both: tuple[Domain, Domain, int]) -> None:
+    before, after, k = both
+    labels, original, released = side_by_side(before, after, k)
+    assert len(labels) == len(original) == len(released) == len(set(labels))
+    if before.counts.sum() < k:
+        assert labels == ()
+        return
+    assert all(people >= k or people == 0 for people in original)
+    assert sum(original) == before.counts.sum()
+    assert sum(released) == after.counts.sum()
+
+
+def test_the_same_value_counts_in_the_same_group() -> None:
+    labels, before, after = side_by_side(
+        domain(["Bergen", "Cork", "Delft"], [0, 6, 1, 5]), domain(["Bergen", "Delft"], [0, 9, 3]), 2
+    )
+    assert dict(zip(labels, zip(before, after, strict=True), strict=True)) == {
+        "Bergen": (6, 9),
+        "all others": (6, 3),
+    }
+    labels, before, after = side_by_side(domain([10, 20, 30], [0, 5, 5, 5]), domain([11, 29], [2, 7, 6]), 5)
+    assert sum(before) == 15 and after[-1] == 2 and labels[-1] == "not told"  # nobody's value is missing in the source
+
+
+def test_the_picture_has_both_sides() -> None:
+    chart = comparison_chart("city", {"groups": ["Cork", "Delft"], "before": [5, 5], "after": [9, 1]})
+    assert "Cork: 50\u00a0% before, 90\u00a0% after" in chart
+    assert chart.count('class="before"') == 3 and chart.count('class="after"') == 3  # the legend's among them
