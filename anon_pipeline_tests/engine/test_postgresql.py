@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.engine.postgresql import changes_of_postgresql
+from anon_pipeline.engine.servers import changes_of_server
 from anon_pipeline.errors import InputError
 from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 from anon_pipeline.spec import ReleaseSpec, Source
@@ -216,14 +216,14 @@ def test_a_question_tells_the_sensor_of_a_change(
     monkeypatch.setenv(VARIABLE, server.address())
     said = {"database": "postgresql", "connection": {"env": VARIABLE}, "table": "stamps"}
     source = Source.model_validate({**said, "changed": "SELECT max(seen), count(*) FROM stamps"})
-    before = changes_of_postgresql(source, tmp_path)
-    assert before == changes_of_postgresql(source, tmp_path)
+    before = changes_of_server(source, tmp_path)
+    assert before == changes_of_server(source, tmp_path)
     server.execute("INSERT INTO stamps VALUES (21, now(), 1, 'no')")
     try:
-        assert before != changes_of_postgresql(source, tmp_path)
+        assert before != changes_of_server(source, tmp_path)
     finally:
         server.execute("DELETE FROM stamps WHERE age = 21")
-    assert changes_of_postgresql(Source.model_validate(said), tmp_path) is None
+    assert changes_of_server(Source.model_validate(said), tmp_path) is None
 
 
 def test_a_server_that_is_killed_leaves_nothing_and_the_next_run_heals(
