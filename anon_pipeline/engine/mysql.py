@@ -27,7 +27,6 @@ from anon_pipeline.engine.server_rows import (
     ServerFailure,
     not_plain,
 )
-from anon_pipeline.engine.sql import literal
 
 BATCH_ROWS = 10_000
 #: Texts end as the parser of a query takes them to end, moments are those of UTC, and no lock is waited for for ever.
@@ -36,21 +35,23 @@ SESSION = (
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
 )
+#: A server does not tell whether there is what a user may not read.
+NOT_GRANTED = "the user may not read what is asked for, or it does not exist; grant SELECT on it"
 #: What went wrong, by the server's number for it.
 SENTENCES = {
-    1044: "the user may not read what is asked for; grant it SELECT on that",
+    1044: NOT_GRANTED,
     1045: "the server does not take this user or password",
     1049: "the server has no such database",
     1054: "names a column that does not exist",
     1060: "two columns of the query have one name and stand twice; give one of them another with AS",
     1064: "is no query that the server takes",
-    1142: "the user may not read what is asked for; grant it SELECT on that",
-    1143: "the user may not read what is asked for; grant it SELECT on that",
+    1142: NOT_GRANTED,
+    1143: NOT_GRANTED,
     1146: "names a table that does not exist",
     1205: "somebody else has locked the table; run again when that is over",
     1317: "the server has ended the query",
     1356: "names a view that the server cannot run",
-    1370: "the user may not read what is asked for; grant it SELECT on that",
+    1370: NOT_GRANTED,
     1412: "the table was changed while it was read; run again",
     1690: "the query fails on a value; write it so that it cannot",
     1698: "the server does not take this user or password",
@@ -66,6 +67,7 @@ FLOAT, DOUBLE, NOTHING, TIMESTAMP, YEAR, BIT = 4, 5, 6, 7, 13, 16
 NAMES = {11: "time", BIT: "bit", 242: "vector", 245: "json", 255: "geometry"}
 UNSIGNED, ZEROFILL, ENUM, SET = 32, 64, 256, 2048
 BINARY = 63  # the character set of bytes
+VALID_JSON = r"json_valid\(`((?:[^`]|``)*)`\)"
 NO_DATE = r"^\d{4}-(00|\d{2}-00)"
 #: How the connection is kept secret, as MySQL's own client calls it.
 TLS = ("DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
@@ -80,7 +82,7 @@ class _Unwilling:
     def __init__(self, connection: object) -> None:
         pass
 
-    def authenticate(self, packet: object) -> bytes:
+    def authenticate(self, _packet: object) -> bytes:
         raise ServerFailure(
             "the server asks for the password as it is, which it gets with ssl_mode=VERIFY_IDENTITY only", lasting=True
         )
@@ -143,69 +145,76 @@ def _tls(mode: str, options: dict[str, str]) -> ssl.SSLContext:
 
 
 @contextmanager
-def _session(address: str) -> Iterator[Callable[[str], Any]]:
-    """How to ask, in a transaction that cannot write: a query gives a cursor, whose rows are still on the server."""
+def _session(address: str) -> Iterator[Any]:
+    """A connection in a transaction that cannot write."""
     import pymysql
-    from pymysql.cursors import SSCursor
-
-    class Unread(SSCursor):
-        """A cursor that may be left before its last row: the connection ends with it."""
-
-        def close(self) -> None:
-            if self._result is not None:
-                self._result.unbuffered_active = False
-            self.connection = None
-
-        __del__ = close
-
-    def asked(query: str) -> Any:
-        cursor = connection.cursor(Unread)
-        cursor.execute(query)
-        return cursor
+    from pymysql.converters import encoders  # and no decoders: every value stays the text that it comes as
 
     settings, reached = settings_of(address), False
     try:
-        connection = pymysql.connect(**settings, charset="utf8mb4", conv={}, local_infile=False)
+        connection = pymysql.connect(**settings, charset="utf8mb4", conv=encoders, local_infile=False)
         try:
             for statement in SESSION:
-                asked(statement.format(seconds=LOCK_SECONDS))
+                _ask(connection, statement.format(seconds=LOCK_SECONDS))
             reached = True
-            yield asked
+            yield connection
         finally:
             with suppress(pymysql.Error):
                 connection.close()
     except (pymysql.Error, UnicodeError, struct.error, IndexError, EOFError) as error:
-        number = error.args[0] if isinstance(error, pymysql.Error) and error.args else None
+        told = error.args[0] if isinstance(error, pymysql.MySQLError) and error.args else None
+        number = told if isinstance(told, int) else 0
         raise ServerFailure(
             SENTENCES.get(number, BROKEN if reached else UNREACHED), lasting=reached and number in LASTING
         ) from None
 
 
+def _ask(connection: Any, query: str) -> Any:
+    """A cursor with all rows of a short answer."""
+    cursor = connection.cursor()
+    cursor.execute(query)
+    return cursor
+
+
+@contextmanager
+def _unread(connection: Any, query: str) -> Iterator[Any]:
+    """A cursor whose rows stay on the server until they are fetched; the last thing that a connection is asked."""
+    from pymysql.cursors import SSCursor
+
+    cursor = connection.cursor(SSCursor)
+    cursor.execute(query)
+    try:
+        yield cursor
+    finally:  # else all rows that were not fetched would be waited for
+        cursor._result.unbuffered_active = False
+
+
 @contextmanager
 def rows_of_mysql(question: Question) -> Iterator[Rows]:
     """The rows of a query with columns of plain values."""
-    with _session(question.address) as asked:
-        fields = _fields(asked, question.query)
-        documents = _documents(asked, fields)
+    with _session(question.address) as connection:
+        fields = _fields(connection, question.query)
+        documents = _documents(connection, fields)
         columns = [_plain_column(field, question.missing, documents) for field in fields]
         schema = pa.schema([(field.name, kind) for field, (kind, _) in zip(fields, columns, strict=True)])
-        cursor = asked(f"SELECT {', '.join(map(_selected, fields))} FROM ({question.query}\n) AS asked")
+        selected = f"SELECT {', '.join(map(_selected, fields))} FROM ({question.query}\n) AS asked"
 
-        def batches() -> Iterator[pa.RecordBatch]:
+        def batches(cursor: Any) -> Iterator[pa.RecordBatch]:
             while rows := cursor.fetchmany(BATCH_ROWS):
                 arrays = [
                     change(list(values)) for values, (_, change) in zip(zip(*rows, strict=True), columns, strict=True)
                 ]
                 yield pa.record_batch(arrays, schema=schema)
 
-        yield Rows(schema, batches())
+        with _unread(connection, selected) as cursor:
+            yield Rows(schema, batches(cursor))
 
 
 @contextmanager
 def answer_of_mysql(question: Question) -> Iterator[Rows]:
     """The rows of a query as texts."""
-    with _session(question.address) as asked:
-        cursor = asked(question.query)
+    with _session(question.address) as connection:
+        cursor = _ask(connection, question.query)
         names = [column[0] for column in cursor.description]
         answer = [dict(zip(names, map(str, row), strict=True)) for row in cursor.fetchall()]
         table = pa.Table.from_pylist(answer, pa.schema([(name, pa.string()) for name in names]))
@@ -214,12 +223,12 @@ def answer_of_mysql(question: Question) -> Iterator[Rows]:
 
 def levels_of_mysql(question: Question) -> dict[str, tuple[str, ...]]:
     """The values of every column of the type ENUM, in the order of the type."""
-    with _session(question.address) as asked:
-        enumerated = [field for field in _fields(asked, question.query) if field.flags & ENUM]
-        declared = {
-            (table, column): str(kind)
-            for table, column, kind in _declared(asked, enumerated, "COLUMN_TYPE", "COLUMNS", "COLUMN_NAME")
-        }
+    with _session(question.address) as connection:
+        enumerated = [field for field in _fields(connection, question.query) if field.flags & ENUM]
+        declared: dict[tuple[str, str], str] = {}
+        for schema, table in _origins(enumerated):
+            columns = _ask(connection, f"SHOW COLUMNS FROM {_name(schema)}.{_name(table)}").fetchall()
+            declared |= {(table, column[0]): column[1] for column in columns}
     return {
         field.name: tuple(value.replace("''", "'") for value in re.findall(r"'((?:[^']|'')*)'", kind))
         for field in enumerated
@@ -227,39 +236,34 @@ def levels_of_mysql(question: Question) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _fields(asked: Callable[[str], Any], query: str) -> list[Any]:
+def _fields(connection: Any, query: str) -> list[Any]:
     """The columns of a query as the server describes them."""
-    return list(asked(f"SELECT * FROM ({query}\n) AS asked LIMIT 0")._result.fields)
+    # Of a subquery MariaDB does not tell which tables its columns come from, and takes no WITH in parentheses alone.
+    none = f"SELECT * FROM ({query}\n) AS asked LIMIT 0" if query[:4].upper() == "WITH" else f"({query}\n) LIMIT 0"
+    return list(_ask(connection, none)._result.fields)
 
 
-def _declared(asked: Callable[[str], Any], fields: list[Any], what: str, table: str, column: str) -> list[Any]:
-    """What the server's own tables say of the columns of tables that the fields come from, where the user may see it."""
-    places = {(field.db.decode(), field.org_table) for field in fields if field.org_table}
-    told: list[Any] = []
-    for schema, name in sorted(places):
-        within = "CONSTRAINT_SCHEMA" if table == "CHECK_CONSTRAINTS" else "TABLE_SCHEMA"
-        told += asked(
-            f"SELECT TABLE_NAME, {column}, {what} FROM information_schema.{table} "
-            f"WHERE {within} = {literal(schema)} AND TABLE_NAME = {literal(name)}"
-        ).fetchall()
-    return told
+def _origins(fields: list[Any]) -> list[tuple[str, str]]:
+    """The tables that columns come from: schema and name."""
+    return sorted({(field.db.decode(), field.org_table) for field in fields if field.org_table and field.db})
 
 
-def _documents(asked: Callable[[str], Any], fields: list[Any]) -> set[tuple[str, str]]:
-    """Columns that are JSON to MariaDB, to which that is a text with a condition of its own name."""
-    import pymysql
+def _documents(connection: Any, fields: list[Any]) -> set[tuple[str, str]]:
+    """Table and name of columns that are JSON to MariaDB, to which that is a text with a condition."""
+    found: set[tuple[str, str]] = set()
+    for schema, table in _origins([field for field in fields if field.type_code in LONG_TEXTS]):
+        told = _ask(connection, f"SHOW CREATE TABLE {_name(schema)}.{_name(table)}").fetchone()
+        found |= {(table, name.replace("``", "`")) for name in re.findall(VALID_JSON, told[1])}
+    return found
 
-    texts = [field for field in fields if field.type_code in LONG_TEXTS]
-    try:
-        told = _declared(asked, texts, "CHECK_CLAUSE", "CHECK_CONSTRAINTS", "CONSTRAINT_NAME")
-    except pymysql.Error:  # MySQL has a type for it
-        return set()
-    return {(table, column) for table, column, clause in told if str(clause).startswith("json_valid(")}
+
+def _name(text: str) -> str:
+    return "`" + text.replace("`", "``") + "`"
 
 
 def _selected(field: Any) -> str:
     """A column by its name; a FLOAT as the number that is stored, not the six digits that are shown of it."""
-    name = "`" + field.name.replace("`", "``") + "`"
+    name = _name(field.name)
     return f"{name} + 0e0" if field.type_code == FLOAT else name
 
 
@@ -277,7 +281,7 @@ def _plain_column(
     if number in INTEGERS:
         if flags & ZEROFILL:  # a number that is shown with its leading zeros is a code
             return pa.string(), _texts
-        if number == 1 and field.length == 1:  # what BOOLEAN stands for
+        if number == 1 and field.length == 1 and not flags & UNSIGNED:  # what BOOLEAN stands for
             return pa.bool_(), lambda values: _bools(field.name, values, {"0": False, "1": True})
         width = f"{'u' if flags & UNSIGNED else ''}int{INTEGERS[number]}"
         return _cast(field.name, pa.type_for_alias(width))

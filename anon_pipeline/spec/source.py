@@ -136,7 +136,9 @@ class Source(Strict):
     def _lies_in_one_place(self) -> Source:
         if self.database is None:
             if stray := [name for name in ("connection", "table", "changed") if getattr(self, name) is not None]:
-                raise ValueError(f"{stray[0]}: goes with a database; remove it, or say which, as in database: postgresql")
+                raise ValueError(
+                    f"{stray[0]}: goes with a database; remove it, or say which, as in database: postgresql"
+                )
             return self
         if of_files := sorted(self.model_fields_set & OF_FILES):
             raise ValueError(f"{of_files[0]}: is said of files; remove it")
