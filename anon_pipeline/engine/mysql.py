@@ -87,8 +87,6 @@ class _Unwilling:
             "the server asks for the password as it is, which it gets with ssl_mode=VERIFY_IDENTITY only", lasting=True
         )
 
-    prompt = authenticate
-
 
 def settings_of(address: str) -> dict[str, Any]:
     """What PyMySQL is told of an address such as mysql://USER:PASSWORD@HOST:3306/DATABASE?ssl_mode=REQUIRED.

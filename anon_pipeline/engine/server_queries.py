@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.spec import Source
@@ -56,8 +57,13 @@ def one_select(place: str, query: str, dialect: str) -> str:
     if dialect == "mysql" and "/*" in query:  # what stands in /*! ... */ runs
         raise InputError(f"{place}: has a comment in /* */, which may run there; begin it with # or leave it out")
     changing = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Into, exp.Lock, exp.Command, exp.WithTableHint)
-    if statements[0].find(*changing, exp.NextValueFor, exp.PropertyEQ if dialect == "mysql" else exp.Into):
+    assignment = (exp.PropertyEQ,) if dialect == "mysql" else ()
+    if statements[0].find(*changing, *assignment, exp.NextValueFor):
         raise InputError(f"{place}: would write or lock; {HOW}")
+    if dialect == "tsql" and (
+        statements[0].ctes or (statements[0].args.get("order") and not _is_limited(statements[0]))
+    ):
+        raise InputError(f"{place}: begins with WITH or ends with ORDER BY; leave that out, or make a view of it")
     for called in statements[0].find_all(exp.Anonymous):
         raise InputError(
             f"{place}: calls {called.name}, which is no function of standard SQL; make a view that calls it"
@@ -65,6 +71,10 @@ def one_select(place: str, query: str, dialect: str) -> str:
     if any(isinstance(table.this, exp.Dot) for table in statements[0].find_all(exp.Table)):
         raise InputError(f"{place}: names a table of another server; {HOW}")
     return query.strip().rstrip(";")
+
+
+def _is_limited(query: Any) -> bool:
+    return any(query.args.get(part) is not None for part in ("limit", "fetch", "offset"))
 
 
 def address_of(source: Source, folder: Path) -> str:

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from anon_pipeline.engine import mysql, postgresql
+from anon_pipeline.engine import mysql, postgresql, sql_server
 from anon_pipeline.engine.server_queries import address_of, one_select, query_of
 from anon_pipeline.engine.server_rows import Question, Server, ServerFailure
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.spec import Source
 
 #: By what `source.database` says.
-SERVERS = {"postgresql": postgresql.SERVER, "mysql": mysql.SERVER}
+SERVERS = {"postgresql": postgresql.SERVER, "mysql": mysql.SERVER, "sqlserver": sql_server.SERVER}
 
 
 def store_server(source: Source, folder: Path, destination: Path, check_names: Callable[[list[str]], None]) -> None:

@@ -37,7 +37,7 @@ class Source(Strict):
     version: int | None = Field(default=None, ge=0)  # of a Delta table; the newest where absent
     iceberg: str | None = Field(default=None, min_length=1)  # an Iceberg table: metadata file, or catalogue.name.table
     snapshot: int | None = None  # of an Iceberg table; the current one where absent
-    database: Literal["postgresql", "mysql"] | None = None  # a server in the place of a file
+    database: Literal["postgresql", "mysql", "sqlserver"] | None = None  # a server in the place of a file
     connection: Connection | None = None  # of a server
     table: str | None = Field(default=None, min_length=1)  # of a server: people, or clinic.people
     query: str | None = None  # the rows of a database; the only table of a DuckDB or SQLite file where absent
