@@ -150,7 +150,7 @@ def profile(survey: Survey, reading: Reading) -> Profile:
         tuple(determined),
         separation.greedy_key(grouped),
         target if target is not None and proposals[target].role is Role.SENSITIVE else None,
-        reading.source.model_dump(mode="json", exclude_defaults=True, exclude={"path", "missing"}),
+        reading.source.model_dump(mode="json", exclude_defaults=True, exclude={"path", "missing", "delta", "iceberg"}),
         reading.asked,
         tuple(reading.notes),
     )
