@@ -77,6 +77,16 @@ class Server:
             cursor.execute("SELECT id FROM information_schema.processlist WHERE user = 'reader'")
             return [f"KILL {number}" for (number,) in cursor.fetchall()]
 
+    def rows_sent(self) -> int:
+        """By all connections that have ended; it waits for those of the reader to end."""
+        ends = time.monotonic() + generous()
+        while self.kill_readers():
+            assert time.monotonic() < ends, "a connection has stayed"
+            time.sleep(0.02)
+        with self.connect() as connection, connection.cursor() as cursor:
+            cursor.execute("SHOW GLOBAL STATUS LIKE 'Rows_sent'")
+            return int(cursor.fetchone()[1])
+
     def execute(self, *statements: str) -> None:
         connection = self.connect()
         try:
