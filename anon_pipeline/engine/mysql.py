@@ -73,7 +73,7 @@ NO_DATE = r"^\d{4}-(00|\d{2}-00)"
 TLS = ("DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
 OPTIONS = {"unix_socket", "ssl_mode", "ssl_ca", "ssl_cert", "ssl_key"}
 #: Ways to log in that give the password itself away.
-TELLING = ("mysql_clear_password", "dialog")
+PLAIN_LOGINS = ("mysql_clear_password", "dialog")
 
 
 class _Unwilling:
@@ -116,7 +116,7 @@ def settings_of(address: str) -> dict[str, Any]:
     if mode in TLS[2:]:
         secret = {"ssl": _tls(mode, options)}
     if mode not in TLS[3:]:
-        secret["auth_plugin_map"] = dict.fromkeys(TELLING, _Unwilling)
+        secret["auth_plugin_map"] = dict.fromkeys(PLAIN_LOGINS, _Unwilling)
     return {
         "host": parts.hostname or "localhost",
         "port": port or 3306,
@@ -183,7 +183,7 @@ def _unread(connection: Any, query: str) -> Iterator[Any]:
     cursor.execute(query)
     try:
         yield cursor
-    finally:  # else all rows that were not fetched would be waited for
+    finally:  # else it asks for the rows that were not fetched, of a connection that has ended
         cursor._result.unbuffered_active = False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import socket
 import struct
 import threading
@@ -338,12 +339,15 @@ def test_a_locked_table_is_not_waited_for_for_ever(
     assert server_rows.LOCK_SECONDS > 1
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 def test_rows_that_nobody_wants_any_more_are_not_waited_for(asked: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mysql, "BATCH_ROWS", 10)
     before = asked.rows_sent()
     wide = "SELECT a.age, REPEAT('x', 1000) AS wide FROM people AS a JOIN people AS b"  # 40,000 rows
     with mysql.rows_of_mysql(Question(asked.address(), wide)) as rows:
         next(rows.batches)
+    del rows
+    gc.collect()
     assert asked.rows_sent() - before < 20_000
 
 
