@@ -115,7 +115,7 @@ lock: ## Pin the requirements anew (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--no-strip-extras -q --extra build pyproject.toml -o requirements/runtime.txt
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
-		--no-strip-extras -q --extra build --extra postgresql --extra server -c requirements/runtime.txt pyproject.toml \
+		--no-strip-extras -q --extra build --extra mysql --extra postgresql --extra server -c requirements/runtime.txt pyproject.toml \
 		-o requirements/server.txt
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--no-strip-extras -q --extra build --extra spark -c requirements/runtime.txt pyproject.toml -o requirements/spark.txt
