@@ -106,7 +106,12 @@ def profile(
 
     if out_file is not None and out_file.exists():
         raise InputError(f"{out_file}: exists already; a policy is not overwritten")
-    stated = {"table": of_database, "query": query, "delimiter": delimiter, "encoding": encoding}
+    stated: dict[str, object] = {
+        "table": of_database,
+        "query": query,
+        "delimiter": delimiter,
+        "encoding": encoding,
+    }
     source, table = _named("TABLE", place, database, stated)
     with scratch_folder() as scratch:
         profiled = profile_table(DuckDBEngine(scratch), table, source)
