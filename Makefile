@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help reference release test fresh explore mutants pictures lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-replayed bench-space bench-enforcement bench-dp bench-synthetic bench-aim soak lock clean
+.PHONY: help reference release test fresh explore mutants pictures lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-replayed bench-space bench-enforcement bench-dp bench-synthetic bench-aim bench-postgresql soak lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -104,6 +104,10 @@ spark: .venv/spark ## Install with the Spark engine (needs a Java 17 runtime)
 bench-dp: .venv/dev ## Noisy statistics of ten million people, against plain DuckDB and a sort
 	$(BIN)/python -m benchmarks.differential_privacy
 
+bench-postgresql: .venv/dev ## Ten million people from a PostgreSQL server, and a million from MariaDB (needs both installed, 3 GB of disk)
+	$(BIN)/python -m benchmarks.servers --server postgresql --rows 10000000
+	$(BIN)/python -m benchmarks.servers --server mysql --rows 1000000
+
 soak: .venv/runtime ## Three hundred ticks of the sensor with kills, full disks and bad sources (TICKS=40: fewer)
 	$(BIN)/python -m benchmarks.soak --ticks $(or $(TICKS),300)
 
@@ -111,7 +115,7 @@ lock: ## Pin the requirements anew (needs uv)
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--no-strip-extras -q --extra build pyproject.toml -o requirements/runtime.txt
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
-		--no-strip-extras -q --extra build --extra postgresql --extra server -c requirements/runtime.txt pyproject.toml \
+		--no-strip-extras -q --extra build --extra mysql --extra postgresql --extra server -c requirements/runtime.txt pyproject.toml \
 		-o requirements/server.txt
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
 		--no-strip-extras -q --extra build --extra spark -c requirements/runtime.txt pyproject.toml -o requirements/spark.txt

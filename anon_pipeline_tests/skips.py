@@ -13,6 +13,8 @@ from types import ModuleType
 import pytest
 from _pytest.terminal import TerminalReporter
 
+#: Servers lie where only root looks for programs.
+PROGRAMS = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"))
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -39,6 +41,13 @@ def require_postgresql() -> Path:
     if installed is None:
         pytest.skip("no PostgreSQL server is installed: install one, for example with `apt-get install postgresql`")
     return Path(installed).parent
+
+
+def require_mariadb() -> None:
+    """Without a MariaDB server, and the package that reads it, the test is skipped."""
+    if shutil.which("mariadbd", path=PROGRAMS) is None or shutil.which("mariadb-install-db", path=PROGRAMS) is None:
+        pytest.skip("no MariaDB server is installed: install one, for example with `apt-get install mariadb-server`")
+    require_package("pymysql")
 
 
 def require_program(name: str) -> None:

@@ -25,20 +25,31 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, data_folder, write_file
 from anon_pipeline.home import scratch as scratch_folder
 from anon_pipeline.imports import large_imports
-from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.profiling.places import keys_of_place, kind_of_server
+from anon_pipeline.spec import ReleaseSpec, Source
+
+PLACE = (
+    "A file of people (CSV, Excel, Parquet and others), a Parquet folder, an address (s3://, gs://, az://), or "
+    "delta:PLACE, iceberg:PLACE."
+)
+Database = Annotated[
+    str | None,
+    typer.Option(
+        help="The environment variable with the address of a PostgreSQL, MySQL, MariaDB or SQL Server server."
+    ),
+]
+OfDatabase = Annotated[str | None, typer.Option("--table", help="The table of that server.")]
 
 
 @app.command()
 def init(
     name: Annotated[str, typer.Argument(help="The dataset: small letters, digits and _.")],
-    table: Annotated[
-        Path | None,
-        typer.Option("--from", help="A file of people (CSV, Excel, Parquet and others), or a Parquet folder."),
+    place: Annotated[
+        str | None,
+        typer.Option("--from", help=PLACE),
     ] = None,
-    database: Annotated[
-        str | None, typer.Option(help="The environment variable with the address of a PostgreSQL server.")
-    ] = None,
-    of_database: Annotated[str | None, typer.Option("--table", help="The table of that server.")] = None,
+    database: Database = None,
+    of_database: OfDatabase = None,
     copy: Annotated[bool, typer.Option("--copy", help="Copy the table into the folder of the dataset.")] = False,
     query: Query = None,
     delimiter: Delimiter = None,
@@ -55,15 +66,11 @@ def init(
         from anon_pipeline.engine.duckdb import DuckDBEngine
         from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 
-    if (table is None) == (database is None):
-        raise InputError("say where the table is: --from FILE, or --database NAME with --table or --query")
-    server = {"database": "postgresql", "connection": {"env": database}}
-    place = {"path": str(table)} if table is not None else server
     stated = {"table": of_database, "query": query, "sheet": sheet, "delimiter": delimiter, "encoding": encoding}
     unnamed = {} if names is None else {"header": 0, "names": names_in(names)}
-    source = source_of({**place, **stated, **unnamed})
+    source, table = _named("--from FILE", place, database, {**stated, **unnamed})
     with scratch_folder() as scratch:
-        wanted = DatasetRequest(name, table if table is not None else Path.cwd(), copy, source, noise)
+        wanted = DatasetRequest(name, table, copy, source, noise)
         new_dataset = start_dataset(DuckDBEngine(scratch), wanted, data_folder())
     if as_json:
         print_json(new_dataset.to_json())
@@ -71,9 +78,22 @@ def init(
     show_new_dataset(name, new_dataset)
 
 
+def _named(option: str, place: str | None, database: str | None, stated: dict[str, object]) -> tuple[Source, Path]:
+    """The source that options name, and its file; of what is no file of this machine the folder it is named from."""
+    if (place is None) == (database is None):
+        raise InputError(f"say where the table is: {option}, or --database NAME with --table or --query")
+    if place is None:
+        server = {"database": kind_of_server(str(database)), "connection": {"env": database}}
+        return source_of({**server, **stated}), Path.cwd()
+    source = source_of({**keys_of_place(place), **stated})
+    return source, Path(place) if source.is_file else Path.cwd()
+
+
 @app.command()
 def profile(
-    table: Annotated[Path, typer.Argument(help="A CSV or Parquet file, or a folder of Parquet files.")],
+    place: Annotated[str | None, typer.Argument(metavar="TABLE", help=PLACE)] = None,
+    database: Database = None,
+    of_database: OfDatabase = None,
     out_file: Annotated[Path | None, typer.Option("--out", help="Write the proposed spec to this file.")] = None,
     query: Query = None,
     delimiter: Delimiter = None,
@@ -86,18 +106,24 @@ def profile(
 
     if out_file is not None and out_file.exists():
         raise InputError(f"{out_file}: exists already; a policy is not overwritten")
-    source = source_of({"path": str(table), "query": query, "delimiter": delimiter, "encoding": encoding})
+    stated: dict[str, object] = {
+        "table": of_database,
+        "query": query,
+        "delimiter": delimiter,
+        "encoding": encoding,
+    }
+    source, table = _named("TABLE", place, database, stated)
     with scratch_folder() as scratch:
         profiled = profile_table(DuckDBEngine(scratch), table, source)
     if out_file is not None:
         try:
-            write_file(out_file, propose_spec_beside(profiled, table, out_file), public=True)
+            write_file(out_file, propose_spec_beside(profiled, source, out_file), public=True)
         except OSError as error:
             raise InputError(f"{out_file}: cannot be written ({error.strerror})") from None
     if as_json:
         print_json(profiled.to_json())
     elif out_file is None:
-        sys.stdout.write(propose_spec_beside(profiled, table, Path("release.yaml")))
+        sys.stdout.write(propose_spec_beside(profiled, source, Path("release.yaml")))
     else:
         err.print(f"wrote {out_file}; decide its lines that say `decide`, then run it", markup=False)
 

@@ -168,7 +168,7 @@ def store_sqlite(path: Path, query: str | None, destination: Path, check_names: 
     InputError
         For what is not one SELECT from tables and views of that database.
     """
-    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
         database.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)  # VACUUM INTO needs to attach, too
         if query is None:
             tables = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()

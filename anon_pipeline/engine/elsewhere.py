@@ -6,7 +6,7 @@ from pathlib import Path
 
 from anon_pipeline.engine.lake_tables import state_of_table
 from anon_pipeline.engine.object_stores import state_of
-from anon_pipeline.engine.postgresql import changes_of_postgresql
+from anon_pipeline.engine.servers import changes_of_server
 from anon_pipeline.spec import Source
 
 
@@ -23,5 +23,5 @@ def state_of_source(source: Source, folder: Path) -> object:
         Where the source cannot be reached or refuses.
     """
     if source.database is not None:
-        return changes_of_postgresql(source, folder)
+        return changes_of_server(source, folder)
     return state_of(source.path) if source.table_format is None else state_of_table(source, folder)

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from anon_pipeline.engine.parquet_files import refuse_table
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.spec.locations import parts_of
 
@@ -198,6 +199,7 @@ def _objects(store: FileSystem, address: str) -> list[StoredObject]:
     tables = sorted(place for place in files if place.lower().endswith(PARQUET[0]))
     if not files:
         raise Unavailable(f"{address}: there is no such object, and none below it")
+    refuse_table((place.removeprefix(f"{path}/") for place in sorted(files)), address)
     if not tables:
         raise InputError(f"{address}: no object below it ends in .parquet; name one object")
     for place in tables:

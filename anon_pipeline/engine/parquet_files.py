@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from anon_pipeline.engine.sql import quoted
 from anon_pipeline.engine.text_files import distinct_names
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Source
+from anon_pipeline.spec.locations import ICEBERG_METADATA
 from anon_pipeline.spec.permission import refuse_private
 
 
@@ -32,6 +33,8 @@ def parquet_relation(
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     if not files:
         raise InputError(f"{label}: the folder holds no .parquet file")
+    if path.is_dir():
+        refuse_table((file.relative_to(path).as_posix() for file in path.rglob("*.json")), label)
     for file in files:
         refuse_private(file, label)  # a link may lead there
     if path.is_dir() and not source.union_by_name:
@@ -42,6 +45,26 @@ def parquet_relation(
     with exactly(*files) as places:
         relation = f"read_parquet([{', '.join(places)}], union_by_name=true, {options})"
         yield renamed(connection, relation, () if source.partitions else tuple(files), source, label)
+
+
+def refuse_table(below: Iterable[str], label: str) -> None:
+    """Refuse a folder of which a table keeps its states: its Parquet files hold people who were taken out, too.
+
+    Parameters
+    ----------
+    below : the files of the folder, relative to it
+
+    Raises
+    ------
+    InputError
+        Where there is what describes a Delta Lake or an Iceberg table.
+    """
+    for name in below:
+        *within, file = name.split("/")
+        if within[-1:] == ["_delta_log"]:
+            raise InputError(f"{label}: is a Delta Lake table, whose files hold former rows, too; say source.delta")
+        if within[-1:] == ["metadata"] and file.endswith(ICEBERG_METADATA):
+            raise InputError(f"{label}: is an Iceberg table, whose files hold former rows, too; say source.iceberg")
 
 
 def renamed(

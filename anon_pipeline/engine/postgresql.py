@@ -1,24 +1,27 @@
-"""The rows of a table or a query of a PostgreSQL server as Parquet: one snapshot, read in batches, nothing written.
+"""Rows of a PostgreSQL server, through ADBC, which copies them as Arrow batches.
 
-The server is asked through ADBC, which copies rows as Arrow batches. The transaction is read only, and at one snapshot.
-Nothing of a message of the server or of the driver is repeated: it may quote a row, or the connection.
+The transaction is read only, and at one snapshot.
 """
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from anon_pipeline.engine.sql import quoted
-from anon_pipeline.errors import InputError, Unavailable
-from anon_pipeline.spec import Source
+from anon_pipeline.engine.server_rows import (
+    BROKEN,
+    LOCK_SECONDS,
+    UNREACHED,
+    Question,
+    Rows,
+    Server,
+    ServerFailure,
+    not_plain,
+)
 
 #: How much of the rows the driver holds at a time.
 BATCH_BYTES = 16 << 20
@@ -36,157 +39,73 @@ SENTENCES = {
     "22": "the query fails on a value; write it so that it cannot",
     "25006": "would write; only what reads is run",
     "53": "the server has too little memory, disk or connections left",
+    "55P03": "somebody else has locked the table; run again when that is over",
     "57": "the server has ended the query",
 }
-#: Classes of SQLSTATE that say nothing of the query: no connection, a conflict, no resources, an operator, a system.
-PASSING = ("08", "40", "53", "57", "58")
-NO_EXTRA = "is a PostgreSQL database; install `anon-pipeline[postgresql]` to read it"
+#: Classes of SQLSTATE that say nothing of the query: no connection, a conflict, no resources, a lock, an operator, a
+#: system.
+PASSING = ("08", "40", "53", "55", "57", "58")
 
 
-def store_postgresql(source: Source, folder: Path, destination: Path, check_names: Callable[[list[str]], None]) -> None:
-    """Write the rows of a table or a query as a new Parquet file.
-
-    Parameters
-    ----------
-    folder : of the spec, which a file with the connection is named relative to
-
-    Raises
-    ------
-    InputError
-        Where the server cannot be reached or refuses, and for a column whose values are not plain.
-    """
-    with _asked(source, folder, _query(source)) as reader:
-        check_names(reader.schema.names)
-        columns = [_plain_column(field) for field in reader.schema]
-        schema = pa.schema([(field.name, kind) for field, (kind, _) in zip(reader.schema, columns, strict=True)])
-        with pq.ParquetWriter(destination, schema) as writer:
-            for batch in reader:
-                arrays = [change(column) for column, (_, change) in zip(batch.columns, columns, strict=True)]
-                writer.write_batch(pa.record_batch(arrays, schema=schema))
-
-
-def levels_of_postgresql(source: Source, folder: Path) -> dict[str, tuple[str, ...]]:
-    """The values of every column of an enumerated type, in the order of the type.
-
-    Raises
-    ------
-    InputError
-        Where the server cannot be reached or refuses.
-    """
-    with _asked(source, folder, f"SELECT * FROM ({_query(source)}) AS asked LIMIT 0") as reader:
-        types = {field.name: _server_type(field) for field in reader.schema}
+def levels_of_postgresql(question: Question) -> dict[str, tuple[str, ...]]:
+    """The values of every column of an enumerated type, in the order of the type."""
+    with _asked(Question(question.address, f"SELECT * FROM ({question.query}\n) AS asked LIMIT 0")) as rows:
+        types = {field.name: _server_type(field) for field in rows.schema}
     listed = (
         "SELECT typname::text, enumlabel::text FROM pg_enum JOIN pg_type ON pg_type.oid = enumtypid "
         "ORDER BY typname, enumsortorder"
     )
     labels: dict[str, list[str]] = {}
-    with _asked(source, folder, listed) as reader:
-        for row in reader.read_all().to_pylist():
-            labels.setdefault(row["typname"], []).append(row["enumlabel"])
+    with _asked(Question(question.address, listed)) as rows:
+        for row in rows.read():
+            labels.setdefault(str(row["typname"]), []).append(str(row["enumlabel"]))
     return {name: tuple(labels[kind]) for name, kind in types.items() if kind in labels}
 
 
-def changes_of_postgresql(source: Source, folder: Path) -> str | None:
-    """What `source.changed` gives now, as text; None where the spec has no such question."""
-    if source.changed is None:
-        return None
-    with _asked(source, folder, _one_select("source.changed", source.changed)) as reader:
-        return str(reader.read_all().to_pylist())
-
-
-def _query(source: Source) -> str:
-    if source.query is not None:
-        return _one_select("source.query", source.query)
-    *within, table = str(source.table).split(".")
-    return f"SELECT * FROM {'.'.join(map(quoted, (*within, table)))}"
-
-
-def _one_select(place: str, query: str) -> str:
-    """The query, where it is one SELECT that calls functions of standard SQL only.
-
-    A query may come from somebody else. What else a server can do for it (read its files, open connections) is done by
-    functions of its own; who needs one makes a view that calls it.
-    """
-    try:
-        import sqlglot
-        from sqlglot import exp
-    except ImportError:
-        raise InputError(f"source.database: {NO_EXTRA}") from None
-    how = "write one SELECT from tables and views of the database"
-    try:
-        statements = sqlglot.parse(query, dialect="postgres")
-    except (sqlglot.errors.SqlglotError, RecursionError):
-        raise InputError(f"{place}: is not one SELECT; {how}") from None
-    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
-        raise InputError(f"{place}: is not one SELECT; {how}")
-    if statements[0].find(exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Into, exp.Lock, exp.Command):
-        raise InputError(f"{place}: would write or lock; {how}")
-    for called in statements[0].find_all(exp.Anonymous):
-        raise InputError(
-            f"{place}: calls {called.name}, which is no function of standard SQL; make a view that calls it"
-        )
-    return query.strip().rstrip(";")
-
-
-def _connection(source: Source, folder: Path) -> str:
-    """The address of the server with its secrets.
-
-    Raises
-    ------
-    InputError
-        Where it is not there, or others may read it.
-    """
-    place = source.connection
-    if place is None:
-        raise InputError("source.connection: is missing; say {env: NAME} or {file: path}")
-    if place.env is not None:
-        if not os.environ.get(place.env):
-            raise Unavailable(f"source.connection: the environment variable {place.env} is not set")
-        return os.environ[place.env]
-    path = folder / str(place.file)
-    try:
-        with path.open(encoding="utf-8") as file:
-            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
-                raise InputError(f"source.connection: {place.file} can be read by others; run `chmod 600` on it")
-            return file.read().strip()
-    except (OSError, UnicodeDecodeError):
-        raise Unavailable(f"source.connection: {place.file} cannot be read") from None
-
-
 @contextmanager
-def _asked(source: Source, folder: Path, query: str) -> Iterator[pa.RecordBatchReader]:
-    """The rows of a query, in a transaction of its own that cannot write."""
-    try:
-        from adbc_driver_manager import Error
-        from adbc_driver_postgresql import StatementOptions, dbapi
-    except ImportError:
-        raise InputError(f"source.database: {NO_EXTRA}") from None
-    address = _connection(source, folder)
+def _asked(question: Question, become: Callable[[pa.RecordBatchReader], Rows] | None = None) -> Iterator[Rows]:
+    """The rows of a query as ADBC gives them, or as they `become`, in a transaction of its own that cannot write."""
+    from adbc_driver_manager import Error
+    from adbc_driver_postgresql import StatementOptions, dbapi
+
     options = {StatementOptions.BATCH_SIZE_HINT_BYTES.value: str(BATCH_BYTES)}
     reached = False
     try:
-        with dbapi.connect(address) as connection, connection.cursor(adbc_stmt_kwargs=options) as cursor:
+        with dbapi.connect(question.address) as connection, connection.cursor(adbc_stmt_kwargs=options) as cursor:
             reached = True
             cursor.execute(SNAPSHOT)
-            cursor.execute(query)
-            yield cursor.fetch_record_batch()
+            cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
+            cursor.execute(question.query)
+            reader = cursor.fetch_record_batch()
+            yield become(reader) if become is not None else Rows(reader.schema, iter(reader))
     except (Error, pa.ArrowException) as error:
         state = getattr(error, "sqlstate", None)
         lasting = reached and state is not None and not state.startswith(PASSING)
-        kind = InputError if lasting else Unavailable
-        raise kind(f"{source.path}: {_sentence(reached, state)}") from None
+        raise ServerFailure(_sentence(reached, state), lasting) from None
     except OSError as error:  # of the stream of rows; an error of a file has a number
         if error.errno is not None:
             raise
-        raise Unavailable(f"{source.path}: {_sentence(reached, None)}") from None
+        raise ServerFailure(_sentence(reached, None), lasting=False) from None
+
+
+def _plain(reader: pa.RecordBatchReader) -> Rows:
+    columns = [_plain_column(field) for field in reader.schema]
+    schema = pa.schema([(field.name, kind) for field, (kind, _) in zip(reader.schema, columns, strict=True)])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            arrays = [change(column) for column, (_, change) in zip(batch.columns, columns, strict=True)]
+            yield pa.record_batch(arrays, schema=schema)
+
+    return Rows(schema, batches())
 
 
 def _sentence(reached: bool, state: str | None) -> str:
     """A sentence for a code of the server; while rows are copied there is none."""
     if not reached:
-        return "the server cannot be reached, or does not take this user; check source.connection"
+        return UNREACHED
     if state is None:
-        return "the query fails on a row, or would write, or the server has ended the connection"
+        return BROKEN
     known = [text for code, text in SENTENCES.items() if state.startswith(code)]
     return known[0] if known else f"the server refuses the query (SQLSTATE {state})"
 
@@ -201,7 +120,7 @@ def _plain_column(field: pa.Field) -> tuple[pa.DataType, Callable[[pa.Array], pa
 
     Raises
     ------
-    InputError
+    ServerFailure
         For lists, documents, bytes and the like.
     """
     kind, server = field.type, _server_type(field)
@@ -217,10 +136,7 @@ def _plain_column(field: pa.Field) -> tuple[pa.DataType, Callable[[pa.Array], pa
     types = pa.types
     plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_string, types.is_date, types.is_timestamp)
     if server in NOT_PLAIN or not any(check(kind) for check in plain):
-        raise InputError(
-            f"columns.{field.name}: holds values of the type {server or kind}, which is no plain value; cast it or "
-            "leave it out in source.query"
-        )
+        raise not_plain(field.name, server or kind)
     return kind, lambda column: column
 
 
@@ -231,3 +147,14 @@ def _decimal(field: pa.Field) -> pa.DataType:
         return pa.string()
     digits, fraction = (modifier - 4) >> 16, (modifier - 4) & 0x7FF
     return pa.decimal128(digits, fraction) if digits <= 38 and fraction <= digits else pa.string()
+
+
+SERVER = Server(
+    "a PostgreSQL",
+    extra="postgresql",
+    driver="adbc_driver_postgresql",
+    dialect="postgres",
+    rows=partial(_asked, become=_plain),
+    answer=_asked,
+    levels=levels_of_postgresql,
+)

@@ -20,7 +20,7 @@ from anon_pipeline.engine.object_stores import fetched
 from anon_pipeline.engine.parquet_files import check_names, parquet_relation, renamed
 from anon_pipeline.engine.paths import PLAIN, exactly
 from anon_pipeline.engine.plain_tables import ARROW_FILES, ARROW_HEAD, JSON_FILES, store_arrow, store_json
-from anon_pipeline.engine.postgresql import store_postgresql
+from anon_pipeline.engine.servers import SERVERS, store_server
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.stated import as_stated
 from anon_pipeline.engine.survey_files import is_survey_file, store_survey_file
@@ -31,7 +31,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Source
 
 PARQUET_FILES = (".parquet", ".pq")
-DATABASES = ("duckdb", "sqlite", "postgresql")
+DATABASES = ("duckdb", "sqlite", *SERVERS)
 
 
 def require_there(spec: ReleaseSpec) -> None:
@@ -137,8 +137,8 @@ def _relation(
                 store_duckdb(connection, path, source.query, stored, check, label)
             elif kind == "sqlite":
                 store_sqlite(path, source.query, stored, check, label)
-            elif kind == "postgresql":
-                store_postgresql(source, path, stored, check)
+            elif kind in SERVERS:
+                store_server(source, path, stored, check)
             elif kind == "json":
                 store_json(connection, path, stored)
             elif kind == "arrow":

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from anon_pipeline.engine.base import ForeignTables
+from anon_pipeline.engine.object_stores import fetched
 from anon_pipeline.errors import InputError
-from anon_pipeline.home import PRIVATE_FOLDERS, write_file, written_folder
+from anon_pipeline.home import PRIVATE_FOLDERS, scratch, write_file, written_folder
+from anon_pipeline.profiling.places import seen_from
 from anon_pipeline.profiling.profile import Profile, names_are_values, profile
 from anon_pipeline.profiling.proposed_spec import Question, propose_spec, questions
 from anon_pipeline.profiling.reading import read_table
@@ -38,16 +40,29 @@ class NewDataset:
 
 
 def profile_table(engine: ForeignTables, table: Path, source: Source | None = None) -> Profile:
-    """Propose a role for every column of a file that may be a source, or of a folder of Parquet files.
+    """Propose a role for every column of what may be a source.
+
+    Parameters
+    ----------
+    table : a file or a folder of Parquet files; of anything else the folder that `source` is named relative to
 
     Raises
     ------
     InputError
         For a table that cannot be read or has no rows.
     """
-    if not table.exists():
+    stated = source or Source(path=str(table))
+    if stated.is_file and not table.exists():
         raise InputError(f"{table}: there is no such file or folder")
-    survey, reading = read_table(engine, table, source or Source(path=str(table)))
+    if stated.location is None or stated.is_file or stated.table_format is not None:
+        return _profile_here(engine, table, stated)
+    # What lies in a store is fetched once, and looked at as the file that it is.
+    with scratch() as private, fetched(stated.path, private) as here:
+        return _profile_here(engine, here, stated.model_copy(update={"path": here.name}))
+
+
+def _profile_here(engine: ForeignTables, table: Path, source: Source) -> Profile:
+    survey, reading = read_table(engine, table, source)
     if len(survey.columns) == 1 and any(sign in survey.columns[0].name for sign in ",;|\t"):
         raise InputError(
             f"{table}: its lines do not all have the fields of its header; correct them, or say what separates them "
@@ -58,9 +73,10 @@ def profile_table(engine: ForeignTables, table: Path, source: Source | None = No
     return profile(survey, reading)
 
 
-def propose_spec_beside(profiled: Profile, table: Path, file: Path, dataset: str | None = None) -> str:
-    """The text of a release.yaml that will lie at `file` and names the table by a relative path."""
-    return propose_spec(profiled, dataset or dataset_name(table), Source(path=_path_from(file.parent, table)))
+def propose_spec_beside(profiled: Profile, source: Source, file: Path) -> str:
+    """The text of a release.yaml that will lie at `file`, and names a source of this machine by a relative path."""
+    place = source.table or source.location or source.iceberg or source.path
+    return propose_spec(profiled, dataset_name(Path(place.rpartition(":")[2])), seen_from(file.parent, source))
 
 
 @dataclass(frozen=True)
@@ -70,7 +86,7 @@ class DatasetRequest:
     Attributes
     ----------
     name : of the dataset and its folder
-    table : named by a relative path in the spec; of a server the folder that a file with its address is relative to
+    table : named by a relative path in the spec; of what is no file of this machine the folder it is named relative to
     copy : whether it is copied into the folder, and named there
     source : query, delimiter and encoding where the table needs them; its path is for messages
     asked_with_noise : propose the section `differential_privacy` too, with every domain to be decided
@@ -106,12 +122,15 @@ def start_dataset(engine: ForeignTables, wanted: DatasetRequest, data: Path) -> 
     if file.exists():
         raise InputError(f"{file}: exists already, and a policy is not overwritten; choose another name or remove it")
     stated_source = wanted.source or Source(path=str(table))
+    if wanted.copy and not stated_source.is_file:
+        raise InputError("--copy: only a file of this machine is copied; leave it out")
     profiled = profile_table(engine, table, stated_source)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if stated_source.database is None:
-            path = _copied(table, folder) if wanted.copy else _path_from(folder, table)
-            stated_source = stated_source.model_copy(update={"path": path})
+        if wanted.copy:
+            stated_source = stated_source.model_copy(update={"path": _copied(table, folder)})
+        else:
+            stated_source = _named_in(folder, table, stated_source)
         text = propose_spec(profiled, name, stated_source, wanted.asked_with_noise)
         write_file(file, text, public=True)
     except OSError as error:
@@ -129,8 +148,9 @@ def dataset_name(table: Path) -> str:
     return name if re.fullmatch(NAME, name) else f"data_{name}".rstrip("_")
 
 
-def _path_from(folder: Path, table: Path) -> str:
-    return Path(os.path.relpath(table.resolve(), folder.resolve())).as_posix()
+def _named_in(folder: Path, table: Path, source: Source) -> Source:
+    """A source as a spec in `folder` names it."""
+    return seen_from(folder, source.model_copy(update={"path": str(table)}) if source.is_file else source)
 
 
 def _copied(table: Path, folder: Path) -> str:

@@ -6,6 +6,7 @@ whole table. A proposal holds names and numbers, never a value of a person.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -47,6 +48,13 @@ SEVERAL_ROWS = (
 )
 #: Asked of the column that is proposed as target: with another target it would be published as it is for no reason.
 AS_TARGET = "sensitive is proposed, as the target; if another column is, quasi_identifier hides it in groups"
+#: Asked of a column of moments that hardly two people share.
+AS_MOMENT = (
+    "quasi_identifier is proposed, which groups moments into spans; exclude leaves it out; kept as it is, whoever was "
+    "there at that moment finds the person"
+)
+#: More quasi-identifiers than these are not proposed without a word on what they cost.
+MANY_GROUPED = 12
 #: Names of one word for what is usually predicted.
 TARGETS = (
     "target",
@@ -150,10 +158,21 @@ def profile(survey: Survey, reading: Reading) -> Profile:
         tuple(determined),
         separation.greedy_key(grouped),
         target if target is not None and proposals[target].role is Role.SENSITIVE else None,
-        reading.source.model_dump(mode="json", exclude_defaults=True, exclude={"path", "missing"}),
+        reading.source.model_dump(mode="json", exclude_defaults=True, exclude={"path", "missing", "delta", "iceberg"}),
         reading.asked,
-        tuple(reading.notes),
+        (*reading.notes, *_cost_of(list(grouped))),
     )
+
+
+def _cost_of(grouped: list[str]) -> list[str]:
+    """What so many quasi-identifiers cost, where they are too many to be grouped well."""
+    if len(grouped) <= MANY_GROUPED:
+        return []
+    return [
+        f"{len(grouped)} quasi-identifiers are proposed, more than can be grouped well: people who are alike in one "
+        "differ in others, so every further column widens what is shown of all; write exclude for those that no "
+        "reader needs (`anon-pipeline sweep` shows the loss)"
+    ]
 
 
 def _still_asked(proposal: Proposal, asked: Mapping[str, str]) -> Mapping[str, str]:
@@ -249,11 +268,18 @@ def _by_its_spread(
     if kind is ColumnType.NUMERIC and unique > MANY_DISTINCT and column.distinct > SCALE:
         why = "nearly unique to a person; kept as it is it would undo the grouping, rounded it need not"
         return Role.EXCLUDE, why, None
+    if kind is ColumnType.DATE and unique > MANY_DISTINCT and _has_times_of_day(survey, column):
+        return Role.QUASI_IDENTIFIER, "a moment, nearly unique to a person", AS_MOMENT
     why = f"could be known to others, and tells {share_text(separation.separation(codes))} of the pairs of people apart"
     rare = separation.in_rare_values(codes, K)
     if kind is ColumnType.NUMERIC and rare >= RARE:
         why += f"; {share_text(rare)} have a value that fewer than {K} share, which identifies as a name does"
     return Role.QUASI_IDENTIFIER, why, None
+
+
+def _has_times_of_day(survey: Survey, column: ColumnSurvey) -> bool:
+    moments = [text for text in _texts(survey.sample.column(column.name))[:VALUES_READ] if ":" in text]
+    return any(not re.search(r"[T ]00:00(:00)?(\.0*)?$", text) for text in moments)
 
 
 def _leave_one_identifier(proposals: dict[str, Proposal]) -> None:

@@ -93,8 +93,8 @@ def _section_of_noise(profiled: Profile) -> list[str]:
 def propose_spec(profiled: Profile, dataset: str, source: Source, asked_with_noise: bool = False) -> str:
     """The text of a release.yaml; `source` is named as the spec's folder sees it."""
     source_keys = source.model_dump(mode="json", exclude_defaults=True) | dict(profiled.read)
-    if source.database is not None:
-        del source_keys["path"]  # follows from where its address lies
+    if source.database is not None or source.table_format is not None:
+        del source_keys["path"]  # follows from where its address lies, or from the table
     source_keys |= {"missing": list(profiled.missing)} if profiled.missing else {}
     asked = questions(profiled, asked_with_noise)
     lines = [

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from anon_pipeline.engine.base import ForeignTables, Survey
-from anon_pipeline.engine.postgresql import levels_of_postgresql
+from anon_pipeline.engine.servers import levels_of_server
 from anon_pipeline.engine.sources import kind_of
 from anon_pipeline.engine.survey_files import is_survey_file, levels_of
 from anon_pipeline.profiling.column_names import named_by
@@ -80,7 +80,7 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
     for name, doubts in _doubtful_numbers(survey).items():
         columns.asked_of.setdefault(name, {}).update(doubts)
     if source.database is not None:
-        levels = levels_of_postgresql(source, table)
+        levels = levels_of_server(source, table)
     else:
         levels = levels_of(table, table.name) if table.is_file() and is_survey_file(table) else {}
     return survey, Reading(source, asked, columns.formats, columns.asked_of, tuple(columns.notes), levels)

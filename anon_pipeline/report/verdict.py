@@ -199,8 +199,9 @@ def cautions(content: Mapping[str, Any]) -> list[str]:
     declared = part(content, "spec", "columns")
     protected = {demand.get("column") for demand in part(content, "spec").get("privacy") or []}
     measures = part(content, "measured", "sensitive")
-    sentences = []
-    findings = part(content, "audit").get("findings") or []
+    audit = part(content, "audit")
+    sentences = [] if audit and not audit.get("skipped") else [_not_attacked(audit)]
+    findings = audit.get("findings") or []
     leaks = [finding for finding in findings if finding.get("verdict") == LEAK]
     if leaks:
         at_most = {
@@ -232,6 +233,14 @@ def cautions(content: Mapping[str, Any]) -> list[str]:
     if masked := as_masked(content, "insensitive"):
         sentences.append(f"Published as masking left it, without being grouped, {since}: {listed(masked)}.")
     return sentences
+
+
+def _not_attacked(audit: Mapping[str, Any]) -> str:
+    why = audit.get("skipped") or "the audit is switched off"
+    return (
+        f"This release was not attacked before it left, since {why}: nobody has measured whether it gives away who is "
+        "in it, or more about these people than about others."
+    )
 
 
 def _figure(after: Any, before: Any, write: Callable[[Any], str], what: str) -> Figure:

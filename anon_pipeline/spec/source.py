@@ -37,7 +37,7 @@ class Source(Strict):
     version: int | None = Field(default=None, ge=0)  # of a Delta table; the newest where absent
     iceberg: str | None = Field(default=None, min_length=1)  # an Iceberg table: metadata file, or catalogue.name.table
     snapshot: int | None = None  # of an Iceberg table; the current one where absent
-    database: Literal["postgresql"] | None = None  # a server in the place of a file
+    database: Literal["postgresql", "mysql", "sqlserver"] | None = None  # a server in the place of a file
     connection: Connection | None = None  # of a server
     table: str | None = Field(default=None, min_length=1)  # of a server: people, or clinic.people
     query: str | None = None  # the rows of a database; the only table of a DuckDB or SQLite file where absent
@@ -136,7 +136,9 @@ class Source(Strict):
     def _lies_in_one_place(self) -> Source:
         if self.database is None:
             if stray := [name for name in ("connection", "table", "changed") if getattr(self, name) is not None]:
-                raise ValueError(f"{stray[0]}: goes with a database; remove it, or say database: postgresql")
+                raise ValueError(
+                    f"{stray[0]}: goes with a database; remove it, or say which, as in database: postgresql"
+                )
             return self
         if of_files := sorted(self.model_fields_set & OF_FILES):
             raise ValueError(f"{of_files[0]}: is said of files; remove it")

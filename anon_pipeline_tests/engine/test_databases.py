@@ -113,3 +113,13 @@ def test_what_is_no_select_of_its_tables_is_denied(kind: str, query: str, tmp_pa
     assert SECRET not in harmless(told.value)
     assert not (tmp_path / "new").exists()
     assert not (tmp_path / "rows.parquet").exists()
+
+
+def test_a_file_may_be_named_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `anon-pipeline profile people.db` names it."""
+    monkeypatch.chdir(tmp_path)
+    with closing(sqlite3.connect("people.db")) as database:
+        database.execute(TABLES[0])
+        database.commit()
+    store_sqlite(Path("people.db"), None, Path("rows.parquet"), partial(check_names, "people.db"))
+    assert pq.read_table("rows.parquet").num_rows == 2

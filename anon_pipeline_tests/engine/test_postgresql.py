@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from anon_pipeline.engine import postgresql
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.engine.postgresql import changes_of_postgresql
+from anon_pipeline.engine.servers import changes_of_server
 from anon_pipeline.errors import InputError
 from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 from anon_pipeline.spec import ReleaseSpec, Source
@@ -216,14 +217,26 @@ def test_a_question_tells_the_sensor_of_a_change(
     monkeypatch.setenv(VARIABLE, server.address())
     said = {"database": "postgresql", "connection": {"env": VARIABLE}, "table": "stamps"}
     source = Source.model_validate({**said, "changed": "SELECT max(seen), count(*) FROM stamps"})
-    before = changes_of_postgresql(source, tmp_path)
-    assert before == changes_of_postgresql(source, tmp_path)
+    before = changes_of_server(source, tmp_path)
+    assert before == changes_of_server(source, tmp_path)
     server.execute("INSERT INTO stamps VALUES (21, now(), 1, 'no')")
     try:
-        assert before != changes_of_postgresql(source, tmp_path)
+        assert before != changes_of_server(source, tmp_path)
     finally:
         server.execute("DELETE FROM stamps WHERE age = 21")
-    assert changes_of_postgresql(Source.model_validate(said), tmp_path) is None
+    assert changes_of_server(Source.model_validate(said), tmp_path) is None
+
+
+def test_a_locked_table_is_not_waited_for_for_ever(
+    asked: Server, engine: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from adbc_driver_postgresql import dbapi
+
+    monkeypatch.setattr(postgresql, "LOCK_SECONDS", 1)
+    with dbapi.connect(asked.address("owner")) as other, other.cursor() as cursor:
+        cursor.execute("LOCK TABLE clinic.people IN ACCESS EXCLUSIVE MODE")
+        assert "somebody else has locked the table" in refused(engine, spec_of(tmp_path, table="clinic.people"))
+        other.rollback()
 
 
 def test_a_server_that_is_killed_leaves_nothing_and_the_next_run_heals(

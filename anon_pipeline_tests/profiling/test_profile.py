@@ -198,3 +198,22 @@ def test_of_two_columns_that_encode_each_other_one_is_kept(engine: DuckDBEngine,
     )
     roles = {one.name: one.role for one in profile_table(engine, tmp_path / "people.csv").columns}
     assert (roles["age"], roles["birth_year"]) == (Role.QUASI_IDENTIFIER, Role.EXCLUDE)
+
+
+def test_moments_that_hardly_two_people_share_are_asked_about(engine: DuckDBEngine, tmp_path: Path) -> None:
+    frame = people(400)
+    moments = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(400) * 5_003, unit="s")
+    frame["seen"] = moments.strftime("%Y-%m-%d %H:%M:%S")
+    frame["born"] = (pd.Timestamp("1960-01-01") + pd.to_timedelta(np.arange(400) * 9, unit="D")).strftime("%Y-%m-%d")
+    found = profiled(engine, tmp_path, frame)
+    assert "a moment, nearly unique" in of(found, "seen").why
+    assert "groups moments into spans" in str(of(found, "seen").question)
+    assert of(found, "born").question is None, "a date of birth is known to others, and has no time of day"
+
+
+def test_many_quasi_identifiers_are_not_proposed_without_a_word(engine: DuckDBEngine, tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    frame = pd.DataFrame({f"c{number}": random.integers(0, 9, 500) for number in range(20)} | {"y": [0, 1] * 250})
+    (note,) = profiled(engine, tmp_path, frame).notes
+    assert note.startswith("20 quasi-identifiers are proposed")
+    assert profiled(engine, tmp_path, frame[["c1", "c2", "c3", "y"]]).notes == ()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from anon_pipeline.attack.rates import LEAK, NO_LEAK
-from anon_pipeline.report import release_report
+from anon_pipeline.report import release_report, verdict
 
 VOID = {"meta", "link", "br", "wbr", "hr", "img", "input", "circle", "path", "rect", "line"}
 
@@ -306,6 +306,17 @@ def test_the_verdict_says_what_was_promised_and_what_was_counted() -> None:
         assert demand["demand"][1:] in text
     assert "10 in the smallest class" in text
     assert "not fit" not in text.lower()
+
+
+@pytest.mark.parametrize(
+    ("audit", "why"),
+    [(None, "since the audit is switched off"), ({"skipped": "too few people"}, "since too few people"), ({}, "off")],
+)
+def test_a_release_that_was_not_attacked_says_so_before_it_is_passed_on(audit: Any, why: str) -> None:
+    (first, *_) = verdict.cautions(manifest_content() | {"audit": audit})
+    assert first.startswith("This release was not attacked before it left") and why in first
+    told = verdict.cautions(manifest_content() | {"audit": {"findings": [attack("none", 0.9, NO_LEAK)]}})
+    assert not any("not attacked" in sentence for sentence in told)
 
 
 def test_a_failing_demand_turns_the_verdict() -> None:

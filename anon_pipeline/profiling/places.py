@@ -1,0 +1,63 @@
+"""Where a table lies, as a person names it on a command line, and how a spec in another folder names the same."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec import Source
+from anon_pipeline.spec.locations import ICEBERG_METADATA, is_address
+
+#: How the address of a server begins, beside PostgreSQL's, which has a form without a beginning.
+SERVERS = {"mysql://": "mysql", "mariadb://": "mysql"}
+#: Stands in every address of a SQL Server.
+SQL_SERVER = ("server=", "addr=", "address=")
+
+
+def keys_of_place(place: str) -> dict[str, str]:
+    """The key of `source` that says where a table lies.
+
+    It is a file, a folder or an address; `delta:PLACE` and `iceberg:PLACE` are tables of these formats. A folder of
+    either format on this machine is known as such.
+
+    Raises
+    ------
+    InputError
+        For a folder of an Iceberg table, which has many states.
+    """
+    for table in ("delta", "iceberg"):
+        if place.startswith(f"{table}:"):
+            return {table: place.removeprefix(f"{table}:")}
+    if place.endswith(ICEBERG_METADATA):
+        return {"iceberg": place}
+    if is_address(place):
+        return {"path": place}
+    if (Path(place) / "_delta_log").is_dir():
+        return {"delta": place}
+    if states := sorted((Path(place) / "metadata").glob(f"*{ICEBERG_METADATA}")):
+        raise InputError(f"{place}: is an Iceberg table; name the state to read, such as {states[-1]}")
+    return {"path": place}
+
+
+def kind_of_server(variable: str) -> str:
+    """What kind of server the address in an environment variable is of."""
+    address = os.environ.get(variable, "").strip().lower()
+    for beginning, kind in SERVERS.items():
+        if address.startswith(beginning):
+            return kind
+    return "sqlserver" if any(part.lstrip().startswith(SQL_SERVER) for part in address.split(";")) else "postgresql"
+
+
+def seen_from(folder: Path, source: Source) -> Source:
+    """A source that was named from here, as a spec in `folder` names it."""
+    place = source.location
+    if place is None or is_address(place):
+        return source
+    key = source.table_format or "path"
+    said = source.model_dump(exclude_unset=True) | {
+        key: Path(os.path.relpath(Path(place).resolve(), folder.resolve())).as_posix()
+    }
+    if key != "path":
+        del said["path"]  # follows from the other
+    return Source.model_validate(said)
