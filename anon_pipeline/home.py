@@ -25,6 +25,7 @@ PRIVATE_FOLDERS = frozenset(
         "budgets",
         "checks",
         "dagster",
+        "destinations",
         "errors",
         "keys",
         "locks",

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from anon_pipeline.engine.sql import quoted
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.spec import Source
+from anon_pipeline.spec.source import Connection
 
 #: How much of the rows the driver holds at a time.
 BATCH_BYTES = 16 << 20
@@ -128,29 +129,33 @@ def _one_select(place: str, query: str) -> str:
     return query.strip().rstrip(";")
 
 
-def _connection(source: Source, folder: Path) -> str:
-    """The address of the server with its secrets.
+def address_of(place: Connection | None, folder: Path, field: str = "source.connection") -> str:
+    """The address of a server with its secrets.
+
+    Parameters
+    ----------
+    folder : of the spec, which a file is named relative to
+    field : of the spec, for messages
 
     Raises
     ------
     InputError
         Where it is not there, or others may read it.
     """
-    place = source.connection
     if place is None:
-        raise InputError("source.connection: is missing; say {env: NAME} or {file: path}")
+        raise InputError(f"{field}: is missing; say {{env: NAME}} or {{file: path}}")
     if place.env is not None:
         if not os.environ.get(place.env):
-            raise Unavailable(f"source.connection: the environment variable {place.env} is not set")
+            raise Unavailable(f"{field}: the environment variable {place.env} is not set")
         return os.environ[place.env]
     path = folder / str(place.file)
     try:
         with path.open(encoding="utf-8") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
-                raise InputError(f"source.connection: {place.file} can be read by others; run `chmod 600` on it")
+                raise InputError(f"{field}: {place.file} can be read by others; run `chmod 600` on it")
             return file.read().strip()
     except (OSError, UnicodeDecodeError):
-        raise Unavailable(f"source.connection: {place.file} cannot be read") from None
+        raise Unavailable(f"{field}: {place.file} cannot be read") from None
 
 
 @contextmanager
@@ -161,7 +166,7 @@ def _asked(source: Source, folder: Path, query: str) -> Iterator[pa.RecordBatchR
         from adbc_driver_postgresql import StatementOptions, dbapi
     except ImportError:
         raise InputError(f"source.database: {NO_EXTRA}") from None
-    address = _connection(source, folder)
+    address = address_of(source.connection, folder)
     options = {StatementOptions.BATCH_SIZE_HINT_BYTES.value: str(BATCH_BYTES)}
     reached = False
     try:
