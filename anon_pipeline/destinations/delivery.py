@@ -214,4 +214,8 @@ def _place(destination: Destination) -> Place:
 
         check_destinations(folder, [destination])
         return ObjectPrefix(destination.objects)
+    if destination.database is not None:
+        from anon_pipeline.destinations.postgresql import DatabaseSchema
+
+        return DatabaseSchema(destination)
     raise Unavailable(f"{destination.label}: is of a kind that is not known")
