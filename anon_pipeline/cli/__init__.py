@@ -27,7 +27,7 @@ from anon_pipeline.cli import (
     standing,
     openings,
     queries,
-)  # noqa: F401
+)
 from anon_pipeline.cli import upkeep, tools  # noqa: F401
 
 # isort: on

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from anon_pipeline.destinations import record
 from anon_pipeline.destinations.base import Place, Release
-from anon_pipeline.destinations.record import FAILED, PUTTING, REPLACED, STANDS, TAKEN_BACK
-from anon_pipeline.errors import InputError, NotDelivered, Unavailable
+from anon_pipeline.destinations.record import FAILED, PUTTING, REPLACED, STANDS, TAKEN_BACK, Copy
+from anon_pipeline.errors import InputError, NotDelivered
 from anon_pipeline.home import Home, scratch
 from anon_pipeline.release import ledger
 from anon_pipeline.spec import Destination
@@ -106,23 +106,24 @@ def verify(home: Home, dataset: str | None = None, version: str | None = None) -
             for copy in record.read(home, of, number):
                 if copy.state == REPLACED or (not withdrawn and copy.state == TAKEN_BACK):
                     continue
-                found = _looked_at(release, copy.place, withdrawn, current, folder)
+                found = _looked_at(release, copy, withdrawn, current, folder)
                 problems += [f"{of}/{number} at {copy.place.label}: {problem}" for problem in found]
     return problems
 
 
-def _looked_at(release: Release, place: Destination, withdrawn: bool, current: bool, folder: Path) -> list[str]:
+def _looked_at(release: Release, copy: Copy, withdrawn: bool, current: bool, folder: Path) -> list[str]:
     try:
-        there = _place(place)
+        there = _place(copy.place)
         if withdrawn:
-            return ["is there, although the release was withdrawn"] * there.remains(release)
+            unfinished = copy.state != TAKEN_BACK or there.remains(release)
+            return ["is there, although the release was withdrawn"] if unfinished else []
         if not current and not there.keeps_former:
             return []
         if release.altered():
             return ["nothing to hold it against: the folder of the release was altered"]
         return there.problems(release, current, folder)
     except InputError as error:
-        return [_without_label(str(error), place)]
+        return [_without_label(str(error), copy.place)]
 
 
 def _put(home: Home, release: Release, places: list[Destination]) -> list[str]:
@@ -218,4 +219,11 @@ def _place(destination: Destination) -> Place:
         from anon_pipeline.destinations.postgresql import DatabaseSchema
 
         return DatabaseSchema(destination)
-    raise Unavailable(f"{destination.label}: is of a kind that is not known")
+    if destination.delta is not None:
+        from anon_pipeline.destinations.delta import DeltaLakeTable
+
+        check_destinations(folder, [destination])
+        return DeltaLakeTable(destination.delta)
+    from anon_pipeline.destinations.iceberg import IcebergTable
+
+    return IcebergTable(str(destination.iceberg))

@@ -61,7 +61,9 @@ class DatabaseSchema:
                 cursor, f"SELECT version, manifest_sha256 FROM {self._named(release, RELEASES)} WHERE current"
             )
             tables = all(self._exists(cursor, release.dataset + ending) for ending in release.tables)
-            return found == [(release.version, release.manifest_hash)] and tables and self._only_readers(cursor, release)
+            return (
+                found == [(release.version, release.manifest_hash)] and tables and self._only_readers(cursor, release)
+            )
 
     def put(self, release: Release, current: bool) -> None:
         for file in release.tables.values():
@@ -82,9 +84,7 @@ class DatabaseSchema:
                 cursor.execute(f"DROP TABLE IF EXISTS {self._named(release, ending)}")
             for ending in release.tables:
                 incoming = f"{release.dataset}{ending}{INCOMING}"
-                cursor.execute(
-                    f"ALTER TABLE {self._qualified(incoming)} RENAME TO {quoted(release.dataset + ending)}"
-                )
+                cursor.execute(f"ALTER TABLE {self._qualified(incoming)} RENAME TO {quoted(release.dataset + ending)}")
             self._enter(cursor, release)
             for ending in (*release.tables, RELEASES):
                 self._let_read(cursor, release.dataset + ending)

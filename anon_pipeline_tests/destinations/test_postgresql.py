@@ -33,7 +33,7 @@ def place(**stated: Any) -> Destination:
 def running() -> Iterator[Server]:
     with running_server() as server:
         server.execute(
-            f"CREATE ROLE writer LOGIN PASSWORD '{WRITER}'; CREATE ROLE curious; CREATE ROLE \"x\"\"; ö\"; "
+            f'CREATE ROLE writer LOGIN PASSWORD \'{WRITER}\'; CREATE ROLE curious; CREATE ROLE "x""; ö"; '
             "GRANT CREATE ON DATABASE postgres TO writer; "
             "ALTER DEFAULT PRIVILEGES FOR ROLE writer GRANT ALL ON TABLES TO curious, PUBLIC"
         )
@@ -87,7 +87,12 @@ def test_readers_find_the_tables_with_comments_and_nobody_else_does(
     assert set(grants.splitlines()) == {"reader SELECT", 'x"; ö SELECT'}
     deliver(home, publish(home, "v2"), place(readers=["reader"]))  # who is a reader no more is let out
     assert version_read(server, monkeypatch) == "v2"
-    assert "x" not in server.ask(f"SELECT relacl::text FROM pg_class WHERE relname = 'people_releases'", "postgres").split("=")[0]
+    assert (
+        "x"
+        not in server.ask("SELECT relacl::text FROM pg_class WHERE relname = 'people_releases'", "postgres").split(
+            "="
+        )[0]
+    )
     assert delivery.verify(home) == []
     assert [copy.state for copy in record.read(home, DATASET, "v1")] == [record.REPLACED]
     left = "".join(file.read_text() for file in (home.private / "destinations").rglob("*.json"))
