@@ -16,19 +16,8 @@ import typer
 
 # Each module adds its commands, which --help lists in this order.
 # isort: off
-from anon_pipeline.cli import (
-    runs,
-    judging,
-    datasets,
-    masking,
-    estimates,
-    published,
-    delivering,
-    standing,
-    openings,
-    queries,
-)
-from anon_pipeline.cli import upkeep, tools  # noqa: F401
+from anon_pipeline.cli import runs, judging, datasets, masking, estimates, published, standing, openings, queries  # noqa: F401
+from anon_pipeline.cli import delivering, upkeep, tools  # noqa: F401
 
 # isort: on
 from anon_pipeline.cli.app import BAD_INPUT, NOT_DELIVERED, REFUSED, app, err, print_json

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from anon_pipeline.home import Home, sha256_of
 from anon_pipeline.release.descriptors.described import TableColumn, column_of
-from anon_pipeline.release.ledger import MANIFEST, Entry
+from anon_pipeline.release.ledger import MANIFEST, Entry, last_version
 from anon_pipeline.release.publish import CLASSES, DATA
 
 
@@ -23,10 +23,18 @@ class Release:
     version: str
     folder: Path
     manifest_hash: str  # SHA-256 of manifest.json
+    current: bool  # whether it is the current one of its dataset
 
     @classmethod
     def of(cls, home: Home, entry: Entry) -> Release:
-        return cls(entry.dataset, entry.version, home.releases / entry.dataset / entry.version, entry.manifest)
+        """The release that a line of the ledger published."""
+        return cls(
+            entry.dataset,
+            entry.version,
+            home.releases / entry.dataset / entry.version,
+            entry.manifest,
+            last_version(home, entry.dataset) == entry.version,
+        )
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -77,10 +85,10 @@ class Place(Protocol):
     def holds(self, release: Release) -> bool:
         """Whether the current release there is this one, asked without reading its rows."""
 
-    def put(self, release: Release, current: bool) -> None:
+    def put(self, release: Release) -> None:
         """Put a release there, so that a reader sees the former one whole or this one whole."""
 
-    def problems(self, release: Release, current: bool, scratch: Path) -> list[str]:
+    def problems(self, release: Release, scratch: Path) -> list[str]:
         """What differs between the copy and the release, a sentence for each; `scratch` is a private folder."""
 
     def take_back(self, release: Release) -> str:

@@ -102,26 +102,25 @@ def verify(home: Home, dataset: str | None = None, version: str | None = None) -
         with home.lock(f"destinations-{of}"), scratch() as folder:
             entry = ledger.published(home, number, of)
             release, withdrawn = Release.of(home, entry), ledger.withdrawal(home, of, number) is not None
-            current = ledger.last_version(home, of) == number
             for copy in record.read(home, of, number):
                 if copy.state == REPLACED or (not withdrawn and copy.state == TAKEN_BACK):
                     continue
-                found = _looked_at(release, copy, withdrawn, current, folder)
+                found = _looked_at(release, copy, withdrawn, folder)
                 problems += [f"{of}/{number} at {copy.place.label}: {problem}" for problem in found]
     return problems
 
 
-def _looked_at(release: Release, copy: Copy, withdrawn: bool, current: bool, folder: Path) -> list[str]:
+def _looked_at(release: Release, copy: Copy, withdrawn: bool, folder: Path) -> list[str]:
     try:
         there = _place(copy.place)
         if withdrawn:
             unfinished = copy.state != TAKEN_BACK or there.remains(release)
             return ["is there, although the release was withdrawn"] if unfinished else []
-        if not current and not there.keeps_former:
+        if not release.current and not there.keeps_former:
             return []
         if release.altered():
             return ["nothing to hold it against: the folder of the release was altered"]
-        return there.problems(release, current, folder)
+        return there.problems(release, folder)
     except InputError as error:
         return [_without_label(str(error), copy.place)]
 
@@ -129,21 +128,20 @@ def _looked_at(release: Release, copy: Copy, withdrawn: bool, current: bool, fol
 def _put(home: Home, release: Release, places: list[Destination]) -> list[str]:
     """Put a release to places; a sentence for each that failed."""
     failures = []
-    current = ledger.last_version(home, release.dataset) == release.version
     for destination in places:
         try:
             place = _place(destination)
-            if not current and not place.keeps_former:
+            if not release.current and not place.keeps_former:
                 record.note(home, release.dataset, release.version, destination, REPLACED)
                 continue
-            if not (current and place.holds(release)):
+            if not (release.current and place.holds(release)):
                 record.note(home, release.dataset, release.version, destination, PUTTING)
                 if altered := release.altered():
                     raise InputError(f"the folder of the release is not what it was: {altered[0]} was altered")
-                place.put(release, current)
+                place.put(release)
                 log.info("%s: %s stands at %s", release.dataset, release.version, destination.label)
             record.note(home, release.dataset, release.version, destination, STANDS)
-            if current and not place.keeps_former:
+            if release.current and not place.keeps_former:
                 _note_replaced(home, release, destination)
         except InputError as error:
             told = _without_label(str(error), destination)
@@ -192,7 +190,7 @@ def _put_successor(home: Home, dataset: str, destination: Destination, place: Pl
     release = Release.of(home, entry)
     if known and known[0].state in (STANDS, REPLACED) and not release.altered():
         if not place.holds(release):
-            place.put(release, True)
+            place.put(release)
         record.note(home, dataset, entry.version, destination, STANDS)
 
 

@@ -42,7 +42,7 @@ class DeltaLakeTable:
             table = self._table(release)
             return table is not None and _says(table, release)
 
-    def put(self, release: Release, current: bool) -> None:
+    def put(self, release: Release) -> None:
         import deltalake
 
         if not is_address(self._place):
@@ -63,7 +63,7 @@ class DeltaLakeTable:
                 commit_properties=deltalake.CommitProperties(custom_metadata=metadata_of(release)),
             )
 
-    def problems(self, release: Release, current: bool, scratch: Path) -> list[str]:
+    def problems(self, release: Release, scratch: Path) -> list[str]:
         with telling(self._label):
             table = self._table(release)
             if table is None:

@@ -48,7 +48,7 @@ class IcebergTable:
             table = self._table(release)
             return table is not None and _says(table, release)
 
-    def put(self, release: Release, current: bool) -> None:
+    def put(self, release: Release) -> None:
         with telling(self._label):
             rows = rows_of(release.folder / DATA)
             table = self._table(release) or self._new_table(release, rows.schema)
@@ -57,7 +57,7 @@ class IcebergTable:
                 _overwrite(table, rows, release)
             _tag(table, release)
 
-    def problems(self, release: Release, current: bool, scratch: Path) -> list[str]:
+    def problems(self, release: Release, scratch: Path) -> list[str]:
         with telling(self._label):
             table = self._table(release)
             if table is None:

@@ -37,7 +37,7 @@ class ObjectPrefix:
                 and {name: size for name, size in sizes.items() if name != MANIFEST} == expected
             )
 
-    def put(self, release: Release, current: bool) -> None:
+    def put(self, release: Release) -> None:
         with asking(self._address):
             store = filesystem_of(self._address)
             there = self._manifest_hash(store, release)
@@ -50,10 +50,10 @@ class ObjectPrefix:
                 if there is None or _hash_of(store, self._object(release, name)) != release.files[name]["sha256"]:
                     _copy(store, release.folder / name, self._object(release, name))
             _copy(store, release.folder / MANIFEST, self._object(release, MANIFEST))
-            if current:
+            if release.current:
                 _write(store, self._pointer(release), _pointed(release))
 
-    def problems(self, release: Release, current: bool, scratch: Path) -> list[str]:
+    def problems(self, release: Release, scratch: Path) -> list[str]:
         del scratch
         with asking(self._address):
             store = filesystem_of(self._address)
@@ -66,7 +66,7 @@ class ObjectPrefix:
                     found.append(f"{name} is gone" if there is None else f"{name} was altered")
             added = sorted(set(self._sizes(store, release)) - set(hashes))
             found += [f"{len(added)} objects were added"] if added else []
-            if current and _read(store, self._pointer(release)) != _pointed(release):
+            if release.current and _read(store, self._pointer(release)) != _pointed(release):
                 found.append(f"{POINTER} does not lead to it")
             return found
 

@@ -65,7 +65,7 @@ class DatabaseSchema:
                 found == [(release.version, release.manifest_hash)] and tables and self._only_readers(cursor, release)
             )
 
-    def put(self, release: Release, current: bool) -> None:
+    def put(self, release: Release) -> None:
         for file in release.tables.values():
             for name in pq.read_schema(file).names:
                 if len(name.encode()) > NAME_BYTES:
@@ -89,7 +89,7 @@ class DatabaseSchema:
             for ending in (*release.tables, RELEASES):
                 self._let_read(cursor, release.dataset + ending)
 
-    def problems(self, release: Release, current: bool, scratch: Path) -> list[str]:
+    def problems(self, release: Release, scratch: Path) -> list[str]:
         found = []
         with self._transaction() as cursor:
             if not self._exists(cursor, release.dataset + RELEASES):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -73,28 +74,32 @@ def test_every_file_of_a_release_lies_below_its_version(home: Home, store: Objec
     assert not any(SECRET in file.read_text() for file in (home.private / "destinations").rglob("*.json"))
 
 
+@contextmanager
+def killed_before(call: str, moment: int) -> Iterator[None]:
+    """A store whose process is killed before the `moment`-th call of this name."""
+    genuine, calls = objects.filesystem_of(f"s3://{BUCKET}/x"), 0
+
+    class Store:
+        def __getattr__(self, name: str) -> object:
+            nonlocal calls
+            if name == call:
+                if calls == moment:
+                    raise Killed
+                calls += 1
+            return getattr(genuine, name)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(objects, "filesystem_of", lambda _: Store())
+        yield
+
+
 @pytest.mark.parametrize("moment", range(5))
 def test_killed_before_any_put_a_reader_sees_one_release_whole_and_the_next_run_heals(
     home: Home, store: ObjectStore, moment: int
 ) -> None:
     deliver(home, publish(home, "v1"), PLACE)
     publish(home, "v2")
-    writes = objects.filesystem_of(f"s3://{BUCKET}/x")
-
-    class Store:
-        """The store, whose process is killed before the `moment`-th write."""
-
-        calls = 0
-
-        def __getattr__(self, name: str) -> object:
-            if name == "open_output_stream":
-                if Store.calls == moment:
-                    raise Killed
-                Store.calls += 1
-            return getattr(writes, name)
-
-    with pytest.MonkeyPatch.context() as patched, pytest.raises(Killed):
-        patched.setattr(objects, "filesystem_of", lambda _: Store())
+    with killed_before("open_output_stream", moment), pytest.raises(Killed):
         deliver(home, "v2", PLACE)
     assert read(store) == "v1"
     assert [copy.state for copy in record.read(home, DATASET, "v2")] == [record.PUTTING]
@@ -154,20 +159,7 @@ def test_a_withdrawal_that_was_killed_is_completed_by_the_next_delivery(
 ) -> None:
     deliver(home, publish(home, "v1"), PLACE)
     withdraw(home, "v1", "too much")
-    removing = objects.filesystem_of(f"s3://{BUCKET}/x")
-
-    class Store:
-        calls = 0
-
-        def __getattr__(self, name: str) -> object:
-            if name == "delete_file":
-                if Store.calls == moment:
-                    raise Killed
-                Store.calls += 1
-            return getattr(removing, name)
-
-    with pytest.MonkeyPatch.context() as patched, pytest.raises(Killed):
-        patched.setattr(objects, "filesystem_of", lambda _: Store())
+    with killed_before("delete_file", moment), pytest.raises(Killed):
         delivery.deliver(home, DATASET, "v1")
     assert len(delivery.verify(home)) == 1
     if moment:

@@ -89,9 +89,9 @@ def test_readers_find_the_tables_with_comments_and_nobody_else_does(
     assert version_read(server, monkeypatch) == "v2"
     assert (
         "x"
-        not in server.ask("SELECT relacl::text FROM pg_class WHERE relname = 'people_releases'", "postgres").split(
-            "="
-        )[0]
+        not in server.ask("SELECT relacl::text FROM pg_class WHERE relname = 'people_releases'", "postgres").split("=")[
+            0
+        ]
     )
     assert delivery.verify(home) == []
     assert [copy.state for copy in record.read(home, DATASET, "v1")] == [record.REPLACED]
@@ -119,7 +119,7 @@ def killed(home: Home, version: str, moment: int) -> bool:
     """Deliver a release, killed before a statement; whether it was."""
     genuine = module.DatabaseSchema.put
 
-    def put(self: module.DatabaseSchema, release: Any, current: bool) -> None:
+    def put(self: module.DatabaseSchema, release: Any) -> None:
         begun = self._transaction
 
         def transaction() -> Any:
@@ -133,7 +133,7 @@ def killed(home: Home, version: str, moment: int) -> bool:
             return counted()
 
         self._transaction = transaction  # type: ignore[method-assign]
-        genuine(self, release, current)
+        genuine(self, release)
 
     KilledCursor.moment = moment
     with pytest.MonkeyPatch.context() as patched:
