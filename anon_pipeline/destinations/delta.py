@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anon_pipeline.destinations.base import Release
-from anon_pipeline.destinations.lake import HOLDS_ANOTHER, HOLDS_OTHER, NOT_OURS, VERSION, metadata_of, telling
+from anon_pipeline.destinations.lake import HOLDS_ANOTHER, HOLDS_OTHER, NOT_OURS, VERSION, metadata_of, working
 from anon_pipeline.destinations.rows import BATCH_ROWS, rows_of, same_rows
 from anon_pipeline.engine.lake_tables import MISREAD, delta_options
 from anon_pipeline.errors import InputError
@@ -38,7 +38,7 @@ class DeltaLakeTable:
         self._options = delta_options() if is_address(place) else None
 
     def holds(self, release: Release) -> bool:
-        with telling(self._label):
+        with working(self._label):
             table = self._table(release)
             return table is not None and _says(table, release)
 
@@ -49,7 +49,7 @@ class DeltaLakeTable:
             if set(MISREAD) & set(self._place):
                 raise InputError(f"{self._label}: the path has a %, # or ? in it; call its folders otherwise")
             Path(self._place).parent.mkdir(parents=True, exist_ok=True)
-        with telling(self._label):
+        with working(self._label):
             table = self._table(release)
             deltalake.write_deltalake(
                 self._place if table is None else table,
@@ -64,7 +64,7 @@ class DeltaLakeTable:
             )
 
     def problems(self, release: Release, scratch: Path) -> list[str]:
-        with telling(self._label):
+        with working(self._label):
             table = self._table(release)
             if table is None:
                 return ["the table is gone"]
@@ -75,7 +75,7 @@ class DeltaLakeTable:
     def take_back(self, release: Release) -> str:
         import deltalake
 
-        with telling(self._label):
+        with working(self._label):
             table = self._table(release)
             if table is None:
                 return ""
@@ -88,7 +88,7 @@ class DeltaLakeTable:
         )
 
     def remains(self, release: Release) -> bool:
-        with telling(self._label):
+        with working(self._label):
             table = self._table(release)
             return table is not None and _newest(table).get(VERSION) == release.version
 

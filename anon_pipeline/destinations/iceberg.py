@@ -16,7 +16,7 @@ from anon_pipeline.destinations.lake import (
     NOT_OURS,
     VERSION,
     metadata_of,
-    telling,
+    working,
 )
 from anon_pipeline.destinations.rows import rows_of, same_rows
 from anon_pipeline.errors import InputError
@@ -44,12 +44,12 @@ class IcebergTable:
         self._catalogue, _, self._name = name.partition(".")
 
     def holds(self, release: Release) -> bool:
-        with telling(self._label):
+        with working(self._label):
             table = self._table(release)
             return table is not None and _says(table, release)
 
     def put(self, release: Release) -> None:
-        with telling(self._label):
+        with working(self._label):
             rows = rows_of(release.folder / DATA)
             table = self._table(release) or self._new_table(release, rows.schema)
             newest = table.current_snapshot()
@@ -58,7 +58,7 @@ class IcebergTable:
             _tag(table, release)
 
     def problems(self, release: Release, scratch: Path) -> list[str]:
-        with telling(self._label):
+        with working(self._label):
             table = self._table(release)
             if table is None:
                 return ["the table is gone"]
@@ -67,7 +67,7 @@ class IcebergTable:
             return found or ([] if _says(table, release) else [HOLDS_ANOTHER])
 
     def take_back(self, release: Release) -> str:
-        with telling(self._label):
+        with working(self._label):
             table = self._table(release)
             if table is None:
                 return ""
@@ -83,7 +83,7 @@ class IcebergTable:
         )
 
     def remains(self, release: Release) -> bool:
-        with telling(self._label):
+        with working(self._label):
             table = self._table(release)
             return table is not None and any(_release_of(one)[0] == release.version for one in table.snapshots())
 

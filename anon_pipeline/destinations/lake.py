@@ -24,7 +24,7 @@ def metadata_of(release: Release) -> dict[str, str]:
 
 
 @contextmanager
-def telling(label: str) -> Iterator[None]:
+def working(label: str) -> Iterator[None]:
     """A block in which a library works; its messages, which may quote a row or a credential, never leave it."""
     with asking(label):
         try:

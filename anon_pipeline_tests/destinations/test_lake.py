@@ -41,7 +41,7 @@ class Kind:
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self.folder = name, folder
-        self.place = Destination(**({"delta": str(folder)} if name == "delta" else {"iceberg": "hospital.open.people"}))
+        self.place = Destination(delta=str(folder)) if name == "delta" else Destination(iceberg="hospital.open.people")
         #: What is called for each commit.
         self.commits: list[tuple[Any, str]] = []
         if name == "delta":
@@ -99,9 +99,8 @@ def kind(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
         settings = {"TYPE": "sql", "URI": f"sqlite:///{tmp_path}/catalogue.db", "WAREHOUSE": f"file://{folder}"}
         for name, value in settings.items():
             monkeypatch.setenv(f"PYICEBERG_CATALOG__HOSPITAL__{name}", value)
-        importlib.import_module("pyiceberg.catalog")._ENV_CONFIG = importlib.import_module(
-            "pyiceberg.utils.config"
-        ).Config()
+        config = importlib.import_module("pyiceberg.utils.config").Config()
+        monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", config)
     return Kind(request.param, folder)
 
 

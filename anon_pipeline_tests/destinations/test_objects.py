@@ -10,29 +10,23 @@ from contextlib import contextmanager
 import pytest
 
 from anon_pipeline.destinations import delivery, objects, record
+from anon_pipeline.engine.object_stores import filesystem_of
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.release.withdraw import withdraw
 from anon_pipeline.spec import Destination
 from anon_pipeline_tests.destinations.releases import DATASET, Killed, deliver, failure, killed_at, publish
-from anon_pipeline_tests.object_store import BUCKET, SECRET, ObjectStore, running_object_store
+from anon_pipeline_tests.object_store import BUCKET, SECRET, ObjectStore
 
 PLACE = Destination(objects=f"s3://{BUCKET}/open")
 ROOT = f"{BUCKET}/open/{DATASET}"
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ObjectStore]:
-    with running_object_store() as store:
-        yield store
-
-
 @pytest.fixture
-def store(server: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
-    for name, value in server.environment.items():
-        monkeypatch.setenv(name, value)
-    server.files().delete_dir_contents(BUCKET)
-    return server
+def store(object_store: ObjectStore) -> ObjectStore:
+    """The store, with nothing below the prefix."""
+    object_store.files().delete_dir_contents(f"{BUCKET}/open", missing_dir_ok=True)
+    return object_store
 
 
 def content(store: ObjectStore, path: str) -> bytes:
@@ -77,7 +71,7 @@ def test_every_file_of_a_release_lies_below_its_version(home: Home, store: Objec
 @contextmanager
 def killed_before(call: str, moment: int) -> Iterator[None]:
     """A store whose process is killed before the `moment`-th call of this name."""
-    genuine, calls = objects.filesystem_of(f"s3://{BUCKET}/x"), 0
+    genuine, calls = filesystem_of(f"s3://{BUCKET}/x"), 0
 
     class Store:
         def __getattr__(self, name: str) -> object:
