@@ -207,11 +207,11 @@ def _place(destination: Destination) -> Place:
         Where it may not be written to, or needs a package that is not there.
     """
     folder = Path(destination.delta).parent if destination.delta else Path()
+    check_destinations(folder, [destination])
     require_ready([destination], folder)
     if destination.objects is not None:
         from anon_pipeline.destinations.objects import ObjectPrefix
 
-        check_destinations(folder, [destination])
         return ObjectPrefix(destination.objects)
     if destination.database is not None:
         from anon_pipeline.destinations.postgresql import DatabaseSchema
@@ -220,7 +220,6 @@ def _place(destination: Destination) -> Place:
     if destination.delta is not None:
         from anon_pipeline.destinations.delta import DeltaLakeTable
 
-        check_destinations(folder, [destination])
         return DeltaLakeTable(destination.delta)
     from anon_pipeline.destinations.iceberg import IcebergTable
 

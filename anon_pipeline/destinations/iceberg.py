@@ -85,7 +85,9 @@ class IcebergTable:
     def remains(self, release: Release) -> bool:
         with working(self._label):
             table = self._table(release)
-            return table is not None and any(_release_of(one)[0] == release.version for one in table.snapshots())
+            return table is not None and any(
+                _release_of(snapshot)[0] == release.version for snapshot in table.snapshots()
+            )
 
     def _table(self, release: Release) -> Table | None:
         """The table, where there is one; one that was not made here for this dataset is refused."""
@@ -151,16 +153,16 @@ def _tag(table: Table, release: Release) -> None:
 
 def _expire(table: Table, release: Release) -> None:
     """Expire the snapshots of a release, and remove the files that no other snapshot has."""
-    gone = [one for one in table.snapshots() if _release_of(one)[0] == release.version]
+    gone = [snapshot for snapshot in table.snapshots() if _release_of(snapshot)[0] == release.version]
     if not gone:
         return
-    kept = [one for one in table.snapshots() if one not in gone]
+    kept = [snapshot for snapshot in table.snapshots() if snapshot not in gone]
     files = _files(table, gone, removed_too=True) - _files(table, kept)
     # Files first: a snapshot that is still there says which are left, if this is killed.
     for file in sorted(files, key=lambda file: (file.endswith(".avro"), Path(file).name.startswith("snap-"))):
         with suppress(FileNotFoundError):
             table.io.delete(file)
-    table.maintenance.expire_snapshots().by_ids([one.snapshot_id for one in gone]).commit()
+    table.maintenance.expire_snapshots().by_ids([snapshot.snapshot_id for snapshot in gone]).commit()
 
 
 def _files(table: Table, snapshots: list[Snapshot], removed_too: bool = False) -> set[str]:

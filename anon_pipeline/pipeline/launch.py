@@ -17,7 +17,7 @@ from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.run_tags import DATASET_TAG
 from anon_pipeline.pipeline.runtime import EXIT_CODE, INTERNAL, NOT_DELIVERED, REFUSED, Runtime
-from anon_pipeline.pipeline.step import RELEASE, log
+from anon_pipeline.pipeline.step import DESTINATIONS, RELEASE, log
 from anon_pipeline.pipeline.stores import LOST, server_is_lost
 from anon_pipeline.pipeline.wrapping import NAME
 from anon_pipeline.release.publication import MANIFEST
@@ -98,7 +98,7 @@ def launch(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str = "release
         if result.success:
             return _released(result, PUBLISHES[what])
         failed = _failed(result)
-        if failed.exit_code == NOT_DELIVERED:
+        if _failed_steps(result) == {f"{spec.dataset}__{DESTINATIONS}"}:  # whatever the reason, the release stands
             return replace(_released(result, PUBLISHES[what]), exit_code=NOT_DELIVERED, failures=failed.failures)
         return replace(failed, reports=refusals.reports_of(home, spec.dataset, result.run_id))
 
@@ -133,6 +133,10 @@ def _released(result: dg.ExecuteInProcessResult, asset: str) -> Outcome:
     folder = Path(str(metadata["folder"].value))
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     return Outcome(0, result.run_id, [], metadata["state"].value == "published", folder, manifest)
+
+
+def _failed_steps(result: dg.ExecuteInProcessResult) -> set[str]:
+    return {str(event.step_key) for event in result.all_events if event.is_step_failure}
 
 
 def _failed(result: dg.ExecuteInProcessResult) -> Outcome:

@@ -64,19 +64,34 @@ def check_address(address: str, field: str = "source") -> None:
         parts_of(address)
     except ValueError as error:
         raise InputError(f"{field}: {error}") from None
-    stated = os.environ.get(ALLOW_OBJECTS)
-    if stated is None and os.environ.get(ALLOW_FILES) is None:
+    beginnings = _beginnings()
+    if beginnings is None or any(
+        address == beginning or address.startswith(beginning.rstrip("/") + "/") for beginning in beginnings
+    ):
         return
-    for beginning in (stated or "").split():
-        if address == beginning or address.startswith(beginning.rstrip("/") + "/"):
-            return
     raise InputError(f"{address}: begins with no address that specs may name; put it into {ALLOW_OBJECTS}")
+
+
+def _beginnings() -> list[str] | None:
+    """What the names of all that is elsewhere begin with; None where nobody has said."""
+    stated = os.environ.get(ALLOW_OBJECTS)
+    return None if stated is None and os.environ.get(ALLOW_FILES) is None else (stated or "").split()
+
+
+def _check_service(label: str) -> None:
+    beginnings = _beginnings()
+    if beginnings is None or any(
+        label == beginning or label.startswith((f"{beginning}/", f"{beginning}.")) for beginning in beginnings
+    ):
+        return
+    raise InputError(f"publish: {label}: is no place that specs may write to; put it into {ALLOW_OBJECTS}")
 
 
 def check_destinations(folder: Path, destinations: Sequence[Destination]) -> None:
     """Refuse places that a spec in `folder` may not write to.
 
-    A folder lies with the spec, in the data folder or where `ALLOW_FILES` says, and never in the home.
+    A folder lies with the spec, in the data folder or where `ALLOW_FILES` says, and never in the home. A server or a
+    catalogue is held to `ALLOW_OBJECTS` as an address is: `postgresql:NAME/schema`, `iceberg:catalogue.namespace`.
 
     Raises
     ------
@@ -86,6 +101,7 @@ def check_destinations(folder: Path, destinations: Sequence[Destination]) -> Non
     for destination in destinations:
         place = destination.objects or destination.delta
         if place is None:
+            _check_service(destination.located(folder).label)
             continue
         if is_address(place):
             check_address(place, "publish")

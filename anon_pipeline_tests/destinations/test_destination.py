@@ -81,12 +81,23 @@ def test_a_spec_of_somebody_else_writes_where_it_may_only(tmp_path: Path, monkey
             spec_of(folder, {"delta": place})
     monkeypatch.setenv("ANON_PIPELINE_ALLOW_FILES", str(tmp_path))
     spec_of(folder, {"delta": "../elsewhere"})
-    for place in (home / "releases/people", home / "private/raw", tmp_path):
+    for folder_of_home in (home / "releases/people", home / "private/raw", tmp_path):
         with pytest.raises(InputError, match="leads into the home"):
-            spec_of(folder, {"delta": str(place)})
+            spec_of(folder, {"delta": str(folder_of_home)})
     with pytest.raises(InputError, match="put it into ANON_PIPELINE_ALLOW_OBJECTS"):  # ALLOW_FILES is set
         spec_of(folder, {"objects": "s3://open/data"})
-    monkeypatch.setenv("ANON_PIPELINE_ALLOW_OBJECTS", "s3://open/data")
+    for server in (SERVER, SERVER | {"connection": {"file": "OPEN_DSN"}}, {"iceberg": "hospital.open.people"}):
+        with pytest.raises(InputError, match="is no place that specs may write to"):
+            spec_of(folder, server)
+    monkeypatch.setenv("ANON_PIPELINE_ALLOW_OBJECTS", "s3://open/data postgresql:OPEN_DSN/open iceberg:hospital.open")
+    spec_of(folder, SERVER, {"iceberg": "hospital.open.people"})
+    for server in (
+        SERVER | {"schema": "opened"},
+        SERVER | {"connection": {"file": "OPEN_DSN"}},  # a file of the spec's own, of the same name
+        {"iceberg": "hospital.opened.people"},
+    ):
+        with pytest.raises(InputError, match="is no place that specs may write to"):
+            spec_of(folder, server)
     spec_of(folder, {"objects": "s3://open/data"}, {"delta": "s3://open/data/delta"})
     for place in ("objects", "delta"):
         with pytest.raises(InputError, match="put it into ANON_PIPELINE_ALLOW_OBJECTS"):
@@ -96,7 +107,7 @@ def test_a_spec_of_somebody_else_writes_where_it_may_only(tmp_path: Path, monkey
 def test_what_is_missing_is_told_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = spec_of(tmp_path / "people", SERVER)
     monkeypatch.delenv("OPEN_DSN", raising=False)
-    with pytest.raises(InputError, match="publish.connection: the environment variable OPEN_DSN is not set"):
+    with pytest.raises(InputError, match=r"publish.connection: the environment variable OPEN_DSN is not set"):
         delivery.require_ready(spec.publish, spec.folder)
     (tmp_path / "people/dsn").write_text("postgresql://me:geheim@there")
     spec = spec_of(tmp_path / "people", SERVER | {"connection": {"file": "dsn"}})

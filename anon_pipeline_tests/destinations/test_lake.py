@@ -93,7 +93,6 @@ class Kind:
 def kind(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kind:
     require_package({"delta": "deltalake", "iceberg": "pyiceberg.catalog.sql"}[request.param])
     folder = tmp_path / "warehouse"
-    monkeypatch.setenv("ANON_PIPELINE_ALLOW_FILES", str(tmp_path))
     if request.param == "iceberg":
         folder.mkdir()
         settings = {"TYPE": "sql", "URI": f"sqlite:///{tmp_path}/catalogue.db", "WAREHOUSE": f"file://{folder}"}
