@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -132,7 +133,8 @@ def _overwrite(table: Table, rows: pa.RecordBatchReader | None, release: Release
     if rows is None or release is None:
         table.delete()
         return
-    with table.transaction() as transaction:
+    with warnings.catch_warnings(), table.transaction() as transaction:
+        warnings.simplefilter("ignore", UserWarning)  # that there were no rows to delete
         if not table.schema().as_arrow().remove_metadata().equals(rows.schema):
             with transaction.update_schema(allow_incompatible_changes=True) as change:
                 for name in table.schema().as_struct().fields:
