@@ -95,10 +95,14 @@ class DeltaLakeTable:
     def _table(self, release: Release) -> DeltaTable | None:
         """The table, where there is one; one that was not made here for this dataset is refused."""
         from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
 
-        if not DeltaTable.is_deltatable(self._place, self._options):
+        if not is_address(self._place) and not Path(self._place).exists():
             return None
-        table = DeltaTable(self._place, storage_options=self._options)
+        try:
+            table = DeltaTable(self._place, storage_options=self._options)
+        except TableNotFoundError:
+            return None
         if table.metadata().description != OURS.format(release.dataset):
             raise InputError(f"{self._label}: {NOT_OURS}")
         return table
