@@ -159,7 +159,7 @@ def _expire(table: Table, release: Release) -> None:
     if not gone:
         return
     kept = [snapshot for snapshot in table.snapshots() if snapshot not in gone]
-    files = _files(table, gone, removed_too=True) - _files(table, kept)
+    files = _files(table, gone) - _files(table, kept)
     # Files first: a snapshot that is still there says which are left, if this is killed.
     for file in sorted(files, key=lambda file: (file.endswith(".avro"), Path(file).name.startswith("snap-"))):
         with suppress(FileNotFoundError):
@@ -167,8 +167,8 @@ def _expire(table: Table, release: Release) -> None:
     table.maintenance.expire_snapshots().by_ids([snapshot.snapshot_id for snapshot in gone]).commit()
 
 
-def _files(table: Table, snapshots: list[Snapshot], removed_too: bool = False) -> set[str]:
-    """Every file that snapshots are made of, and those that they say they removed; not what is read no more."""
+def _files(table: Table, snapshots: list[Snapshot]) -> set[str]:
+    """Every file that snapshots are made of; those that were removed already are no longer read."""
     found: set[str] = set()
     for snapshot in snapshots:
         found.add(snapshot.manifest_list)
@@ -178,6 +178,6 @@ def _files(table: Table, snapshots: list[Snapshot], removed_too: bool = False) -
         for manifest in manifests:
             found.add(manifest.manifest_path)
             with suppress(FileNotFoundError):
-                entries = manifest.fetch_manifest_entry(table.io, discard_deleted=not removed_too)
+                entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
                 found |= {entry.data_file.file_path for entry in entries}
     return found

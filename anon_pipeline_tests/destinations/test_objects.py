@@ -158,6 +158,8 @@ def test_a_withdrawal_that_was_killed_is_completed_by_the_next_delivery(
     assert len(delivery.verify(home)) == 1
     if moment:
         assert read(store) is None
+    if moment > 1:
+        assert "v1/manifest.json" not in names(store), "without it, what is left is no release"
     deliver(home, publish(home, "v2"), PLACE)  # the next run
     assert read(store) == "v2"
     assert names(store) == {"current", *(f"v2/{name}" for name in FILES)}
