@@ -19,6 +19,10 @@ class Unavailable(InputError):
     """Spec and data may be right, but something else is not as it must be: the same run may succeed later."""
 
 
+class NotDelivered(Unavailable):
+    """The release stands, and a place that it is to be put to beside its folder does not have it yet (exit code 4)."""
+
+
 class Refused(Exception):
     """A check does not hold, so nothing is published (exit code 3)."""
 

@@ -26,6 +26,7 @@ PRIVATE_FOLDERS = frozenset(
         "checks",
         "comparisons",
         "dagster",
+        "destinations",
         "errors",
         "keys",
         "locks",

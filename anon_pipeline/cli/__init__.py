@@ -17,11 +17,11 @@ import typer
 # Each module adds its commands, which --help lists in this order.
 # isort: off
 from anon_pipeline.cli import runs, judging, datasets, masking, estimates, published, standing, openings, queries  # noqa: F401
-from anon_pipeline.cli import upkeep, tools  # noqa: F401
+from anon_pipeline.cli import delivering, upkeep, tools  # noqa: F401
 
 # isort: on
-from anon_pipeline.cli.app import BAD_INPUT, REFUSED, app, err, print_json
-from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.cli.app import BAD_INPUT, NOT_DELIVERED, REFUSED, app, err, print_json
+from anon_pipeline.errors import InputError, NotDelivered, Refused
 from anon_pipeline.home import Home, out_of_space
 
 DEBUG_VARIABLE = "ANON_PIPELINE_DEBUG"
@@ -63,6 +63,8 @@ def command() -> None:
         if code == STOPPED:  # what typer makes of Ctrl-C
             raise KeyboardInterrupt
         sys.exit(code)
+    except NotDelivered as error:
+        _fail(str(error), NOT_DELIVERED)
     except InputError as error:
         _fail(str(error), BAD_INPUT)
     except Refused as error:

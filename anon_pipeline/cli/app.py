@@ -47,7 +47,7 @@ app.add_typer(releases, name="releases")
 UNCUT = 10_000
 out, err = Console(width=None if sys.stdout.isatty() else UNCUT), Console(stderr=True)
 
-BAD_INPUT, REFUSED = 2, 3
+BAD_INPUT, REFUSED, NOT_DELIVERED = 2, 3, 4
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 AllowCode = Annotated[

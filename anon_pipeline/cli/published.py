@@ -56,6 +56,7 @@ def list_releases(as_json: AsJson = False) -> None:
 @releases.command("show")
 def show_one(version: str, dataset: OfDataset = None, as_json: AsJson = False) -> None:
     """One release: what was asked, what holds, what it cost, and whether it was withdrawn."""
+    from anon_pipeline.destinations import record
     from anon_pipeline.release import ledger
 
     home = Home.default().existing()
@@ -66,29 +67,41 @@ def show_one(version: str, dataset: OfDataset = None, as_json: AsJson = False) -
     except (OSError, ValueError):
         raise InputError(f"{version}: its manifest cannot be read; run `anon-pipeline releases verify`") from None
     withdrawn = ledger.withdrawal(home, entry.dataset, version)
+    copies = record.read(home, entry.dataset, version)
     if as_json:
         gone = {} if withdrawn is None else {"withdrawn": {"time": withdrawn.time, "why": withdrawn.why}}
-        print_json({**content, **gone})
+        placed = {"copies": [copy.to_json() for copy in copies]} if copies else {}
+        print_json({**content, **gone, **placed})
         return
     if withdrawn is not None:
         out.print(f"withdrawn on {withdrawn.time}: {withdrawn.why}", style="bold red", markup=False)
     show_release(content, folder, True)
+    for copy in copies:
+        out.print(f"{copy.state} at {copy.place.label} since {copy.time}  {copy.why}", markup=False, highlight=False)
 
 
 @releases.command("verify")
 def verify_releases(
+    version: Annotated[
+        str | None, typer.Argument(help="Look at the copies of this release only; at those of all where absent.")
+    ] = None,
     public_key: Annotated[
         Path | None, typer.Option(help="Check the ledger's signature too, with this public key in PEM.")
     ] = None,
+    dataset: OfDataset = None,
     as_json: AsJson = False,
 ) -> None:
-    """Re-check the ledger's chain and every file hash: all is as it was (exit 0) or not (3)."""
+    """Re-check the ledger's chain, every file hash and the copies elsewhere: all is as it was (exit 0) or not (3)."""
+    from anon_pipeline.destinations import delivery
     from anon_pipeline.release import ledger, signing
 
     home = Home.default().existing()
+    if version is not None:
+        dataset = ledger.published(home, version, dataset).dataset
     key = None if public_key is None else signing.read_public_key(public_key)
     with ledger.undisturbed(home):
         problems = ledger.verify(home, key)
+    problems += delivery.verify(home, dataset, version)
     if as_json:
         print_json({"holds": not problems, "problems": problems})
     else:
@@ -109,12 +122,20 @@ def withdraw_release(
     as_json: AsJson = False,
 ) -> None:
     """Take a release back: its files are removed, its manifest stays, and the ledger says why."""
+    from anon_pipeline.destinations import delivery, record
     from anon_pipeline.release.withdraw import withdraw
 
-    entry = withdraw(Home.default().prepare(), version, why, dataset)
+    home = Home.default().prepare()
+    entry = withdraw(home, version, why, dataset)
+    copies = record.read(home, entry.dataset, version)
+    if copies:
+        delivery.deliver(home, entry.dataset, version)
+        copies = record.read(home, entry.dataset, version)
     if as_json:
-        print_json(vars(entry))
+        print_json({**vars(entry), **({"copies": [copy.to_json() for copy in copies]} if copies else {})})
     else:
+        for copy in copies:
+            err.print(f"{copy.state} at {copy.place.label}; {copy.why}", markup=False, highlight=False, soft_wrap=True)
         out.print(f"{entry.dataset}/{entry.version} is withdrawn; whoever has copied it has it still", markup=False)
 
 

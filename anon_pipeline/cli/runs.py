@@ -30,7 +30,8 @@ def run(
     allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the whole graph of a dataset: released (exit 0), bad input (2), or refused by a check (3)."""
+    """Run the whole graph of a dataset: released (exit 0), bad input (2), refused by a check (3); 4 where a
+    destination does not have the release yet."""
     if allow_code:
         permission.allow_code()
     policy = ReleaseSpec.load(spec)
@@ -52,8 +53,11 @@ def run(
     )
     if as_json:
         print_json(outcome.to_json())
-    elif outcome.exit_code == 0:
+    elif outcome.released:
         show_release(outcome.manifest, outcome.folder, outcome.new)
+        for sentence in outcome.failures:
+            err.print("[bold red]Released, but[/]: ", end="")
+            err.print(sentence, markup=False, highlight=False, soft_wrap=True)
     else:
         for sentence in outcome.failures:
             err.print(f"[bold red]{'Refused' if outcome.exit_code == REFUSED else 'Not released'}[/]: ", end="")

@@ -31,6 +31,8 @@ CheckNames = Callable[[list[str]], None]
 NOT_BY_LIBRARY = re.compile(r"not (yet )?support|unsupported", re.IGNORECASE)
 #: Reads Iceberg's files, whatever a table asks for in the place of it: that would be code of its choice.
 FILE_IO = "pyiceberg.io.pyarrow.PyArrowFileIO"
+#: In the path of a folder, the library of Delta Lake would take them for other letters.
+MISREAD = "%#?"
 NOT_SUPPORTED = (
     "is written in a way that cannot be read here (deletion vectors, column mapping, equality deletes or the like); "
     "let its own engine write it anew without"
@@ -100,15 +102,20 @@ def _delta(source: Source, folder: Path) -> DeltaTable:
         raise InputError("source.delta: is a Delta Lake table; install `anon-pipeline[delta]` to read it") from None
     place = str(source.delta)
     if is_address(place):
-        plain = str((s3_endpoint() or "").startswith("http://")).lower()
-        options = {"allow_http": plain} | ({"aws_endpoint": endpoint} if (endpoint := s3_endpoint()) else {})
-        return DeltaTable(place, version=source.version, storage_options=options)
+        return DeltaTable(place, version=source.version, storage_options=delta_options())
     root = (folder / place).resolve()
-    if set("%#?") & set(str(root)):  # the library would open another folder
+    if set(MISREAD) & set(str(root)):
         raise InputError(f"source.delta: the path to {place} has a %, # or ? in it; call its folders otherwise")
     if not (root / "_delta_log").is_dir():
         raise Unavailable(f"source.delta: {place}: there is no Delta Lake table of that name beside the spec")
     return DeltaTable(str(root), version=source.version)
+
+
+def delta_options() -> dict[str, str]:
+    """What the library of Delta Lake must be told of a store that is not Amazon's own."""
+    endpoint = s3_endpoint()
+    options = {"allow_http": str((endpoint or "").startswith("http://")).lower()}
+    return options | ({"aws_endpoint": endpoint} if endpoint else {})
 
 
 def _store_iceberg(

@@ -9,6 +9,7 @@ from typing import Any
 
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.spec import Source
+from anon_pipeline.spec.source import Connection
 
 HOW = "write one SELECT from tables and views of the database"
 #: A server, a database, a schema and a table: the first of four would be another server.
@@ -77,26 +78,30 @@ def _is_limited(query: Any) -> bool:
     return any(query.args.get(part) is not None for part in ("limit", "fetch", "offset"))
 
 
-def address_of(source: Source, folder: Path) -> str:
-    """The address of the server with its secrets.
+def address_of(place: Connection | None, folder: Path, field: str = "source.connection") -> str:
+    """The address of a server with its secrets.
+
+    Parameters
+    ----------
+    folder : of the spec, which a file is named relative to
+    field : of the spec, for messages
 
     Raises
     ------
     InputError
         Where it is not there, or others may read it.
     """
-    place = source.connection
     if place is None:
-        raise InputError("source.connection: is missing; say {env: NAME} or {file: path}")
+        raise InputError(f"{field}: is missing; say {{env: NAME}} or {{file: path}}")
     if place.env is not None:
         if not os.environ.get(place.env):
-            raise Unavailable(f"source.connection: the environment variable {place.env} is not set")
+            raise Unavailable(f"{field}: the environment variable {place.env} is not set")
         return os.environ[place.env]
     path = folder / str(place.file)
     try:
         with path.open(encoding="utf-8") as file:
             if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
-                raise InputError(f"source.connection: {place.file} can be read by others; run `chmod 600` on it")
+                raise InputError(f"{field}: {place.file} can be read by others; run `chmod 600` on it")
             return file.read().strip()
     except (OSError, UnicodeDecodeError):
-        raise Unavailable(f"source.connection: {place.file} cannot be read") from None
+        raise Unavailable(f"{field}: {place.file} cannot be read") from None

@@ -68,7 +68,7 @@ def changes_of_server(source: Source, folder: Path) -> str | None:
 
 
 def _question(source: Source, folder: Path, query: str) -> Question:
-    return Question(address_of(source, folder), query, source.missing)
+    return Question(address_of(source.connection, folder), query, source.missing)
 
 
 def _installed(source: Source) -> Server:

@@ -108,6 +108,11 @@ _PARAGRAPHS = {
         "`anon-pipeline budget show` says what is left.",
     ),
     "dp_statistics": ("The published table of noisy statistics, with their intervals and what they cost.",),
+    "destinations": (
+        "The copies of the release, at the places that the spec names under `publish`.",
+        "**If it fails**, the release stands all the same, and the sentence says which place does not have it yet. Run "
+        "again, or `anon-pipeline releases deliver VERSION`.",
+    ),
     "release": (
         "The published release: read again from the disk, counted once more, entered into the ledger.",
         "`version` names it, `folder` says where it lies, with its manifest and its report. The same source and spec "

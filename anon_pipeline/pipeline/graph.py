@@ -14,6 +14,7 @@ from anon_pipeline.pipeline.steps import (
     anonymizer_tree,
     attack_audit,
     declared_source,
+    destinations,
     dp_answers,
     dp_measurements,
     dp_model,
@@ -40,6 +41,7 @@ def graph_of(spec: ReleaseSpec) -> Graph:
     statistics: tuple[Part, ...] = ()
     if spec.differential_privacy is not None and spec.differential_privacy.queries is not None:
         statistics = (dp_answers.STEP, budget.CHECKS, dp_statistics.STEP)
+    copies = [destinations.STEP] * bool(spec.publish)
     if spec.is_synthetic:
         return Graph(
             spec,
@@ -51,6 +53,7 @@ def graph_of(spec: ReleaseSpec) -> Graph:
                 *own.checks_beside(spec, synthetic.CHECKS),
                 *[dp_model.STEP] * (spec.model is not None),
                 synthetic_release.STEP,
+                *copies,
                 *statistics,
             ),
         )
@@ -65,6 +68,7 @@ def graph_of(spec: ReleaseSpec) -> Graph:
                 group.CHECKS,
                 *own.checks_beside(spec, group.CHECKS),
                 group_release.STEP,
+                *copies,
                 *statistics,
             ],
         )
@@ -83,6 +87,7 @@ def graph_of(spec: ReleaseSpec) -> Graph:
         (attack_audit.STEP, spec.audit.enabled),
         (audit_bounds.CHECKS, spec.audit.enabled and bool(audit_bounds.checks_of(spec))),
         (release.STEP, True),
+        *((part, True) for part in copies),
         (frontier.STEP, spec.frontier is not None),
         *((part, True) for part in statistics),
     ]

@@ -9,14 +9,15 @@ from typing import Any
 
 import dagster as dg
 
+from anon_pipeline.destinations.delivery import require_ready
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline import refusals
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.run_tags import DATASET_TAG
-from anon_pipeline.pipeline.runtime import EXIT_CODE, INTERNAL, REFUSED, Runtime
-from anon_pipeline.pipeline.step import RELEASE, log
+from anon_pipeline.pipeline.runtime import EXIT_CODE, INTERNAL, NOT_DELIVERED, REFUSED, Runtime
+from anon_pipeline.pipeline.step import DESTINATIONS, RELEASE, log
 from anon_pipeline.pipeline.stores import LOST, server_is_lost
 from anon_pipeline.pipeline.wrapping import NAME
 from anon_pipeline.release.publication import MANIFEST
@@ -38,7 +39,8 @@ class Outcome:
 
     Attributes
     ----------
-    exit_code : 0 released, 2 bad spec or data, 3 refused by a check, 1 an error of our own
+    exit_code : 0 released, 2 bad spec or data, 3 refused by a check, 4 released and not at every destination, 1 an
+        error of our own
     run_id : of the Dagster run
     failures : one sentence per failed check or step
     reports : the pages in the private zone that say what to change, where it was refused
@@ -52,9 +54,14 @@ class Outcome:
     manifest: dict[str, Any] = field(default_factory=dict)
     reports: list[Path] = field(default_factory=list)
 
+    @property
+    def released(self) -> bool:
+        """Whether the release stands, be it at every destination or not."""
+        return self.exit_code in (0, NOT_DELIVERED)
+
     def to_json(self) -> dict[str, Any]:
         return {
-            "released": self.exit_code == 0,
+            "released": self.released,
             "exit_code": self.exit_code,
             "run_id": self.run_id,
             "failures": self.failures,
@@ -71,8 +78,11 @@ def launch(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str = "release
     Raises
     ------
     InputError
-        Where Dagster's records are in a database that does not answer, or went away.
+        Where Dagster's records are in a database that does not answer, or went away, and where it can be told before
+        any work that a destination cannot be used.
     """
+    if what == "release":
+        require_ready(spec.publish, spec.folder)
     job = build_definitions([spec], runtime).resolve_job_def(f"{spec.dataset}_{what}")
     tags = {DATASET_TAG: spec.dataset, STARTED_BY: COMMAND_LINE}
     with home.lock(f"run-{spec.dataset}"), _told_if_lost(spec), open_instance(home) as instance:
@@ -87,7 +97,10 @@ def launch(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str = "release
         log.info("%s: Dagster run %s", spec.dataset, result.run_id)
         if result.success:
             return _released(result, PUBLISHES[what])
-        return replace(_failed(result), reports=refusals.reports_of(home, spec.dataset, result.run_id))
+        failed = _failed(result)
+        if _failed_steps(result) == {f"{spec.dataset}__{DESTINATIONS}"}:  # whatever the reason, the release stands
+            return replace(_released(result, PUBLISHES[what]), exit_code=NOT_DELIVERED, failures=failed.failures)
+        return replace(failed, reports=refusals.reports_of(home, spec.dataset, result.run_id))
 
 
 @contextmanager
@@ -120,6 +133,10 @@ def _released(result: dg.ExecuteInProcessResult, asset: str) -> Outcome:
     folder = Path(str(metadata["folder"].value))
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     return Outcome(0, result.run_id, [], metadata["state"].value == "published", folder, manifest)
+
+
+def _failed_steps(result: dg.ExecuteInProcessResult) -> set[str]:
+    return {str(event.step_key) for event in result.all_events if event.is_step_failure}
 
 
 def _failed(result: dg.ExecuteInProcessResult) -> Outcome:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.errors import InputError, NotDelivered, Refused
 from anon_pipeline.home import Home
 from anon_pipeline.imports import large_imports
 from anon_pipeline.pipeline.before_work import require_startable
@@ -76,6 +76,8 @@ def run(
     ------
     InputError
         Where the spec or the data cannot be used.
+    NotDelivered
+        Where the release stands, and a destination of the spec does not have it yet.
     Refused
         Where a check does not hold, and so nothing is published; `failed` has a sentence for each.
     RuntimeError
@@ -88,12 +90,14 @@ def run(
         warm(processes(policy, threads, memory))
         with large_imports():
             from anon_pipeline.pipeline.launch import launch
-            from anon_pipeline.pipeline.runtime import BAD_INPUT, REFUSED, Runtime
+            from anon_pipeline.pipeline.runtime import BAD_INPUT, NOT_DELIVERED, REFUSED, Runtime
 
         runtime = Runtime(home=str(place.root), engine_name=engine, threads=threads, memory_limit=memory)
         outcome = launch(policy, place, runtime)
     if outcome.exit_code == REFUSED:
         raise Refused(outcome.failures)
+    if outcome.exit_code == NOT_DELIVERED:
+        raise NotDelivered("; ".join(outcome.failures))
     if outcome.exit_code == BAD_INPUT:
         raise InputError("; ".join(outcome.failures))
     if outcome.folder is None:

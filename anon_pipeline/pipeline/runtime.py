@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.spark import SparkEngine
-from anon_pipeline.errors import InputError, Refused, Unavailable
+from anon_pipeline.errors import InputError, NotDelivered, Refused, Unavailable
 from anon_pipeline.home import Home, out_of_space, write_file
 from anon_pipeline.pipeline import refusals
 from anon_pipeline.pipeline.event_log import lines_in
@@ -25,6 +25,8 @@ from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.spec.parts import EngineSettings
 
 BAD_INPUT, REFUSED, INTERNAL = 2, 3, 1
+#: The release stands, and a place that it is to be put to does not have it yet.
+NOT_DELIVERED = 4
 
 #: What a failed step says of itself in Dagster: the exit code, and whether the same run may succeed later.
 EXIT_CODE, MAY_PASS = "exit_code", "may_pass_later"
@@ -131,6 +133,8 @@ class Runtime(dg.ConfigurableResource):
                 self.tracking().step(spec.dataset, context.run.run_id, name, parameters(spec)) as metrics,
             ):
                 yield metrics
+        except NotDelivered as error:
+            raise _failure(str(error), NOT_DELIVERED, may_pass=True) from None
         except Unavailable as error:
             raise _failure(str(error), BAD_INPUT, may_pass=True) from None
         except InputError as error:

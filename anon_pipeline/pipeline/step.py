@@ -23,6 +23,8 @@ from anon_pipeline.workers import ALONE, Workers
 PEOPLE = "people"
 #: The step that publishes.
 RELEASE = "release"
+#: The step after it, that puts the release to further places.
+DESTINATIONS = "destinations"
 
 #: Fewer people than this are worked on in one process.
 WORTH_PROCESSES = 2_000

@@ -15,7 +15,7 @@ from anon_pipeline.pipeline.graph import Graph
 from anon_pipeline.pipeline.metadata import Lineage, Markdown, Schema
 from anon_pipeline.pipeline.run_tags import made_and_told
 from anon_pipeline.pipeline.runtime import Runtime
-from anon_pipeline.pipeline.step import RELEASE, CheckDef, StepDef, StepResult
+from anon_pipeline.pipeline.step import DESTINATIONS, RELEASE, CheckDef, StepDef, StepResult
 from anon_pipeline.pipeline.technical_names import owners, technical
 from anon_pipeline.pipeline.tracking.logged_guide import keep_guide
 from anon_pipeline.pipeline.tracking.runs import Tracking
@@ -28,7 +28,7 @@ NAME = "check"
 #: What stands in the metadata of a check that broke, and so says nothing of the data.
 CRASHED = "crashed"
 #: Which zone of the home an asset lies in, to select by in Dagster: `tag:anon_pipeline/zone=public`.
-ZONE_TAG, PUBLISHERS = "anon_pipeline/zone", (RELEASE, "dp_statistics")
+ZONE_TAG, PUBLISHERS = "anon_pipeline/zone", (RELEASE, DESTINATIONS, "dp_statistics")
 #: The URI of a guide in MLflow, as Dagster and MLflow show it.
 LOGGED = "logged_model"
 #: The labels under which Dagster itself looks for these.

@@ -4,6 +4,7 @@ Every other layer reads these objects, so that no k, role or seed is written twi
 """
 
 from anon_pipeline.spec.demands import PRIVACY_MODELS, Demand, load_privacy_model
+from anon_pipeline.spec.destination import Destination
 from anon_pipeline.spec.differential_privacy import (
     STATISTICS,
     DifferentialPrivacy,
@@ -44,6 +45,7 @@ __all__ = [
     "Column",
     "ColumnType",
     "Demand",
+    "Destination",
     "DifferentialPrivacy",
     "Guide",
     "HierarchyFile",

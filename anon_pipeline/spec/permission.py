@@ -11,6 +11,7 @@ from pathlib import Path
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, data_folder
+from anon_pipeline.spec.destination import Destination
 from anon_pipeline.spec.locations import is_address, parts_of
 
 #: Set to 1, it allows specs to import the code that they name; `--allow-code` does so for one command.
@@ -52,7 +53,7 @@ def refuse_private(path: Path, named: str) -> None:
         raise InputError(f"{named}: leads into the private zone, and no spec may name what lies there")
 
 
-def check_address(address: str) -> None:
+def check_address(address: str, field: str = "source") -> None:
     """
     Raises
     ------
@@ -62,14 +63,59 @@ def check_address(address: str) -> None:
     try:
         parts_of(address)
     except ValueError as error:
-        raise InputError(f"source: {error}") from None
-    stated = os.environ.get(ALLOW_OBJECTS)
-    if stated is None and os.environ.get(ALLOW_FILES) is None:
+        raise InputError(f"{field}: {error}") from None
+    beginnings = _beginnings()
+    if beginnings is None or any(
+        address == beginning or address.startswith(beginning.rstrip("/") + "/") for beginning in beginnings
+    ):
         return
-    for beginning in (stated or "").split():
-        if address == beginning or address.startswith(beginning.rstrip("/") + "/"):
-            return
     raise InputError(f"{address}: begins with no address that specs may name; put it into {ALLOW_OBJECTS}")
+
+
+def _beginnings() -> list[str] | None:
+    """What the names of all that is elsewhere begin with; None where nobody has said."""
+    stated = os.environ.get(ALLOW_OBJECTS)
+    return None if stated is None and os.environ.get(ALLOW_FILES) is None else (stated or "").split()
+
+
+def _check_service(label: str) -> None:
+    beginnings = _beginnings()
+    if beginnings is None or any(
+        label == beginning or label.startswith((f"{beginning}/", f"{beginning}.")) for beginning in beginnings
+    ):
+        return
+    raise InputError(f"publish: {label}: is no place that specs may write to; put it into {ALLOW_OBJECTS}")
+
+
+def check_destinations(folder: Path, destinations: Sequence[Destination]) -> None:
+    """Refuse places that a spec in `folder` may not write to.
+
+    A folder lies with the spec, in the data folder or where `ALLOW_FILES` says, and never in the home. A server or a
+    catalogue is held to `ALLOW_OBJECTS` as an address is: `postgresql:NAME/schema`, `iceberg:catalogue.namespace`.
+
+    Raises
+    ------
+    InputError
+        Naming the place.
+    """
+    for destination in destinations:
+        place = destination.objects or destination.delta
+        if place is None:
+            _check_service(destination.located(folder).label)
+            continue
+        if is_address(place):
+            check_address(place, "publish")
+            continue
+        path, home = (folder / place).resolve(), Home.default().root.resolve()
+        if path.is_relative_to(home) or home.is_relative_to(path):
+            raise InputError(f"publish: {place}: leads into the home, which holds the releases themselves")
+        stated = os.environ.get(ALLOW_FILES, "")
+        allowed = [folder, data_folder(), *(Path(root) for root in stated.split(os.pathsep) if root)]
+        if not any(path.is_relative_to(root.resolve()) for root in allowed):
+            raise InputError(
+                f"publish: {place}: lies neither with the spec nor in the folder of the datasets; name its folder in "
+                f"{ALLOW_FILES} to let specs write there"
+            )
 
 
 def check_files(folder: Path, tables: Sequence[str], lists: Sequence[str], keys: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ SAID_OF_SOURCE = {"missing", "delimiter", "encoding", "decimal", "thousands"}
 #: What cannot change a grouped release, or is published in another form.
 NO_POLICY = (
     *("release", "synthesis", "model", "differential_privacy"),
-    *("schedule", "retention", "engine", "frontier", "privacy"),
+    *("publish", "schedule", "retention", "engine", "frontier", "privacy"),
 )
 
 

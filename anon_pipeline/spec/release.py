@@ -16,6 +16,7 @@ from pydantic import Field, SerializeAsAny, ValidationError, field_validator, mo
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import PRIVATE_FOLDERS
 from anon_pipeline.spec.demands import PRIVACY_MODELS, Demand, load_privacy_model
+from anon_pipeline.spec.destination import Destination, require_room
 from anon_pipeline.spec.differential_privacy import STATISTICS, DifferentialPrivacy
 from anon_pipeline.spec.parts import (
     AGGREGATE,
@@ -38,7 +39,7 @@ from anon_pipeline.spec.parts import (
     Suppression,
     Utility,
 )
-from anon_pipeline.spec.permission import check_files
+from anon_pipeline.spec.permission import check_destinations, check_files
 from anon_pipeline.spec.policy import published_policy
 from anon_pipeline.spec.sampling import require_weight
 from anon_pipeline.spec.source import Source
@@ -92,6 +93,7 @@ class ReleaseSpec(Strict):
     synthesis: Synthesis | None = None  # how a synthetic release is measured and drawn
     model: PublishedModel | None = None  # a model that a synthetic release publishes
     frontier: TradeOff | None = None  # what `anon-pipeline sweep` varies
+    publish: tuple[Destination, ...] = ()  # where the release is put beside its folder (docs/destinations.md)
     schedule: str | None = None  # when the UI runs it: a cron line, in UTC
     retention: Retention | None = None  # how long the private zone keeps what it holds
     engine: EngineSettings = EngineSettings()  # what the engine may use of the machine
@@ -152,6 +154,7 @@ class ReleaseSpec(Strict):
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> ReleaseSpec:
+        require_room(self.dataset, self.publish)
         if self.is_synthetic:
             stated, section = self.model_fields_set, self.differential_privacy
             self._can_be_asked(
@@ -350,7 +353,9 @@ class ReleaseSpec(Strict):
         of_server = self.source.connection.file if self.source.connection is not None else None
         keys += [of_server] if of_server is not None else []
         tables = [] if self.source.location is None else [self.source.location]
+        keys += [place.connection.file for place in self.publish if place.connection and place.connection.file]
         check_files(self.folder, [*tables, *self._populations()], lists, keys)
+        check_destinations(self.folder, self.publish)
 
     def replaced(self, changes: Mapping[str, Any]) -> ReleaseSpec:
         """The spec with other values at some places, validated again.

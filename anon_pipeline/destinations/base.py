@@ -1,0 +1,98 @@
+"""What a place is: a release is put there, looked at, and taken back. One module for each kind implements it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+from anon_pipeline.home import Home, sha256_of
+from anon_pipeline.release.descriptors.described import TableColumn, column_of
+from anon_pipeline.release.ledger import MANIFEST, Entry, last_version
+from anon_pipeline.release.publish import CLASSES, DATA
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release of the ledger, and its folder; of a withdrawn one that holds the manifest alone."""
+
+    dataset: str
+    version: str
+    folder: Path
+    manifest_hash: str  # SHA-256 of manifest.json
+    current: bool  # whether it is the current one of its dataset
+
+    @classmethod
+    def of(cls, home: Home, entry: Entry) -> Release:
+        """The release that a line of the ledger published."""
+        return cls(
+            entry.dataset,
+            entry.version,
+            home.releases / entry.dataset / entry.version,
+            entry.manifest,
+            last_version(home, entry.dataset) == entry.version,
+        )
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
+        return content
+
+    @property
+    def files(self) -> Mapping[str, Mapping[str, Any]]:
+        """Size and SHA-256 of each file but the manifest."""
+        files: Mapping[str, Mapping[str, Any]] = self.manifest["files"]
+        return files
+
+    @property
+    def data_hash(self) -> str:
+        """SHA-256 of the file of rows."""
+        return str(self.files[DATA]["sha256"])
+
+    @property
+    def tables(self) -> dict[str, Path]:
+        """The tables: by what a database puts to the name of the dataset, their files."""
+        return {
+            ending: self.folder / file for ending, file in (("", DATA), ("_classes", CLASSES)) if file in self.files
+        }
+
+    def column(self, name: str, type_: str) -> TableColumn:
+        """A column as the descriptors of the release tell it."""
+        return column_of(name, type_, self.manifest)
+
+    def altered(self) -> list[str]:
+        """Files that are not what the manifest says: such a release is put nowhere, and nothing is held against it."""
+        return [
+            name
+            for name, facts in self.files.items()
+            if not (self.folder / name).is_file() or sha256_of(self.folder / name) != facts["sha256"]
+        ]
+
+
+class Place(Protocol):
+    """A place for the releases of datasets. Every method may be called again after it was killed.
+
+    All raise `InputError` where the place cannot be reached or refuses, `Unavailable` where that may pass. No message
+    of a server or of a library is repeated.
+    """
+
+    #: Whether former releases stay beside the current one.
+    keeps_former: bool
+
+    def holds(self, release: Release) -> bool:
+        """Whether the current release there is this one, asked without reading its rows."""
+
+    def put(self, release: Release) -> None:
+        """Put a release there, so that a reader sees the former one whole or this one whole."""
+
+    def problems(self, release: Release, scratch: Path) -> list[str]:
+        """What differs between the copy and the release, a sentence for each; `scratch` is a private folder."""
+
+    def take_back(self, release: Release) -> str:
+        """Remove a release, and say what a history there still tells of it; nothing where it tells nothing."""
+
+    def remains(self, release: Release) -> bool:
+        """Whether any of a release is there."""

@@ -1,0 +1,226 @@
+"""Bringing releases to their places, and taking them back, so that what stands there is what the ledger says."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from anon_pipeline.destinations import record
+from anon_pipeline.destinations.base import Place, Release
+from anon_pipeline.destinations.record import FAILED, PUTTING, REPLACED, STANDS, TAKEN_BACK, Copy
+from anon_pipeline.errors import InputError, NotDelivered
+from anon_pipeline.home import Home, scratch
+from anon_pipeline.release import ledger
+from anon_pipeline.spec import Destination
+from anon_pipeline.spec.permission import check_destinations
+
+log = logging.getLogger("anon_pipeline")
+
+#: What must be installed for a kind of place: packages, and the extra that brings them.
+NEEDED = {
+    "database": (("adbc_driver_manager", "adbc_driver_postgresql"), "postgresql"),
+    "delta": (("deltalake",), "delta"),
+    "iceberg": (("pyiceberg",), "iceberg"),
+}
+
+
+def require_ready(destinations: Sequence[Destination], folder: Path) -> None:
+    """Tell before any work starts what can be told: a missing extra, a connection that is not there.
+
+    Parameters
+    ----------
+    folder : of the spec, which places are named relative to
+
+    Raises
+    ------
+    InputError
+        Naming the place and the remedy.
+    """
+    for destination in destinations:
+        for kind, (packages, extra) in NEEDED.items():
+            if getattr(destination, kind) is None:
+                continue
+            try:
+                for package in packages:
+                    importlib.import_module(package)
+            except ImportError:
+                raise InputError(
+                    f"publish: {destination.label}: install `anon-pipeline[{extra}]` to put releases there"
+                ) from None
+        if destination.connection is not None:
+            from anon_pipeline.engine.server_queries import address_of
+
+            address_of(destination.connection, folder, "publish.connection")
+
+
+def deliver(home: Home, dataset: str, version: str, stated: Iterable[Destination] = ()) -> list[str]:
+    """Bring a release to the places stated and to all where its record knows it; a withdrawn one is taken back there.
+
+    Other releases of the dataset that were withdrawn, and are left somewhere, are taken back, too.
+
+    Parameters
+    ----------
+    stated : places with files by their whole path (`Destination.located`)
+
+    Returns
+    -------
+    The labels of the places where the release stands.
+
+    Raises
+    ------
+    InputError
+        Where there is no such release.
+    NotDelivered
+        With a sentence for each place that failed. The others were served.
+    """
+    with home.lock(f"destinations-{dataset}"):
+        entry = ledger.published(home, version, dataset)
+        failures = [*_take_back_withdrawn(home, dataset)]
+        if ledger.withdrawal(home, dataset, version) is None:
+            known = {copy.place.label: copy.place for copy in record.read(home, dataset, version)}
+            places = known | {place.label: place for place in stated}
+            failures += _put(home, Release.of(home, entry), list(places.values()))
+            standing = f"{dataset}/{version} is published and stands"
+        else:
+            standing = f"{dataset}/{version} is withdrawn"
+        if failures:
+            raise NotDelivered(
+                f"{standing}, but not every destination follows: {'; '.join(failures)}; run again, or "
+                f"`anon-pipeline releases deliver {version}`"
+            )
+        return [copy.place.label for copy in record.read(home, dataset, version) if copy.state == STANDS]
+
+
+def verify(home: Home, dataset: str | None = None, version: str | None = None) -> list[str]:
+    """Hold all copies, or those of a release, against the releases; a sentence for each that is missing or differs."""
+    problems = []
+    for of, number in record.recorded(home):
+        if dataset not in (None, of) or version not in (None, number):
+            continue
+        with home.lock(f"destinations-{of}"), scratch() as folder:
+            entry = ledger.published(home, number, of)
+            release, withdrawn = Release.of(home, entry), ledger.withdrawal(home, of, number) is not None
+            for copy in record.read(home, of, number):
+                if copy.state == REPLACED or (not withdrawn and copy.state == TAKEN_BACK):
+                    continue
+                found = _looked_at(release, copy, withdrawn, folder)
+                problems += [f"{of}/{number} at {copy.place.label}: {problem}" for problem in found]
+    return problems
+
+
+def _looked_at(release: Release, copy: Copy, withdrawn: bool, folder: Path) -> list[str]:
+    try:
+        there = _place(copy.place)
+        if withdrawn:
+            unfinished = copy.state != TAKEN_BACK or there.remains(release)
+            return ["is there, although the release was withdrawn"] if unfinished else []
+        if not release.current and not there.keeps_former:
+            return []
+        if release.altered():
+            return ["nothing to hold it against: the folder of the release was altered"]
+        return there.problems(release, folder)
+    except InputError as error:
+        return [_without_label(str(error), copy.place)]
+
+
+def _put(home: Home, release: Release, places: list[Destination]) -> list[str]:
+    """Put a release to places; a sentence for each that failed."""
+    failures = []
+    for destination in places:
+        try:
+            place = _place(destination)
+            if not release.current and not place.keeps_former:
+                record.note(home, release.dataset, release.version, destination, REPLACED)
+                continue
+            if not (release.current and place.holds(release)):
+                record.note(home, release.dataset, release.version, destination, PUTTING)
+                if altered := release.altered():
+                    raise InputError(f"the folder of the release is not what it was: {altered[0]} was altered")
+                place.put(release)
+                log.info("%s: %s stands at %s", release.dataset, release.version, destination.label)
+            record.note(home, release.dataset, release.version, destination, STANDS)
+            if release.current and not place.keeps_former:
+                _note_replaced(home, release, destination)
+        except InputError as error:
+            told = _without_label(str(error), destination)
+            record.note(home, release.dataset, release.version, destination, FAILED, told)
+            failures.append(f"{destination.label}: {told}")
+    return failures
+
+
+def _note_replaced(home: Home, release: Release, destination: Destination) -> None:
+    for dataset, version in list(record.recorded(home)):
+        if dataset == release.dataset and version != release.version:
+            for copy in record.read(home, dataset, version):
+                if copy.place.label == destination.label and copy.state == STANDS:
+                    record.note(home, dataset, version, destination, REPLACED)
+
+
+def _take_back_withdrawn(home: Home, dataset: str) -> list[str]:
+    """Take back what is left of withdrawn releases of a dataset; a sentence for each place that failed."""
+    failures = []
+    for of, version in list(record.recorded(home)):
+        if of != dataset or ledger.withdrawal(home, of, version) is None:
+            continue
+        release = Release.of(home, ledger.published(home, version, of))
+        for copy in record.read(home, of, version):
+            if copy.state == TAKEN_BACK:
+                continue
+            try:
+                place = _place(copy.place)
+                _put_successor(home, dataset, copy.place, place)
+                left = place.take_back(release)
+                record.note(home, of, version, copy.place, TAKEN_BACK, left)
+                log.info("%s: %s is taken back at %s; %s", dataset, version, copy.place.label, left)
+            except InputError as error:
+                told = _without_label(str(error), copy.place)
+                record.note(home, of, version, copy.place, FAILED, told)
+                failures.append(f"{copy.place.label}: {told}")
+    return failures
+
+
+def _put_successor(home: Home, dataset: str, destination: Destination, place: Place) -> None:
+    """Put the release that is current since a withdrawal, where it stood or was replaced."""
+    entry = ledger.current(home, dataset)
+    if entry is None:
+        return
+    known = [copy for copy in record.read(home, dataset, entry.version) if copy.place.label == destination.label]
+    release = Release.of(home, entry)
+    if known and known[0].state in (STANDS, REPLACED) and not release.altered():
+        if not place.holds(release):
+            place.put(release)
+        record.note(home, dataset, entry.version, destination, STANDS)
+
+
+def _without_label(sentence: str, place: Destination) -> str:
+    return sentence.removeprefix(f"{place.label}: ").removeprefix(f"{place.objects or place.delta}: ")
+
+
+def _place(destination: Destination) -> Place:
+    """The place that a destination names, if this service lets specs write there (still).
+
+    Raises
+    ------
+    InputError
+        Where it may not be written to, or needs a package that is not there.
+    """
+    folder = Path(destination.delta).parent if destination.delta else Path()
+    check_destinations(folder, [destination])
+    require_ready([destination], folder)
+    if destination.objects is not None:
+        from anon_pipeline.destinations.objects import ObjectPrefix
+
+        return ObjectPrefix(destination.objects)
+    if destination.database is not None:
+        from anon_pipeline.destinations.postgresql import DatabaseSchema
+
+        return DatabaseSchema(destination)
+    if destination.delta is not None:
+        from anon_pipeline.destinations.delta import DeltaLakeTable
+
+        return DeltaLakeTable(destination.delta)
+    from anon_pipeline.destinations.iceberg import IcebergTable
+
+    return IcebergTable(str(destination.iceberg))

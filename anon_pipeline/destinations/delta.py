@@ -1,0 +1,117 @@
+"""A Delta Lake table with the rows of the current release; the metadata of each commit names the release.
+
+Statistics of columns are switched off: the log keeps them, and so the smallest and largest values of a release, after
+its files are gone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anon_pipeline.destinations.base import Release
+from anon_pipeline.destinations.lake import HOLDS_ANOTHER, HOLDS_OTHER, NOT_OURS, VERSION, metadata_of, working
+from anon_pipeline.destinations.rows import BATCH_ROWS, rows_of, same_rows
+from anon_pipeline.engine.lake_tables import MISREAD, delta_options
+from anon_pipeline.errors import InputError
+from anon_pipeline.release.publish import DATA
+from anon_pipeline.spec.locations import is_address
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+#: The description of a table that was made here.
+OURS = "The current release of {}, put here by anon_pipeline"
+WITHDRAWN = "anon_pipeline.withdrawn"
+NO_STATISTICS = {"delta.dataSkippingNumIndexedCols": "0"}
+#: What the table's own upkeep writes.
+UPKEEP = ("VACUUM START", "VACUUM END")
+
+
+class DeltaLakeTable:
+    """`delta`, a folder or an address."""
+
+    keeps_former = False
+
+    def __init__(self, place: str) -> None:
+        self._label, self._place = f"delta:{place}", place
+        self._options = delta_options() if is_address(place) else None
+
+    def holds(self, release: Release) -> bool:
+        with working(self._label):
+            table = self._table(release)
+            return table is not None and _says(table, release)
+
+    def put(self, release: Release) -> None:
+        import deltalake
+
+        if not is_address(self._place):
+            if set(MISREAD) & set(self._place):
+                raise InputError(f"{self._label}: the path has a %, # or ? in it; call its folders otherwise")
+            Path(self._place).parent.mkdir(parents=True, exist_ok=True)
+        with working(self._label):
+            table = self._table(release)
+            deltalake.write_deltalake(
+                self._place if table is None else table,
+                rows_of(release.folder / DATA),
+                mode="error" if table is None else "overwrite",
+                schema_mode=None if table is None else "overwrite",
+                name=release.dataset if table is None else None,
+                description=OURS.format(release.dataset) if table is None else None,
+                configuration=NO_STATISTICS if table is None else None,
+                storage_options=self._options,
+                commit_properties=deltalake.CommitProperties(custom_metadata=metadata_of(release)),
+            )
+
+    def problems(self, release: Release, scratch: Path) -> list[str]:
+        with working(self._label):
+            table = self._table(release)
+            if table is None:
+                return ["the table is gone"]
+            batches = table.to_pyarrow_dataset().scanner(batch_size=BATCH_ROWS).to_reader()
+            found = [] if same_rows(release.folder / DATA, batches, scratch) else [HOLDS_OTHER]
+            return found or ([] if _says(table, release) else [HOLDS_ANOTHER])
+
+    def take_back(self, release: Release) -> str:
+        import deltalake
+
+        with working(self._label):
+            table = self._table(release)
+            if table is None:
+                return ""
+            if _newest(table).get(VERSION) == release.version:
+                table.delete(commit_properties=deltalake.CommitProperties(custom_metadata={WITHDRAWN: release.version}))
+            table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False, full=True)
+        return (
+            "the files of all former states are removed; the log of the table still says that there was such a "
+            "release, its columns and the number of its rows"
+        )
+
+    def remains(self, release: Release) -> bool:
+        with working(self._label):
+            table = self._table(release)
+            return table is not None and _newest(table).get(VERSION) == release.version
+
+    def _table(self, release: Release) -> DeltaTable | None:
+        """The table, where there is one; one that was not made here for this dataset is refused."""
+        from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
+
+        if not is_address(self._place) and not Path(self._place).exists():
+            return None
+        try:
+            table = DeltaTable(self._place, storage_options=self._options)
+        except TableNotFoundError:
+            return None
+        if table.metadata().description != OURS.format(release.dataset):
+            raise InputError(f"{self._label}: {NOT_OURS}")
+        return table
+
+
+def _newest(table: DeltaTable) -> dict[str, Any]:
+    """What the newest commit that is no upkeep says."""
+    return next((commit for commit in table.history() if commit.get("operation") not in UPKEEP), {})
+
+
+def _says(table: DeltaTable, release: Release) -> bool:
+    return metadata_of(release).items() <= _newest(table).items()

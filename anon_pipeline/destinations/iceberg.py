@@ -1,0 +1,183 @@
+"""An Iceberg table with the rows of the current release; each release is a snapshot, tagged with its version."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from anon_pipeline.destinations.base import Release
+from anon_pipeline.destinations.lake import (
+    HOLDS_ANOTHER,
+    HOLDS_OTHER,
+    MANIFEST_HASH,
+    NOT_OURS,
+    VERSION,
+    metadata_of,
+    working,
+)
+from anon_pipeline.destinations.rows import rows_of, same_rows
+from anon_pipeline.errors import InputError
+from anon_pipeline.release.publish import DATA
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.manifest import ManifestFile
+    from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
+
+#: The property of a table that was made here: the dataset whose releases it holds.
+OF_DATASET = "anon_pipeline.dataset"
+#: No statistics of columns beside the files: catalogues and engines copy them.
+PROPERTIES = {"write.metadata.metrics.default": "none"}
+
+
+class IcebergTable:
+    """`iceberg: catalogue.namespace.table`, with the catalogue in pyiceberg's own configuration."""
+
+    keeps_former = False
+
+    def __init__(self, name: str) -> None:
+        self._label = f"iceberg:{name}"
+        self._catalogue, _, self._name = name.partition(".")
+
+    def holds(self, release: Release) -> bool:
+        with working(self._label):
+            table = self._table(release)
+            return table is not None and _says(table, release)
+
+    def put(self, release: Release) -> None:
+        with working(self._label):
+            rows = rows_of(release.folder / DATA)
+            table = self._table(release) or self._new_table(release, rows.schema)
+            newest = table.current_snapshot()
+            if newest is None or _release_of(newest) != (release.version, release.manifest_hash):
+                _overwrite(table, rows, release)
+            _tag(table, release)
+
+    def problems(self, release: Release, scratch: Path) -> list[str]:
+        with working(self._label):
+            table = self._table(release)
+            if table is None:
+                return ["the table is gone"]
+            batches = table.scan().to_arrow_batch_reader()
+            found = [] if same_rows(release.folder / DATA, batches, scratch) else [HOLDS_OTHER]
+            return found or ([] if _says(table, release) else [HOLDS_ANOTHER])
+
+    def take_back(self, release: Release) -> str:
+        with working(self._label):
+            table = self._table(release)
+            if table is None:
+                return ""
+            newest = table.current_snapshot()
+            if newest is not None and _release_of(newest)[0] == release.version:
+                _overwrite(table, None, None)
+            if release.version in table.refs():
+                table.manage_snapshots().remove_tag(release.version).commit()
+            _expire(table, release)
+        return (
+            "its snapshots are expired and their files removed; older metadata files of the table still say that there "
+            "was such a release, its columns and the number of its rows"
+        )
+
+    def remains(self, release: Release) -> bool:
+        with working(self._label):
+            table = self._table(release)
+            return table is not None and any(
+                _release_of(snapshot)[0] == release.version for snapshot in table.snapshots()
+            )
+
+    def _table(self, release: Release) -> Table | None:
+        """The table, where there is one; one that was not made here for this dataset is refused."""
+        catalogue = self._open()
+        if not catalogue.table_exists(self._name):
+            return None
+        table = catalogue.load_table(self._name)
+        if table.properties.get(OF_DATASET) != release.dataset:
+            raise InputError(f"{self._label}: {NOT_OURS}")
+        return table
+
+    def _new_table(self, release: Release, schema: pa.Schema) -> Table:
+        catalogue = self._open()
+        catalogue.create_namespace_if_not_exists(self._name.rpartition(".")[0])
+        return catalogue.create_table(self._name, schema, properties={OF_DATASET: release.dataset, **PROPERTIES})
+
+    def _open(self) -> Catalog:
+        from pyiceberg.catalog import load_catalog
+
+        return load_catalog(self._catalogue)
+
+
+def _release_of(snapshot: Snapshot) -> tuple[str | None, str | None]:
+    """Version and hash of the manifest of the release that a snapshot holds, or is on the way to."""
+    told = {} if snapshot.summary is None else snapshot.summary.additional_properties
+    return told.get(VERSION), told.get(MANIFEST_HASH)
+
+
+def _says(table: Table, release: Release) -> bool:
+    """Whether the current snapshot is this release, and its tag leads there."""
+    newest, tag = table.current_snapshot(), table.refs().get(release.version)
+    return (
+        newest is not None
+        and tag is not None
+        and tag.snapshot_id == newest.snapshot_id
+        and _release_of(newest) == (release.version, release.manifest_hash)
+    )
+
+
+def _overwrite(table: Table, rows: pa.RecordBatchReader | None, release: Release | None) -> None:
+    """Let the table have these rows, or none, in one commit; with other columns where they have."""
+    if rows is None or release is None:
+        table.delete()
+        return
+    with warnings.catch_warnings(), table.transaction() as transaction:
+        warnings.simplefilter("ignore", UserWarning)  # that there were no rows to delete
+        if not table.schema().as_arrow().remove_metadata().equals(rows.schema):
+            with transaction.update_schema(allow_incompatible_changes=True) as change:
+                for name in table.schema().as_struct().fields:
+                    change.delete_column((name.name,))
+            with transaction.update_schema(allow_incompatible_changes=True) as change:
+                change.union_by_name(rows.schema)
+        transaction.overwrite(rows, snapshot_properties=metadata_of(release))
+
+
+def _tag(table: Table, release: Release) -> None:
+    newest, tag = table.current_snapshot(), table.refs().get(release.version)
+    if newest is None or (tag is not None and tag.snapshot_id == newest.snapshot_id):
+        return
+    if tag is not None:
+        table.manage_snapshots().remove_tag(release.version).commit()
+    table.manage_snapshots().create_tag(newest.snapshot_id, release.version).commit()
+
+
+def _expire(table: Table, release: Release) -> None:
+    """Expire the snapshots of a release, and remove the files that no other snapshot has."""
+    gone = [snapshot for snapshot in table.snapshots() if _release_of(snapshot)[0] == release.version]
+    if not gone:
+        return
+    kept = [snapshot for snapshot in table.snapshots() if snapshot not in gone]
+    files = _files(table, gone) - _files(table, kept)
+    # Files first: a snapshot that is still there says which are left, if this is killed.
+    for file in sorted(files, key=lambda file: (file.endswith(".avro"), Path(file).name.startswith("snap-"))):
+        with suppress(FileNotFoundError):
+            table.io.delete(file)
+    table.maintenance.expire_snapshots().by_ids([snapshot.snapshot_id for snapshot in gone]).commit()
+
+
+def _files(table: Table, snapshots: list[Snapshot]) -> set[str]:
+    """Every file that snapshots are made of; those that were removed already are no longer read."""
+    found: set[str] = set()
+    for snapshot in snapshots:
+        found.add(snapshot.manifest_list)
+        manifests: list[ManifestFile] = []
+        with suppress(FileNotFoundError):
+            manifests = snapshot.manifests(table.io)
+        for manifest in manifests:
+            found.add(manifest.manifest_path)
+            with suppress(FileNotFoundError):
+                entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
+                found |= {entry.data_file.file_path for entry in entries}
+    return found

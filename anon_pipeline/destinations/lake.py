@@ -1,0 +1,40 @@
+"""What Delta Lake and Iceberg tables of releases have in common: what is written beside a state, and how they fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from anon_pipeline.destinations.base import Release
+from anon_pipeline.engine.object_stores import asking, sentence
+from anon_pipeline.errors import InputError, Unavailable
+
+#: In the metadata of a state: the release whose rows it holds.
+VERSION, MANIFEST_HASH = "anon_pipeline.version", "anon_pipeline.manifest_sha256"
+NOT_OURS = "is a table that is no release of this dataset; name another, which need not exist"
+HOLDS_OTHER = "the table holds other rows"
+HOLDS_ANOTHER = "the newest state of the table is not this release"
+
+
+def metadata_of(release: Release) -> dict[str, str]:
+    """What the metadata of a state says of the release."""
+    return {VERSION: release.version, MANIFEST_HASH: release.manifest_hash}
+
+
+@contextmanager
+def working(label: str) -> Iterator[None]:
+    """A block in which a library works; its messages, which may quote a row or a credential, never leave it."""
+    with asking(label):
+        try:
+            yield
+        except (InputError, MemoryError, OSError, pa.ArrowException):
+            raise
+        except ImportError:
+            raise InputError(f"{label}: a package that its catalogue or store needs is not installed") from None
+        except Exception as error:
+            kind = type(error).__name__
+            if kind.startswith("NoSuch") or isinstance(error, ValueError | KeyError | TypeError | NotImplementedError):
+                raise InputError(f"{label}: the table cannot be written or read: the library reported {kind}") from None
+            raise Unavailable(f"{label}: the library reported {kind}; {sentence(error)}") from None

@@ -1,0 +1,264 @@
+"""A schema of a PostgreSQL server: the tables of the current release, swapped in within one transaction.
+
+Beside them lies `<dataset>_releases`, which says what stands: version, hashes and manifest. Nothing of a message of the
+server is repeated: it may quote a row, or the connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from anon_pipeline.destinations.base import Release
+from anon_pipeline.destinations.rows import rows_of, same_rows
+from anon_pipeline.engine.postgresql import PASSING
+from anon_pipeline.engine.server_queries import address_of
+from anon_pipeline.engine.sql import literal, quoted
+from anon_pipeline.errors import InputError, Unavailable
+from anon_pipeline.release.ledger import MANIFEST
+from anon_pipeline.spec import Destination
+from anon_pipeline.spec.destination import NAME_BYTES
+
+if TYPE_CHECKING:
+    from adbc_driver_manager.dbapi import Connection, Cursor
+
+#: What is put to the name of a dataset: the table of what stands, and tables that are being filled.
+RELEASES, INCOMING = "_releases", "_incoming"
+#: How long a swap waits for somebody who reads the former tables.
+WAIT = "30s"
+#: What went wrong, by the beginning of the server's code for it (PostgreSQL documentation, Appendix A).
+SENTENCES = {
+    "28": "the server does not take this user or password",
+    "3D": "the server has no such database",
+    "42704": "the server has no role of a name under readers; create it",
+    "42501": "the user may not do that; it needs CREATE on the schema, and must own the tables that it replaces",
+    "2BP01": "something of the server depends on the former tables (a view?); drop it, and make it again afterwards",
+    "55P03": f"somebody reads the former tables for longer than {WAIT}; deliver again later",
+    "22": "a value cannot be stored there (a text with a zero character?)",
+    "53": "the server has too little memory, disk or connections left",
+    "57": "the server has ended the connection",
+}
+
+
+class DatabaseSchema:
+    """`database: postgresql`, with a schema and the roles that may read."""
+
+    keeps_former = False
+
+    def __init__(self, destination: Destination) -> None:
+        self._destination = destination
+        self._schema = str(destination.schema_)
+
+    def holds(self, release: Release) -> bool:
+        with self._transaction() as cursor:
+            if not self._exists(cursor, release.dataset + RELEASES):
+                return False
+            found = self._rows(
+                cursor, f"SELECT version, manifest_sha256 FROM {self._named(release, RELEASES)} WHERE current"
+            )
+            tables = all(self._exists(cursor, release.dataset + ending) for ending in release.tables)
+            return (
+                found == [(release.version, release.manifest_hash)] and tables and self._only_readers(cursor, release)
+            )
+
+    def put(self, release: Release) -> None:
+        for file in release.tables.values():
+            for name in pq.read_schema(file).names:
+                if len(name.encode()) > NAME_BYTES:
+                    raise InputError(
+                        f"{self._destination.label}: a column has a name of more than {NAME_BYTES} bytes, which the "
+                        "server would cut off; rename it (source.rename)"
+                    )
+        with self._transaction() as cursor:
+            self._prepare(cursor, release)
+            for ending, file in release.tables.items():
+                name = f"{release.dataset}{ending}{INCOMING}"
+                cursor.execute(f"DROP TABLE IF EXISTS {self._qualified(name)}")
+                cursor.adbc_ingest(name, rows_of(file), mode="create", db_schema_name=self._schema)
+                self._describe(cursor, release, name, file)
+            for ending in ("", "_classes"):  # the former release may have had a table more
+                cursor.execute(f"DROP TABLE IF EXISTS {self._named(release, ending)}")
+            for ending in release.tables:
+                incoming = f"{release.dataset}{ending}{INCOMING}"
+                cursor.execute(f"ALTER TABLE {self._qualified(incoming)} RENAME TO {quoted(release.dataset + ending)}")
+            self._enter(cursor, release)
+            for ending in (*release.tables, RELEASES):
+                self._let_read(cursor, release.dataset + ending)
+
+    def problems(self, release: Release, scratch: Path) -> list[str]:
+        found = []
+        with self._transaction() as cursor:
+            if not self._exists(cursor, release.dataset + RELEASES):
+                return [f"the table {release.dataset}{RELEASES} is gone"]
+            entered = self._rows(
+                cursor, f"SELECT version, manifest_sha256 FROM {self._named(release, RELEASES)} WHERE current"
+            )
+            if entered != [(release.version, release.manifest_hash)]:
+                found.append(f"the table {release.dataset}{RELEASES} does not say that it stands")
+            for ending, file in release.tables.items():
+                name = release.dataset + ending
+                if not self._exists(cursor, name):
+                    found.append(f"the table {name} is gone")
+                    continue
+                cursor.execute(f"SELECT * FROM {self._qualified(name)}")
+                if not same_rows(file, cursor.fetch_record_batch(), scratch):
+                    found.append(f"the table {name} holds other rows")
+            if not found and not self._only_readers(cursor, release):
+                found.append("other roles than the readers of the spec may use the tables")
+        return found
+
+    def take_back(self, release: Release) -> str:
+        with self._transaction() as cursor:
+            if not self._exists(cursor, release.dataset + RELEASES):
+                return ""
+            mine = f"{self._named(release, RELEASES)} WHERE version = {literal(release.version)}"
+            if self._rows(cursor, f"SELECT version FROM {mine} AND current"):
+                for ending in ("", "_classes"):
+                    cursor.execute(f"DROP TABLE IF EXISTS {self._named(release, ending)}")
+            cursor.execute(f"DELETE FROM {mine}")
+            if not self._rows(cursor, f"SELECT version FROM {self._named(release, RELEASES)} LIMIT 1"):
+                cursor.execute(f"DROP TABLE {self._named(release, RELEASES)}")
+        return "backups of the server, and its log of changes, hold the tables until they are removed there"
+
+    def remains(self, release: Release) -> bool:
+        with self._transaction() as cursor:
+            return self._exists(cursor, release.dataset + RELEASES) and bool(
+                self._rows(
+                    cursor,
+                    f"SELECT version FROM {self._named(release, RELEASES)} WHERE version = {literal(release.version)}",
+                )
+            )
+
+    def _prepare(self, cursor: Cursor, release: Release) -> None:
+        """The schema, and the table of what stands; a table of that name that is somebody else's is never dropped."""
+        if not self._rows(cursor, f"SELECT 1 FROM pg_namespace WHERE nspname = {literal(self._schema)}"):
+            cursor.execute(f"CREATE SCHEMA {quoted(self._schema)}")
+        if not self._exists(cursor, release.dataset + RELEASES):
+            names = [release.dataset + ending for ending in ("", "_classes")]
+            names += [name + INCOMING for name in names]
+            if taken := [name for name in names if self._exists(cursor, name)]:
+                raise InputError(
+                    f"{self._destination.label}: the schema has a {taken[0]} that is no release of this dataset; name "
+                    "another schema"
+                )
+            cursor.execute(
+                f"CREATE TABLE {self._named(release, RELEASES)} (version text PRIMARY KEY, current boolean NOT NULL, "
+                "content_sha256 text NOT NULL, manifest_sha256 text NOT NULL, manifest text NOT NULL, "
+                "put timestamptz NOT NULL DEFAULT now())"
+            )
+
+    def _enter(self, cursor: Cursor, release: Release) -> None:
+        """Say that this release stands, and no other."""
+        table = self._named(release, RELEASES)
+        manifest = (release.folder / MANIFEST).read_text(encoding="utf-8")
+        content = (release.version, release.data_hash, release.manifest_hash, manifest)
+        cursor.execute(f"UPDATE {table} SET current = false WHERE current")
+        cursor.execute(f"DELETE FROM {table} WHERE version = {literal(release.version)}")
+        cursor.execute(
+            f"INSERT INTO {table} (version, content_sha256, manifest_sha256, manifest, current) "
+            f"VALUES ({', '.join(map(literal, content))}, true)"
+        )
+        cursor.execute(f"COMMENT ON TABLE {table} IS 'The releases that were put here, with their manifests'")
+
+    def _describe(self, cursor: Cursor, release: Release, name: str, file: Path) -> None:
+        about = f"{release.manifest.get('description') or release.dataset} (release {release.version})"
+        cursor.execute(f"COMMENT ON TABLE {self._qualified(name)} IS {literal(about.replace(chr(0), ''))}")
+        for field in pq.read_schema(file):
+            if text := release.column(field.name, str(field.type)).description.replace(chr(0), ""):
+                column = f"{self._qualified(name)}.{quoted(field.name)}"
+                cursor.execute(f"COMMENT ON COLUMN {column} IS {literal(text)}")
+
+    def _let_read(self, cursor: Cursor, name: str) -> None:
+        """SELECT for the readers, and nothing for anybody else, whatever the server grants by default."""
+        table = self._qualified(name)
+        for role in self._others(cursor, name):
+            cursor.execute(f"REVOKE ALL ON {table} FROM {quoted(role) if role else 'PUBLIC'}")
+        owned = self._rows(
+            cursor,
+            f"SELECT 1 FROM pg_namespace WHERE nspname = {literal(self._schema)} AND pg_has_role(nspowner, 'USAGE')",
+        )
+        for reader in self._destination.readers:
+            if owned:
+                cursor.execute(f"GRANT USAGE ON SCHEMA {quoted(self._schema)} TO {quoted(reader)}")
+            cursor.execute(f"GRANT SELECT ON {table} TO {quoted(reader)}")
+
+    def _others(self, cursor: Cursor, name: str, but: str = "") -> list[str]:
+        """Roles beside the owner that may do anything with a table; of everybody the empty name."""
+        return [
+            role or ""
+            for (role,) in self._rows(
+                cursor,
+                "SELECT DISTINCT rolname::text FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace, "
+                "aclexplode(relacl) AS granted LEFT JOIN pg_roles ON pg_roles.oid = granted.grantee "
+                f"WHERE nspname = {literal(self._schema)} AND relname = {literal(name)} "
+                f"AND granted.grantee <> relowner{but}",
+            )
+        ]
+
+    def _only_readers(self, cursor: Cursor, release: Release) -> bool:
+        readers = set(self._destination.readers)
+        names = [release.dataset + ending for ending in (*release.tables, RELEASES)]
+        beyond = " AND granted.privilege_type <> 'SELECT'"
+        return all(
+            set(self._others(cursor, name)) == readers and not self._others(cursor, name, beyond) for name in names
+        )
+
+    def _exists(self, cursor: Cursor, name: str) -> bool:
+        return bool(
+            self._rows(
+                cursor,
+                "SELECT 1 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
+                f"WHERE nspname = {literal(self._schema)} AND relname = {literal(name)}",
+            )
+        )
+
+    def _rows(self, cursor: Cursor, query: str) -> list[tuple[Any, ...]]:
+        cursor.execute(query)
+        return list(cursor.fetchall())
+
+    def _named(self, release: Release, ending: str) -> str:
+        return self._qualified(release.dataset + ending)
+
+    def _qualified(self, name: str) -> str:
+        return f"{quoted(self._schema)}.{quoted(name)}"
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Cursor]:
+        """A transaction: all of the block is done there, or nothing. One of ours goes after the other."""
+        from adbc_driver_manager import Error
+        from adbc_driver_postgresql import dbapi
+
+        label, reached = self._destination.label, False
+        address = address_of(self._destination.connection, Path(), "publish.connection")
+        try:
+            with dbapi.connect(address) as connection, connection.cursor() as cursor:
+                reached = True
+                for setting in ("standard_conforming_strings = on", f"lock_timeout = '{WAIT}'"):
+                    cursor.execute(f"SET LOCAL {setting}")
+                cursor.execute("SELECT pg_advisory_xact_lock(7302451698)")
+                yield cursor
+                _commit(connection)
+        except (Error, pa.ArrowException) as error:
+            state = getattr(error, "sqlstate", None)
+            lasting = reached and state is not None and not state.startswith(PASSING)
+            raise (InputError if lasting else Unavailable)(f"{label}: {_sentence(reached, state)}") from None
+        except OSError as error:  # of the stream of rows; an error of a file has a number
+            if error.errno is not None:
+                raise
+            raise Unavailable(f"{label}: {_sentence(reached, None)}") from None
+
+
+def _commit(connection: Connection) -> None:
+    connection.commit()
+
+
+def _sentence(reached: bool, state: str | None) -> str:
+    if not reached:
+        return "the server cannot be reached, or does not take this user; check publish.connection"
+    known = [text for code, text in SENTENCES.items() if state is not None and state.startswith(code)]
+    return known[0] if known else f"the server does not take the tables (SQLSTATE {state or 'unknown'})"

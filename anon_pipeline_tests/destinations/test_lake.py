@@ -1,0 +1,205 @@
+"""Delta Lake and Iceberg tables on disk: each release a state with its version, and what is withdrawn is gone."""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from anon_pipeline.destinations import delivery, record
+from anon_pipeline.home import Home
+from anon_pipeline.release.withdraw import withdraw
+from anon_pipeline.spec import Destination
+from anon_pipeline_tests.destinations.releases import DATASET, Killed, deliver, failure, publish
+from anon_pipeline_tests.skips import require_package
+
+#: A value by which the files of a release are found.
+FOUND = "Ottilie"
+
+
+def rows(version: str) -> pa.Table:
+    """Rows whose columns and types differ from release to release."""
+    age = pa.array([20, None], pa.int16()) if version == "v1" else pa.array(["20", None]).dictionary_encode()
+    return pa.table(
+        {
+            "age": age,
+            f"wöhn {version}": [f"{FOUND} {version}", None],
+            "born": pa.array([datetime.date(1900, 2, 28), None]),
+            "seen": pa.array([datetime.datetime(2024, 2, 29, 1, 2, 3, 4), None], pa.timestamp("us")),
+            "score": [0.1, float("inf")],
+            "..": [True, None],
+        }
+    )
+
+
+class Kind:
+    """A kind of table, in a folder of its own."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self.folder = name, folder
+        self.place = Destination(delta=str(folder)) if name == "delta" else Destination(iceberg="hospital.open.people")
+        #: What is called for each commit.
+        self.commits: list[tuple[Any, str]] = []
+        if name == "delta":
+            library = importlib.import_module("deltalake")
+            self.commits = [
+                (library, "write_deltalake"),
+                (library.DeltaTable, "delete"),
+                (library.DeltaTable, "vacuum"),
+            ]
+        else:
+            library = importlib.import_module("pyiceberg.catalog.sql")
+            io = importlib.import_module("pyiceberg.io.pyarrow")
+            self.commits = [
+                (library.SqlCatalog, "create_table"),
+                (library.SqlCatalog, "commit_table"),
+                (io.PyArrowFileIO, "delete"),
+            ]
+
+    def _iceberg(self) -> Any:
+        return importlib.import_module("pyiceberg.catalog").load_catalog("hospital").load_table("open.people")
+
+    def read(self) -> pa.Table:
+        if self.name == "delta":
+            return importlib.import_module("deltalake").DeltaTable(str(self.folder)).to_pyarrow_table()
+        return self._iceberg().scan().to_arrow()
+
+    def told(self) -> list[str]:
+        """The versions that the states of the table are called by."""
+        if self.name == "delta":
+            history = importlib.import_module("deltalake").DeltaTable(str(self.folder)).history()
+            return [commit["anon_pipeline.version"] for commit in history if "anon_pipeline.version" in commit]
+        return [name for name in self._iceberg().refs() if name != "main"]
+
+    def holding(self, value: str) -> list[str]:
+        """Files of data that hold a value, and others that have it in plain text."""
+        found = []
+        for file in self.folder.rglob("*"):
+            if file.suffix == ".parquet" and file.is_file():
+                import pyarrow.parquet as pq
+
+                if value in str(pq.read_table(file).to_pylist()):
+                    found.append(file.name)
+            elif file.is_file() and value.encode() in file.read_bytes():
+                found.append(file.name)
+        return found
+
+
+@pytest.fixture(params=["delta", "iceberg"])
+def kind(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kind:
+    require_package({"delta": "deltalake", "iceberg": "pyiceberg.catalog.sql"}[request.param])
+    folder = tmp_path / "warehouse"
+    if request.param == "iceberg":
+        folder.mkdir()
+        settings = {"TYPE": "sql", "URI": f"sqlite:///{tmp_path}/catalogue.db", "WAREHOUSE": f"file://{folder}"}
+        for name, value in settings.items():
+            monkeypatch.setenv(f"PYICEBERG_CATALOG__HOSPITAL__{name}", value)
+        config = importlib.import_module("pyiceberg.utils.config").Config()
+        monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", config)
+    return Kind(request.param, folder)
+
+
+def same(found: pa.Table, version: str) -> bool:
+    """Whether these are the rows of a release, whatever their types are called there."""
+    return bool(found.to_pylist() == rows(version).to_pylist())
+
+
+def test_the_table_holds_the_current_release_under_its_version(home: Home, kind: Kind) -> None:
+    for version in ("v1", "v2"):
+        deliver(home, publish(home, version, rows(version)), kind.place)
+        assert same(kind.read(), version)
+        assert delivery.verify(home) == []
+    assert set(kind.told()) == {"v1", "v2"}
+    assert [copy.state for copy in record.read(home, DATASET, "v1")] == [record.REPLACED]
+    before = kind.told()
+    deliver(home, "v2", kind.place)  # is there already
+    assert kind.told() == before
+
+
+def killed(kind: Kind, moment: int, act: Any) -> bool:
+    """Do it, killed before its `moment`-th commit; whether it was."""
+    left = moment
+
+    def counted(genuine: Any) -> Any:
+        def called(*arguments: Any, **named: Any) -> Any:
+            nonlocal left
+            if left == 0:
+                raise Killed
+            left -= 1
+            return genuine(*arguments, **named)
+
+        return called
+
+    with pytest.MonkeyPatch.context() as patched:
+        for owner, name in kind.commits:
+            patched.setattr(owner, name, counted(getattr(owner, name)))
+        try:
+            act()
+        except Killed:
+            return True
+    return False
+
+
+def test_killed_before_any_commit_a_reader_sees_one_release_whole_and_the_next_run_heals(
+    home: Home, kind: Kind
+) -> None:
+    deliver(home, publish(home, "v1", rows("v1")), kind.place)
+    publish(home, "v2", rows("v2"))
+    moment = 0
+    while killed(kind, moment, lambda: deliver(home, "v2", kind.place)):
+        found = kind.read()
+        assert same(found, "v1") or same(found, "v2")
+        assert delivery.verify(home)
+        moment += 1
+    assert moment
+    assert same(kind.read(), "v2")
+    assert delivery.verify(home) == []
+
+
+@pytest.mark.parametrize("former", [True, False], ids=["one before", "none before"])
+def test_a_withdrawn_release_is_gone_whenever_it_was_killed(home: Home, kind: Kind, former: bool) -> None:
+    if former:
+        deliver(home, publish(home, "v1", rows("v1")), kind.place)
+    deliver(home, publish(home, "v2", rows("v2")), kind.place)
+    assert kind.holding(f"{FOUND} v2")
+    withdraw(home, "v2", "too much")
+    moment = 0
+    while killed(kind, moment, lambda: delivery.deliver(home, DATASET, "v2")):
+        assert any("although the release was withdrawn" in problem for problem in delivery.verify(home))
+        moment += 1
+    assert moment >= 2
+    assert kind.holding(f"{FOUND} v2") == []
+    assert same(kind.read(), "v1") if former else kind.read().num_rows == 0
+    assert delivery.verify(home) == []
+    assert "still say" in record.read(home, DATASET, "v2")[0].why
+    deliver(home, publish(home, "v3", rows("v3")), kind.place)
+    assert same(kind.read(), "v3")
+
+
+def test_what_somebody_else_writes_there_is_told(home: Home, kind: Kind) -> None:
+    deliver(home, publish(home, "v1", rows("v1")), kind.place)
+    if kind.name == "delta":
+        importlib.import_module("deltalake").DeltaTable(str(kind.folder)).delete("score < 1")
+    else:
+        kind._iceberg().delete("score < 1")
+    (told,) = delivery.verify(home)
+    assert told.endswith(": the table holds other rows")
+    deliver(home, "v1", kind.place)
+    assert delivery.verify(home) == []
+
+
+def test_a_table_that_is_no_release_of_the_dataset_is_never_overwritten(home: Home, kind: Kind) -> None:
+    if kind.name == "delta":
+        importlib.import_module("deltalake").write_deltalake(str(kind.folder), rows("v0"))
+    else:
+        catalogue = importlib.import_module("pyiceberg.catalog").load_catalog("hospital")
+        catalogue.create_namespace("open")
+        catalogue.create_table("open.people", rows("v0").drop(["age"]).schema).append(rows("v0").drop(["age"]))
+    before = kind.read()
+    publish(home, "v1", rows("v1"))
+    assert "is a table that is no release of this dataset" in failure(home, "v1", kind.place)
+    assert kind.read() == before

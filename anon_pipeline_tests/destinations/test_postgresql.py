@@ -1,0 +1,239 @@
+"""A schema of a real PostgreSQL server: tables swapped in at once, for the named readers only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from anon_pipeline.destinations import delivery, record
+from anon_pipeline.destinations import postgresql as module
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home
+from anon_pipeline.release.withdraw import withdraw
+from anon_pipeline.spec import Destination
+from anon_pipeline_tests.destinations.releases import DATASET, ODD, Killed, deliver, failure, killed_at, publish, table
+from anon_pipeline_tests.postgresql import PASSWORD, Server, running_server
+
+VARIABLE = "OPEN_DATA_DSN"
+SCHEMA = 'open"; DATA ö'
+QUOTED = '"open""; DATA ö"'
+WRITER = "geheim-0815"
+
+
+def place(**stated: Any) -> Destination:
+    said = {"database": "postgresql", "connection": {"env": VARIABLE}, "schema": SCHEMA, "readers": ["reader"]}
+    return Destination.model_validate({**said, **stated})
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Server]:
+    with running_server() as server:
+        server.execute(
+            f'CREATE ROLE writer LOGIN PASSWORD \'{WRITER}\'; CREATE ROLE curious; CREATE ROLE "x""; ö"; '
+            "GRANT CREATE ON DATABASE postgres TO writer; "
+            "ALTER DEFAULT PRIVILEGES FOR ROLE writer GRANT ALL ON TABLES TO curious, PUBLIC"
+        )
+        yield server
+
+
+@pytest.fixture
+def server(running: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    running.execute(f"DROP SCHEMA IF EXISTS {QUOTED} CASCADE")
+    monkeypatch.setenv(VARIABLE, running.address("writer", WRITER))
+    return running
+
+
+def version_read(server: Server, monkeypatch: pytest.MonkeyPatch) -> str | None:
+    """The version that the reader finds, who sees all tables in one of their states; None where there are none."""
+    from adbc_driver_postgresql import dbapi
+
+    with dbapi.connect(server.address("reader", PASSWORD)) as connection, connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        try:
+            cursor.execute(f"SELECT version FROM {QUOTED}.people_releases WHERE current")
+        except dbapi.Error:
+            return None
+        ((version,),) = cursor.fetchall()
+        cursor.execute(f"SELECT * FROM {QUOTED}.people")
+        rows = cursor.fetch_arrow_table()
+        cursor.execute(f"SELECT * FROM {QUOTED}.people_classes")
+        assert version in str(cursor.fetchall())
+    expected = table(version)
+    assert rows.column_names == expected.column_names
+    assert rows.to_pylist() == expected.to_pylist()
+    return str(version)
+
+
+def test_readers_find_the_tables_with_comments_and_nobody_else_does(
+    home: Home, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deliver(home, publish(home, "v1"), place(readers=["reader", 'x"; ö']))
+    assert version_read(server, monkeypatch) == "v1"
+    assert delivery.verify(home) == []
+    told = server.ask(
+        f"SELECT obj_description('{QUOTED}.people'::regclass), col_description('{QUOTED}.people'::regclass, 2)",
+        "postgres",
+    )
+    assert told.strip() == f"People's 'table' (release v1)|quasi-identifier: it's {ODD}"
+    grants = server.ask(
+        "SELECT DISTINCT grantee || ' ' || privilege_type FROM information_schema.role_table_grants "
+        f"WHERE table_schema = '{SCHEMA}' AND grantee <> 'writer'",
+        "postgres",
+    )
+    assert set(grants.splitlines()) == {"reader SELECT", 'x"; ö SELECT'}
+    deliver(home, publish(home, "v2"), place(readers=["reader"]))  # who is a reader no more is let out
+    assert version_read(server, monkeypatch) == "v2"
+    assert (
+        "x"
+        not in server.ask("SELECT relacl::text FROM pg_class WHERE relname = 'people_releases'", "postgres").split("=")[
+            0
+        ]
+    )
+    assert delivery.verify(home) == []
+    assert [copy.state for copy in record.read(home, DATASET, "v1")] == [record.REPLACED]
+    left = "".join(file.read_text() for file in (home.private / "destinations").rglob("*.json"))
+    assert WRITER not in left
+
+
+class KilledCursor:
+    """A cursor whose process is killed before the `moment`-th statement that follows."""
+
+    moment = 0
+
+    def __init__(self, cursor: Any) -> None:
+        self._cursor = cursor
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("execute", "adbc_ingest"):
+            if KilledCursor.moment == 0:
+                raise Killed
+            KilledCursor.moment -= 1
+        return getattr(self._cursor, name)
+
+
+def killed(home: Home, version: str, moment: int) -> bool:
+    """Deliver a release, killed before a statement; whether it was."""
+    genuine = module.DatabaseSchema.put
+
+    def put(self: module.DatabaseSchema, release: Any) -> None:
+        begun = self._transaction
+
+        def transaction() -> Any:
+            from contextlib import contextmanager
+
+            @contextmanager
+            def counted() -> Iterator[Any]:
+                with begun() as cursor:
+                    yield KilledCursor(cursor)
+
+            return counted()
+
+        self._transaction = transaction  # type: ignore[method-assign]
+        genuine(self, release)
+
+    KilledCursor.moment = moment
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module.DatabaseSchema, "put", put)
+        try:
+            deliver(home, version, place())
+        except Killed:
+            return True
+    return False
+
+
+def test_killed_before_any_statement_a_reader_sees_one_release_whole_and_the_next_run_heals(
+    home: Home, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deliver(home, publish(home, "v1"), place())
+    publish(home, "v2")
+    moment = 0
+    while killed(home, "v2", moment):
+        assert version_read(server, monkeypatch) == "v1"
+        moment += 1
+    assert moment > 20
+    assert version_read(server, monkeypatch) == "v2"
+
+    publish(home, "v3")
+    with killed_at(module, "_commit", 1), pytest.raises(Killed):  # the first looks whether it is there already
+        deliver(home, "v3", place())
+    assert version_read(server, monkeypatch) == "v2"
+    assert len(delivery.verify(home)) == 3, delivery.verify(home)
+    deliver(home, "v3", place())
+    assert version_read(server, monkeypatch) == "v3"
+    assert delivery.verify(home) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (f"UPDATE {QUOTED}.people SET age = 21 WHERE age = 20", "the table people holds other rows"),
+        (f"DROP TABLE {QUOTED}.people_classes", "the table people_classes is gone"),
+        (f"GRANT SELECT ON {QUOTED}.people TO curious", "other roles than the readers of the spec may use the tables"),
+        (f"GRANT INSERT ON {QUOTED}.people TO reader", "other roles than the readers of the spec may use the tables"),
+    ],
+)
+def test_what_differs_there_is_told(home: Home, server: Server, change: str, sentence: str) -> None:
+    deliver(home, publish(home, "v1"), place())
+    server.execute(change)
+    assert delivery.verify(home) == [f"people/v1 at {place().label}: {sentence}"]
+
+
+def test_a_withdrawn_release_is_gone_and_the_one_before_is_current_again(
+    home: Home, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for version in ("v1", "v2"):
+        deliver(home, publish(home, version), place())
+    withdraw(home, "v2", "too much")
+    assert len(delivery.verify(home)) == 1
+    delivery.deliver(home, DATASET, "v2")
+    assert version_read(server, monkeypatch) == "v1"
+    assert "v2" not in server.dump("postgres")
+    assert delivery.verify(home) == []
+    withdraw(home, "v1", "too much")
+    delivery.deliver(home, DATASET, "v1")
+    assert version_read(server, monkeypatch) is None
+    assert "people" not in server.dump("postgres")
+
+
+def test_a_table_that_is_no_release_is_never_dropped(home: Home, server: Server) -> None:
+    server.execute(
+        f"CREATE SCHEMA {QUOTED} AUTHORIZATION writer; CREATE TABLE {QUOTED}.people_classes (x int); "
+        f"ALTER TABLE {QUOTED}.people_classes OWNER TO writer"
+    )
+    publish(home, "v1")
+    assert "has a people_classes that is no release of this dataset" in failure(home, "v1", place())
+    assert server.ask(f"SELECT count(*) FROM {QUOTED}.people_classes", "postgres").strip() == "0"
+
+
+def test_failures_are_told_without_a_secret(
+    home: Home, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    publish(home, "v1")
+    assert "no role of a name under readers" in failure(home, "v1", place(readers=["nobody at all"]))
+    for address in (server.address("writer", "wrong"), server.address("writer", WRITER, "none")):
+        monkeypatch.setenv(VARIABLE, address)
+        told = failure(home, "v1", place())
+        assert "the server cannot be reached" in told
+        assert WRITER not in told and "wrong" not in told
+    monkeypatch.delenv(VARIABLE)
+    with pytest.raises(InputError, match=f"publish.connection: the environment variable {VARIABLE} is not set"):
+        delivery.require_ready([place()], tmp_path)
+
+
+def test_a_view_of_a_reader_is_no_reason_for_half_a_release(
+    home: Home, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deliver(home, publish(home, "v1"), place())
+    server.execute(f"CREATE VIEW {QUOTED}.mine AS SELECT * FROM {QUOTED}.people")
+    publish(home, "v2")
+    assert "depends on the former tables" in failure(home, "v2", place())
+    assert version_read(server, monkeypatch) == "v1"
+
+
+def test_a_name_that_would_be_cut_off_is_refused(home: Home, server: Server) -> None:
+    publish(home, "v1", pa.table({"ö" * 32: [1]}))
+    assert "more than 63 bytes" in failure(home, "v1", place())
