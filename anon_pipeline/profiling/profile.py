@@ -48,13 +48,15 @@ SEVERAL_ROWS = (
 )
 #: Asked of the column that is proposed as target: with another target it would be published as it is for no reason.
 AS_TARGET = "sensitive is proposed, as the target; if another column is, quasi_identifier hides it in groups"
+#: Asked of it besides, where it is a number of many values.
+AS_NUMBER = "a number that few share identifies as a name does: round it by a masking step"
 #: Asked of a column of moments that hardly two people share.
 AS_MOMENT = (
     "quasi_identifier is proposed, which groups moments into spans; exclude leaves it out; kept as it is, whoever was "
     "there at that moment finds the person"
 )
-#: More quasi-identifiers than these are not proposed without a word on what they cost.
-MANY_GROUPED = 12
+#: As many quasi-identifiers as can be grouped well; of more columns those that say most of the target are proposed.
+MOST_GROUPED = 12
 #: Names of one word for what is usually predicted.
 TARGETS = (
     "target",
@@ -67,8 +69,15 @@ TARGETS = (
     "default*",
     "readmitted",
     "survived",
+    "left",
+    "attrition",
+    "fraud*",
     "y",
 )
+#: Names for numbers that are usually predicted, where no column of few values is named so.
+NUMBERS = ("target", "label", "outcome", "response", "income", "price", "cost", "costs", "charges", "score", "y")
+#: The category of Art. 9 that is studied as a rule, and so is the target where no column is named so.
+STUDIED = "health"
 #: Names of columns that say which file a row came from.
 PARTS = ("split", "fold", "partition", "subset")
 
@@ -144,7 +153,9 @@ def profile(survey: Survey, reading: Reading) -> Profile:
     of_compared = {name: codes[name] for name in compared}
     determined = separation.functional_dependences(of_compared)
     _leave_out_codes(proposals, determined, target)
-    _name_stand_ins(proposals, _comparable(survey, proposals, of_compared))
+    comparable = _comparable(survey, proposals, of_compared)
+    _name_stand_ins(proposals, comparable)
+    notes = _leave_out_many(proposals, codes | comparable, target)
     grouped = {name: codes[name] for name, proposal in proposals.items() if proposal.role is Role.QUASI_IDENTIFIER}
     for name, proposal in proposals.items():
         written = reading.formats.get(name, ()), reading.asked_of.get(name, {})
@@ -160,19 +171,41 @@ def profile(survey: Survey, reading: Reading) -> Profile:
         target if target is not None and proposals[target].role is Role.SENSITIVE else None,
         reading.source.model_dump(mode="json", exclude_defaults=True, exclude={"path", "missing", "delta", "iceberg"}),
         reading.asked,
-        (*reading.notes, *_cost_of(list(grouped))),
+        (*reading.notes, *notes),
     )
 
 
-def _cost_of(grouped: list[str]) -> list[str]:
-    """What so many quasi-identifiers cost, where they are too many to be grouped well."""
-    if len(grouped) <= MANY_GROUPED:
-        return []
-    return [
-        f"{len(grouped)} quasi-identifiers are proposed, more than can be grouped well: people who are alike in one "
-        "differ in others, so every further column widens what is shown of all; write exclude for those that no "
-        "reader needs (`anon-pipeline sweep` shows the loss)"
-    ]
+def _leave_out_many(
+    proposals: dict[str, Proposal], codes: Mapping[str, IntArray], target: str | None
+) -> tuple[str, ...]:
+    """Of more quasi-identifiers than can be grouped well leave out those that say least of the target, with a note.
+
+    At each that is left out stands what it would cost: how many more people would be among the few who share all that
+    is grouped.
+
+    Parameters
+    ----------
+    codes : of every column, numbers of many values by their quantiles
+    """
+    grouped = [name for name, proposal in proposals.items() if proposal.role is Role.QUASI_IDENTIFIER]
+    if len(grouped) <= MOST_GROUPED:
+        return ()
+    of_target = dict(separation.stand_ins(target, codes, grouped, 0)) if target is not None else {}
+    order = sorted(grouped, key=lambda name: -of_target.get(name, 0.0))
+    together = separation.joined([codes[name] for name in order[:MOST_GROUPED]])
+    few = share_text(separation.in_rare_values(together, K))
+    for name in order[MOST_GROUPED:]:
+        with_it = share_text(separation.in_rare_values(separation.joined([together, codes[name]]), K))
+        why = (
+            f"{MOST_GROUPED} others are grouped already; with it, too, {with_it} in place of {few} of the people would "
+            f"share all that is grouped with fewer than {K - 1} others"
+        )
+        proposals[name] = replace(proposals[name], role=Role.EXCLUDE, why=why, question=None)
+    chosen = "those that say most of the target" if of_target else "the first"
+    return (
+        f"{len(grouped)} columns could be known to others, more than can be grouped well: {chosen} are proposed as "
+        "quasi-identifiers, and the others are left out; each says what it would cost",
+    )
 
 
 def _still_asked(proposal: Proposal, asked: Mapping[str, str]) -> Mapping[str, str]:
@@ -191,17 +224,24 @@ def names_are_values(survey: Survey) -> bool:
 
 
 def _target(survey: Survey) -> str | None:
-    """A column with two to twenty values in all rows, by its name or else the last."""
-    fits = [
-        column.name
+    """A column of two to twenty values that its name says is predicted, else such a number, else one of health.
+
+    Where none is, a person must say what they want to predict: that a column stands last is no reason.
+    """
+    known = [
+        column
         for column in survey.columns
-        if 2 <= column.distinct <= TARGET_VALUES and column.known == survey.rows
+        if column.known == survey.rows and column.distinct >= 2
         if not named_by(column.name, PARTS) and identifiers.by_name(column.name, 0) is None
     ]
-    return next(
-        (name for name in reversed(fits) if len(words_of(name)) == 1 and named_by(name, TARGETS)),
-        fits[-1] if fits else None,
-    )
+    few = [column.name for column in known if column.distinct <= TARGET_VALUES]
+    numbers = [column.name for column in known if _type_of(column) is ColumnType.NUMERIC]
+    for names, listed in ((few, TARGETS), (numbers, NUMBERS)):
+        for name in reversed(names):
+            if len(words_of(name)) == 1 and named_by(name, listed):
+                return name
+    studied = (name for name in reversed(few) if (found := special_category(name, [])) and found.category == STUDIED)
+    return next(studied, None)
 
 
 #: A proposed role, why, and what a person must decide about it.
@@ -262,7 +302,8 @@ def _by_its_spread(
     if unique > NEAR_UNIQUE and kind is ColumnType.CATEGORICAL:
         return Role.IDENTIFIER, "nearly every row has a value of its own", None
     if column.name == target:
-        return Role.SENSITIVE, "proposed as the target", AS_TARGET
+        asked = AS_TARGET if column.distinct <= TARGET_VALUES else f"{AS_TARGET}; {AS_NUMBER}"
+        return Role.SENSITIVE, "proposed as the target", asked
     if kind is ColumnType.CATEGORICAL and unique > MANY_DISTINCT:
         return Role.EXCLUDE, "too many different texts to group by; a masking step could shorten them", None
     if kind is ColumnType.NUMERIC and unique > MANY_DISTINCT and column.distinct > SCALE:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from anon_pipeline.profiling.profile import TARGET_VALUES, K, Profile, Proposal, share_text
+from anon_pipeline.profiling.profile import K, Profile, Proposal, share_text
 from anon_pipeline.spec import UNDECIDED, ColumnType, Role, Source
 
 
@@ -36,7 +36,7 @@ def questions(profiled: Profile, asked_with_noise: bool = False) -> list[Questio
     asked_with_noise : whether the section `differential_privacy` is proposed too
     """
     if profiled.target is None:
-        guess = f"no column has two to {TARGET_VALUES} values in all rows"
+        guess = "no column is named as what is usually predicted; its role is to be decided, too"
     else:
         guess = f"{profiled.target} is proposed"
     target = Question("target", f"which column will be predicted from the release? {guess}")

@@ -141,6 +141,14 @@ def stand_ins(
     return sorted(((name, v) for name, v in measured if v >= least), key=lambda pair: (-pair[1], pair[0]))
 
 
+def joined(columns: Sequence[IntArray]) -> IntArray:
+    """Codes of the combinations of the values of several columns, each of shape (n,)."""
+    together: IntArray | None = None
+    for codes in columns:
+        together = _joined(together, codes)
+    return np.zeros(0, dtype=np.int64) if together is None else together
+
+
 def _joined(first: IntArray | None, second: IntArray) -> IntArray:
     """Codes of the pairs of values, dense again so that they never overflow."""
     if first is None:

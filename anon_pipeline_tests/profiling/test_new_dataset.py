@@ -66,7 +66,7 @@ def test_a_kind_of_table_cannot_be_stored_once_its_draft_is_decided(
     data = tmp_path / "data"
     made = start_dataset(engine, DatasetRequest("people", tmp_path / source.path, copy, source), data)
     assert made.file == data / "people/release.yaml"
-    assert [one.place for _, one in made.open] == ["target", "columns.ill.role", "columns.visits.role"]
+    assert [one.place for _, one in made.open] == ["target", "columns.ill.role"]
     spec = settle(made.file)
     assert spec.source.path == (source.path if copy else f"../../{source.path}")
     assert engine.store_source(spec, tmp_path / "stored.parquet").rows == 400
