@@ -82,7 +82,8 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
     if of.beside_population is not None:
         after |= fineness.beside_population(asdict(reidentification_risk(of.beside_population)))
         before |= {"marketer": None}  # the source is not held against the population, so the two would not compare
-    if candidate.get("weighted") is not None:
+    # Weights that are not released are no function of the release: what follows from them stays in the private zone.
+    if candidate.get("weighted") is not None and spec.sampling_weight in spec.released:
         after |= fineness.weighted(candidate["weighted"], candidate["released"])
     return {
         "source": _source(spec, of.source),

@@ -88,11 +88,11 @@ def beside_population(risk: dict[str, Any]) -> dict[str, Any]:
 
 
 def weighted(risk: dict[str, Any], people: int) -> dict[str, Any]:
-    """The risk of a weighted sample, as bounds: risks are at most, numbers of people at least so much.
+    """The risk of a weighted sample whose weights are released, as bounds: risks are at most, people at least so much.
 
-    Weights may not be released, and a class has few people, one of whom is a good part of its weight: two digits would
-    tell that part. Bounds are 1, 2 or 5 times a power of ten, and never say that people are safer than they are. Of
-    fewer than 100 people nothing is told.
+    A class has few people, one of whom is a good part of its weight: of people whose weights a reader has not, two
+    digits would tell that part. Bounds are 1, 2 or 5 times a power of ten, and never say that people are safer than
+    they are. Of fewer than 100 people nothing is told.
     """
     if people < FEWEST:
         return {}

@@ -76,6 +76,7 @@ def everyone() -> pd.DataFrame:
         {
             "name": [f"name-{i}" for i in range(n)],
             "diary": [f"page {i % 9}" for i in range(n)],
+            "weight": random.integers(1, 9, n) * 10.0,
             "age": age,
             "city": random.choice(["Aberdeen", "Bergen", "Cork"], n),
             "lat": np.round(44.9 + random.integers(0, 3, n) / 10, 4),
@@ -88,12 +89,14 @@ def everyone() -> pd.DataFrame:
 
 def plain() -> dict[str, Any]:
     spec = policy()
-    columns = {"name": {"role": "identifier"}, "diary": {"role": "exclude"}, **spec["columns"]}
+    left_out = {"diary": {"role": "exclude"}, "weight": {"role": "exclude", "type": "numeric"}}
+    columns = {"name": {"role": "identifier"}, **left_out, **spec["columns"]}
     del columns["sex"]
     columns |= {"lat": {"role": "exclude"}, "lon": {"role": "exclude"}}
     return {
         **spec,
         "columns": columns,
+        "sampling_weight": "weight",
         "draws": {"environment": KEY},
         "utility": {"folds": 2, "models": []},
         "audit": {"models": False, "targets": 100},
@@ -111,7 +114,7 @@ def masked() -> dict[str, Any]:
 
 def groups() -> dict[str, Any]:
     spec = plain()
-    del spec["audit"]
+    del spec["audit"], spec["sampling_weight"]
     step = {"technique": "aggregate", "columns": ["city", "ill"], "means": ["visits"], "threshold": 10}
     return {**spec, "steps": [step]}
 
@@ -195,8 +198,12 @@ def differing(one: dict[str, bytes], other: dict[str, bytes]) -> list[str]:
 
 @pytest.mark.parametrize("name", SPECS)
 def test_no_byte_hangs_on_a_value_that_is_not_released(name: str, before: Releases, tmp_path: Path) -> None:
-    """One person's excluded value, and the identifier that nobody is followed by: longer, and of another kind."""
+    """One person's excluded value, and the identifier that nobody is followed by: longer, and of another kind.
+
+    The weight of the survey is another by some powers of ten, with which the individual risk is another, too.
+    """
     frame = everyone()
+    frame.loc[17, "weight"] = 1e6
     frame.loc[17, ["name", "diary"]] = ["somebody else altogether", "a secret of its own"]
     frame.loc[17, "lat" if name != "masked" else "diary"] = 12.5
     place = release(tmp_path, frame, SPECS[name]())

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import numpy as np
+import pytest
 
 from anon_pipeline.engine.base import ColumnFacts, SourceFacts
 from anon_pipeline.privacy.statistics import ClassStatistics
@@ -51,6 +52,16 @@ def evidence(**changes: Any) -> Evidence:
         runs={"dagster": "d", "mlflow": "m"},
     )
     return dataclasses.replace(of, **changes)
+
+
+@pytest.mark.parametrize(("role", "is_told"), [(Role.EXCLUDE, False), (Role.INSENSITIVE, True)])
+def test_what_follows_from_weights_is_told_where_they_are_released(role: Role, is_told: bool) -> None:
+    weight = SPEC.columns["place"].model_copy(update={"role": role, "type": ColumnType.NUMERIC})
+    spec = SPEC.model_copy(update={"columns": {**SPEC.columns, "weight": weight}, "sampling_weight": "weight"})
+    of = evidence()
+    risk = {"population": 90_000.0, "smallest_class": 400.0, "max": 0.0123, "mean": 0.0045}
+    after = facts_of_people(spec, dataclasses.replace(of, candidate=of.candidate | {"weighted": risk}))
+    assert ("weighted" in after["measured"]["risk"]["after"]) == is_told
 
 
 def test_rows_add_up_from_source_to_release() -> None:

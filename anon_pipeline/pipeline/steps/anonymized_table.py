@@ -59,6 +59,7 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
         sequential_publication.write_members(run, people, cells, grouping, folder)
     if spec.recode.form == "range":
         recoded.to_pandas().to_parquet(folder / RANGES, index=False)
+    individual_risk = {f"individual_risk_{name}": value for name, value in (facts["weighted"] or {}).items()}
     return StepResult(
         facts,
         facts["released"],
@@ -67,8 +68,9 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
             "lineage": Lineage(PEOPLE, manifest.lineage(spec)),
             "suppressed": suppressed,
             **class_size_metadata(manifest.class_sizes(grouping.sizes)),
+            **individual_risk,
         },
-        {"released": facts["released"], "suppressed": suppressed},
+        {"released": facts["released"], "suppressed": suppressed, **individual_risk},
     )
 
 
