@@ -11,6 +11,7 @@ from scipy import sparse
 from anon_pipeline.engine.first_look import FirstLook, first_look
 from anon_pipeline.engine.sources import require_there
 from anon_pipeline.errors import InputError
+from anon_pipeline.masking.step_keys import secrets_of
 from anon_pipeline.privacy.base import privacy_models
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram
 from anon_pipeline.spec import HierarchyFile, ImportedModel, ReleaseSpec
@@ -28,9 +29,10 @@ def require_startable(spec: ReleaseSpec, however_large: bool = False) -> FirstLo
     Raises
     ------
     InputError
-        For a file that is missing, columns that do not fit the spec, fewer people than k, and demands that no grouping
-        of the people can meet, as far as that is cheap to see.
+        For a key or a file that is missing, columns that do not fit the spec, fewer people than k, and demands that no
+        grouping of the people can meet, as far as that is cheap to see.
     """
+    secrets_of(spec)
     if isinstance(spec.guide.model, ImportedModel):
         require_code("guide.model.import", spec.guide.model.import_)
     _require_files(spec)

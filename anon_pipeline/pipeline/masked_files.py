@@ -21,7 +21,8 @@ from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.encryption import Encrypt, reveal
 from anon_pipeline.masking.execution import Resources, StepReport, apply_steps
 from anon_pipeline.masking.memory import require_memory, usable_memory
-from anon_pipeline.pipeline.masking import planned, secrets_of
+from anon_pipeline.masking.step_keys import secrets_of
+from anon_pipeline.pipeline.masking import planned
 from anon_pipeline.spec import ReleaseSpec
 
 FORMATS = (".csv", ".parquet")

@@ -9,12 +9,13 @@ import pyarrow.parquet as pq
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.engine.expressions import PEOPLE
 from anon_pipeline.errors import InputError
-from anon_pipeline.keys import KeySource, Secrets
+from anon_pipeline.keys import Secrets
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.cost import SAMPLE
 from anon_pipeline.masking.execution import Resources, SqlColumn, StepReport, apply_steps, sql_select
 from anon_pipeline.masking.memory import require_memory, usable_memory
 from anon_pipeline.masking.plan import Plan, plan_steps
+from anon_pipeline.masking.step_keys import secrets_of
 from anon_pipeline.pipeline.maps import maps_of_masking
 from anon_pipeline.pipeline.step import Run
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
@@ -83,24 +84,6 @@ def planned(spec: ReleaseSpec, types: dict[str, ColumnType]) -> tuple[Plan, Secr
     if absent:
         raise InputError(f"columns: no step makes, or the steps remove, {', '.join(absent)}; exclude them")
     return plan, secrets
-
-
-def secrets_of(spec: ReleaseSpec) -> Secrets:
-    """Where the keys of a spec lie; every key that it or a step names is found at once.
-
-    Raises
-    ------
-    InputError
-        For a key that is absent, open to others or too short.
-    """
-    secrets = Secrets(folder=spec.folder)
-    for steps in (*(column.steps for column in spec.columns.values()), spec.steps):
-        for step in cast(tuple[Technique, ...], steps):
-            if step.key_source is not None:
-                secrets.key(step.key_source)
-    if spec.draws is not None:
-        secrets.key(KeySource.model_validate(spec.draws.model_dump()))
-    return secrets
 
 
 def mask(

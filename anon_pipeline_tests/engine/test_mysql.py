@@ -278,8 +278,8 @@ def test_tls_is_as_the_address_says(server: Server, tmp_path: Path) -> None:
 
     assert cipher("") == ""
     server.stop()
-    server.start(own)
     try:
+        server.start(own)
         assert cipher(""), "encrypted where the server can"
         assert cipher("&ssl_mode=DISABLED") == ""
         assert cipher("&ssl_mode=REQUIRED")

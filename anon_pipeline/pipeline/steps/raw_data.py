@@ -10,8 +10,8 @@ import numpy as np
 
 from anon_pipeline.audit.people import control_people
 from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.masking.step_keys import secrets_of
 from anon_pipeline.pipeline.checks.possible import require_possible
-from anon_pipeline.pipeline.masking import secrets_of
 from anon_pipeline.pipeline.metadata import Column, Schema
 from anon_pipeline.pipeline.pages import role_of
 from anon_pipeline.pipeline.step import Run, StepDef, StepResult, log

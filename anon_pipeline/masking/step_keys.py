@@ -1,0 +1,29 @@
+"""The keys that a spec and its steps name, found before anything else is done: a missing one is told at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from anon_pipeline.keys import KeySource, Secrets
+from anon_pipeline.spec import ReleaseSpec
+
+if TYPE_CHECKING:
+    from anon_pipeline.masking.base import Technique
+
+
+def secrets_of(spec: ReleaseSpec) -> Secrets:
+    """Where the keys of a spec lie; every key that it or a step names is found at once.
+
+    Raises
+    ------
+    InputError
+        For a key that is absent, open to others or too short.
+    """
+    secrets = Secrets(folder=spec.folder)
+    for steps in (*(column.steps for column in spec.columns.values()), spec.steps):
+        for step in cast("tuple[Technique, ...]", steps):
+            if step.key_source is not None:
+                secrets.key(step.key_source)
+    if spec.draws is not None:
+        secrets.key(KeySource.model_validate(spec.draws.model_dump()))
+    return secrets
