@@ -20,10 +20,10 @@ def secrets_of(spec: ReleaseSpec) -> Secrets:
         For a key that is absent, open to others or too short.
     """
     secrets = Secrets(folder=spec.folder)
+    if spec.draws is not None:
+        secrets.key(KeySource.model_validate(spec.draws.model_dump()))
     for steps in (*(column.steps for column in spec.columns.values()), spec.steps):
         for step in cast("tuple[Technique, ...]", steps):
             if step.key_source is not None:
                 secrets.key(step.key_source)
-    if spec.draws is not None:
-        secrets.key(KeySource.model_validate(spec.draws.model_dump()))
     return secrets

@@ -38,7 +38,7 @@ def release(spec: ReleaseSpec, home: Home) -> Published:
     engine = DuckDBEngine(home.private_folder("spill"), threads=1)
     counts, _ = measure_people(engine, spec, home, private_key(spec, home))
     made = make_table(spec, counts)
-    table = home.private_folder("stage") / DATA
+    table = home.private_folder("stage") / f"{os.getpid()}.parquet"  # runs of a dataset go one after another; we do not
     pq.write_table(made.table, table)
     facts = {
         "differential_privacy": protection(spec, counts),
