@@ -80,3 +80,14 @@ def test_drawn_rows_are_as_expected_up_to_rounding() -> None:
     shown = np.zeros((2, 2))
     np.add.at(shown, (codes[:, 0], codes[:, 1]), 1)
     assert np.abs(shown - model.counts((0, 1))).max() < 1.001
+
+
+def test_what_is_nearly_impossible_makes_no_count_a_number_that_is_none() -> None:
+    """A value of chance 1e-323, whose inverse no double holds: the shares of its rows are shares all the same."""
+    tree = JunctionTree.over((2, 2, 2), [(0, 1), (1, 2)])
+    tables = tree.marginals([np.array([[0.0, -743.0], [0.0, -743.0]]), np.zeros((2, 2))])
+    assert 0 < min(table[table > 0].min() for table in tables) < 1e-320
+    with np.errstate(all="raise", under="ignore"):
+        ends = tree.marginal(tables, (0, 2))
+    assert ends.sum() == pytest.approx(1)
+    assert ends == pytest.approx(np.full((2, 2), 0.25))

@@ -181,3 +181,12 @@ def test_a_choice_is_as_uncertain_as_it_is_recorded_to_be() -> None:
         scale = drawn[0].scale
         assert scale >= 2 * rows / math.sqrt(8 * 10**7 / NANO)
         assert stats.binomtest(sum(picked), 3000, 1 / (1 + math.exp(40 / scale))).pvalue > FALSE_ALARM
+
+
+def test_an_error_of_counts_that_are_no_numbers_moves_with_a_row_by_a_row() -> None:
+    class NoModel:
+        def counts(self, columns: tuple[int, ...]) -> np.ndarray:
+            return np.array([np.nan, 3.0])
+
+    errors = [measuring._error(NoModel(), np.array([rows, 8]), (0,), 3.0) for rows in (5, 6)]  # type: ignore[arg-type]
+    assert abs(errors[0] - errors[1]) == 1

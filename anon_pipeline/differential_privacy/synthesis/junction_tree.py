@@ -121,9 +121,9 @@ class JunctionTree:
             table, axes = tables[number], self.cliques[number]
             shared = self.separators[number] if number != root else ()
             if number != root:
-                whole = summed(table, axes, shared)
-                inverse = np.divide(1.0, whole, out=np.zeros_like(whole), where=whole > 0)
-                table = table * spread(inverse, shared, axes)
+                whole = np.broadcast_to(spread(summed(table, axes, shared), shared, axes), table.shape)
+                # Shares, each at most 1: the inverse of a sum that is nearly nothing would be infinite.
+                table = np.divide(table, whole, out=np.zeros_like(table), where=whole > 0)
             for message, over in made[number]:
                 union = tuple(sorted({*axes, *over}))
                 table = spread(table, axes, union) * spread(message, over, union)

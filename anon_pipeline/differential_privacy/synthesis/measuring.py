@@ -186,9 +186,10 @@ def _chosen(scores: Sequence[int], rows: int, nano_rho: int, drawn: list[Mechani
 def _error(model: Model, counts: IntArray, columns: Clique, deviation: float) -> int:
     """How wrong the model is about some columns, in people, less what the noise of counting them would make of it.
 
-    The model's counts are rounded first, so the distance is a whole number, and one row more moves it by one.
+    The model's counts are rounded first, so the distance is a whole number, and one row more moves it by one. A count
+    that is no number would end that: it is taken for none, whatever the table holds.
     """
-    expected = np.rint(model.counts(columns)).astype(np.int64)
+    expected = np.nan_to_num(np.rint(model.counts(columns)), nan=0.0, posinf=0.0, neginf=0.0).astype(np.int64)
     noise = math.ceil(math.sqrt(2 / math.pi) * deviation * counts.size)
     return int(np.abs(counts - expected).sum()) - noise
 
