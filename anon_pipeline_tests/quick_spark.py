@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 #: The first compiler alone, and a collector without threads of its own: nothing of what Spark does is another.
-SHORT_LIVED = "spark.driver.extraJavaOptions -XX:TieredStopAtLevel=1 -XX:+UseSerialGC\n"
+JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SHORT_LIVED = f"spark.driver.extraJavaOptions {JVM}\n"
 #: Rows of a batch between Spark and us, in place of 10,000: small tables pass in several, too.
 ARROW_ROWS = 1000
 #: Few partitions, and a plan that is looked at once. The run of the command that docs/spark.md shows has Spark's own

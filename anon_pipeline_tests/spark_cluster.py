@@ -11,16 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from anon_pipeline_tests.quick_spark import write_defaults
+from anon_pipeline_tests.quick_spark import JVM, write_defaults
 from anon_pipeline_tests.skips import require_spark
 from anon_pipeline_tests.watchdog import tree
 
 SPARK = "org.apache.spark.deploy"
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 #: One executor on each worker.
 DEFAULTS = f"""
-spark.driver.extraJavaOptions   {SHORT_LIVED}
-spark.executor.extraJavaOptions {SHORT_LIVED}
+spark.driver.extraJavaOptions   {JVM}
+spark.executor.extraJavaOptions {JVM}
 spark.executor.cores            1
 spark.executor.memory           480m
 spark.driver.host               127.0.0.1
@@ -46,7 +45,7 @@ class Cluster:
         self._program = Path(pyspark.__file__).parent / "bin" / "spark-class"
         self._folder = folder
         self.configuration = write_defaults(folder / "configuration", DEFAULTS)
-        options = f"{SHORT_LIVED} -Dspark.master.rest.enabled=false -Dspark.authenticate=false"
+        options = f"{JVM} -Dspark.master.rest.enabled=false"
         self._environment = os.environ | {
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": options,
@@ -91,15 +90,21 @@ class Cluster:
 
 def executors_of(worker: int) -> list[int]:
     """The processes that compute for a driver on a worker."""
-    return [
-        one for one, _ in tree(worker) if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{one}/cmdline").read_bytes()
-    ]
+    return [process for process, _ in tree(worker) if b"CoarseGrainedExecutorBackend" in _command_line(process)]
+
+
+def _command_line(process: int) -> bytes:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:  # it has ended meanwhile
+        return b""
 
 
 def kill_executors(worker: int) -> None:
     """End the executors of a worker, as the system does when memory runs out; the worker starts others."""
     for process in executors_of(worker):
-        os.kill(process, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
 
 
 def kill_with_all_it_started(worker: int) -> None:
