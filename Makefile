@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help reference release test fresh explore mutants pictures lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-replayed bench-space bench-enforcement bench-dp bench-synthetic bench-aim bench-postgresql soak lock clean
+.PHONY: help reference release test fresh explore mutants pictures lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-replayed bench-space bench-enforcement bench-dp bench-synthetic bench-aim bench-small bench-postgresql soak lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -103,6 +103,9 @@ spark: .venv/spark ## Install with the Spark engine (needs a Java 17 runtime)
 
 bench-dp: .venv/dev ## Noisy statistics of ten million people, against plain DuckDB and a sort
 	$(BIN)/python -m benchmarks.differential_privacy
+
+bench-small: .venv/dev ## What should cost little: an error before any work, opening a database, putting a release away
+	$(BIN)/python -m benchmarks.small_costs
 
 bench-postgresql: .venv/dev ## Ten million people from a PostgreSQL server, and a million from MariaDB (needs both installed, 3 GB of disk)
 	$(BIN)/python -m benchmarks.servers --server postgresql --rows 10000000
