@@ -24,6 +24,7 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from anon_pipeline.errors import InputError
+from anon_pipeline.threads import one_thread
 
 T = TypeVar("T")
 #: Called with (tasks done, tasks) after each task.
@@ -239,7 +240,6 @@ def _one_thread(function: Callable[..., T], task: tuple[Any, ...]) -> T:
     """Sums of floating-point numbers depend on how threads share the work, and the cores are taken by processes."""
     import sklearn.ensemble  # noqa: F401  # what is not loaded yet cannot be limited
     from joblib import parallel_config  # type: ignore[import-untyped]
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    with threadpool_limits(limits=1), parallel_config(backend="sequential"):
+    with one_thread(), parallel_config(backend="sequential"):
         return function(*task)

@@ -2,14 +2,16 @@
 
 Run: python -m benchmarks.replayed [--keys 3] [--losses 40]
 Adult, k = 10, two incomes per class, guided by gradient boosting out of fold; the audit counts the odds of 600 people
-per key. Then 600 made people whose illness hangs on their age, k = 5, under demands that only a mixture of unlike
-people meets. Information lost is the mean over the quasi-identifiers. At last, how much it moves with the key: the
-default, and unions of any size that may stay by chance.
+per key. Then Adult, and 600 made people whose illness hangs on their age (k = 5), under demands that only a mixture of
+unlike people meets: with near classes alone, and with unlike ones paired (ladder.py). At last, how much Adult's loss
+moves with the key: by default, and with unions of any size that may stay by chance. Information lost is the mean over
+the quasi-identifiers.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,7 @@ import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import cross_val_predict
 
-from anon_pipeline.anonymize import encoding, enforce
+from anon_pipeline.anonymize import encoding, enforce, ladder
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.arrays import FloatArray
 from anon_pipeline.audit import regrouping
@@ -40,6 +42,12 @@ SETTINGS: dict[str, dict[str, float]] = {
 }
 #: How large a union may be to stay by chance.
 SIZES: dict[str, float] = {"the default": enforce.LARGEST, "unions of any size stay": 1e9}
+TWO_INCOMES = LDiversity(column="income", l=2)
+ADULTS_MIXTURES: dict[str, PrivacyModel] = {
+    "t-closeness .3": TCloseness(column="income", t=0.3),
+    "t-closeness .2": TCloseness(column="income", t=0.2),
+    "2-diversity": TWO_INCOMES,
+}
 MIXTURES: dict[str, PrivacyModel] = {
     "2-diversity": LDiversity(column="ill", l=2),
     "t-closeness .4": TCloseness(column="ill", t=0.4),
@@ -76,14 +84,53 @@ def mixed() -> tuple[Cells, ClassStatistics]:
     return cells_of(people, 1 / (1 + np.exp((50 - age) / 8.0)), ill)
 
 
-def losses_of(cells: Cells, protected: ClassStatistics, keys: list[Key]) -> list[float]:
-    """Information lost on Adult under each key."""
-    demands = [LDiversity(column="income", l=2)]
-    return [lost(AnonymizerTree(k=10, demands=demands, key=key).fit_cells(cells, protected)) for key in keys]
+def losses_of(demand: PrivacyModel, k: int, cells: Cells, protected: ClassStatistics, keys: list[Key]) -> list[float]:
+    """Information lost under each key."""
+    return [lost(AnonymizerTree(k=k, demands=[demand], key=key).fit_cells(cells, protected)) for key in keys]
 
 
 def lost(tree: AnonymizerTree) -> float:
     return float(np.mean(list(tree.information_loss_.values())))
+
+
+def print_chances(cells: Cells, protected: ClassStatistics, keys: list[Key]) -> None:
+    """What the constants of chance are worth, and what they cost."""
+    print("| Adult | Information lost | Learned for certain | Undecided |\n|---|---|---|---|")
+    own = {name: getattr(enforce, name) for name in SETTINGS["no chance"]}
+    for setting, changed in SETTINGS.items():
+        for name, value in (own | changed).items():
+            setattr(enforce, name, value)
+        found = []
+        for key in keys:
+            repair = AnonymizerTree(k=10, demands=[TWO_INCOMES], key=key).repair_of(cells, protected)
+            found += regrouping.regrouped(repair, repair.repaired(key), key)
+        certain, undecided = (np.mean([getattr(one, name) for one in found]) for name in ("certain", "undecided"))
+        losses = losses_of(TWO_INCOMES, 10, cells, protected, keys)
+        print(f"| {setting} | {np.mean(losses):.3f} | {certain:.1%} | {undecided:.1%} |", flush=True)
+    for name, value in own.items():
+        setattr(enforce, name, value)
+
+
+def print_mixtures(adult: tuple[Cells, ClassStatistics], keys: list[Key]) -> None:
+    """What demands lose that only a mixture of unlike people meets, by near classes alone and as it is."""
+    print("\n| Information lost | Near classes alone | As it is |\n|---|---|---|")
+    tables = [("Adult", 10, adult, ADULTS_MIXTURES), ("600 people", 5, mixed(), MIXTURES)]
+    own = ladder.DEAR
+    for table, k, (cells, protected), demands in tables:
+        for name, demand in demands.items():
+            figures = []
+            for ladder.DEAR in (math.inf, own):
+                figures.append(f"{np.mean(losses_of(demand, k, cells, protected, keys)):.3f}")
+            print(f"| {table}, {name} | " + " | ".join(figures) + " |", flush=True)
+
+
+def print_spread(cells: Cells, protected: ClassStatistics, keys: list[Key]) -> None:
+    """How much the information lost moves with the key."""
+    print(f"\n| Adult, {len(keys)} keys | Least lost | Mean | Nine tenths below | Most lost |\n|---|---|---|---|---|")
+    for name, enforce.LARGEST in SIZES.items():
+        losses = losses_of(TWO_INCOMES, 10, cells, protected, keys)
+        figures = (min(losses), np.mean(losses), np.quantile(losses, 0.9), max(losses))
+        print(f"| {name} | " + " | ".join(f"{figure:.3f}" for figure in figures) + " |", flush=True)
 
 
 def main() -> None:
@@ -91,39 +138,12 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=3)
     parser.add_argument("--losses", type=int, default=40)
     given = parser.parse_args()
-    all_keys = [Key(bytes([number + 1] * 32)) for number in range(max(given.keys, given.losses))]
-    keys = all_keys[: given.keys]
+    keys = [Key(bytes([number + 1] * 32)) for number in range(max(given.keys, given.losses))]
     regrouping.PEOPLE = PEOPLE
     adult = guided_adult()
-    cells, protected = adult
-    print("| Adult | Information lost | Learned for certain | Undecided |\n|---|---|---|---|")
-    own = {name: getattr(enforce, name) for name in SETTINGS["no chance"]}
-    for setting, changed in SETTINGS.items():
-        for name, value in (own | changed).items():
-            setattr(enforce, name, value)
-        losses, found = losses_of(cells, protected, keys), []
-        for key in keys:
-            tree = AnonymizerTree(k=10, demands=[LDiversity(column="income", l=2)], key=key)
-            repair = tree.repair_of(cells, protected)
-            found += regrouping.regrouped(repair, repair.repaired(key), key)
-        certain, undecided = (np.mean([getattr(one, name) for one in found]) for name in ("certain", "undecided"))
-        print(f"| {setting} | {np.mean(losses):.3f} | {certain:.1%} | {undecided:.1%} |", flush=True)
-    print("\n| 600 people | Classes | Information lost |\n|---|---|---|")
-    cells, protected = mixed()
-    for name, demand in MIXTURES.items():
-        trees = [AnonymizerTree(k=5, demands=[demand], key=key).fit_cells(cells, protected) for key in keys]
-        classes = np.mean([len(tree.sizes_) for tree in trees])
-        print(f"| {name} | {classes:.0f} | {np.mean([lost(tree) for tree in trees]):.3f} |", flush=True)
-    for name, value in own.items():
-        setattr(enforce, name, value)
-    print(
-        f"\n| Adult, {given.losses} keys | Least lost | Mean | Nine tenths below | Most lost |\n|---|---|---|---|---|"
-    )
-    for name, largest in SIZES.items():
-        enforce.LARGEST = largest
-        losses = losses_of(*adult, all_keys[: given.losses])
-        figures = (min(losses), np.mean(losses), np.quantile(losses, 0.9), max(losses))
-        print(f"| {name} | " + " | ".join(f"{figure:.3f}" for figure in figures) + " |", flush=True)
+    print_chances(*adult, keys[: given.keys])
+    print_mixtures(adult, keys[: given.keys])
+    print_spread(*adult, keys[: given.losses])
 
 
 if __name__ == "__main__":

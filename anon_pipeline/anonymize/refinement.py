@@ -23,13 +23,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from anon_pipeline.anonymize.cluster_statistics import PRICED, ClusterStatistics
 from anon_pipeline.anonymize.criterion import Criterion
 from anon_pipeline.anonymize.tree import fit_tree
 from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
 from anon_pipeline.tables import Cells
+from anon_pipeline.threads import one_thread
 
 #: Classes that are looked at together: at most so many, and so many numbers of classes times priced values.
 CLASSES, NUMBERS = 500, 1_000_000
@@ -87,7 +87,7 @@ def refine(cells: Cells, class_of_cell: IntArray, k: int, spread: float) -> IntA
     effort = THOROUGH if len(cells.counts) <= LARGE else QUICK
     refined = class_of_cell.copy()
     count = 0
-    with threadpool_limits(1):  # several threads would mostly wait for each other over so little
+    with one_thread():  # several threads would mostly wait for each other over so little
         for members, group in _parts(cells, class_of_cell):
             part = LocalSearch(ClusterStatistics(cells, criterion, members, group), k, COVER * spread, effort)
             part.improve()

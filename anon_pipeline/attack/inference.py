@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingClassifier
-from threadpoolctl import threadpool_limits
 
 from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.attack.candidates import Candidates, find_candidates
 from anon_pipeline.attack.rates import Finding, Known, Rate, Rates, finding, known, measured, quantiles
 from anon_pipeline.attack.released import CategoryBoxes, Domain
 from anon_pipeline.attack.targets import Attacked, People, counts
+from anon_pipeline.threads import one_thread
 
 #: A number is guessed right if it falls into the right one of so many equally frequent intervals.
 INTERVALS = 5
@@ -163,14 +163,14 @@ def across_groups(attacked: Attacked, sensitive: Outcome, members: People, contr
             early_stopping=False,
             random_state=attacked.seed,
         )
-        with threadpool_limits(1):  # several threads would mostly wait for each other over so little
+        with one_thread():  # several threads would mostly wait for each other over so little
             model.fit(features[:, telling], label, sample_weight=table.data)
 
         def guess(people: People) -> IntArray:
             raw = _features(attacked, _raw(attacked, people))[:, telling]
             return np.asarray(model.predict(raw), dtype=np.int64)
 
-    with threadpool_limits(1):
+    with one_thread():
         attack = measured(guess(members) == sensitive.members)
         of_control = None if control is None else measured(guess(control) == sensitive.control)
     return finding(

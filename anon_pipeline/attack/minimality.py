@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
-from threadpoolctl import threadpool_limits
 
 from anon_pipeline.arrays import FloatArray
 from anon_pipeline.attack.candidates import Candidates, find_candidates
@@ -20,6 +19,7 @@ from anon_pipeline.attack.inference import named_rare, rare_codes
 from anon_pipeline.attack.rates import Finding, Known, Rates, finding
 from anon_pipeline.attack.released import Released
 from anon_pipeline.attack.targets import Attacked
+from anon_pipeline.threads import one_thread
 
 #: Fewer groups than this teach nothing.
 FEWEST = 40
@@ -78,7 +78,7 @@ def _cross_predicted(shapes: FloatArray, shares: FloatArray, release: Released, 
         if not telling.any():
             predicted[~learned] = np.average(shares[learned], weights=release.sizes[learned])
             continue
-        with threadpool_limits(1):
+        with one_thread():
             model.fit(shapes[learned][:, telling], shares[learned], sample_weight=release.sizes[learned])
             predicted[~learned] = model.predict(shapes[~learned][:, telling])
     return np.round(predicted, 9)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from anon_pipeline import threads
 from anon_pipeline.arrays import FloatArray
 from anon_pipeline.errors import InputError, Refused
 
@@ -146,9 +147,8 @@ def one_thread() -> Iterator[None]:
     safe among threads, and on Adult it would gain nothing.
     """
     from joblib import parallel_config
-    from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(limits=1), parallel_config(backend="sequential"):
+    with threads.one_thread(), parallel_config(backend="sequential"):
         yield
 
 

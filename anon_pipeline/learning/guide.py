@@ -23,6 +23,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.learning.models import Estimator, T, Task, build_model, name_of, quietly
 from anon_pipeline.learning.problem import PLAINLY, Fitting, Problem
 from anon_pipeline.spec import Guide
+from anon_pipeline.threads import one_thread
 
 IntArray = npt.NDArray[np.integer[Any]]
 
@@ -36,16 +37,18 @@ CHUNK = 50_000
 def side_by_side(jobs: Sequence[Callable[[], T]]) -> list[T]:
     """The results of the jobs, in order; several jobs at a time, each with one OpenMP and one BLAS thread."""
     from joblib import cpu_count  # type: ignore[import-untyped]
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    # BLAS counts threads per process, OpenMP per calling thread: hence the limit out here and in every worker.
+    def alone(job: Callable[[], T]) -> T:
+        with one_thread():  # OpenMP counts threads per calling thread
+            return job()
+
+    # BLAS counts them per process: hence the limit out here as well.
     # (With more than one thread scikit-learn's boosting even starts processes to bin the columns.)
-    with threadpool_limits(limits=1):
+    with one_thread():
         if len(jobs) == 1:
             return [jobs[0]()]
-        workers = min(len(jobs), cpu_count())
-        with ThreadPoolExecutor(workers, initializer=lambda: threadpool_limits(limits=1)) as pool:
-            return list(pool.map(lambda job: job(), jobs))
+        with ThreadPoolExecutor(min(len(jobs), cpu_count())) as pool:
+            return list(pool.map(alone, jobs))
 
 
 @dataclass(frozen=True)

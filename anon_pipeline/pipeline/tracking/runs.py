@@ -5,7 +5,8 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +23,28 @@ KIND = {"mlflow.experimentKind": "custom_model_development"}
 DATASET, DAGSTER_RUN, STEP, PARENT = "dataset", "dagster_run_id", "step", "mlflow.parentRunId"
 
 
+@dataclass(frozen=True)
 class Tracking:
     """The MLflow store of a home: SQLite, or a database of a server, and an artifact folder in the private zone."""
 
-    def __init__(self, home: Home) -> None:
+    home: Home
+
+    def __post_init__(self) -> None:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-        self._folder = home.private_folder("mlflow")
-        self._home = home
+
+    @property
+    def _folder(self) -> Path:
+        return self.home.private_folder("mlflow")
 
     @property
     def uri(self) -> str:
         """The address of the store, with the password where it has one: tell it to MLflow and to nobody else."""
-        return MLFLOW.address(self._home) or f"{ADDRESS}{self._folder / 'mlflow.db'}"
+        return MLFLOW.address(self.home) or f"{ADDRESS}{self._folder / 'mlflow.db'}"
 
     @property
     def client(self) -> Any:
         """MLflow's own client of this store."""
-        return _client(self.uri, self._home)
+        return _client(self.uri, self.home)
 
     @contextmanager
     def step(
@@ -49,12 +55,10 @@ class Tracking:
         Numbers become metrics, everything else tags; a name that MLflow does not take stands as it is in the tag
         `<its technical name>.name`. The parent has the parameters, and of the figures only what `tracked_release`
         puts there. It is running while a step is, and ended between steps, so that a run left RUNNING belongs to a
-        killed process; the next step of the dataset marks it KILLED.
+        killed process; the next run of the dataset marks it KILLED.
         """
         client = self.client
-        experiment = self.experiment(dataset)
-        self._close_abandoned(client, experiment, dagster_run)
-        parent = self._parent(client, experiment, {DATASET: dataset, DAGSTER_RUN: dagster_run}, parameters or {})
+        experiment, parent = _of_release(self, client, dataset, dagster_run, tuple((parameters or {}).items()))
         client.update_run(parent, status="RUNNING")
         tags = {DATASET: dataset, DAGSTER_RUN: dagster_run, STEP: step, PARENT: parent}
         child = client.create_run(experiment, run_name=step, tags=tags).info.run_id
@@ -83,24 +87,6 @@ class Tracking:
         """The folder of what a dataset's runs leave beside figures."""
         return self._folder / "artifacts" / dataset
 
-    def _parent(self, client: Any, experiment: str, tags: dict[str, str], parameters: Mapping[str, str]) -> str:
-        from anon_pipeline.pipeline.tracking.mlflow_client import Param
-
-        dagster_run = tags[DAGSTER_RUN]
-        runs = client.search_runs([experiment], f"tags.{DAGSTER_RUN} = '{dagster_run}' AND tags.{STEP} = 'release'")
-        for run in runs:
-            if PARENT not in run.data.tags:
-                return str(run.info.run_id)
-        name = f"{tags[DATASET]} release"
-        parent = str(client.create_run(experiment, run_name=name, tags={**tags, STEP: "release"}).info.run_id)
-        client.log_batch(parent, params=[Param(parameter, value) for parameter, value in parameters.items()])
-        return parent
-
-    def _close_abandoned(self, client: Any, experiment: str, dagster_run: str) -> None:
-        for run in client.search_runs([experiment], "attributes.status = 'RUNNING'"):
-            if run.data.tags.get(DAGSTER_RUN) != dagster_run:
-                client.set_terminated(run.info.run_id, status="KILLED")
-
     def load_model(self, uri: str) -> Any:
         """A scikit-learn model logged in this store; `spec.LoggedModel` says which URIs name one.
 
@@ -111,7 +97,7 @@ class Tracking:
         """
         from anon_pipeline.pipeline.tracking.mlflow_client import MlflowException, mlflow
 
-        _client(self.uri, self._home)  # opens the store, so that files are looked for where the home is now
+        _client(self.uri, self.home)  # opens the store, so that files are looked for where the home is now
         mlflow.set_tracking_uri(self.uri)
         mlflow.set_registry_uri(self.uri)  # else the environment may name another one
         try:
@@ -121,6 +107,30 @@ class Tracking:
                 f"guide.model.mlflow: {uri} is not in the home's MLflow store, or its file was removed since, as that "
                 "of a guide is when a later run logs the next version; `anon-pipeline experiments` shows what there is"
             ) from None
+
+
+@lru_cache(maxsize=16)
+def _of_release(
+    tracking: Tracking, client: Any, dataset: str, dagster_run: str, parameters: tuple[tuple[str, str], ...]
+) -> tuple[str, str]:
+    """The ids of the experiment and of the parent run, which each step of a release would look for anew.
+
+    Before the first of them, runs that killed processes left RUNNING are ended.
+    """
+    from anon_pipeline.pipeline.tracking.mlflow_client import Param
+
+    experiment = tracking.experiment(dataset)
+    for run in client.search_runs([experiment], "attributes.status = 'RUNNING'"):
+        if run.data.tags.get(DAGSTER_RUN) != dagster_run:
+            client.set_terminated(run.info.run_id, status="KILLED")
+    runs = client.search_runs([experiment], f"tags.{DAGSTER_RUN} = '{dagster_run}' AND tags.{STEP} = 'release'")
+    for run in runs:
+        if PARENT not in run.data.tags:
+            return experiment, str(run.info.run_id)
+    tags = {DATASET: dataset, DAGSTER_RUN: dagster_run, STEP: "release"}
+    parent = str(client.create_run(experiment, run_name=f"{dataset} release", tags=tags).info.run_id)
+    client.log_batch(parent, params=[Param(parameter, value) for parameter, value in parameters])
+    return experiment, parent
 
 
 @cache
