@@ -3,11 +3,8 @@
 import json
 import signal
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-
-import pytest
 
 from anon_pipeline.home import Home, sha256_of
 from anon_pipeline.release import ledger
@@ -36,21 +33,24 @@ def dagster_states(home: Home) -> list[str]:
     return states(home.private / "dagster" / "history" / "runs.db")
 
 
-@pytest.mark.parametrize(("kill", "folders"), sabotage.KILLS.items(), ids=lambda one: getattr(one, "__name__", ""))
-def test_a_killed_run_leaves_no_half_release(published: Place, kill: Callable[[], None], folders: int) -> None:
+def test_killed_runs_leave_no_half_release_and_the_next_ones_go_on(published: Place) -> None:
+    """Each run goes on where the one before was killed, and is killed a step later; nothing ever kills the last."""
     home, first = published.home, published.release.name
     write_dataset(published.dataset, people(seed=2))  # so that there is something new to publish
 
-    killed = published.run(sabotage=kill)
+    for kill, folders in sabotage.KILLS.items():
+        killed = published.run(sabotage=kill)
 
-    assert killed.exit_code == -signal.SIGKILL, killed.said
-    visible = release_folders(home, "people")
-    assert len(visible) == 1 + folders
-    assert all(whole(one) for one in visible)
-    assert [entry.version for entry in ledger.read(home)] == [first]
-    found = ledger.verify(home)
-    assert len([problem for problem in found if not problem.rpartition("/")[2].startswith(".")]) == folders
-    assert all("the ledger does not know it" in problem for problem in found)  # temporary names too, until the next run
+        moment = kill.__name__
+        assert killed.exit_code == -signal.SIGKILL, f"{moment}: {killed.said}"
+        visible = release_folders(home, "people")
+        assert len(visible) == 1 + folders, moment
+        assert all(whole(one) for one in visible), moment
+        assert [entry.version for entry in ledger.read(home)] == [first], moment
+        found = ledger.verify(home)
+        assert len([problem for problem in found if not problem.rpartition("/")[2].startswith(".")]) == folders, moment
+        assert all("the ledger does not know it" in problem for problem in found)  # temporary names too, until later
+        assert mlflow_states(home).count("RUNNING") == 2, moment  # the step and its parent
 
     after = published.run("--json")
 
@@ -61,8 +61,8 @@ def test_a_killed_run_leaves_no_half_release(published: Place, kill: Callable[[]
     leftovers = [file for file in home.root.rglob("*") if file.name.startswith(".")]
     assert leftovers == []
     assert "RUNNING" not in mlflow_states(home)
-    assert mlflow_states(home).count("KILLED") == 2  # the step and its parent
-    assert sorted(dagster_states(home)) == ["FAILURE", "SUCCESS", "SUCCESS"]
+    assert mlflow_states(home).count("KILLED") == 2 * len(sabotage.KILLS)
+    assert sorted(dagster_states(home)) == ["FAILURE"] * len(sabotage.KILLS) + ["SUCCESS", "SUCCESS"]
 
 
 def test_a_release_that_a_killed_run_left_is_entered_even_if_the_source_changes_next(published: Place) -> None:

@@ -13,9 +13,12 @@ from pathlib import Path
 import pytest
 
 from anon_pipeline.home import Home
+from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.steps import utility
 from anon_pipeline.pipeline.stores import DAGSTER, LOST, STORES
+from anon_pipeline.pipeline.tracking.runs import Tracking
 from anon_pipeline.release import ledger
+from anon_pipeline_tests.end_to_end import harness
 from anon_pipeline_tests.end_to_end.harness import Command, Place, command, people, policy, write_dataset
 from anon_pipeline_tests.postgresql import PASSWORD, Server, running_server
 from anon_pipeline_tests.skips import require_package
@@ -29,13 +32,45 @@ def running() -> Iterator[Server]:
 
 
 @pytest.fixture
-def server(running: Server) -> Iterator[Server]:
+def empty_server(running: Server) -> Iterator[Server]:
     """With an empty database for each store."""
+    yield from _with_databases(running, {store.tool.lower(): "template1" for store in STORES})
+
+
+@pytest.fixture(scope="module")
+def laid(running: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The databases, by store, in which both tools have laid their tables, which takes MLflow seconds."""
+    laid = {store.tool.lower(): f"laid_{store.tool.lower()}" for store in STORES}
     for store in STORES:
         running.execute(f"CREATE DATABASE {store.tool.lower()} OWNER reader")
-    yield running
-    for store in STORES:
-        running.execute(f"DROP DATABASE {store.tool.lower()} WITH (FORCE)")
+    home = Home(tmp_path_factory.mktemp("laid") / "home").prepare()
+    process = harness._fork_server().Process(target=_lay, args=(running, home))
+    process.start()
+    harness.joined(process, str)
+    assert process.exitcode == 0
+    for name, copy in laid.items():
+        running.execute(f"ALTER DATABASE {name} RENAME TO {copy}")
+    return laid
+
+
+def _lay(server: Server, home: Home) -> None:
+    surroundings(server)
+    with open_instance(home):
+        Tracking(home).client.search_experiments(max_results=1)
+
+
+@pytest.fixture
+def server(running: Server, laid: dict[str, str]) -> Iterator[Server]:
+    """With a database for each store, in which there are tables and no rows."""
+    yield from _with_databases(running, laid)
+
+
+def _with_databases(server: Server, templates: dict[str, str]) -> Iterator[Server]:
+    for name, template in templates.items():
+        server.execute(f"CREATE DATABASE {name} TEMPLATE {template} OWNER reader")
+    yield server
+    for name in templates:
+        server.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def surroundings(server: Server, sabotage: Callable[[Server], None] | None = None) -> None:
@@ -56,7 +91,8 @@ def states(server: Server, tool: str) -> list[str]:
     return server.ask(f"SELECT status FROM runs{' ORDER BY id' if tool == 'dagster' else ''}", tool).split()
 
 
-def test_two_runs_at_once_share_the_databases_and_tell_nobody_the_password(server: Server, folder: Path) -> None:
+def test_two_runs_at_once_share_the_databases_and_tell_nobody_the_password(empty_server: Server, folder: Path) -> None:
+    server = empty_server
     home = Home(folder / "home")
     datasets = [write_dataset(folder / name, spec=policy(name)) for name in ("people", "others")]
     commands = [Command("run", dataset, home=home.root, sabotage=partial(surroundings, server)) for dataset in datasets]
