@@ -1,6 +1,8 @@
 # `make release` and `make test` need nothing but python3 (3.11 or newer) and make.
 PYTHON ?= python3
 BIN := .venv/bin
+# Else every process compiles the package again, and every worker of the tests all of them.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help reference release test fresh explore mutants pictures lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-replayed bench-space bench-enforcement bench-dp bench-synthetic bench-aim bench-small bench-postgresql soak lock clean

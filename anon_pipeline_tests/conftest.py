@@ -18,9 +18,6 @@ from anon_pipeline_tests.quick_spark import QUICK, defaults_in, write_defaults
 from anon_pipeline_tests.skips import Skips, require_spark
 from anon_pipeline_tests.watchdog import Watchdog
 
-#: Imported by a test on purpose, and by the doctest collector only to fail.
-collect_ignore = ["learning/gossiping_module.py"]
-
 # By default the same examples in every run: a test that fails today fails tomorrow. `make fresh` and `make explore`
 # (HYPOTHESIS_PROFILE=fresh) draw others under a seed that is printed; with --hypothesis-seed they can be had again.
 # No example is too slow: on a busy machine any may be.
@@ -52,7 +49,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """What is imported and collected stays to the end: no use in going through it again and again."""
-    gc.collect()
     gc.freeze()
 
 
