@@ -17,12 +17,12 @@ from anon_pipeline.masking import memory
 from anon_pipeline.masking.aggregation import Aggregate
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.checks.group import GROUP_CHECKS, group_questions
-from anon_pipeline.pipeline.expectations.questions import ask
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.release.descriptors.written import DESCRIPTORS
 from anon_pipeline.release.publish import publish
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import Ended, Place, command, people, policy, write_dataset
+from anon_pipeline_tests.pipeline.expectations.asked import ask
 
 pytestmark = pytest.mark.slow
 

@@ -14,10 +14,11 @@ from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, write_file
 from anon_pipeline.pipeline.checks.answers import keep_answers, plain, require_answers
 from anon_pipeline.pipeline.checks.audit import AUDIT, ask_audit, checks_of
-from anon_pipeline.pipeline.expectations.questions import Answer, ask
+from anon_pipeline.pipeline.expectations.questions import Answer
 from anon_pipeline.pipeline.stages import Stage, Stages
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import policy
+from anon_pipeline_tests.pipeline.expectations.asked import ask
 
 YES = Answer("k_anonymity", "every class has at least 10 people", 12, True, False, "measured 12")
 ALSO = dataclasses.replace(YES, name="has_people")

@@ -22,13 +22,13 @@ from anon_pipeline.home import Home
 from anon_pipeline.pipeline.checks.budget import BUDGET_CHECKS, ask_budget
 from anon_pipeline.pipeline.checks.synthetic import SYNTHETIC_CHECKS, ask_synthetic
 from anon_pipeline.pipeline.execution import make
-from anon_pipeline.pipeline.expectations.questions import ask
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.stages import Stage, Stages
 from anon_pipeline.pipeline.step import Run, StepDef
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.differential_privacy.synthetic_people import people, write
+from anon_pipeline_tests.pipeline.expectations.asked import ask
 
 
 def run_of(folder: Path, spec: ReleaseSpec) -> Run:

@@ -19,10 +19,11 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.checks import own
 from anon_pipeline.pipeline.expectations.check_records import RUNS, keep_records, read_records
-from anon_pipeline.pipeline.expectations.questions import RELEASED, Question, ask, validate
+from anon_pipeline.pipeline.expectations.questions import RELEASED, Question, validate
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import write_dataset
+from anon_pipeline_tests.pipeline.expectations.asked import ask
 
 AGES = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "age", "min_value": 0, "max_value": 120}}
 

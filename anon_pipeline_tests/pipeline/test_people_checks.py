@@ -21,12 +21,13 @@ from anon_pipeline.pipeline.checks.possible import require_possible
 from anon_pipeline.pipeline.checks.source import SOURCE_CHECKS, ask_source, source_questions
 from anon_pipeline.pipeline.checks.source import checks_of as source_checks
 from anon_pipeline.pipeline.execution import make
-from anon_pipeline.pipeline.expectations.questions import Answer, ask
+from anon_pipeline.pipeline.expectations.questions import Answer
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.stages import Stage, Stages
 from anon_pipeline.pipeline.step import CheckDef, Run
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 from anon_pipeline_tests.end_to_end.harness import people, policy, write_dataset
+from anon_pipeline_tests.pipeline.expectations.asked import ask
 
 Tables = tuple[pd.DataFrame, pd.DataFrame]
 

@@ -85,11 +85,6 @@ class Validated:
     records: list[dict[str, Any]] = field(default_factory=list)
 
 
-def ask(questions: Sequence[Question], workers: Workers = ALONE, suite: str = "checks") -> list[Answer]:
-    """The answers of `validate`."""
-    return validate(questions, workers, suite).answers
-
-
 def validate(questions: Sequence[Question], workers: Workers = ALONE, suite: str = "checks") -> Validated:
     """Put the questions to Great Expectations as one checkpoint.
 

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 from anon_pipeline.pipeline.expectations import questions as expectations
-from anon_pipeline.pipeline.expectations.questions import Answer, Question, ask
+from anon_pipeline.pipeline.expectations.questions import Answer, Question
 from anon_pipeline.workers import Workers
+from anon_pipeline_tests.pipeline.expectations.asked import ask
 
 SIZES = pd.DataFrame({"class_size": [10, 12, 31]})
 SMALLEST = Question(
