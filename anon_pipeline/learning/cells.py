@@ -76,9 +76,7 @@ class StoredPeople:
 NOBODY = Sample(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 
-def folds_of_sample(
-    hashes: IntArray, guide: Guide, key: Key, known: BoolArray | None = None
-) -> tuple[Sample, Guide]:
+def folds_of_sample(hashes: IntArray, guide: Guide, key: Key, known: BoolArray | None = None) -> tuple[Sample, Guide]:
     """The fold of each person of the training sample, drawn by their content hash (ascending, shape (n,)).
 
     Drawn under the private key: predictions, and the tree that is guided by them, follow from who was left out with

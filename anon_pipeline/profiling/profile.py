@@ -226,14 +226,20 @@ def names_are_values(survey: Survey) -> bool:
 def _target(survey: Survey) -> str | None:
     """A column of two to twenty values that its name says is predicted, else such a number, else one of health.
 
-    Where none is, a person must say what they want to predict: that a column stands last is no reason.
+    Of columns with gaps one is taken where no other can be. Where none is, a person must say what they want to
+    predict: that a column stands last is no reason.
     """
-    known = [
+    possible = [
         column
         for column in survey.columns
-        if column.known == survey.rows and column.distinct >= 2
-        if not named_by(column.name, PARTS) and identifiers.by_name(column.name, 0) is None
+        if column.distinct >= 2 and not named_by(column.name, PARTS) and identifiers.by_name(column.name, 0) is None
     ]
+    whole = [column for column in possible if column.known == survey.rows]
+    mostly = [column for column in possible if 2 * column.known >= survey.rows]
+    return _target_among(whole) or _target_among(mostly)
+
+
+def _target_among(known: list[ColumnSurvey]) -> str | None:
     few = [column.name for column in known if column.distinct <= TARGET_VALUES]
     numbers = [column.name for column in known if _type_of(column) is ColumnType.NUMERIC]
     for names, listed in ((few, TARGETS), (numbers, NUMBERS)):

@@ -308,7 +308,11 @@ BAD_CSV = {
     "no people": ("x,t\n", {"x": QI}, "people.csv: the table is empty"),
     "fewer than k": ("x,t\n1,a\n", {"x": QI}, "people.csv: the table has 1 rows, fewer than k = 2"),
     "one class": ("x,t\n1,a\n2,a\n", {"x": QI}, "target: t has one value only"),
-    "a missing target": ("x,t\n1,a\n2,\n3,b\n", {"x": QI}, "target: t is missing in 1 rows"),
+    "a missing target": (
+        "x,t\n1,a\n2,\n3,b\n",
+        {"x": QI},
+        "target: t is missing in 1 rows; say missing_target: leave_out",
+    ),
     "a target that is a name": (
         "x,t\n" + "".join(f"{i},{SECRET}{i}\n" for i in range(200)),
         {"x": QI},

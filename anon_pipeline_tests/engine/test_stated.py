@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -263,3 +264,33 @@ def test_the_same_table_gives_the_same_content_hash_however_it_is_written(engine
     one, _ = stored(engine, tmp_path, columns, "people.parquet")
     other, _ = stored(engine, tmp_path, columns, source={**source, "where": "t IS NOT NULL"})
     assert one == other
+
+
+GAPS = "x,y,t\n1,5,a\n2,no number,\n3,6,b\n4,7,?\n5,8,a\n"
+
+
+def test_people_without_a_target_are_left_out_as_if_they_had_never_been_there(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    """Also where one of them has a value that would make a column one of texts."""
+    columns, source = {"x": QI, "y": QI}, {"missing": ["?"]}
+    write(tmp_path, "people.csv", GAPS)
+    left, table = stored(engine, tmp_path, columns, source=source, missing_target="leave_out")
+    assert rows(table) == [(1, 5, "a"), (3, 6, "b"), (5, 8, "a")]
+    assert (left.rows, left.left_out) == (3, 2)
+    write(tmp_path, "people.csv", "x,y,t\n1,5,a\n3,6,b\n5,8,a\n")
+    never, _ = stored(engine, tmp_path, columns)
+    assert replace(left, left_out=0) == never
+
+
+def test_people_without_a_target_are_released(engine: DuckDBEngine, tmp_path: Path) -> None:
+    write(tmp_path, "people.csv", GAPS)
+    facts, table = stored(engine, tmp_path, {"x": QI, "y": QI}, source={"missing": ["?"]}, missing_target="release")
+    assert alike(table["t"].to_pylist(), ["a", None, "b", None, "a"])
+    assert (facts.rows, facts.left_out) == (5, 0)
+
+
+def test_a_number_that_is_none_is_no_target(engine: DuckDBEngine, tmp_path: Path) -> None:
+    write(tmp_path, "people.csv", "x,t\n1,0.5\n2,nan\n3,1.5\n")
+    facts, table = stored(engine, tmp_path, {"x": QI}, missing_target="leave_out")
+    assert alike(table["t"].to_pylist(), [0.5, 1.5]) and facts.left_out == 1
