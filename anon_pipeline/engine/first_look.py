@@ -116,7 +116,7 @@ def _rows_by_head(spec: ReleaseSpec, kind: str) -> int | None:
     if kind == "duckdb":
         names, rows = duckdb_head(path, plain.query, plain.path)
         check_names(plain.path, names)
-        renamed = [plain.rename.get(name, name) for name in names]
+        renamed = [*(plain.rename.get(name, name) for name in names), *plain.paths]
         check_columns(renamed, plain.path, spec)
         return rows
     is_head_cheap = kind in ("parquet", "folder") or (

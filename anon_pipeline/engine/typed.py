@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from anon_pipeline.engine.records import is_record
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Role, did_you_mean
@@ -144,6 +145,11 @@ def _with_target(
 
 
 def _check_plain(name: str, storage: str) -> None:
+    if is_record(storage):
+        raise InputError(
+            f"columns.{name}: holds records; exclude it, and name what is needed of it under source.paths, as in "
+            f"postcode: {name}.postcode"
+        )
     if storage not in PLAIN and not storage.startswith(("DECIMAL", "ENUM")):
         raise InputError(f"columns.{name}: holds {storage.split('(')[0]} values; flatten or exclude it")
 

@@ -310,6 +310,6 @@ def check_target(target: pd.Series[Any]) -> None:
     missing = int(target.isna().sum())
     if missing:
         raise InputError(
-            f"target: {missing} of {len(target)} rows have no value in it; leave those rows out (or say missing_target: "
-            "release)"
+            f"target: {missing} of {len(target)} rows have no value in it; leave those rows out, or say "
+            "missing_target: release"
         )

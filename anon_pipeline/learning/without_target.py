@@ -40,11 +40,11 @@ def scored(spec: ReleaseSpec, people: Batch) -> Batch:
 
 
 def scored_rows(spec: ReleaseSpec, target: pd.Series[Any]) -> IntArray:
-    """Which of n people have a target that models can be trained and scored on, by position; of any spec without gaps all.
+    """Which of n people have a target that models can be trained and scored on, by position.
 
     Their number is published, and with it in all its digits who knows the release would know how many of the people who
     are left out of it have a target. So of the first of them so many are taken that n less their number is a multiple
-    of sqrt(n), and one person more or less seldom changes it.
+    of sqrt(n), and one person more or less seldom changes it. Where the spec releases nobody else it is everybody.
 
     Raises
     ------

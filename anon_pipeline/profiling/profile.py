@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.base import ColumnSurvey, Survey
+from anon_pipeline.engine.records import is_record
 from anon_pipeline.engine.typed import PLAIN
 from anon_pipeline.profiling import identifiers, separation
 from anon_pipeline.profiling.column_names import named_by, words_of
@@ -258,8 +259,10 @@ def _proposal(survey: Survey, column: ColumnSurvey, codes: IntArray, target: str
     kind = _type_of(column)
     if column.known == 0:
         proposed: Proposed | None = Role.EXCLUDE, "empty", None
+    elif is_record(column.storage):
+        proposed = Role.EXCLUDE, "holds records; their fields are columns of their own (source.paths)", None
     elif column.storage not in PLAIN and not column.storage.startswith(("DECIMAL", "ENUM")):
-        proposed = Role.EXCLUDE, "holds lists, records or bytes, which cannot be grouped", None
+        proposed = Role.EXCLUDE, "holds lists or bytes, which cannot be grouped", None
     else:
         values = _texts(survey.sample.column(column.name))
         proposed = _as_identifier(column, kind, values) or _as_special_category(column, kind, values, target)

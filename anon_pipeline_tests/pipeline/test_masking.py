@@ -242,8 +242,12 @@ def test_masking_alone_writes_for_its_owner_and_says_that_it_protects_nobody(tmp
 
 
 @pytest.mark.parametrize(("choice", "left"), [(None, 400), ("release", 400), ("leave_out", 393)])
-def test_masking_alone_asks_nobody_for_a_target(choice: str | None, left: int, tmp_path: Path) -> None:
+def test_masking_alone_asks_nobody_for_a_target(
+    choice: str | None, left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing is learnt there, so that only a spec that leaves such people out changes who is in the table."""
+    monkeypatch.setenv("MASKING_KEY", KEY)
+    monkeypatch.setenv("MASKING_DRAWS", DRAWS)
     table = everyone()
     table.loc[:6, "ill"] = None
     spec = masked_policy() | ({"missing_target": choice} if choice else {})
