@@ -115,7 +115,7 @@ def _rows_by_head(spec: ReleaseSpec, kind: str) -> int | None:
     plain, path = spec.source, spec.source_path
     if kind == "duckdb":
         names, rows = duckdb_head(path, plain.query, plain.path)
-        check_names(plain.path, names)
+        check_names(plain.path, names, plain.rename)
         renamed = [*(plain.rename.get(name, name) for name in names), *plain.paths]
         check_columns(renamed, plain.path, spec)
         return rows

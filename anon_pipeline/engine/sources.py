@@ -134,7 +134,7 @@ def _relation(
         stored = scratch / f"{kind}.parquet"
         stored.unlink(missing_ok=True)  # of a killed process
         try:
-            check, selected = partial(check_names, label), "*"
+            check, selected = partial(check_names, label, rename=source.rename), "*"
             if kind == "duckdb":
                 store_duckdb(connection, path, source.query, stored, check, label)
             elif kind == "sqlite":
@@ -161,7 +161,7 @@ def _table_relation(
     """The rows of a table that keeps its former states, and the state that they are of."""
     stored = scratch / "table.parquet"
     try:
-        table = store_table(source, folder, stored, partial(check_names, source.path), unread)
+        table = store_table(source, folder, stored, partial(check_names, source.path, rename=source.rename), unread)
         with exactly(stored) as (place,):
             yield renamed(connection, f"read_parquet({place}, {PLAIN})", (stored,), source, source.path)[0], table
     finally:

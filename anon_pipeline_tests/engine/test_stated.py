@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -9,6 +12,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
@@ -108,8 +112,36 @@ def test_columns_that_differ_by_capitals_are_two(engine: DuckDBEngine, tmp_path:
     write(tmp_path, "people.parquet", pa.table({"country": ["A", "C"], "Country": ["B", "D"], "t": ["a", "b"]}))
     _, table = stored(engine, tmp_path, columns, "people.parquet", source=source)
     assert rows(table) == [("A", "B", "a"), ("C", "D", "b")]
+    (tmp_path / "parts").mkdir()
+    for part in ("1", "2"):
+        shutil.copy(tmp_path / "people.parquet", tmp_path / f"parts/{part}.parquet")
+    facts, table = stored(engine, tmp_path, columns, "parts", source=source)
+    assert facts.rows == 4 and set(rows(table)) == {("A", "B", "a"), ("C", "D", "b")}
+    with closing(sqlite3.connect(tmp_path / "people.db")) as database:
+        database.execute("CREATE TABLE p AS SELECT 'A' AS a, 'B' AS b, 'a' AS t UNION SELECT 'C', 'D', 'b'")
+        database.commit()
+    query = {"query": 'SELECT a AS country, b AS "Country", t FROM p'}
+    _, table = stored(engine, tmp_path, columns, "people.db", source=source | query)
+    assert rows(table) == [("A", "B", "a"), ("C", "D", "b")]
+    assert "as in source.rename: {Country: Country_2}" in refused(
+        engine, tmp_path, columns, name="people.db", source=query
+    )
     wrong = {"rename": {"Land": "country"}}
     assert "has no column Land" in refused(engine, tmp_path, columns, name="people.csv", source=wrong)
+
+
+@pytest.mark.parametrize("second", [["Country", "country", "t"], ["Country", "t"]])
+def test_columns_that_differ_by_capitals_are_not_taken_for_one_another(
+    engine: DuckDBEngine, tmp_path: Path, second: list[str]
+) -> None:
+    """Of two such columns DuckDB takes the first that a file has for the first that the first file has."""
+    (tmp_path / "parts").mkdir()
+    for part, names in (("1", ["country", "Country", "t"]), ("2", second)):
+        pq.write_table(pa.table({name: [name, "x"] for name in names}), tmp_path / f"parts/{part}.parquet")
+    columns = {"country": QI, "birth": QI}
+    source = {"rename": {"Country": "birth"}, "union_by_name": len(second) == 2}
+    said = refused(engine, tmp_path, columns, name="parts", source=source)
+    assert "differ by capitals only, and not in the same places of all its files" in said
 
 
 def test_a_row_that_is_empty_throughout_is_nobody_in_a_source_and_somebody_in_a_release(
