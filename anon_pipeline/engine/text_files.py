@@ -106,7 +106,8 @@ def told_apart(names: Sequence[str]) -> dict[str, str]:
     new: dict[str, str] = {}
     for name in names:
         if name.casefold() in first:
-            new[name] = next(one for number in count(2) if (one := f"{name}_{number}").casefold() not in taken)
+            numbered = (f"{name}_{number}" for number in count(2))
+            new[name] = next(free for free in numbered if free.casefold() not in taken)
             taken.add(new[name].casefold())
         first.add(name.casefold())
     return new

@@ -35,6 +35,9 @@ class Reader(Protocol):
     def parsed(self, text: str, target: str) -> str:
         """A text as a DOUBLE or a TIMESTAMP, missing where it is none; DuckDB's rules say what is one."""
 
+    def is_nan(self, number: str) -> str:
+        """Whether a number is none (NaN); missing where it is missing."""
+
     def hashed(self, columns: Sequence[str]) -> str:
         """64 bits that hang on the values of columns alone; each engine has its own."""
 
@@ -248,7 +251,7 @@ def _typed(
         )
     if storage in ("FLOAT", "DOUBLE"):
         # NaN is a missing value, and there is one zero.
-        value = f"CASE WHEN NOT isnan(({value})::DOUBLE) THEN ({value})::DOUBLE + 0.0 END"
+        value = f"CASE WHEN NOT {reader.is_nan(f'({value})::DOUBLE')} THEN ({value})::DOUBLE + 0.0 END"
         value = f"({value})::FLOAT" if storage == "FLOAT" else value
     return TypedColumn(name, kind, value)
 

@@ -232,6 +232,7 @@ def test_missing_markers_are_taken_for_values(engine: DuckDBEngine, tmp_path: Pa
         (pa.array([True, False, None]), "BOOLEAN", None),
         (pa.array([Decimal("1.25"), Decimal("-99999999.99"), None], pa.decimal128(10, 2)), "DECIMAL(10,2)", None),
         (pa.array([1.5, float("nan"), None], pa.float32()), "FLOAT", [1.5, None, None]),
+        (pa.array([1.5, float("nan"), 2.5]), "DOUBLE", [1.5, None, 2.5]),
         (pa.array([date(2020, 1, 31), None, date(1900, 1, 1)]), "DATE", None),
         (pa.array([datetime(2020, 1, 31, 1), None, None], pa.timestamp("ns")), "TIMESTAMP", None),
         (pa.array([datetime(2020, 1, 31, 1), None, None], pa.timestamp("us", "UTC")), "TIMESTAMP",

@@ -326,3 +326,6 @@ def test_a_number_that_is_none_is_no_target(engine: DuckDBEngine, tmp_path: Path
     write(tmp_path, "people.csv", "x,t\n1,0.5\n2,nan\n3,1.5\n")
     facts, table = stored(engine, tmp_path, {"x": QI}, missing_target="leave_out")
     assert alike(table["t"].to_pylist(), [0.5, 1.5]) and facts.left_out == 1
+    write(tmp_path, "people.parquet", pa.table({"x": [1, 2, 3], "t": [0.5, float("nan"), 1.5]}))
+    facts, table = stored(engine, tmp_path, {"x": QI}, "people.parquet", missing_target="leave_out")
+    assert alike(table["t"].to_pylist(), [0.5, 1.5]) and facts.left_out == 1
