@@ -31,6 +31,7 @@ from anon_pipeline.learning.guide import Model, TrainedGuide, fit_model
 from anon_pipeline.learning.models import LoadLogged, Task, build_model, name_of, task_of
 from anon_pipeline.learning.problem import PLAINLY, Fitting, Problem
 from anon_pipeline.learning.targets import JointGuide, train_guide
+from anon_pipeline.learning.without_target import scored_rows, taught
 from anon_pipeline.release.manifest import class_sizes
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 
@@ -121,9 +122,10 @@ def make_twin(audited: Audited, control: npt.NDArray[np.bool_], fitting: Fitting
     spec, key, people = audited.spec, audited.key, audited.people
     frame = pd.concat([people.features, people.target], axis=1)
     members = frame[~control].reset_index(drop=True)
-    sample, guide = folds_of_sample(people.hash[~control], spec.guide, key)
+    known = taught(spec, members[spec.target])
+    sample, guide = folds_of_sample(people.hash[~control], spec.guide, key, known)
     problem = Problem.of_spec(spec, audited.types, members[spec.features], members[spec.target])
-    trained = train_guide(problem, guide, sample.fold, fitting)
+    trained = train_guide(problem, guide, sample.trained, fitting)
     tree = tree_of(spec, key, in_folds=True).set_params(form=spec.recode.form)
     protected = protected_columns(spec)
     quasi_identifiers = members[spec.quasi_identifiers]
@@ -255,8 +257,15 @@ def _attack_models(audited: Audited, twin: Twin, seed: int, fitting: Fitting) ->
     spec, key, types = audited.spec, audited.key, audited.types
     load = None if isinstance(spec.guide.model, str) else fitting.load_logged  # else pickle need not take it
     try:
+        members, control = (
+            people.iloc[scored_rows(spec, people[spec.target])].reset_index(drop=True)
+            for people in (twin.members, twin.control)
+        )
+    except InputError as error:  # models know nobody without a target
+        return {name: {"skipped": str(error)} for name in ("models", "guide")}
+    try:
         models = audit_models(
-            twin.members,
+            members,
             Question(
                 spec.target,
                 spec.features,
@@ -276,8 +285,8 @@ def _attack_models(audited: Audited, twin: Twin, seed: int, fitting: Fitting) ->
     try:
         guide = audit_fitted(
             fitted.estimator,
-            twin.members,
-            twin.control,
+            members,
+            control,
             Question(spec.target, fitted.features, attributes=[]),
             Effort(seed=seed),
         ).to_json()

@@ -168,7 +168,7 @@ def finite_number(reader: Reader, name: str, storage: str, missing: tuple[str, .
         number = f"CAST({quoted(name)} AS DOUBLE)"
     if is_whole(storage) or storage.startswith("DECIMAL"):
         return number
-    return f"CASE WHEN NOT isnan({number}) AND NOT isinf({number}) THEN {number} END"
+    return f"CASE WHEN NOT {reader.is_nan(number)} AND NOT isinf({number}) THEN {number} END"
 
 
 def _text(name: str, storage: str, missing: tuple[str, ...]) -> str:

@@ -58,7 +58,8 @@ class Repetition:
 class SourceFacts:
     """What is known of a stored source: its size, its content hash, its columns and each of its identifiers alone.
 
-    `table` is the state that a table was read in, where it keeps former ones: see `typed.OpenSource`.
+    `table` is the state that a table was read in, where it keeps former ones: see `typed.OpenSource`. `left_out` are
+    the rows of the source that were not stored for want of a target.
     """
 
     rows: int
@@ -66,6 +67,7 @@ class SourceFacts:
     columns: tuple[ColumnFacts, ...]
     identifiers: tuple[Repetition, ...]
     table: dict[str, str] | None = None
+    left_out: int = 0
 
     @property
     def duplicate_persons(self) -> int:
@@ -85,7 +87,8 @@ class SourceFacts:
             for column in content["columns"]
         )
         identifiers = tuple(Repetition(**repetition) for repetition in content["identifiers"])
-        return cls(content["rows"], content["content_hash"], columns, identifiers, content.get("table"))
+        more = content.get("table"), content.get("left_out", 0)
+        return cls(content["rows"], content["content_hash"], columns, identifiers, *more)
 
 
 @dataclass(frozen=True)

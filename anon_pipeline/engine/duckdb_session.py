@@ -59,6 +59,10 @@ class DuckDBSession:
     def parsed(self, text: str, target: str) -> str:
         return f"TRY_CAST({text} AS {target})"
 
+    def is_nan(self, number: str) -> str:
+        """Not by `isnan`: DuckDB 2.0 answers that from the bounds of a Parquet file's numbers, which NaN is not in."""
+        return f"(NOT isfinite({number}) AND NOT isinf({number}))"
+
     def hashed(self, columns: Sequence[str]) -> str:
         return f"hash({', '.join(columns)})"
 

@@ -17,7 +17,7 @@ from anon_pipeline.engine.databases import duckdb_head
 from anon_pipeline.engine.duckdb_session import DuckDBSession
 from anon_pipeline.engine.parquet_files import check_names
 from anon_pipeline.engine.sources import kind_of, opened, opened_at, require_there
-from anon_pipeline.engine.typed import OpenSource, check_columns, check_size, is_ordered, typed_columns
+from anon_pipeline.engine.typed import OpenSource, check_columns, check_size, is_ordered, typed_people
 from anon_pipeline.engine.unpacked import is_workbook
 from anon_pipeline.home import scratch
 from anon_pipeline.spec import ColumnType, ReleaseSpec
@@ -95,8 +95,8 @@ def _whole(spec: ReleaseSpec, counted: Sequence[str], size: int) -> FirstLook:
         if size <= SMALL:  # each column is asked about several times
             session.keep("people", f"FROM {relation}")
             relation = "people"
-        read = OpenSource(relation, source.label)
-        typed = {column.name: column for column in typed_columns(session, read, spec)}
+        read = typed_people(session, OpenSource(relation, source.label), spec)
+        relation, typed = read.relation, {column.name: column for column in read.columns}
         ((rows,),) = session.rows(f"SELECT count(*) FROM {relation}")
         values = {}
         for name in counted:
@@ -115,8 +115,8 @@ def _rows_by_head(spec: ReleaseSpec, kind: str) -> int | None:
     plain, path = spec.source, spec.source_path
     if kind == "duckdb":
         names, rows = duckdb_head(path, plain.query, plain.path)
-        check_names(plain.path, names)
-        renamed = [plain.rename.get(name, name) for name in names]
+        check_names(plain.path, names, plain.rename)
+        renamed = [*(plain.rename.get(name, name) for name in names), *plain.paths]
         check_columns(renamed, plain.path, spec)
         return rows
     is_head_cheap = kind in ("parquet", "folder") or (

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import duckdb
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 
 from anon_pipeline.engine.paths import PLAIN, exactly
 from anon_pipeline.engine.sql import quoted
-from anon_pipeline.engine.text_files import distinct_names
+from anon_pipeline.engine.text_files import NamesDifferByCapitals, distinct_names, told_apart
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Source
 from anon_pipeline.spec.locations import ICEBERG_METADATA
@@ -39,6 +40,7 @@ def parquet_relation(
         refuse_private(file, label)  # a link may lead there
     if path.is_dir() and not source.union_by_name:
         _refuse_files_that_differ(files, path, label)
+    _refuse_names_that_wander(files, label)
     if source.partitions and "=" in str(path.absolute()):
         raise InputError(f"source.partitions: the path to {label} has a = itself, which would be a column; move it")
     options = "hive_partitioning=true, hive_types_autocast=false" if source.partitions else PLAIN
@@ -76,15 +78,50 @@ def renamed(
             check_names(label, pq.read_schema(file).names)
         return relation, files
     described = [row[0] for row in connection.execute(f"DESCRIBE FROM {relation}").fetchall()]
-    in_file = pq.read_schema(files[0]).names if len(files) == 1 else described  # DuckDB renames what stands twice
+    schemas = [pq.read_schema(file).names for file in files]
+    same = bool(schemas) and all(names == schemas[0] for names in schemas)
+    in_file = schemas[0] if same else described  # DuckDB renames what stands twice
     names = distinct_names(in_file, source.rename, label, "its schema")
     return f"(SELECT * FROM {relation} AS field({', '.join(map(quoted, names))}))", ()
 
 
-def check_names(label: str, names: Sequence[str]) -> None:
-    """Refuse a name that stands twice in a schema or a query, where no name is a person's value."""
-    plain = [name.casefold() for name in names]
-    twice = sorted({name for name in names if plain.count(name.casefold()) > 1})
+def _refuse_names_that_wander(files: Sequence[Path], label: str) -> None:
+    """Of columns that differ by capitals only DuckDB takes the first in a file for the first in all others.
+
+    Raises
+    ------
+    InputError
+        Where there are such columns, and the files do not have all of them in one order.
+    """
+    schemas = [pq.read_schema(file).names for file in files]
+    everywhere = list(dict.fromkeys(name for names in schemas for name in names))
+    if told_apart(everywhere) and any(names != schemas[0] for names in schemas):
+        raise InputError(
+            f"{label}: has columns that differ by capitals only, and not in the same places of all its files; write "
+            "the files with one order of columns, or call these columns otherwise in them"
+        )
+
+
+def check_names(label: str, names: Sequence[str], rename: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Refuse a name that stands twice in a schema or a query, where no name is a person's value.
+
+    Raises
+    ------
+    InputError
+        `NamesDifferByCapitals` where only capitals tell names apart.
+    """
+    called = [rename.get(name, name) for name in names]
+    new = told_apart(called) if len(set(names)) == len(names) else {}
+    if new:
+        told = {name: new[other] for name, other in zip(names, called, strict=True) if other in new}
+        listed = ", ".join(f"{name}: {other}" for name, other in told.items())
+        raise NamesDifferByCapitals(
+            f"{label}: has columns whose names differ by capitals only, which do not tell columns apart in SQL; call "
+            f"one otherwise, as in source.rename: {{{listed}}}",
+            told,
+        )
+    plain = [name.casefold() for name in called]
+    twice = sorted({name for name in called if plain.count(name.casefold()) > 1})
     if twice:
         raise InputError(
             f"{label}: the columns {', '.join(twice)} stand twice (capitals do not tell columns apart); "

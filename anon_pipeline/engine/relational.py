@@ -67,10 +67,10 @@ class SqlEngine(CountingEngine):
 
     def store_source(self, spec: ReleaseSpec, destination: Path) -> SourceFacts:
         with self._session() as session, self._opened(session, spec, destination.parent) as source:
-            columns = typed.typed_columns(session, source, spec)
-            select = ", ".join(f"{column.expression} AS {quoted(column.name)}" for column in columns)
-            names = ", ".join(quoted(column.name) for column in columns)
-            people = f"SELECT {select} FROM {source.relation}"
+            read = typed.typed_people(session, source, spec)
+            select = ", ".join(f"{column.expression} AS {quoted(column.name)}" for column in read.columns)
+            names = ", ".join(quoted(column.name) for column in read.columns)
+            people = f"SELECT {select} FROM {read.relation}"
             if spec.with_role(Role.IDENTIFIER):  # then there is nothing to count together
                 query = f"SELECT {names}, CAST(1 AS BIGINT) AS {quoted(PEOPLE)} FROM ({people}) AS person"
             else:
@@ -79,8 +79,8 @@ class SqlEngine(CountingEngine):
                     f"GROUP BY {names}"
                 )
             session.write(query, destination)
-        stored = self.describe(destination, spec, {column.name: column.type for column in columns})
-        return replace(stored, table=source.table)
+        stored = self.describe(destination, spec, {column.name: column.type for column in read.columns})
+        return replace(stored, table=source.table, left_out=read.left_out)
 
     def describe(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType]) -> SourceFacts:
         with self._session() as session:

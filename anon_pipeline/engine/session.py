@@ -44,6 +44,9 @@ class Session(Protocol):
     def parsed(self, text: str, target: str) -> str:
         """A text as a DOUBLE or a TIMESTAMP, missing where it is none; DuckDB's rules say what is one."""
 
+    def is_nan(self, number: str) -> str:
+        """Whether a number is none (NaN); missing where it is missing."""
+
     def hashed(self, columns: Sequence[str]) -> str:
         """64 bits that hang on the values of columns alone; each engine has its own."""
 

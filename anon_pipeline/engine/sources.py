@@ -20,6 +20,7 @@ from anon_pipeline.engine.object_stores import fetched
 from anon_pipeline.engine.parquet_files import check_names, parquet_relation, renamed
 from anon_pipeline.engine.paths import PLAIN, exactly
 from anon_pipeline.engine.plain_tables import ARROW_FILES, ARROW_HEAD, JSON_FILES, store_arrow, store_json
+from anon_pipeline.engine.records import with_fields
 from anon_pipeline.engine.servers import SERVERS, store_server
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.stated import as_stated
@@ -49,8 +50,8 @@ def require_there(spec: ReleaseSpec) -> None:
 def opened(connection: duckdb.DuckDBPyConnection, spec: ReleaseSpec, scratch: Path) -> Iterator[OpenSource]:
     """Open the source of a spec; `scratch` is a private folder for a table that must be converted first."""
     require_there(spec)
-    # A condition may look at any column, and a name that is given to another column is no name of the file.
-    all_read = spec.source.where is not None or spec.source.rename
+    # A condition may look at any column, a path into one that is left out, and a new name is no name of the file.
+    all_read = spec.source.where is not None or spec.source.rename or spec.source.paths
     unread = frozenset() if all_read else frozenset(spec.columns) - frozenset(spec.stored)
     with opened_at(connection, spec.source, spec.source_path, scratch, spec.columns, unread) as source:
         yield source
@@ -99,10 +100,11 @@ def _opened_here(
             raise InputError("source.sheet: only a workbook of Excel or LibreOffice has sheets; remove it")
         if source.table_format is not None:
             with _table_relation(connection, source, path, scratch, unread) as (rows, table):
+                rows = with_fields(connection, rows, source, label)
                 yield OpenSource(as_stated(connection, rows, source, columns), label, table=table)
             return
         with _relation(connection, kind, source, path, scratch) as (rows, files):
-            plain = as_stated(connection, rows, source, columns)
+            plain = as_stated(connection, with_fields(connection, rows, source, label), source, columns)
             yield OpenSource(plain, label, files if plain == rows else ())
     except duckdb.OutOfMemoryException:
         raise
@@ -132,7 +134,7 @@ def _relation(
         stored = scratch / f"{kind}.parquet"
         stored.unlink(missing_ok=True)  # of a killed process
         try:
-            check, selected = partial(check_names, label), "*"
+            check, selected = partial(check_names, label, rename=source.rename), "*"
             if kind == "duckdb":
                 store_duckdb(connection, path, source.query, stored, check, label)
             elif kind == "sqlite":
@@ -159,7 +161,7 @@ def _table_relation(
     """The rows of a table that keeps its former states, and the state that they are of."""
     stored = scratch / "table.parquet"
     try:
-        table = store_table(source, folder, stored, partial(check_names, source.path), unread)
+        table = store_table(source, folder, stored, partial(check_names, source.path, rename=source.rename), unread)
         with exactly(stored) as (place,):
             yield renamed(connection, f"read_parquet({place}, {PLAIN})", (stored,), source, source.path)[0], table
     finally:

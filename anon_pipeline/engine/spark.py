@@ -184,6 +184,9 @@ class SparkSqlSession:
             for rows in in_groups(self.stream(query)):
                 writer.write_table(rows)
 
+    def is_nan(self, number: str) -> str:
+        return f"isnan({number})"
+
     def hashed(self, columns: Sequence[str]) -> str:
         return f"xxhash64({', '.join(columns)})"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import duckdb
@@ -84,6 +85,34 @@ def joined_header(lines: Sequence[Sequence[str | None]]) -> list[str]:
     return [" ".join(words) for words in parts]
 
 
+class NamesDifferByCapitals(InputError):
+    """Columns can be told apart by their names, and SQL cannot; `rename` are names by which it can."""
+
+    def __init__(self, sentence: str, rename: dict[str, str]) -> None:
+        super().__init__(sentence)
+        self.rename = rename
+
+
+def told_apart(names: Sequence[str]) -> dict[str, str]:
+    """New names for columns that differ from one before them by capitals only; none where a name stands twice.
+
+    >>> told_apart(["country", "age", "Country", "country_2"])
+    {'Country': 'Country_3'}
+    """
+    if len(set(names)) < len(names):
+        return {}
+    first: set[str] = set()
+    taken = {name.casefold() for name in names}
+    new: dict[str, str] = {}
+    for name in names:
+        if name.casefold() in first:
+            numbered = (f"{name}_{number}" for number in count(2))
+            new[name] = next(free for free in numbered if free.casefold() not in taken)
+            taken.add(new[name].casefold())
+        first.add(name.casefold())
+    return new
+
+
 def distinct_names(names: Sequence[str], rename: dict[str, str], label: str, plural: str) -> list[str]:
     """The names of a file's columns as the spec calls them; each stands once, however it is written.
 
@@ -92,7 +121,7 @@ def distinct_names(names: Sequence[str], rename: dict[str, str], label: str, plu
     Raises
     ------
     InputError
-        For a name that stands twice.
+        For a name that stands twice; `NamesDifferByCapitals` where only capitals tell names apart.
     """
     if unknown := [name for name in rename if name not in names]:
         raise InputError(f"source.rename: {label} has no column {', '.join(unknown)}; correct or remove it")
@@ -102,11 +131,16 @@ def distinct_names(names: Sequence[str], rename: dict[str, str], label: str, plu
         places.setdefault(name.casefold(), []).append(str(number))
     for numbers in places.values():
         if len(numbers) > 1:
-            raise InputError(
+            sentence = (
                 f"{label}: the columns {' and '.join(numbers)} of {plural} have one name (capitals do not tell columns "
                 "apart); call one of them otherwise (source.rename), drop it, or add a header if that line is a "
                 "person's"
             )
+            new = told_apart(called)
+            if new and len(set(names)) == len(names):
+                told = {name: new[called_so] for name, called_so in zip(names, called, strict=True) if called_so in new}
+                raise NamesDifferByCapitals(sentence, told)
+            raise InputError(sentence)
     return called
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from anon_pipeline.engine.records import is_record
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Role, did_you_mean
@@ -33,6 +34,9 @@ class Reader(Protocol):
 
     def parsed(self, text: str, target: str) -> str:
         """A text as a DOUBLE or a TIMESTAMP, missing where it is none; DuckDB's rules say what is one."""
+
+    def is_nan(self, number: str) -> str:
+        """Whether a number is none (NaN); missing where it is missing."""
 
     def hashed(self, columns: Sequence[str]) -> str:
         """64 bits that hang on the values of columns alone; each engine has its own."""
@@ -89,8 +93,24 @@ def restored_moment(column: str, storage: str) -> str:
     return f"DATE '1970-01-01' + CAST({column} AS INTEGER)" if storage == "DATE" else f"make_timestamp({column})"
 
 
-def typed_columns(reader: Reader, source: OpenSource, spec: ReleaseSpec) -> list[TypedColumn]:
-    """How each column that is not excluded is stored.
+@dataclass(frozen=True)
+class TypedPeople:
+    """The people of a source who are read, and how.
+
+    Attributes
+    ----------
+    columns : how each column that is not excluded is stored
+    relation : to select them from
+    left_out : how many have no target and are therefore not among them
+    """
+
+    columns: list[TypedColumn]
+    relation: str
+    left_out: int
+
+
+def typed_people(reader: Reader, source: OpenSource, spec: ReleaseSpec) -> TypedPeople:
+    """Who is read, and how each column that is not excluded is stored. Who is left out decides no type.
 
     Raises
     ------
@@ -100,17 +120,41 @@ def typed_columns(reader: Reader, source: OpenSource, spec: ReleaseSpec) -> list
     """
     storage = reader.storage(source.relation)
     check_columns(storage, source.label, spec)
+    source, left_out = _with_target(reader, source, storage, spec)
     typed = []
     for name in spec.stored:
         column = spec.columns[name]
-        if storage[name] not in PLAIN and not storage[name].startswith(("DECIMAL", "ENUM")):
-            raise InputError(f"columns.{name}: holds {storage[name].split('(')[0]} values; flatten or exclude it")
+        _check_plain(name, storage[name])
         typed.append(_typed(reader, source, name, storage[name], column, spec.source.missing))
     _check_people(reader, source, spec, typed)
     for column_of_weights in typed:
         if column_of_weights.name == spec.sampling_weight:
             _check_weights(reader, source, column_of_weights)
-    return typed
+    return TypedPeople(typed, source.relation, left_out)
+
+
+def _with_target(
+    reader: Reader, source: OpenSource, storage: Mapping[str, str], spec: ReleaseSpec
+) -> tuple[OpenSource, int]:
+    """The source without those people whom the spec leaves out for want of a target, and how many they are."""
+    if spec.missing_target != "leave_out":
+        return source, 0
+    _check_plain(spec.target, storage[spec.target])
+    name, missing = spec.target, spec.source.missing
+    target = _typed(reader, source, name, storage[name], spec.columns[name], missing).expression
+    left_out = _count(reader, f"SELECT count(*) FROM {source.relation} WHERE {target} IS NULL")
+    known = f"(SELECT * FROM {source.relation} WHERE {target} IS NOT NULL) AS known"
+    return replace(source, relation=known), left_out
+
+
+def _check_plain(name: str, storage: str) -> None:
+    if is_record(storage):
+        raise InputError(
+            f"columns.{name}: holds records; exclude it, and name what is needed of it under source.paths, as in "
+            f"postcode: {name}.postcode"
+        )
+    if storage not in PLAIN and not storage.startswith(("DECIMAL", "ENUM")):
+        raise InputError(f"columns.{name}: holds {storage.split('(')[0]} values; flatten or exclude it")
 
 
 def check_columns(names: Collection[str], label: str, spec: ReleaseSpec) -> None:
@@ -207,7 +251,7 @@ def _typed(
         )
     if storage in ("FLOAT", "DOUBLE"):
         # NaN is a missing value, and there is one zero.
-        value = f"CASE WHEN NOT isnan(({value})::DOUBLE) THEN ({value})::DOUBLE + 0.0 END"
+        value = f"CASE WHEN NOT {reader.is_nan(f'({value})::DOUBLE')} THEN ({value})::DOUBLE + 0.0 END"
         value = f"({value})::FLOAT" if storage == "FLOAT" else value
     return TypedColumn(name, kind, value)
 
@@ -274,10 +318,11 @@ def _check_people(reader: Reader, source: OpenSource, spec: ReleaseSpec, typed: 
     check_size(rows, source.label, spec)
     if spec.aggregates:  # no model is trained, so nothing need be known of a target
         return
-    if known < rows:
+    if known < rows and spec.missing_target is None:
         raise InputError(
-            f"target: {spec.target} is missing in {rows - known} rows; leave these rows out (source.where: "
-            f"{spec.target} IS NOT NULL) or choose another target"
+            f"target: {spec.target} is missing in {rows - known} rows; say missing_target: leave_out (these people are "
+            "not in the release) or missing_target: release (they are, and nothing is learnt from them), or choose "
+            "another target"
         )
     if distinct < 2:
         raise InputError(f"target: {spec.target} has one value only, so there is nothing to learn; choose another")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from anon_pipeline.anonymize.description import described, hierarchies_of, levels_of
-from anon_pipeline.arrays import IntArray
+from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import InputError
 from anon_pipeline.keys import Key
@@ -33,10 +33,18 @@ class Sample:
     ----------
     hash : their content hashes, ascending, shape (n,)
     fold : the fold of each, shape (n,)
+    known : whose target M learns, shape (n,); everybody's where None. The others are asked about as everybody is, by a
+        model that did not see their fold
     """
 
     hash: IntArray
     fold: IntArray
+    known: BoolArray | None = None
+
+    @property
+    def trained(self) -> IntArray:
+        """The fold of everybody whom M learns from, -1 for the others, shape (n,)."""
+        return self.fold if self.known is None else np.where(self.known, self.fold, -1)
 
     def fold_of(self, hashes: IntArray) -> IntArray:
         """The fold of people by their content hashes, -1 for who is not in the sample, shape (m,)."""
@@ -68,22 +76,28 @@ class StoredPeople:
 NOBODY = Sample(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 
-def folds_of_sample(hashes: IntArray, guide: Guide, key: Key) -> tuple[Sample, Guide]:
+def folds_of_sample(hashes: IntArray, guide: Guide, key: Key, known: BoolArray | None = None) -> tuple[Sample, Guide]:
     """The fold of each person of the training sample, drawn by their content hash (ascending, shape (n,)).
 
     Drawn under the private key: predictions, and the tree that is guided by them, follow from who was left out with
     whom, so that nobody else can train them anew and try which values give the release. People with equal content
     share a fold, so nobody is predicted by a model that has seen their double. Where everyone is alike there is
     nothing to hold out, and guidance is in-sample.
+
+    Who has no target (not `known`, shape (n,)) is in a fold all the same: what the model of everybody says of them
+    could be found out without the key.
     """
-    different, person = np.unique(hashes, return_inverse=True)
+    different, first, person = np.unique(hashes, return_index=True, return_inverse=True)
     block = np.stack([different, np.zeros_like(different)], axis=1).view(np.uint64)
-    drawn = key.pseudorandom("guide", "folds", block)[:, 0]
+    order = np.argsort(key.pseudorandom("guide", "folds", block)[:, 0], kind="stable")
     fold = np.empty(len(different), dtype=np.int64)
-    fold[np.argsort(drawn, kind="stable")] = np.arange(len(different)) % guide.folds
-    if len(different) < 2:
+    teaches = np.ones(len(different), dtype=bool) if known is None else known[first]
+    folds = min(guide.folds, max(int(teaches.sum()), 1))
+    for part in (order[teaches[order]], order[~teaches[order]]):  # there is somebody to learn from in every fold
+        fold[part] = np.arange(len(part)) % folds
+    if teaches.sum() < 2:
         guide = guide.model_copy(update={"predictions": "in_sample"})
-    return Sample(hashes, fold[person]), guide
+    return Sample(hashes, fold[person], known), guide
 
 
 def fitting_domains(

@@ -312,4 +312,7 @@ def check_target(target: pd.Series[Any]) -> None:
     """Nothing can be learnt from, or scored on, a row whose target is unknown."""
     missing = int(target.isna().sum())
     if missing:
-        raise InputError(f"target: {missing} of {len(target)} rows have no value in it; leave those rows out")
+        raise InputError(
+            f"target: {missing} of {len(target)} rows have no value in it; leave those rows out, or say "
+            "missing_target: release"
+        )

@@ -23,6 +23,7 @@ from anon_pipeline.learning.models import task_of
 from anon_pipeline.learning.problem import PLAINLY, Fitting, Problem
 from anon_pipeline.learning.targets import train_guide
 from anon_pipeline.learning.utility import CrossValidation, Folds, Utility, compare_fold, prepare, summarize
+from anon_pipeline.learning.without_target import scored, taught
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.privacy.population_table import PEOPLE
 from anon_pipeline.privacy.risk import attribute_inference, prosecutor
@@ -152,9 +153,9 @@ def _count(stored: StoredPeople, key: Key, fitting: Fitting) -> Counted:
     """The cells as the pipeline counts them, M trained as the pipeline trains it."""
     engine, table, spec, types = stored.engine, stored.table, stored.spec, stored.types
     people = engine.sample(table, spec, types, spec.guide.sample)
-    sample, guide = folds_of_sample(people.hash, spec.guide, key)
+    sample, guide = folds_of_sample(people.hash, spec.guide, key, taught(spec, people.target))
     problem = Problem.of_spec(spec, types, people.features, people.target)
-    trained = train_guide(problem, guide, sample.fold, fitting)
+    trained = train_guide(problem, guide, sample.trained, fitting)
     scale = scale_of(trained.guidance(people.features, sample.fold))
     cells = guided_cells(stored, trained, sample, scale)
     sensitive = engine.sensitive_of_cells(table, cells.domains, cells, spec.with_role(Role.SENSITIVE))
@@ -164,7 +165,7 @@ def _count(stored: StoredPeople, key: Key, fitting: Fitting) -> Counted:
 def _prepare(stored: StoredPeople, key: Key, fitting: Fitting) -> Folds:
     """The cross-validation as the pipeline does it, with the raw models fitted."""
     spec, types = stored.spec, stored.types
-    people = stored.engine.sample(stored.table, spec, types, spec.utility.sample)
+    people = scored(spec, stored.engine.sample(stored.table, spec, types, spec.utility.sample))
     frame = pd.concat([people.features, people.target], axis=1)
     features = {name: types[name] for name in spec.features}
     seed = seed_under(key, spec.dataset)

@@ -69,7 +69,9 @@ def mask_source(spec: ReleaseSpec, home: Home, out: Path) -> Masked:
     secrets_of(spec)  # a key that is missing is told before anything is read
     with scratch_folder(home.private_folder("mask")) as scratch:
         engine = DuckDBEngine(scratch, spec.engine.memory_limit, spec.engine.threads)
-        source = engine.store_source(spec, scratch / "source.parquet")
+        # Nothing is learnt here, so nobody need have a target.
+        masked_spec = spec if spec.missing_target else spec.model_copy(update={"missing_target": "release"})
+        source = engine.store_source(masked_spec, scratch / "source.parquet")
         require_memory(source.rows, len(source.columns), usable_memory(spec.engine.memory_limit))
         types = source.types()
         plan, secrets = planned(spec, types)

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.base import ColumnSurvey, Survey
+from anon_pipeline.engine.records import is_record
 from anon_pipeline.engine.typed import PLAIN
 from anon_pipeline.profiling import identifiers, separation
 from anon_pipeline.profiling.column_names import named_by, words_of
@@ -226,14 +227,20 @@ def names_are_values(survey: Survey) -> bool:
 def _target(survey: Survey) -> str | None:
     """A column of two to twenty values that its name says is predicted, else such a number, else one of health.
 
-    Where none is, a person must say what they want to predict: that a column stands last is no reason.
+    Of columns with gaps one is taken where no other can be. Where none is, a person must say what they want to
+    predict: that a column stands last is no reason.
     """
-    known = [
+    possible = [
         column
         for column in survey.columns
-        if column.known == survey.rows and column.distinct >= 2
-        if not named_by(column.name, PARTS) and identifiers.by_name(column.name, 0) is None
+        if column.distinct >= 2 and not named_by(column.name, PARTS) and identifiers.by_name(column.name, 0) is None
     ]
+    whole = [column for column in possible if column.known == survey.rows]
+    mostly = [column for column in possible if 2 * column.known >= survey.rows]
+    return _target_among(whole) or _target_among(mostly)
+
+
+def _target_among(known: list[ColumnSurvey]) -> str | None:
     few = [column.name for column in known if column.distinct <= TARGET_VALUES]
     numbers = [column.name for column in known if _type_of(column) is ColumnType.NUMERIC]
     for names, listed in ((few, TARGETS), (numbers, NUMBERS)):
@@ -252,8 +259,10 @@ def _proposal(survey: Survey, column: ColumnSurvey, codes: IntArray, target: str
     kind = _type_of(column)
     if column.known == 0:
         proposed: Proposed | None = Role.EXCLUDE, "empty", None
+    elif is_record(column.storage):
+        proposed = Role.EXCLUDE, "holds records; their fields are columns of their own (source.paths)", None
     elif column.storage not in PLAIN and not column.storage.startswith(("DECIMAL", "ENUM")):
-        proposed = Role.EXCLUDE, "holds lists, records or bytes, which cannot be grouped", None
+        proposed = Role.EXCLUDE, "holds lists or bytes, which cannot be grouped", None
     else:
         values = _texts(survey.sample.column(column.name))
         proposed = _as_identifier(column, kind, values) or _as_special_category(column, kind, values, target)

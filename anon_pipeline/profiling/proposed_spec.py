@@ -40,12 +40,24 @@ def questions(profiled: Profile, asked_with_noise: bool = False) -> list[Questio
     else:
         guess = f"{profiled.target} is proposed"
     target = Question("target", f"which column will be predicted from the release? {guess}")
+    without = [Question("missing_target", question)] if (question := _missing_target(profiled)) is not None else []
     of_source = [Question(f"source.{key}", question) for key, question in profiled.asked.items()]
     asked = []
     for proposal in profiled.columns:
         whole = ({"role": proposal.question} if proposal.question is not None else {}) | dict(proposal.asked)
         asked += [Question(f"columns.{proposal.name}.{key}", question) for key, question in whole.items()]
-    return [target, *of_source, *asked, *(_questions_of_noise(profiled) if asked_with_noise else [])]
+    return [target, *without, *of_source, *asked, *(_questions_of_noise(profiled) if asked_with_noise else [])]
+
+
+def _missing_target(profiled: Profile) -> str | None:
+    """What is asked where the proposed target has gaps."""
+    missing = sum(proposal.missing for proposal in profiled.columns if proposal.name == profiled.target)
+    if not missing:
+        return None
+    return (
+        f"{profiled.target} is missing in {missing:,} of {profiled.rows:,} rows; write leave_out (these people are not "
+        "in the release) or release (they are, and no model learns from them)"
+    )
 
 
 def _questions_of_noise(profiled: Profile) -> list[Question]:
@@ -112,6 +124,11 @@ def propose_spec(profiled: Profile, dataset: str, source: Source, asked_with_noi
         *(f"# {_one_line(note)}" for note in profiled.notes),
         *_source(source_keys, profiled.asked),
         f"target: {UNDECIDED}  # {_one_line(asked[0].question)}",
+        *(
+            f"missing_target: {UNDECIDED}  # {_one_line(question)}"
+            for question in [_missing_target(profiled)]
+            if question
+        ),
         "columns:",
         *(line for proposal in profiled.columns for line in _column(proposal)),
         "privacy:",

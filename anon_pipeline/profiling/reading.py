@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,13 +10,16 @@ from pathlib import Path
 import pyarrow as pa
 
 from anon_pipeline.engine.base import ForeignTables, Survey
+from anon_pipeline.engine.records import fields_of, is_record
 from anon_pipeline.engine.servers import levels_of_server
 from anon_pipeline.engine.sources import kind_of
 from anon_pipeline.engine.survey_files import is_survey_file, levels_of
+from anon_pipeline.engine.text_files import NamesDifferByCapitals
 from anon_pipeline.profiling.column_names import named_by
 from anon_pipeline.profiling.file_format import file_format
 from anon_pipeline.profiling.value_formats import MARKERS, dates_of, numbers_of, other_values, sentinel_of
 from anon_pipeline.spec import Column, ColumnType, Role, Source
+from anon_pipeline.spec.source import path_parts
 
 #: Names of columns whose digits are a code, not a quantity; codes that lie near one another are of one place or trade.
 CODES = ("zip", "zipcode", "postal", "postcode", "plz", "cap", "code", "codes", "cd", "fips", "naics", "nace", "isco",
@@ -54,7 +58,10 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
         For a table that cannot be read, has no rows, or begins with a person in the place of a header.
     """
     is_text, source, asked = _found_of_file(table, source)
-    survey = engine.survey(source, table)
+    survey, source, apart = _survey(engine, table, source)
+    if paths := _paths(survey, source):
+        source = source.model_copy(update={"paths": {**source.paths, **paths}})
+        survey = engine.survey(source, table)
     texts = {name: _texts(survey.sample.column(name)) for name in _unread(survey)}
     numbers = numbers_of(_without_others(texts))
     changes: dict[str, object] = {}
@@ -63,7 +70,7 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
         changes |= {"thousands": numbers.thousands} if numbers.thousands is not None else {}
     if is_text and numbers.question is not None:
         asked["decimal"] = numbers.question
-    columns = _Columns(list(survey.missing))
+    columns = _Columns(list(survey.missing), notes=apart)
     for name, values in texts.items():
         others = other_values(values, numbers)
         if others:
@@ -84,6 +91,43 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
     else:
         levels = levels_of(table, table.name) if table.is_file() and is_survey_file(table) else {}
     return survey, Reading(source, asked, columns.formats, columns.asked_of, tuple(columns.notes), levels)
+
+
+def _survey(engine: ForeignTables, table: Path, source: Source) -> tuple[Survey, Source, list[str]]:
+    """The survey of a table, with names of their own for columns that differ by capitals only, and a note for each."""
+    try:
+        return engine.survey(source, table), source, []
+    except NamesDifferByCapitals as error:
+        source = source.model_copy(update={"rename": {**source.rename, **error.rename}})
+        notes = [
+            f"{name} is called {other}: another column differs from it by capitals only, and SQL reads both as one"
+            for name, other in error.rename.items()
+        ]
+        return engine.survey(source, table), source, notes
+
+
+def _paths(survey: Survey, source: Source) -> dict[str, str]:
+    """Every plain field of a record that no path leads to yet: by its own name or, where that is not free, its path."""
+    taken = {column.name.casefold() for column in survey.columns}
+    stated = set(source.paths.values())
+    paths = [
+        path
+        for column in survey.columns
+        if is_record(column.storage)
+        for path in fields_of(column.name, column.storage)
+        if path not in stated
+    ]
+    ends = Counter(path_parts(path)[-1].casefold() for path in paths)
+    named: dict[str, str] = {}
+    for path in paths:
+        *_, end = parts = path_parts(path)
+        free = end.strip() and ends[end.casefold()] == 1 and end.casefold() not in taken
+        name = end if free else "_".join(parts)
+        while name.casefold() in taken:
+            name += "_"
+        taken.add(name.casefold())
+        named[name] = path
+    return named
 
 
 def _found_of_file(table: Path, source: Source) -> tuple[bool, Source, dict[str, str]]:

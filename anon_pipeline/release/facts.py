@@ -90,6 +90,7 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
         "coarsened": of.coarsened,
         "rows": {
             "source": source.rows + of.people["held_out"],
+            **_without_target(spec, source),
             "sampled_out": source.rows - SourceFacts.from_json(of.people).rows,
             "held_out": of.people["held_out"],
             "released": candidate["released"],
@@ -123,6 +124,7 @@ def facts_of_groups(spec: ReleaseSpec, of: GroupEvidence) -> dict[str, Any]:
         "source": _source(spec, of.source),
         "rows": {
             "source": rows,
+            **_without_target(spec, SourceFacts.from_json(of.source)),
             "sampled_out": rows - SourceFacts.from_json(of.masked).rows,
             "released": of.groups["groups"],
         },
@@ -147,6 +149,16 @@ def _source(spec: ReleaseSpec, facts: Facts) -> dict[str, Any]:
     columns = manifest.source_columns(spec, source)
     table = {} if source.table is None else {"table": source.table}
     return {"rows": source.rows, "content_hash": facts["read"], "columns": columns, **table}
+
+
+def _without_target(spec: ReleaseSpec, source: SourceFacts) -> Facts:
+    """About how many people were left out for want of a target: in steps, since they are counted in the source alone.
+
+    Where the spec leaves such people out it is told of nobody, too.
+    """
+    if spec.missing_target != "leave_out":
+        return {}
+    return {"without_target": fineness.coarse(source.left_out, source.rows)}
 
 
 def _without_rows(report: dict[str, Any]) -> dict[str, Any]:

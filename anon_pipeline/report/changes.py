@@ -12,7 +12,7 @@ from anon_pipeline.report.wording import plain_name, value_text, words
 
 #: Figures that are told first; of other parts (demands, columns, policy) every change is.
 FIRST = {
-    "people": ("released", "sampled_out", "suppressed", "waiting"),
+    "people": ("released", "without_target", "sampled_out", "suppressed", "waiting"),
     "classes": ("classes", "smallest"),
     "groups": ("groups", "smallest"),
     "information lost": ("in the mean",),

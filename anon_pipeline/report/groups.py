@@ -91,6 +91,8 @@ def _cautions(content: Mapping[str, Any]) -> list[str]:
         "is possible, it is told of every member.",
     ]
     rows = part(content, "rows")
+    if "without_target" in rows:
+        sentences.append(verdict_report.without_target(content))
     if rows.get("sampled_out"):
         sentences.append(
             f"{count(rows['sampled_out'])} people were left out by sampling; the counts are of the others."

@@ -35,7 +35,7 @@ from anon_pipeline.report.risk import Risk, Sensitive
 from anon_pipeline.report.templates import template
 from anon_pipeline.report.utility import Group, Score
 from anon_pipeline.report.verdict import Check, Figure, Promise
-from anon_pipeline.report.wording import in_order, part, times, words
+from anon_pipeline.report.wording import in_order, part, plain_name, times, words
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def describe(content: Mapping[str, Any], withdrawn: str = "") -> Page:
         cautions=verdict_report.cautions(content),
         across=across_report.sentences(content),
         risks=risk_report.risks(part(risk, "before"), part(risk, "after")),
-        utility_intro=utility_report.intro(part(content, "utility"), bool(content.get("masking"))) if metrics else "",
+        utility_intro=_utility_intro(content) if metrics else "",
         scores=utility_report.scores(metrics),
         models=utility_report.models(part(content, "utility")),
         groups=utility_report.groups(part(content, "utility")),
@@ -227,6 +227,12 @@ def _attacks(content: Mapping[str, Any]) -> AuditWords | None:
     return audit_report.in_words(
         part(content, "audit"), part(content, "spec", "audit"), part(content, "source").get("rows")
     )
+
+
+def _utility_intro(content: Mapping[str, Any]) -> str:
+    spec = part(content, "spec")
+    missing = plain_name(words(spec.get("target"))) if spec.get("missing_target") == "release" else None
+    return utility_report.intro(part(content, "utility"), bool(content.get("masking")), missing)
 
 
 def _risk(content: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -42,16 +42,21 @@ class Score:
     loss: float  # how much worse it is after; minus infinity where that was not measured
 
 
-def intro(utility: Mapping[str, Any], masked: bool = False) -> str:
-    """How the scores were come by; of a table that was masked, that what masking cost is not in them."""
+def intro(utility: Mapping[str, Any], masked: bool = False, missing: str | None = None) -> str:
+    """How the scores were come by; of a table that was masked, that what masking cost is not in them.
+
+    `missing` names the target where people without one are released, and scored on nothing.
+    """
     model = utility.get("model")
     kind = f"{plain_name(str(model))} model" if model else "model"
     state = "they are after masking" if masked else "they are"
     text = f"A {kind} was trained twice: once on the people as {state}, once on them as they are released."
+    everybody = f"all {count(utility.get('rows'))} people"
+    people = everybody if missing is None else f"{count(utility.get('rows'))} of the people whose {missing} is known"
     if known(utility.get("folds")) and known(utility.get("rows")):
         text += (
             f" Both then predicted the same people, whom neither had seen, in {count(utility['folds'])} rounds "
-            f"that cover all {count(utility['rows'])} people. In each round the classes were formed anew."
+            f"that cover {people}. In each round the classes were formed anew."
         )
     if masked:
         text += " What the masking itself cost such a model is not measured."

@@ -145,6 +145,8 @@ def lead(content: Mapping[str, Any], quasi: list[str], what: str) -> str:
     if known(rows.get("released")):
         of = f" of {count(rows['source'])}" if known(rows.get("source")) else ""
         sentences.append(f"{count(rows['released'])}{of} people are in this {what}.")
+    if "without_target" in rows:
+        sentences.append(without_target(content))
     if rows.get("sampled_out"):
         sentences.append(f"{count(rows['sampled_out'])} were left out at random: a part of the people was drawn.")
     if rows.get("suppressed"):
@@ -170,6 +172,13 @@ def lead(content: Mapping[str, Any], quasi: list[str], what: str) -> str:
             "by which a person could be recognized."
         )
     return " ".join(sentences)
+
+
+def without_target(content: Mapping[str, Any]) -> str:
+    """That people without a target are not in the release, and about how many they are."""
+    target, number = plain_name(words(part(content, "spec").get("target"))), part(content, "rows").get("without_target")
+    about = f"about {count(number)} people" if known(number) else "how many is not told of so few people"
+    return f"Whoever has no value of {target} in the source was left out beforehand: {about}."
 
 
 def figures(content: Mapping[str, Any]) -> list[Figure]:

@@ -48,7 +48,7 @@ def published_policy(spec: ReleaseSpec) -> dict[str, Any]:
             column["hierarchy"]["sha256"] = _hash_of(spec.folder, name, hierarchy)
     _drop(content["source"], ("decimal", "thousands"), None)
     _drop(content["grouping"], ("most_lost",), MOST_LOST)
-    _drop(content, ("person", "across_releases", "across_releases_ended", "sampling_weight"), None)
+    _drop(content, ("person", "across_releases", "across_releases_ended", "sampling_weight", "missing_target"), None)
     _drop(content, ("approver", "purpose", "license"), None)
     _drop(content, ("recipients",), [])
     if not spec.guide.targets:

@@ -74,6 +74,7 @@ class ReleaseSpec(Strict):
     source: Source  # where the table lies
     release: Literal["grouped", "synthetic"] = "grouped"  # rows of people in groups, or rows drawn from noisy counts
     target: str = ""  # the column that will be predicted from the release; a synthetic one may have none
+    missing_target: Literal["leave_out", "release"] | None = None  # who has no target: not in the release, or in it
     columns: dict[str, Column]  # every column of the source by its name
     privacy: tuple[SerializeAsAny[Demand], ...] = ()  # what every class must hold; k_anonymity once
     steps: MaskingSteps = ()  # masking of several columns together, after the columns' own

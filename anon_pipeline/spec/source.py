@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from anon_pipeline.spec.locations import ICEBERG_METADATA, IN_CATALOGUE, is_address, parts_of
 from anon_pipeline.spec.parts import Strict
@@ -14,6 +15,43 @@ from anon_pipeline.spec.parts import Strict
 OF_FILES = {"sheet", "delimiter", "encoding", "skip", "header", "names", "union_by_name", "partitions"}
 #: Formats of tables that keep their former states; each is a key of `source`.
 TABLES = ("delta", "iceberg")
+
+
+#: A name on a path: as it is or, where it has a dot or a quote, in double quotes that are doubled within.
+STEP = re.compile(r'"((?:[^"]|"")+)"|([^."]+)')
+
+
+def path_parts(path: str) -> tuple[str, ...]:
+    """The names on a path into a record: a column, then one field after the other.
+
+    >>> path_parts('address."post.code"')
+    ('address', 'post.code')
+
+    Raises
+    ------
+    ValueError
+        For what is no such path.
+    """
+    names: list[str] = []
+    place = 0
+    while (step := STEP.match(path, place)) is not None:
+        names.append(step[1].replace('""', '"') if step[1] is not None else step[2])
+        place = step.end()
+        if not path.startswith(".", place):
+            break
+        place += 1
+    if len(names) < 2 or place < len(path) or path.endswith("."):
+        raise ValueError(
+            "is a column and fields within it, as in address.postcode; a name with a dot stands in double quotes, as "
+            'in address."post.code"'
+        )
+    return tuple(names)
+
+
+def path_of(parts: Sequence[str]) -> str:
+    """The reverse of `path_parts`."""
+    plain = (part if re.fullmatch(r'[^."]+', part) else '"' + part.replace('"', '""') + '"' for part in parts)
+    return ".".join(plain)
 
 
 class Connection(Strict):
@@ -54,6 +92,9 @@ class Source(Strict):
     rename: dict[str, str] = Field(
         default={}
     )  # columns by the name in the file: names that differ by capitals only are told apart
+    paths: dict[str, str] = Field(
+        default={}
+    )  # columns that lie within records, by their name: postcode: address.postcode
     where: str | None = Field(default=None, min_length=1)  # only the rows of which this condition in SQL is true
     union_by_name: bool = False  # whether the files of a folder may lack columns of one another, and differ in types
     partitions: bool = False  # whether folders called `year=2024` are columns
@@ -122,8 +163,11 @@ class Source(Strict):
 
     @property
     def unstated(self) -> set[str]:
-        """What is said of tables with states, where nothing is."""
-        return {name for name in ("delta", "version", "iceberg", "snapshot") if getattr(self, name) is None}
+        """What is said of tables with states, and of records within columns, where nothing is."""
+        return {name for name in ("delta", "version", "iceberg", "snapshot", "paths") if not self._states(name)}
+
+    def _states(self, name: str) -> bool:
+        return getattr(self, name) not in (None, {})
 
     def at(self, table: Mapping[str, Any] | None) -> Source:
         """The same source in the state that a manifest says it was read in, where it says so."""
@@ -145,6 +189,16 @@ class Source(Strict):
         if (self.table is None) == (self.query is None):
             raise ValueError("table: is missing; say table or query, and not both")
         return self
+
+    @field_validator("paths")
+    @classmethod
+    def _lead_into_records(cls, paths: dict[str, str]) -> dict[str, str]:
+        for name, path in paths.items():
+            try:
+                path_parts(path)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
+        return paths
 
     @model_validator(mode="after")
     def _is_written_in_one_way(self) -> Source:

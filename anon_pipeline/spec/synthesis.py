@@ -13,7 +13,7 @@ from anon_pipeline.spec.parts import Column, Strict
 #: Parts of a spec that are about grouping people, and say nothing of a synthetic table.
 OF_GROUPED_RELEASES = (
     "privacy", "steps", "suppression", "guide", "grouping", "recode", "person", "across_releases",
-    "utility", "audit", "sampling_fraction", "sampling_weight", "frontier",
+    "utility", "audit", "sampling_fraction", "sampling_weight", "frontier", "missing_target",
 )  # fmt: skip
 
 

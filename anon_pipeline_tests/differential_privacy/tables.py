@@ -91,7 +91,7 @@ class _Everything:
 
     def __init__(self, session: DuckDBSession) -> None:
         self._session = session
-        self.rows, self.parsed, self.hashed = session.rows, session.parsed, session.hashed
+        self.rows, self.parsed, self.hashed, self.is_nan = session.rows, session.parsed, session.hashed, session.is_nan
 
     def storage(self, _: str) -> dict[str, str]:
         return self._session.storage("(SELECT * EXCLUDE (variant) FROM everything)")

@@ -164,7 +164,7 @@ def test_a_file_with_the_address_is_its_owners_alone(server: Server, engine: Duc
         ({"query": "SELECT age, visits, ill FROM odd"}, "columns.visits: holds values of the type _int4"),
         ({"query": "SELECT age, papers, ill FROM odd"}, "columns.papers: holds values of the type jsonb"),
         ({"query": "SELECT age, fee, ill FROM odd"}, "columns.fee: holds values of the type money"),
-        ({"query": 'SELECT age, age AS "AGE" FROM odd'}, "stand twice"),
+        ({"query": 'SELECT age, age AS "AGE" FROM odd'}, "as in source.rename: {AGE: AGE_2}"),
     ],
 )
 def test_what_cannot_be_read_is_told_in_a_sentence(

@@ -232,6 +232,7 @@ def test_missing_markers_are_taken_for_values(engine: DuckDBEngine, tmp_path: Pa
         (pa.array([True, False, None]), "BOOLEAN", None),
         (pa.array([Decimal("1.25"), Decimal("-99999999.99"), None], pa.decimal128(10, 2)), "DECIMAL(10,2)", None),
         (pa.array([1.5, float("nan"), None], pa.float32()), "FLOAT", [1.5, None, None]),
+        (pa.array([1.5, float("nan"), 2.5]), "DOUBLE", [1.5, None, 2.5]),
         (pa.array([date(2020, 1, 31), None, date(1900, 1, 1)]), "DATE", None),
         (pa.array([datetime(2020, 1, 31, 1), None, None], pa.timestamp("ns")), "TIMESTAMP", None),
         (pa.array([datetime(2020, 1, 31, 1), None, None], pa.timestamp("us", "UTC")), "TIMESTAMP",
@@ -308,7 +309,11 @@ BAD_CSV = {
     "no people": ("x,t\n", {"x": QI}, "people.csv: the table is empty"),
     "fewer than k": ("x,t\n1,a\n", {"x": QI}, "people.csv: the table has 1 rows, fewer than k = 2"),
     "one class": ("x,t\n1,a\n2,a\n", {"x": QI}, "target: t has one value only"),
-    "a missing target": ("x,t\n1,a\n2,\n3,b\n", {"x": QI}, "target: t is missing in 1 rows"),
+    "a missing target": (
+        "x,t\n1,a\n2,\n3,b\n",
+        {"x": QI},
+        "target: t is missing in 1 rows; say missing_target: leave_out",
+    ),
     "a target that is a name": (
         "x,t\n" + "".join(f"{i},{SECRET}{i}\n" for i in range(200)),
         {"x": QI},

@@ -312,6 +312,16 @@ def test_a_folder_of_files_that_lack_columns_gives_one_table(spark: SparkEngine,
     assert facts[0].rows == 4
 
 
+def test_people_without_a_target_are_left_out_on_both(spark: SparkEngine, tmp_path: Path) -> None:
+    columns = {"x": [1, None, 3, 4], "u": pa.array([1, 2, 3, 2], pa.uint8()), "t": ["a", None, "b", "?"]}
+    pq.write_table(pa.table(columns), tmp_path / "people.parquet")
+    roles = {"x": QI, "u": QI, "t": "sensitive"}
+    spec = write_spec(tmp_path, roles, "people.parquet", source={"missing": ["?"]}, missing_target="leave_out")
+    facts = [one.store_source(spec, tmp_path / "s.parquet") for one in (spark, DuckDBEngine(tmp_path / "spill"))]
+    assert facts[0].content_hash == facts[1].content_hash
+    assert [(one.rows, one.left_out) for one in facts] == [(2, 2)] * 2
+
+
 def test_moments_written_the_old_way_are_the_same_moments(spark: SparkEngine, tmp_path: Path) -> None:
     table = pa.table({"x": pa.array(MOMENTS, pa.timestamp("us")), "t": ["a", "b"] * 2})
     pq.write_table(table, tmp_path / "people.parquet", use_deprecated_int96_timestamps=True)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
@@ -107,8 +112,36 @@ def test_columns_that_differ_by_capitals_are_two(engine: DuckDBEngine, tmp_path:
     write(tmp_path, "people.parquet", pa.table({"country": ["A", "C"], "Country": ["B", "D"], "t": ["a", "b"]}))
     _, table = stored(engine, tmp_path, columns, "people.parquet", source=source)
     assert rows(table) == [("A", "B", "a"), ("C", "D", "b")]
+    (tmp_path / "parts").mkdir()
+    for part in ("1", "2"):
+        shutil.copy(tmp_path / "people.parquet", tmp_path / f"parts/{part}.parquet")
+    facts, table = stored(engine, tmp_path, columns, "parts", source=source)
+    assert facts.rows == 4 and set(rows(table)) == {("A", "B", "a"), ("C", "D", "b")}
+    with closing(sqlite3.connect(tmp_path / "people.db")) as database:
+        database.execute("CREATE TABLE p AS SELECT 'A' AS a, 'B' AS b, 'a' AS t UNION SELECT 'C', 'D', 'b'")
+        database.commit()
+    query = {"query": 'SELECT a AS country, b AS "Country", t FROM p'}
+    _, table = stored(engine, tmp_path, columns, "people.db", source=source | query)
+    assert rows(table) == [("A", "B", "a"), ("C", "D", "b")]
+    assert "as in source.rename: {Country: Country_2}" in refused(
+        engine, tmp_path, columns, name="people.db", source=query
+    )
     wrong = {"rename": {"Land": "country"}}
     assert "has no column Land" in refused(engine, tmp_path, columns, name="people.csv", source=wrong)
+
+
+@pytest.mark.parametrize("second", [["Country", "country", "t"], ["Country", "t"]])
+def test_columns_that_differ_by_capitals_are_not_taken_for_one_another(
+    engine: DuckDBEngine, tmp_path: Path, second: list[str]
+) -> None:
+    """Of two such columns DuckDB takes the first that a file has for the first that the first file has."""
+    (tmp_path / "parts").mkdir()
+    for part, names in (("1", ["country", "Country", "t"]), ("2", second)):
+        pq.write_table(pa.table({name: [name, "x"] for name in names}), tmp_path / f"parts/{part}.parquet")
+    columns = {"country": QI, "birth": QI}
+    source = {"rename": {"Country": "birth"}, "union_by_name": len(second) == 2}
+    said = refused(engine, tmp_path, columns, name="parts", source=source)
+    assert "differ by capitals only, and not in the same places of all its files" in said
 
 
 def test_a_row_that_is_empty_throughout_is_nobody_in_a_source_and_somebody_in_a_release(
@@ -263,3 +296,36 @@ def test_the_same_table_gives_the_same_content_hash_however_it_is_written(engine
     one, _ = stored(engine, tmp_path, columns, "people.parquet")
     other, _ = stored(engine, tmp_path, columns, source={**source, "where": "t IS NOT NULL"})
     assert one == other
+
+
+GAPS = "x,y,t\n1,5,a\n2,no number,\n3,6,b\n4,7,?\n5,8,a\n"
+
+
+def test_people_without_a_target_are_left_out_as_if_they_had_never_been_there(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    """Also where one of them has a value that would make a column one of texts."""
+    columns, source = {"x": QI, "y": QI}, {"missing": ["?"]}
+    write(tmp_path, "people.csv", GAPS)
+    left, table = stored(engine, tmp_path, columns, source=source, missing_target="leave_out")
+    assert rows(table) == [(1, 5, "a"), (3, 6, "b"), (5, 8, "a")]
+    assert (left.rows, left.left_out) == (3, 2)
+    write(tmp_path, "people.csv", "x,y,t\n1,5,a\n3,6,b\n5,8,a\n")
+    never, _ = stored(engine, tmp_path, columns)
+    assert replace(left, left_out=0) == never
+
+
+def test_people_without_a_target_are_released(engine: DuckDBEngine, tmp_path: Path) -> None:
+    write(tmp_path, "people.csv", GAPS)
+    facts, table = stored(engine, tmp_path, {"x": QI, "y": QI}, source={"missing": ["?"]}, missing_target="release")
+    assert alike(table["t"].to_pylist(), ["a", None, "b", None, "a"])
+    assert (facts.rows, facts.left_out) == (5, 0)
+
+
+def test_a_number_that_is_none_is_no_target(engine: DuckDBEngine, tmp_path: Path) -> None:
+    write(tmp_path, "people.csv", "x,t\n1,0.5\n2,nan\n3,1.5\n")
+    facts, table = stored(engine, tmp_path, {"x": QI}, missing_target="leave_out")
+    assert alike(table["t"].to_pylist(), [0.5, 1.5]) and facts.left_out == 1
+    write(tmp_path, "people.parquet", pa.table({"x": [1, 2, 3], "t": [0.5, float("nan"), 1.5]}))
+    facts, table = stored(engine, tmp_path, {"x": QI}, "people.parquet", missing_target="leave_out")
+    assert alike(table["t"].to_pylist(), [0.5, 1.5]) and facts.left_out == 1

@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 from anon_pipeline.home import Home
+from anon_pipeline.pipeline.masked_files import mask_source
+from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import Ended, Place, command, people, policy, write_dataset
 
 pytestmark = pytest.mark.slow
@@ -237,6 +239,22 @@ def test_masking_alone_writes_for_its_owner_and_says_that_it_protects_nobody(tmp
     write_dataset(place.dataset, source.sample(frac=1, random_state=6), masked_policy())
     assert run(place, "mask", place.dataset, "--out", tmp_path / "again.csv").exit_code == 0
     assert (tmp_path / "again.csv").read_bytes() == out.read_bytes()
+
+
+@pytest.mark.parametrize(("choice", "left"), [(None, 400), ("release", 400), ("leave_out", 393)])
+def test_masking_alone_asks_nobody_for_a_target(
+    choice: str | None, left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is learnt there, so that only a spec that leaves such people out changes who is in the table."""
+    monkeypatch.setenv("MASKING_KEY", KEY)
+    monkeypatch.setenv("MASKING_DRAWS", DRAWS)
+    table = everyone()
+    table.loc[:6, "ill"] = None
+    spec = masked_policy() | ({"missing_target": choice} if choice else {})
+    folder = write_dataset(tmp_path / "people", table, spec)
+    home = Home(tmp_path / "home").prepare()
+    assert mask_source(ReleaseSpec.load(folder), home, tmp_path / "masked.csv").rows == left
+    assert pd.read_csv(tmp_path / "masked.csv")["ill"].isna().sum() == left - 393
 
 
 def test_masking_alone_makes_a_table_of_groups_too(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+import pyarrow.parquet as pq
 import pytest
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
@@ -157,3 +158,25 @@ def test_datasets_are_looked_for_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_
     assert data_folder() == Path("data")
     monkeypatch.setenv("ANON_PIPELINE_DATA", str(tmp_path))
     assert data_folder() == tmp_path
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
+def test_columns_that_differ_by_capitals_end_init(engine: DuckDBEngine, tmp_path: Path, name: str) -> None:
+    """They are proposed as two, the second under a name of its own, which a note says."""
+    frame = people().rename(columns={"sex": "City"})
+    frame.to_csv(tmp_path / name, index=False) if name.endswith("csv") else frame.to_parquet(tmp_path / name)
+    made = start_dataset(engine, DatasetRequest("people", tmp_path / name), tmp_path / "data")
+    assert "# City is called City_2: another column differs" in made.file.read_text(encoding="utf-8")
+    spec = settle(made.file)
+    assert spec.source.rename == {"City": "City_2"}
+    assert {"city", "City_2"} <= set(spec.columns)
+    table = tmp_path / "stored.parquet"
+    engine.store_source(spec, table)
+    assert set(pq.read_table(table)["City_2"].to_pylist()) == {"f", "m"}
+
+
+def test_a_name_that_stands_twice_is_told_apart(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """No name of the file says which of the two a new one would be for."""
+    (tmp_path / "people.csv").write_text("age,city,city,ill\n" + "30,Ulm,Bonn,no\n" * 20)
+    with pytest.raises(InputError, match="the columns 2 and 3 of its first line have one name"):
+        start_dataset(engine, DatasetRequest("people", tmp_path / "people.csv"), tmp_path / "data")

@@ -247,6 +247,9 @@ def test_the_cost_of_a_further_column_is_made_up(engine: DuckDBEngine, tmp_path:
         ({"age": range(40), "price": range(100, 140), "churned": ["a", "b"] * 20}, "churned"),
         ({"age": range(40), "ill": ["a", "b"] * 20, "kind": ["c", "d"] * 20}, "ill"),
         ({"age": range(40), "sale price": range(40), "kind": ["a", "b"] * 20}, None),
+        ({"age": range(40), "churned": ["a", "b", None, "b"] * 10, "kind": ["a", "b"] * 20}, "churned"),
+        ({"age": range(40), "churned": ["a", "b", None, "b"] * 10, "left": ["a", "b"] * 20}, "left"),
+        ({"age": range(40), "churned": ["a", None, None, "b", None] * 8}, None),
     ],
 )
 def test_a_target_has_no_reason(

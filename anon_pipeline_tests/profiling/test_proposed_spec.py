@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,16 @@ def test_no_target_is_guessed_where_there_is_none() -> None:
     text = propose_spec(profile_of([proposal("age", Role.QUASI_IDENTIFIER)], None), "d", Source(path="p"))
     assert "target: decide  # which column" in text
     assert "l_diversity" not in text
+
+
+def test_gaps_of_the_proposed_target_go_unasked() -> None:
+    """What becomes of people without a target is decided by a person, before anything is read."""
+    gaps = replace(proposal("ill", Role.SENSITIVE), missing=7)
+    found = profile_of([gaps, proposal("age", Role.QUASI_IDENTIFIER)], "ill")
+    text = propose_spec(found, "d", Source(path="p"))
+    assert [place for _, place in undecided_lines(text)] == ["target", "missing_target"]
+    assert [one.place for one in questions(found)] == ["target", "missing_target"]
+    assert "\nmissing_target: decide  # ill is missing in 7 of 100 rows; write leave_out" in text
 
 
 def test_a_sample_is_not_declared() -> None:

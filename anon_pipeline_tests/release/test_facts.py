@@ -72,6 +72,18 @@ def test_rows_add_up_from_source_to_release() -> None:
     assert rows["released"] + rows["suppressed"] == 960
 
 
+@pytest.mark.parametrize("choice", [None, "release", "leave_out"])
+def test_who_has_no_target_is_told_in_steps_and_only_where_they_are_left_out(choice: str | None) -> None:
+    spec = SPEC.model_copy(update={"missing_target": choice})
+    told = [facts_of_people(spec, evidence(source=stored(1000, left_out=left)))["rows"] for left in (0, 1, 130)]
+    if choice == "leave_out":
+        assert [rows["without_target"] for rows in told] == [0, 0, 150]  # nobody or one: the same
+        groups = GroupEvidence(stored(80, left_out=7), stored(80, masking=[]), {"groups": 7}, {"facts": {}}, [], {})
+        assert facts_of_groups(spec, groups)["rows"]["without_target"] is None  # of so few people
+    else:
+        assert all("without_target" not in rows for rows in told)
+
+
 def test_no_figure_of_the_source_has_all_its_digits() -> None:
     facts = facts_of_people(SPEC, evidence(people=stored(960, held_out=40, masking=[masked_step()])))
     text = json.dumps({name: one for name, one in facts.items() if name != "source"}, default=str)

@@ -406,6 +406,20 @@ def test_people_whom_sampling_left_out_are_told_in_the_verdict() -> None:
     assert "39,074 of 48,842 people are in this release. 9,768 were left out at random" in first
 
 
+@pytest.mark.parametrize(("number", "told"), [(500, "about 500 people."), (None, "how many is not told")])
+def test_who_has_no_target_is_told_in_the_verdict(number: int | None, told: str) -> None:
+    content = manifest_content()
+    content["rows"] |= {"without_target": number}
+    assert f"Whoever has no value of income in the source was left out beforehand: {told}" in read(content).text
+
+
+def test_who_was_scored_is_told_where_people_without_a_target_are_released() -> None:
+    content = manifest_content()
+    content["spec"]["missing_target"] = "release"
+    rows = f"{content['utility']['rows']:,}"
+    assert f"rounds that cover {rows} of the people whose income is known" in read(content).text
+
+
 def test_a_check_that_had_nothing_to_check_is_no_success() -> None:
     content = manifest_content()
     content["checks"].append(check("raw_data", "has_no_person_twice", "no identifier twice", 0) | {"applies": False})

@@ -34,7 +34,7 @@ def store_source(run: Run, folder: Path) -> StepResult:
     read, held_out = stored.content_hash, 0
     if spec.audit.enabled and spec.audit.control == "held_out":
         everybody = stored
-        stored = replace(_hold_out(run, folder, stored.types()), table=everybody.table)
+        stored = replace(_hold_out(run, folder, stored.types()), table=everybody.table, left_out=everybody.left_out)
         held_out = everybody.rows - stored.rows
     if not spec.masks:
         require_possible(spec, engine, folder / DATA, stored.types())

@@ -13,6 +13,7 @@ from anon_pipeline.learning.cells import folds_of_sample
 from anon_pipeline.learning.models import name_of
 from anon_pipeline.learning.problem import Fitting, Problem
 from anon_pipeline.learning.targets import train_guide
+from anon_pipeline.learning.without_target import taught
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, FittedGuide, Run, StepDef, StepResult, log
 from anon_pipeline.release.publish import DATA
@@ -31,13 +32,13 @@ def train(run: Run, folder: Path, people: Stage) -> StepResult:
     spec = run.spec
     types = SourceFacts.from_json(people.facts).types()
     known = run.engine.sample(people.folder / DATA, spec, types, spec.guide.sample)
-    sample, guide = folds_of_sample(known.hash, spec.guide, run.key)
+    sample, guide = folds_of_sample(known.hash, spec.guide, run.key, taught(spec, known.target))
     if spec.guide.predictions == "in_sample":
         log.warning("%s: guide.predictions: %s", spec.dataset, IN_SAMPLE)
     trained = train_guide(
         Problem.of_spec(spec, types, known.features, known.target),
         guide,
-        sample.fold,
+        sample.trained,
         Fitting(run.load_model, run.workers(len(known.target))),
     )
     guidance = trained.guidance(known.features, sample.fold)
@@ -45,7 +46,7 @@ def train(run: Run, folder: Path, people: Stage) -> StepResult:
     np.savez(folder / SAMPLE, hash=sample.hash, fold=sample.fold)
     facts: dict[str, Any] = {
         "model": name_of(spec.guide.model),
-        "people": len(known.target),
+        "people": int((sample.trained >= 0).sum()),
         "scale": scale_of(guidance),
     }
     return StepResult(

@@ -13,6 +13,7 @@ from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.learning.models import task_of
 from anon_pipeline.learning.problem import Fitting, Problem
 from anon_pipeline.learning.utility import CrossValidation, measure_utility
+from anon_pipeline.learning.without_target import scored
 from anon_pipeline.pipeline.pages import utility_metadata
 from anon_pipeline.pipeline.progress import log_progress
 from anon_pipeline.pipeline.stages import Stage
@@ -27,7 +28,7 @@ def measure(run: Run, _folder: Path, people: Stage) -> StepResult:
     spec = run.spec
     stored = SourceFacts.from_json(people.facts)
     types = stored.types()
-    known = run.engine.sample(people.folder / DATA, spec, types, spec.utility.sample)
+    known = scored(spec, run.engine.sample(people.folder / DATA, spec, types, spec.utility.sample))
     frame = pd.concat([known.features, known.target], axis=1)
     seed = run.measuring_seed
     features = {name: types[name] for name in spec.features}
