@@ -89,6 +89,21 @@ def test_an_open_end_lies_outside_of_no_box(tmp_path: Path, form: str) -> None:
     assert form == "range" or classes_that_differ(beyond, counts, spec) > 0
 
 
+@pytest.mark.parametrize("unit", ["D", "h"])
+@pytest.mark.parametrize("form", ["value", "range"])
+def test_days_and_moments_agree_with_their_class_table(tmp_path: Path, form: str, unit: str) -> None:
+    """Days are written without a time of day, moments with one."""
+    moments = np.datetime64("2020-02-27", "us") + np.arange(6) * np.timedelta64(31, unit).astype("timedelta64[us]")
+    frame = pd.DataFrame({"seen": np.repeat(moments, 6)})
+    if unit == "D":
+        frame["seen"] = frame["seen"].dt.date
+    classes, counts, spec = released(Table(frame, np.zeros((36, 1)), 12), form, False, tmp_path)
+    assert len(classes) == 3
+    assert classes_that_differ(classes, counts, spec) == 0
+    later = classes.assign(**{name: classes[name] + pd.Timedelta(days=1) for name in ("seen_low", "seen_high")})
+    assert form == "value" or classes_that_differ(later, counts, spec) > 0
+
+
 def test_a_column_of_fewer_digits_agrees_with_its_class_table(tmp_path: Path) -> None:
     frame = pd.DataFrame({"dose": np.repeat(np.array([0.1, 0.7, -0.1], dtype=np.float32), 8)})
     classes, counts, spec = released(Table(frame, np.zeros((24, 1)), 4), "value", False, tmp_path)

@@ -60,6 +60,15 @@ def test_a_table_without_groups_fails_and_groups_are_counted_up_to_the_threshold
     assert (some.failing, some.measured) == (1, 2.0)
 
 
+def test_only_a_whole_number_that_a_double_holds_exactly_is_a_count() -> None:
+    written = [3.0, 0.0, 2.0**53 - 1, 2.0**53, 1e17, -1.0, 2.5, np.nan, np.inf]
+    frame = pd.DataFrame({"people": written, "times": [1] * len(written)})
+    found = read_groups(frame)
+    assert found.counts.tolist() == [3, 0, 2**53 - 1, 0, 0, 0, 0, 0, 0]
+    assert (found.not_whole, found.repeated) == (6, 0)
+    assert read_groups(frame.assign(times=[2, 3, 0, *[1] * 6])).repeated == 2
+
+
 def table_of(rows: list[Row]) -> pa.Table:
     types = {"town": pa.string(), "born": pa.float64(), "income": pa.float64()}
     return pa.table({name: pa.array([row[name] for row in rows], type_) for name, type_ in types.items()})

@@ -93,6 +93,13 @@ def test_a_population_that_was_not_counted_is_an_input_error() -> None:
         presence(0, 1).impossible(unknown)
 
 
+@pytest.mark.parametrize(("least", "most"), [(0.5, 0.4), (-0.1, 0.5), (0.5, 1.1), (1.1, 1.2), (0.0, 0.0)])
+def test_chances_of_presence_are_chances(least: float, most: float) -> None:
+    with pytest.raises(ValueError, match="min|max"):
+        presence(least, most)
+    assert (presence(0, 1).min, presence(0, 1).max) == (0, 1)
+
+
 @pytest.mark.parametrize(("least", "most"), [(0.5, 0.4), (-0.1, 0.5), (0.5, 1.1), (0, 0)])
 def test_limits_without_sense_are_refused(least: float, most: float) -> None:
     with pytest.raises(ValidationError):

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.privacy.uniqueness import (
     SizeFrequencies,
+    _sum_of_inverses,
     _weighted_sum_of_inverses,
     classes_in_population,
     dankar,
@@ -332,6 +333,15 @@ def test_digamma_difference_is_a_sum_of_inverses(x: float, m: int) -> None:
 def test_log_gamma_difference_is_a_sum_of_logarithms(x: float, m: int) -> None:
     expected = math.fsum(math.log(x + i) for i in range(m))
     assert float(log_gamma_difference(x + m, m)) == pytest.approx(expected, rel=1e-9, abs=1e-8)
+
+
+@pytest.mark.parametrize("step", [0.0, 1e-16, 9e-12, 2e-11, 1e-6, 0.5])
+def test_sum_of_inverses_is_the_sum_on_both_sides_of_where_another_formula_begins(step: float) -> None:
+    for terms in (0, 1, 2, 1000):
+        expected = math.fsum(1 / (1.0 + i * step) for i in range(terms))
+        # Differences of digamma of 1 / step cancel as much as step is small; to first order nothing does.
+        tolerance = 1e-15 if step * terms < 1e-8 else 1e-9
+        assert _sum_of_inverses(1.0, step, terms) == pytest.approx(expected, rel=tolerance)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1e-12, 1e-6, 1e-3, 0.1, 0.9])
