@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from anon_pipeline import threads
 from anon_pipeline.arrays import FloatArray
 from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.threads import one_thread as limited
 
 #: A fitted estimator: `predict`, and what else it has of `classes_`, `predict_proba` and `decision_function`.
 Model = Any
@@ -148,7 +148,7 @@ def one_thread() -> Iterator[None]:
     """
     from joblib import parallel_config
 
-    with threads.one_thread(), parallel_config(backend="sequential"):
+    with limited(), parallel_config(backend="sequential"):
         yield
 
 

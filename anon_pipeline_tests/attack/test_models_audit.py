@@ -179,11 +179,11 @@ def test_what_cannot_be_audited_is_told() -> None:
         audit_fitted(train_raw(people, 0), people, people[:0], Question("rich", FEATURES))
 
 
-def test_nothing_of_the_project_but_its_types_errors_and_processes_is_imported() -> None:
+def test_nothing_of_the_project_but_its_types_errors_threads_and_processes_is_imported() -> None:
     import ast
     from pathlib import Path
 
-    shared = {"anon_pipeline.arrays", "anon_pipeline.errors", "anon_pipeline.workers"}
+    shared = {f"anon_pipeline.{name}" for name in ("arrays", "errors", "threads", "workers")}
     folder = Path(models_audit.__file__).parent
     for name in ("roc", "model_answers", "lira", "membership_inference", "model_inference", "models_audit"):
         for node in ast.walk(ast.parse((folder / f"{name}.py").read_text())):
