@@ -95,7 +95,7 @@ def test_a_population_that_was_not_counted_is_an_input_error() -> None:
 
 @pytest.mark.parametrize(("least", "most"), [(0.5, 0.4), (-0.1, 0.5), (0.5, 1.1), (1.1, 1.2), (0.0, 0.0)])
 def test_chances_of_presence_are_chances(least: float, most: float) -> None:
-    with pytest.raises(ValueError, match="min|max"):
+    with pytest.raises(ValueError, match=r"min|max"):
         presence(least, most)
     assert (presence(0, 1).min, presence(0, 1).max) == (0, 1)
 
