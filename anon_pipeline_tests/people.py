@@ -92,11 +92,13 @@ def tables(draw: st.DrawFn, most_rows: int = 60, kinds: list[str] | None = None)
 def write_spec(folder: Path, columns: Mapping[str, Any], path: str, k: int = 2, **more: Any) -> ReleaseSpec:
     """The spec of a source in `folder`, written there and loaded.
 
-    `columns` maps a name to its role or to all that is said of it; the target is `t` where no other is given.
+    `columns` maps a name to its role or to all that is said of it; the target is `t` where no other is given. A source
+    whose `path` is None lies elsewhere.
     """
+    source = {"path": path, **more.pop("source", {})}
     content = {
         "dataset": "people",
-        "source": {"path": path, **more.pop("source", {})},
+        "source": {name: value for name, value in source.items() if value is not None},
         "target": "t",
         "columns": {name: {"role": said} if isinstance(said, str) else dict(said) for name, said in columns.items()},
         "privacy": {"k_anonymity": {"k": k}},

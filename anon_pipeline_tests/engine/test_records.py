@@ -22,6 +22,7 @@ from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 from anon_pipeline.spec import ReleaseSpec, Source
 from anon_pipeline.spec.source import path_of, path_parts
 from anon_pipeline_tests.engine.test_sources import QI, refused, stored
+from anon_pipeline_tests.lake import write_delta, write_iceberg
 from anon_pipeline_tests.people import write_spec
 
 PEOPLE = [
@@ -57,6 +58,21 @@ def test_a_field_of_a_record_is_a_column(engine: DuckDBEngine, tmp_path: Path, n
     assert people["code"] == ["007", None, "010"]
     assert people["floor"] == [2, None, None]
     assert "home" not in people
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_field_of_a_record_in_a_table_with_states_is_a_column(
+    engine: DuckDBEngine, tmp_path: Path, kind: str
+) -> None:
+    table = pa.Table.from_pylist(PEOPLE)
+    if kind == "delta":
+        write_delta(tmp_path / "people", table)
+        place = "people"
+    else:
+        place = str(write_iceberg(tmp_path / "lake", table)[0])
+    source = {"path": None, kind: place, "paths": PATHS}
+    _, people = stored(engine, tmp_path, COLUMNS, source=source)
+    assert people.sort_by("age")["code"].to_pylist() == ["007", None, "010"]
 
 
 def test_both_engines_read_the_same_fields(quick_spark: None, tmp_path: Path) -> None:
