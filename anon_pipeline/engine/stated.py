@@ -100,7 +100,11 @@ def _filtered(
     storage: Mapping[str, str],
     columns: Mapping[str, Column],
 ) -> str:
-    """The rows of which the condition is true; it sees numbers as numbers, dates as dates, markers as missing."""
+    """The rows of which the condition is true; it sees numbers as numbers, dates as dates, markers and NaN as missing.
+
+    DuckDB 2.0 answers comparisons from the bounds of a Parquet file's numbers, which NaN is not in: in a file of ones
+    and NaN all are 1.
+    """
     condition = _parsed_condition(connection, str(source.where))
     markers = ", ".join(literal(marker) for marker in ("", *source.missing))
     seen = []
@@ -110,7 +114,10 @@ def _filtered(
             value = f"CASE WHEN {value}::VARCHAR NOT IN ({markers}) THEN {value}::VARCHAR END"
             stated = columns[name].type if name in columns else None
             if stated in (ColumnType.NUMERIC, ColumnType.DATE):
-                value = f"TRY_CAST({value} AS {'DOUBLE' if stated is ColumnType.NUMERIC else 'TIMESTAMP'})"
+                kind = "DOUBLE" if stated is ColumnType.NUMERIC else "TIMESTAMP"
+                value = f"TRY_CAST({value} AS {kind})"
+        if kind in ("FLOAT", "DOUBLE"):
+            value = f"CASE WHEN isfinite({value}) OR isinf({value}) THEN {value} END"
         seen.append(f"{value} AS {quoted(name)}")
     # The values as they are stand beside those that the condition sees, under names that no column has.
     kept = [f"{quoted(name)} AS {quoted(f'#kept{place}')}" for place, name in enumerate(storage)]

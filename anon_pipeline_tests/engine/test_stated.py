@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -296,6 +297,30 @@ def test_the_same_table_gives_the_same_content_hash_however_it_is_written(engine
     one, _ = stored(engine, tmp_path, columns, "people.parquet")
     other, _ = stored(engine, tmp_path, columns, source={**source, "where": "t IS NOT NULL"})
     assert one == other
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("x = 1", [1, 1]),
+        ("x > 1", [2, 2, 3]),
+        ("x <> 1", [2, 2, 3]),
+        ("NOT x = 1", [2, 2, 3]),
+        ("NOT x > 1", [1, 1]),
+        ("x >= 1 OR x < 1", [1, 1, 2, 2, 3]),
+    ],
+)
+@pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
+def test_a_number_that_is_none_meets_no_condition(
+    engine: DuckDBEngine, tmp_path: Path, name: str, condition: str, kept: list[float]
+) -> None:
+    """As polars writes such a file, whose bounds do not say that there are others; a part of it has one number only."""
+    values = [1.0, float("nan"), 1.0, 2.0, 2.0, float("nan"), 3.0]
+    table = polars.DataFrame({"x": values, "t": list("aababaa")})
+    table.write_parquet(tmp_path / "people.parquet", row_group_size=3)
+    table.write_csv(tmp_path / "people.csv")
+    _, people = stored(engine, tmp_path, {"x": NUMBER}, name, source={"where": condition})
+    assert alike(people["x"].to_pylist(), kept)
 
 
 GAPS = "x,y,t\n1,5,a\n2,no number,\n3,6,b\n4,7,?\n5,8,a\n"
