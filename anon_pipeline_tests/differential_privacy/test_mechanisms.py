@@ -39,7 +39,7 @@ def fits(drawn: np.ndarray, scale: float) -> float:
 
 @pytest.fixture(scope="module")
 def draws() -> tuple[np.ndarray, float]:
-    """So many that the test of fit misses a scale three percent off less than once in 10^20 runs (noncentral chi-square)."""
+    """So many that the test of fit misses a scale three percent off less than once in 10^20 runs."""
     nano = 30_000_000
     drawn = np.concatenate([mechanisms.gaussian_counts(np.zeros(50_000, dtype=np.int64), 1, nano) for _ in range(4)])
     return drawn, mechanisms.gaussian_scale(1, nano)
