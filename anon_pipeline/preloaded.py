@@ -1,8 +1,13 @@
 """What the fork server of `workers` imports before it forks: it is paid once, however many processes there are."""
 
 import gc
+import signal
 
 from anon_pipeline.imports import large_imports
+
+if signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()):  # in the fork server: see `workers`
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 with large_imports():
     import pandas as pd

@@ -123,6 +123,7 @@ class Workers:
             context = multiprocessing.get_context("forkserver")
             further = [module for module in self._imports if module not in sys.modules]
             context.set_forkserver_preload([PRELOADED, *further])
+            _start_fork_server()
             with_parent, self._held = context.Pipe(duplex=False)
             self._executor = ProcessPoolExecutor(self.count, context, _begin, (with_parent,))
             # A process of multiprocessing's own joins its children before it ends: they are told to end before that.
@@ -215,6 +216,22 @@ def _free_memory() -> int:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
     except (OSError, StopIteration):
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _start_fork_server() -> None:
+    """Start what the processes are forked from; Ctrl-C ends it without a word, where Python would show a traceback.
+
+    It comes into being deaf to Ctrl-C, until `preloaded` has said that nothing is to be shown.
+    """
+    import signal
+    from multiprocessing import forkserver, resource_tracker
+
+    resource_tracker.ensure_running()  # it would take the block away again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin(with_parent: Connection) -> None:

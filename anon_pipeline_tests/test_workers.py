@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import time
 import warnings
@@ -144,6 +145,30 @@ def test_processes_end_with_their_caller_however_it_ends(tmp_path: Path) -> None
 def caller_of(file: Path) -> None:
     with Workers(2).meanwhile(write_and_wait, file) as result:
         result()
+
+
+def test_ctrl_c_while_the_first_process_starts_shows_no_traceback(tmp_path: Path) -> None:
+    """The terminal sends it to all, and what processes are forked from told how far it was in its imports."""
+    (tmp_path / "caller.py").write_text(
+        "from anon_pipeline.workers import Workers\n"
+        "if __name__ == '__main__':\n"
+        "    try:\n"
+        "        Workers(2).warm()\n"
+        "    except EOFError:\n"
+        "        print('ended')\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, tmp_path / "caller.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as caller:
+        importing = None
+        while importing is None and caller.poll() is None:
+            children = Path(f"/proc/{caller.pid}/task/{caller.pid}/children").read_text().split()
+            importing = next((pid for pid in children if "numpy" in Path(f"/proc/{pid}/maps").read_text()), None)
+        assert importing is not None
+        os.kill(int(importing), signal.SIGINT)
+        said, complained = caller.communicate()
+    assert said == "ended\n"
+    assert "KeyboardInterrupt" not in complained
 
 
 def test_a_process_says_nothing_of_what_libraries_warn_about(capfd: Any) -> None:

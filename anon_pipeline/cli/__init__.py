@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -57,6 +58,7 @@ def _leave(code: int) -> None:
 
 def command() -> None:
     """Run the command that was given: a sentence and an exit code for what the user can mend, never a traceback."""
+    _give_a_home()
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # so that every step hears of it
     try:
         code = app(standalone_mode=False, prog_name="anon-pipeline") or 0
@@ -70,6 +72,8 @@ def command() -> None:
     except Refused as error:
         _fail(str(error), REFUSED)
     except (typer.Abort, KeyboardInterrupt):
+        for number in (signal.SIGINT, signal.SIGTERM):  # who asks twice is heard already, and all is being ended
+            signal.signal(number, signal.SIG_IGN)
         _fail("stopped", STOPPED)
     except Exception as error:
         show: Callable[..., Any] | None = getattr(error, "show", None)  # click's own usage errors
@@ -84,6 +88,14 @@ def command() -> None:
         _fail(
             f"internal error ({type(error).__name__}); {DEBUG_VARIABLE}=1 tells its story, people's values included", 1
         )
+
+
+def _give_a_home() -> None:
+    """Libraries look for settings in the user's home; who is no user of this machine has that of a container: /."""
+    try:
+        Path.home()
+    except RuntimeError:
+        os.environ["HOME"] = "/"
 
 
 def _fail(sentence: str, code: int) -> None:

@@ -22,7 +22,7 @@ from anon_pipeline.engine.typed import PLAIN
 from anon_pipeline.profiling import identifiers, separation
 from anon_pipeline.profiling.column_names import named_by, words_of
 from anon_pipeline.profiling.identifiers import NEAR_UNIQUE, REPEATS
-from anon_pipeline.profiling.reading import Reading
+from anon_pipeline.profiling.reading import CODE, PLACES, TRADES, Reading
 from anon_pipeline.profiling.separation import Key
 from anon_pipeline.profiling.special_categories import special_category
 from anon_pipeline.spec import ColumnType, Role
@@ -39,6 +39,8 @@ RARE = 0.001
 TARGET_VALUES = 20
 #: Cramér's V from which on a column stands in for another.
 STANDS_IN = 0.3
+#: A table of so many rows is compared column by column at next to no cost.
+SMALL_TABLE = 2_000
 #: So many distinct values of a column are compared with lists of words.
 VALUES_READ = 300
 
@@ -55,6 +57,11 @@ AS_NUMBER = "a number that few share identifies as a name does: round it by a ma
 AS_MOMENT = (
     "quasi_identifier is proposed, which groups moments into spans; exclude leaves it out; kept as it is, whoever was "
     "there at that moment finds the person"
+)
+#: Asked of a code of a place or a trade that hardly two people share.
+AS_CODE = (
+    "exclude is proposed; a code's first signs can be grouped: write quasi_identifier, with type: categorical and "
+    "hierarchy: {prefix: [5, 3, 2]}"
 )
 #: As many quasi-identifiers as can be grouped well; of more columns those that say most of the target are proposed.
 MOST_GROUPED = 12
@@ -149,10 +156,14 @@ def profile(survey: Survey, reading: Reading) -> Profile:
         name
         for name, proposal in proposals.items()
         if proposal.role is not Role.IDENTIFIER
-        and 2 <= proposal.distinct <= max(TARGET_VALUES, survey.sample.num_rows // 10)
+        and 2 <= proposal.distinct <= max(TARGET_VALUES, _most_compared(survey.sample.num_rows))
     ]
     of_compared = {name: codes[name] for name in compared}
-    determined = separation.functional_dependences(of_compared)
+    determined = [
+        (known, told)
+        for known, told in separation.functional_dependences(of_compared)
+        if separation.is_seen_often_enough(codes[known], codes[told])
+    ]
     _leave_out_codes(proposals, determined, target)
     comparable = _comparable(survey, proposals, of_compared)
     _name_stand_ins(proposals, comparable)
@@ -174,6 +185,11 @@ def profile(survey: Survey, reading: Reading) -> Profile:
         reading.asked,
         (*reading.notes, *notes),
     )
+
+
+def _most_compared(rows: int) -> int:
+    """Distinct values of a column that is compared with others: of a small table those that half of the rows repeat."""
+    return max(min(rows // 2, SMALL_TABLE // 2), rows // 10)
 
 
 def _leave_out_many(
@@ -265,9 +281,22 @@ def _proposal(survey: Survey, column: ColumnSurvey, codes: IntArray, target: str
         proposed = Role.EXCLUDE, "holds lists or bytes, which cannot be grouped", None
     else:
         values = _texts(survey.sample.column(column.name))
-        proposed = _as_identifier(column, kind, values) or _as_special_category(column, kind, values, target)
+        proposed = (
+            _as_code(column, values)
+            or _as_identifier(column, kind, values)
+            or _as_special_category(column, kind, values, target)
+        )
     role, why, question = proposed or _by_its_spread(survey, column, kind, codes, target)
     return Proposal(column.name, role, kind, why, question, column.distinct, survey.rows - column.known)
+
+
+def _as_code(column: ColumnSurvey, values: list[str]) -> Proposed | None:
+    """The role of a code of a place or a trade that hardly two people share, which names nobody; None for any other."""
+    if column.distinct <= MANY_DISTINCT * column.known or not named_by(column.name, (*PLACES, *TRADES)):
+        return None
+    if not all(CODE.fullmatch(value.strip()) for value in values):
+        return None
+    return Role.EXCLUDE, "by its name a code of a place or a trade, which hardly two people share", AS_CODE
 
 
 def _as_identifier(column: ColumnSurvey, kind: ColumnType, values: list[str]) -> Proposed | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,9 +23,11 @@ from anon_pipeline.spec import Column, ColumnType, Role, Source
 from anon_pipeline.spec.source import path_parts
 
 #: Names of columns whose digits are a code, not a quantity; codes that lie near one another are of one place or trade.
-CODES = ("zip", "zipcode", "postal", "postcode", "plz", "cap", "code", "codes", "cd", "fips", "naics", "nace", "isco",
-         "isic", "soc", "occ", "occupation", "industry", "postleitzahl", "kod", "codigo", "codice")  # fmt: skip
 PLACES = ("zip", "zipcode", "postal", "postcode", "plz", "cap", "postleitzahl")
+TRADES = ("naics", "nace", "isco", "isic", "soc", "occ", "occupation", "industry")
+CODES = (*PLACES, *TRADES, "code", "codes", "cd", "fips", "kod", "codigo", "codice")
+#: Digits and letters of a code, with at least one digit.
+CODE = re.compile("(?=.*[0-9])[0-9A-Za-z -]{2,10}")
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
     InputError
         For a table that cannot be read, has no rows, or begins with a person in the place of a header.
     """
-    is_text, source, asked = _found_of_file(table, source)
+    source, asked = _found_of_file(table, source)
     survey, source, apart = _survey(engine, table, source)
     if paths := _paths(survey, source):
         source = source.model_copy(update={"paths": {**source.paths, **paths}})
@@ -65,11 +68,11 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
     texts = {name: _texts(survey.sample.column(name)) for name in _unread(survey)}
     numbers = numbers_of(_without_others(texts))
     changes: dict[str, object] = {}
-    if is_text and not {"decimal", "thousands"} & _set(source):
+    # Numbers written for a person stand in columns of texts, in a database as in a file.
+    if not {"decimal", "thousands"} & _set(source):
         changes |= {"decimal": numbers.decimal} if numbers.decimal != "." else {}
         changes |= {"thousands": numbers.thousands} if numbers.thousands is not None else {}
-    if is_text and numbers.question is not None:
-        asked["decimal"] = numbers.question
+        asked |= {"decimal": numbers.question} if numbers.question is not None else {}
     columns = _Columns(list(survey.missing), notes=apart)
     for name, values in texts.items():
         others = other_values(values, numbers)
@@ -130,15 +133,15 @@ def _paths(survey: Survey, source: Source) -> dict[str, str]:
     return named
 
 
-def _found_of_file(table: Path, source: Source) -> tuple[bool, Source, dict[str, str]]:
-    """Whether a table is a text file, its source with what was found of it, and what is asked of it."""
+def _found_of_file(table: Path, source: Source) -> tuple[Source, dict[str, str]]:
+    """The source with what was found of a text file, and what is asked of it."""
     try:
         if not table.is_file() or kind_of(table) != "csv":
-            return False, source, {}
+            return source, {}
         read = file_format(table, source)
     except OSError:
-        return False, source, {}  # the engine cannot read it either, and says why
-    return True, read.source, dict(read.asked)
+        return source, {}  # the engine cannot read it either, and says why
+    return read.source, dict(read.asked)
 
 
 @dataclass

@@ -21,6 +21,8 @@ from anon_pipeline.arrays import IntArray
 QUANTILES = 10
 #: Rows, evenly spread, looked at first when one column might determine another; most pairs fail there.
 FIRST_ROWS = 500
+#: A dependence that columns of chance would show more often than this is none.
+BY_CHANCE = 1e-6
 
 
 def codes_of(column: pa.ChunkedArray) -> IntArray:
@@ -91,6 +93,18 @@ def determines(known: IntArray, determined: IntArray) -> bool:
         if len(class_sizes(_joined(first, determined[rows]))) != len(class_sizes(first)):
             return False
     return True
+
+
+def is_seen_often_enough(known: IntArray, determined: IntArray) -> bool:
+    """Whether two columns of chance would hardly look as if one determined the other.
+
+    The m rows of one value of the first column agree in the second with a chance of at most p ** (m - 1), where p is
+    the share of the commonest value there. So all n rows with d values do with at most p ** (n - d): what counts is how
+    often values repeat, and not how many rows there are.
+    """
+    commonest = float(class_sizes(determined).max(initial=0)) / max(1, len(determined))
+    repeated = len(known) - len(class_sizes(known))
+    return commonest**repeated < BY_CHANCE
 
 
 def functional_dependences(codes: Mapping[str, IntArray]) -> list[tuple[str, str]]:

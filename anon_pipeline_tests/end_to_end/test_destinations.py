@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,10 @@ from pathlib import Path
 import dagster as dg
 import yaml
 
+from anon_pipeline.pipeline.automation.next_run import RETRY_AFTER, Action, decide
+from anon_pipeline.pipeline.automation.past_runs import known
 from anon_pipeline.pipeline.instance import open_instance
+from anon_pipeline.pipeline.run_tags import CONTENT_TAG, POLICY_TAG
 from anon_pipeline_tests.end_to_end.harness import command, released
 from anon_pipeline_tests.object_store import ACCESS_KEY, SECRET, ObjectStore
 from anon_pipeline_tests.skips import require_package
@@ -49,6 +53,9 @@ def test_a_place_that_is_away_leaves_the_release_standing_and_is_healed(
         run = instance.get_run_by_id(told["run_id"])
         assert run is not None
         assert run.status is dg.DagsterRunStatus.FAILURE, "whoever is alerted of failures hears of it"
+        of_content = (place.home, "people", run.tags[CONTENT_TAG], run.tags[POLICY_TAG])
+        later = time.time() + RETRY_AFTER[0]
+        assert decide(known(instance, *of_content), later).action is Action.RUN, "the sensor tries again"
 
     there = {"home": place.home.root, "sabotage": partial(surroundings, dict(object_store.environment))}
     ended = command("releases", "verify", **there)  # type: ignore[arg-type]
@@ -56,6 +63,8 @@ def test_a_place_that_is_away_leaves_the_release_standing_and_is_healed(
     assert "at s3://clinic/open: manifest.json is gone" in ended.said
     assert command("releases", "deliver", version, **there).exit_code == 0  # type: ignore[arg-type]
     assert command("releases", "verify", version, **there).exit_code == 0  # type: ignore[arg-type]
+    with open_instance(place.home) as instance:
+        assert decide(known(instance, *of_content), later).action is Action.SKIP
     ended = command("releases", "show", version, "--json", **there)  # type: ignore[arg-type]
     assert {copy["label"]: copy["state"] for copy in json.loads(ended.stdout)["copies"]} == {
         "s3://clinic/open": "stands",

@@ -8,8 +8,10 @@ from typing import Any
 import dagster as dg
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
+from anon_pipeline.destinations import delivery
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
@@ -20,9 +22,10 @@ from anon_pipeline.pipeline.checks.group import GROUP_CHECKS, group_questions
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.release.descriptors.written import DESCRIPTORS
 from anon_pipeline.release.publish import publish
-from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec import Destination, ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import Ended, Place, command, people, policy, write_dataset
 from anon_pipeline_tests.pipeline.expectations.asked import ask
+from anon_pipeline_tests.skips import require_package
 
 pytestmark = pytest.mark.slow
 
@@ -63,6 +66,15 @@ def another(released: Place, root: Path, spec: dict[str, Any], frame: pd.DataFra
 
 
 # What is released
+
+
+def test_groups_are_put_to_a_destination_as_people_are(released: Place, tmp_path: Path) -> None:
+    deltalake = require_package("deltalake")
+    folder = released.release
+    delivery.deliver(released.home, folder.parent.name, folder.name, [Destination(delta=str(tmp_path / "open"))])
+    there = deltalake.DeltaTable(str(tmp_path / "open")).to_pyarrow_table()
+    assert there.num_rows == pq.read_metadata(folder / "data.parquet").num_rows
+    assert delivery.verify(released.home) == []
 
 
 def test_what_is_released_are_the_groups_by_the_rules(released: Place) -> None:

@@ -15,7 +15,7 @@ from anon_pipeline.home import Home
 from anon_pipeline.pipeline.execution import answer, make
 from anon_pipeline.pipeline.graph import Graph, graph_of
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import PEOPLE, CheckDef, Run, StepDef, StepResult
+from anon_pipeline.pipeline.step import DESTINATIONS, PEOPLE, RELEASE, CheckDef, Run, StepDef, StepResult
 from anon_pipeline.pipeline.wrapping import asset_of
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import ASSETS, people, policy, write_dataset
@@ -47,6 +47,10 @@ def test_the_steps_of_a_spec_are_those_it_asks_for() -> None:
         "masked_data", "followed_people", "audit_checks", "frontier",
     }  # fmt: skip
     assert "attack_audit" not in names(policy() | {"audit": {"enabled": False}})
+    for spec in (policy(), everything(), groups()):  # whatever is released, copies of it come last
+        with_copies = names(spec | {"publish": [{"delta": "open/people"}]})
+        assert [name for name in with_copies if name not in names(spec)] == [DESTINATIONS]
+        assert with_copies.index(DESTINATIONS) > with_copies.index(RELEASE)
     assert set(names(groups())) == {"raw_data", "masked_data", "aggregated_table", "release", *checks}
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from anon_pipeline.destinations import delivery
 from anon_pipeline.differential_privacy.budget import Allowance, Budget
 from anon_pipeline.differential_privacy.reading import asked_of
 from anon_pipeline.errors import Refused
@@ -27,10 +28,11 @@ from anon_pipeline.release import ledger
 from anon_pipeline.release.descriptors.written import DESCRIPTORS
 from anon_pipeline.release.exported_report import Form, export
 from anon_pipeline.report.synthetic_report import right_guesses
-from anon_pipeline.spec import ColumnType, Guide, ReleaseSpec
+from anon_pipeline.spec import ColumnType, Destination, Guide, ReleaseSpec
 from anon_pipeline_tests.differential_privacy.synthetic_people import people, write
 from anon_pipeline_tests.end_to_end import sabotage
 from anon_pipeline_tests.end_to_end.harness import command, release_folders
+from anon_pipeline_tests.skips import require_package
 
 pytestmark = pytest.mark.slow
 
@@ -67,6 +69,15 @@ def test_it_is_released_and_again_costs_nothing(released: Released) -> None:
     state = Budget(released.home, Allowance.of(asked_of(released.spec))).state()
     assert (state.reserved, state.answered) == (1, 1)
     assert not ledger.verify(released.home)
+
+
+def test_synthetic_rows_are_put_to_a_destination_as_people_are(released: Released, tmp_path: Path) -> None:
+    deltalake = require_package("deltalake")
+    folder = released.folder
+    delivery.deliver(released.home, folder.parent.name, folder.name, [Destination(delta=str(tmp_path / "open"))])
+    there = deltalake.DeltaTable(str(tmp_path / "open")).to_pyarrow_table()
+    assert there.num_rows == pq.read_metadata(folder / "data.parquet").num_rows
+    assert delivery.verify(released.home) == []
 
 
 def test_the_manifest_says_what_is_promised_and_nothing_of_the_source(released: Released) -> None:

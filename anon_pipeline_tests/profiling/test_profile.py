@@ -189,15 +189,33 @@ def test_small_tables_lose_their_ages(engine: DuckDBEngine, tmp_path: Path) -> N
     assert of(profiled(engine, tmp_path, people(80)), "age").role is Role.QUASI_IDENTIFIER
 
 
-def test_of_two_columns_that_encode_each_other_one_is_kept(engine: DuckDBEngine, tmp_path: Path) -> None:
-    """Each is a code of the other, and both were left out."""
-    age = np.random.default_rng(3).integers(18, 90, 2_000)
-    answer = np.random.default_rng(4).choice(["yes", "no"], 2_000)
+@pytest.mark.parametrize("rows", [150, 400, 2_000])
+def test_of_two_columns_that_encode_each_other_one_is_kept(rows: int, engine: DuckDBEngine, tmp_path: Path) -> None:
+    """Each is a code of the other, and both were left out; of a small table both were kept."""
+    age = np.random.default_rng(3).integers(18, 90, rows)
+    answer = np.random.default_rng(4).choice(["yes", "no"], rows)
     pd.DataFrame({"age": age, "birth_year": 2024 - age, "sex": answer, "answer": answer[::-1]}).to_csv(
         tmp_path / "people.csv", index=False
     )
     roles = {one.name: one.role for one in profile_table(engine, tmp_path / "people.csv").columns}
     assert (roles["age"], roles["birth_year"]) == (Role.QUASI_IDENTIFIER, Role.EXCLUDE)
+
+
+def test_a_code_that_hardly_two_people_share_is_dropped_without_a_question(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    """In a small table a postal code was a number to be rounded, or an identifier, and nobody was asked."""
+    frame = people(300)
+    frame["plz"] = 10_000 + np.arange(300) * 97
+    frame["zip_code"] = [f"{1 + number * 31:05d}" for number in range(300)]
+    frame["industry_code"] = 1_000 + np.arange(300) * 3 % 900
+    frame["occupation"] = [f"maker of {number} things" for number in range(300)]
+    found = profiled(engine, tmp_path, frame)
+    for name in ("plz", "zip_code", "industry_code"):
+        assert of(found, name).role is Role.EXCLUDE
+        assert "hierarchy: {prefix: [5, 3, 2]}" in str(of(found, name).question)
+    assert "whose leading zeros may be lost" in of(found, "plz").asked["type"]
+    assert of(found, "occupation").role is Role.IDENTIFIER
 
 
 def test_moments_that_hardly_two_people_share_are_asked_about(engine: DuckDBEngine, tmp_path: Path) -> None:

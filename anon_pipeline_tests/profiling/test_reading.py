@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -265,3 +270,40 @@ def test_a_file_that_is_not_what_its_name_says_is_told_in_a_sentence(
     (tmp_path / "people.csv.gz").write_bytes(content)
     with pytest.raises(InputError, match="people"):
         start_dataset(engine, DatasetRequest("people", tmp_path / "people.csv.gz"), tmp_path / "data")
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite", "parquet"])
+@pytest.mark.parametrize(("written", "decimal", "thousands"), [("1,234.50", None, ","), ("1.234,50", ",", ".")])
+def test_numbers_written_for_a_person_are_texts_in_a_database(
+    kind: str, written: str, decimal: str | None, thousands: str, engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    """A column of texts was proposed as `exclude` or `identifier`, though in a CSV the same column is a number."""
+    frame = pd.DataFrame(
+        {
+            "pay": [written.replace("234", str(100 + i % 90)) for i in range(N)],
+            "town": ["Ulm", SECRET, "Bonn"] * (N // 3),
+            "left": ["yes", "no"] * (N // 2),
+        }
+    )
+    file = tmp_path / f"people.{kind}"
+    if kind == "parquet":
+        frame.to_parquet(file)
+    elif kind == "sqlite":
+        with closing(sqlite3.connect(file)) as database, database:
+            frame.to_sql("people", database, index=False)
+    else:
+        with duckdb.connect(file) as database:
+            database.execute("CREATE TABLE people AS FROM frame")
+    spec, asked = proposed(engine, tmp_path, file)
+    expected = {"decimal": decimal, "thousands": thousands}
+    assert {key: spec["source"].get(key) for key in expected} == expected
+    assert spec["columns"]["pay"] == {"role": "quasi_identifier", "type": "numeric"}
+    assert "source" not in asked
+    text = (tmp_path / "data/people/release.yaml").read_text(encoding="utf-8")
+    (tmp_path / "data/people/release.yaml").write_text(
+        text.replace("target: decide", "target: left").replace("left: {role: decide", "left: {role: sensitive"),
+        encoding="utf-8",
+    )
+    stored = tmp_path / "stored.parquet"
+    engine.store_source(ReleaseSpec.load(tmp_path / "data/people/release.yaml"), stored)
+    assert min(pq.read_table(stored).column("pay").to_pylist()) == 1100.5

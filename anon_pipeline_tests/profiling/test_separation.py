@@ -50,6 +50,26 @@ def test_a_single_row_among_many_that_breaks_a_dependence_is_overlooked() -> Non
     assert not under_test.determines(known, told)
 
 
+@pytest.mark.parametrize(("values", "commonest", "believed"), [(70, 0.03, True), (385, 0.5, False), (70, 0.99, False)])
+def test_a_dependence_by_chance_is_believed(values: int, commonest: float, believed: bool) -> None:
+    """400 rows: 330 repeats tell of a birth year, but neither do 15 of a coin, nor 330 of what is the same anyway."""
+    known = np.arange(400, dtype=np.int64) % values
+    told = np.where(np.arange(400) < commonest * 400, 0, np.arange(400))
+    assert under_test.is_seen_often_enough(known, told) == believed
+
+
+def test_columns_of_chance_seem_to_determine_each_other_in_a_small_table() -> None:
+    """Of all pairs that agree by chance alone, however few values repeat, none is believed."""
+    random, agreed = np.random.default_rng(6), 0
+    for _ in range(3_000):
+        known, told = random.permutation(30), random.integers(0, 2, 30)
+        known[: random.integers(6)] = 29
+        if under_test.determines(known, told):
+            agreed += 1
+            assert not under_test.is_seen_often_enough(known, told)
+    assert agreed > 300
+
+
 @given(st.data())
 @settings(max_examples=times(50))
 def test_the_greedy_key_does_not_choose_the_best_first_column(data: st.DataObject) -> None:

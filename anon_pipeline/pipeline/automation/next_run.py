@@ -4,6 +4,7 @@
     ------------------------------------------------------  ---------------------------------------------
     a run of the dataset is queued or under way             wait: it may read this very content
     the current release was made from it                    nothing
+    ... and a place of `publish` does not have it yet       run again as after a death, until it is there
     its release was withdrawn                               nothing: a person took it back
     its last run was refused, or found it unusable          nothing: the next run would end as that one
     its last run was stopped by a person                    nothing
@@ -17,6 +18,7 @@ release the current one, and publishes nothing twice.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -52,6 +54,7 @@ class PastRun:
     ended : seconds since 1970
     version : of its release, where it is known
     why : it ended so, in a sentence
+    failed : whether it failed after its release stood
     """
 
     run_id: str
@@ -59,6 +62,7 @@ class PastRun:
     ended: float
     version: str | None = None
     why: str = ""
+    failed: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,7 @@ class Known:
     current : the version of the dataset's current release
     since : when it became that, seconds since 1970
     withdrawn : versions that were taken back
+    undelivered : whether a place where the current release was to be put does not have it yet
     """
 
     under_way: str | None = None
@@ -79,6 +84,7 @@ class Known:
     current: str | None = None
     since: float = 0.0
     withdrawn: frozenset[str] = frozenset()
+    undelivered: bool = False
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,9 @@ def decide(known: Known, now: float) -> Decision:
         )
     released = [run.version for run in known.runs if run.ending is Ending.RELEASED]
     if known.current is not None and known.current in released:
+        if known.undelivered:
+            in_vain = list(itertools.takewhile(lambda run: run.failed or run.ending is Ending.DIED, known.runs))
+            return _again(in_vain, now) if in_vain else Decision(Action.RUN, "released, but not everywhere yet")
         return Decision(Action.SKIP, f"released: {known.current}, the current release, was made of this content")
     settled = next((run for run in known.runs if run.ending is not Ending.DIED), None)
     if settled is not None and (why := _final(settled, known.withdrawn)):

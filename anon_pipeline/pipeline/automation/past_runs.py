@@ -8,6 +8,8 @@ from datetime import datetime
 import dagster as dg
 from filelock import Timeout
 
+from anon_pipeline.destinations.record import FAILED, PUTTING
+from anon_pipeline.destinations.record import read as copies_of
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.automation.anew import anew_job
 from anon_pipeline.pipeline.automation.endings import KILLED, failures_of
@@ -38,16 +40,18 @@ def known(instance: dg.DagsterInstance, home: Home, dataset: str, content: str, 
         statuses=[_STATUS.SUCCESS, _STATUS.FAILURE, _STATUS.CANCELED],
     )
     alive = under_way(instance, home, dataset)
-    records = instance.get_run_records(filters, limit=ENOUGH)
+    past = instance.get_run_records(filters, limit=ENOUGH)
     current = ledger.current(home, dataset)
+    copies = [] if current is None else copies_of(home, dataset, current.version)
     return Known(
         under_way=alive[0].run_id if alive else None,
-        runs=[_past(instance, record) for record in records if _counts(record.dagster_run)],
+        runs=[_past(instance, ended) for ended in past if _counts(ended.dagster_run)],
         current=None if current is None else current.version,
         since=0.0 if current is None else datetime.fromisoformat(current.time).timestamp(),
         withdrawn=frozenset(
             entry.version for entry in ledger.read(home) if entry.action == ledger.WITHDRAW and entry.dataset == dataset
         ),
+        undelivered=any(copy.state in (FAILED, PUTTING) for copy in copies),
     )
 
 
@@ -106,9 +110,13 @@ def _counts(run: dg.DagsterRun) -> bool:
 def _past(instance: dg.DagsterInstance, record: dg.RunRecord) -> PastRun:
     run = record.dagster_run
     version = run.tags.get(VERSION_TAG, UNKNOWN)
-    ending, why = (Ending.RELEASED, "") if version != UNKNOWN else _unreleased(instance, run)
     ended = record.end_time or record.update_timestamp.timestamp()
-    return PastRun(run.run_id, ending, ended, None if version == UNKNOWN else version, why)
+    if version == UNKNOWN:
+        ending, why = _unreleased(instance, run)
+        return PastRun(run.run_id, ending, ended, None, why)
+    failed = run.status is _STATUS.FAILURE
+    told = [failure.sentence for failure in failures_of(instance, run.run_id)] if failed else []
+    return PastRun(run.run_id, Ending.RELEASED, ended, version, next(iter(told), KILLED) if failed else "", failed)
 
 
 def _unreleased(instance: dg.DagsterInstance, run: dg.DagsterRun) -> tuple[Ending, str]:

@@ -119,3 +119,16 @@ def test_the_tick_says_why_nothing_is_done(run: PastRun, word: str) -> None:
     decision = decide(Known(runs=[run], withdrawn=frozenset("a")), LATER)
     assert decision.action is Action.SKIP
     assert word in decision.why
+
+
+def test_a_release_that_is_not_everywhere_is_left_so() -> None:
+    """A run that released and did not deliver counted as released, and the place never had it."""
+    failed = PastRun("run1", Ending.RELEASED, 100.0, "v1", "the server is away", failed=True)
+    here = Known(runs=[failed], current="v1", since=90.0, undelivered=True)
+    assert decide(here, 100.0 + RETRY_AFTER[0] - 1).action is Action.WAIT
+    assert decide(here, 100.0 + RETRY_AFTER[0]).action is Action.RUN
+    assert "the server is away" in decide(here, 10**6).why
+    assert decide(Known(runs=[failed] * TRIES, current="v1", undelivered=True), LATER).action is Action.SKIP
+    fine = PastRun("run0", Ending.RELEASED, 50.0, "v1")
+    assert decide(Known(runs=[fine], current="v1", undelivered=True), LATER).action is Action.RUN, "`publish` is new"
+    assert decide(Known(runs=[failed], current="v1"), LATER).action is Action.SKIP, "it was delivered by hand"
