@@ -304,7 +304,7 @@ def test_levels_are_texts_whatever_yaml_takes_them_for(tmp_path: Path) -> None:
 
 def test_a_spec_that_is_not_utf_8_is_told_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "release.yaml").write_bytes("dataset: x\ndescription: Köln\n".encode("latin-1"))
-    with pytest.raises(InputError, match="line 2 is not in UTF-8; save the file as UTF-8"):
+    with pytest.raises(InputError, match=r"^[^:]+release\.yaml: line 2 is not in UTF-8; save the file as UTF-8"):
         ReleaseSpec.load(tmp_path)
 
 

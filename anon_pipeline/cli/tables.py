@@ -71,6 +71,8 @@ def _rows_of(manifest: dict[str, Any]) -> Rows:
 
 
 def _of_people(manifest: dict[str, Any]) -> Rows:
+    from anon_pipeline.report.utility import of_few_folds
+
     rows, measured = manifest["rows"], manifest["measured"]
     sizes = measured["class_sizes"]
     yield "people", f"{rows['released']:,} released, {rows['suppressed']:,} suppressed"
@@ -80,6 +82,8 @@ def _of_people(manifest: dict[str, Any]) -> Rows:
     for metric, estimates in manifest["utility"]["metrics"].items():
         before, after = interval(estimates["before"]), interval(estimates["after"])
         yield metric, f"{before} before, {after} after; difference {interval(estimates['difference'], sign='+')}"
+    if rough := of_few_folds(manifest["utility"]):
+        yield "to be weighed", rough
 
 
 def _of_statistics(manifest: dict[str, Any]) -> Rows:

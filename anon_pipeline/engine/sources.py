@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -28,7 +28,7 @@ from anon_pipeline.engine.survey_files import is_survey_file, store_survey_file
 from anon_pipeline.engine.text_files import text_relation
 from anon_pipeline.engine.typed import OpenSource, Reader, detected
 from anon_pipeline.engine.unpacked import is_text, is_workbook
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Source
 
 PARQUET_FILES = (".parquet", ".pq")
@@ -72,7 +72,10 @@ def opened_at(
     store it is nothing; of these two the `unread` columns need not be read.
     """
     if source.is_file or source.database is not None or source.table_format is not None:
-        with _opened_here(connection, source, path, scratch, columns, unread) as opened_source:
+        with (
+            _unchanged(source, path),
+            _opened_here(connection, source, path, scratch, columns, unread) as opened_source,
+        ):
             yield opened_source
         return
     with (
@@ -80,6 +83,48 @@ def opened_at(
         _opened_here(connection, source, here, scratch, columns, frozenset()) as opened_source,
     ):
         yield opened_source
+
+
+@contextmanager
+def _unchanged(source: Source, path: Path) -> Iterator[None]:
+    """Nobody writes to the file, or the files of the folder, while they are read: a source is asked more than once.
+
+    A database sees to that itself.
+
+    Raises
+    ------
+    Unavailable
+        Where a file was changed, removed or added meanwhile.
+    """
+    if not source.is_file or _is_database(path):
+        yield
+        return
+    before = _stamps(path)
+    try:
+        yield
+    except InputError:
+        if _stamps(path) == before:
+            raise
+    if _stamps(path) != before:
+        raise Unavailable(f"{source.path}: was changed while it was read; run again")
+
+
+def _is_database(path: Path) -> bool:
+    try:
+        return path.is_file() and kind_of(path) in DATABASES
+    except (InputError, OSError):  # whoever reads it says why it cannot be read
+        return False
+
+
+def _stamps(path: Path) -> list[tuple[str, int, int, int]]:
+    """Name, size, time of the last change and number of each file, as far as they are there."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    stamps = []
+    for file in files:
+        with suppress(FileNotFoundError):
+            stat = file.stat()
+            stamps.append((file.name, stat.st_size, stat.st_mtime_ns, stat.st_ino))
+    return stamps
 
 
 @contextmanager

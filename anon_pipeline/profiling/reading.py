@@ -61,6 +61,8 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
         For a table that cannot be read, has no rows, or begins with a person in the place of a header.
     """
     source, asked = _found_of_file(table, source)
+    if _is_partitioned(table):
+        source = source.model_copy(update={"partitions": True})
     survey, source, apart = _survey(engine, table, source)
     if paths := _paths(survey, source):
         source = source.model_copy(update={"paths": {**source.paths, **paths}})
@@ -94,6 +96,14 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
     else:
         levels = levels_of(table, table.name) if table.is_file() and is_survey_file(table) else {}
     return survey, Reading(source, asked, columns.formats, columns.asked_of, tuple(columns.notes), levels)
+
+
+def _is_partitioned(table: Path) -> bool:
+    """Whether every Parquet file of a folder lies in folders called as Hive calls them, `year=2024`."""
+    if not table.is_dir() or "=" in str(table.absolute()):
+        return False
+    within = [file.relative_to(table).parts[:-1] for file in table.rglob("*.parquet")]
+    return bool(within) and all(parts and all("=" in part for part in parts) for parts in within)
 
 
 def _survey(engine: ForeignTables, table: Path, source: Source) -> tuple[Survey, Source, list[str]]:

@@ -27,6 +27,8 @@ HEADLINES = ("roc_auc", "accuracy", "r2")
 OF_GROUPS = ("accuracy", "mae"), ("roc_auc", "r2")
 #: So many groups are told of in sentences, and how one reads that has lost.
 TOLD, LOSS = 3, ": a loss of "
+#: Folds from which on a t interval over their scores says what it should.
+ENOUGH = 5
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,17 @@ def intro(utility: Mapping[str, Any], masked: bool = False, missing: str | None 
     if masked:
         text += " What the masking itself cost such a model is not measured."
     return text
+
+
+def of_few_folds(utility: Mapping[str, Any]) -> str | None:
+    """What to keep in mind of scores that were measured in fewer than `ENOUGH` folds; None where they were not."""
+    folds = utility.get("folds")
+    if not known(folds) or folds >= ENOUGH:
+        return None
+    return (
+        f"Accuracy was measured in {count(folds)} folds only: so few scores hardly say how far they scatter, and the "
+        f"intervals are rough. {ENOUGH} folds or more tell more (utility.folds)."
+    )
 
 
 def scores(metrics: Mapping[str, Any]) -> list[Score]:

@@ -241,6 +241,8 @@ def cautions(content: Mapping[str, Any]) -> list[str]:
         sentences.append(f"Published as in the source, {since}: {listed(kept)}.")
     if masked := as_masked(content, "insensitive"):
         sentences.append(f"Published as masking left it, without being grouped, {since}: {listed(masked)}.")
+    if rough := utility_report.of_few_folds(part(content, "utility")):
+        sentences.append(rough)
     return sentences
 
 

@@ -321,7 +321,9 @@ class ReleaseSpec(Strict):
             raise InputError(f"{path}: there is no such file; name a release.yaml or the folder it lies in") from None
         except OSError as error:
             raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-        except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no UTF-8, or no such date
+        except InputError:  # which is a ValueError, too
+            raise
+        except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no such date
             raise InputError(f"{path}: is not valid YAML: {' '.join(str(error).split())}") from None
         if not isinstance(content, dict):
             raise InputError(f"{path}: must be a mapping with the keys dataset, source, target, columns and privacy")

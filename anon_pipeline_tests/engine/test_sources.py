@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import sqlite3
 from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -20,7 +22,7 @@ from anon_pipeline.engine.base import Repetition, SourceFacts
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.sources import opened
 from anon_pipeline.engine.text_files import joined_header
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline_tests.people import write_spec
 
 QI, TARGET = "quasi_identifier", {"t": "sensitive"}
@@ -489,3 +491,57 @@ def test_people_are_counted_in_a_source_that_is_not_stored(tmp_path: Path) -> No
             spec, lambda reader, relation: f"SELECT t, count(*) AS n FROM {relation} GROUP BY t"
         )
         assert sorted(map(str, found.to_pylist())) == ["{'t': 'ill', 'n': 2}", "{'t': 'well', 'n': 1}"]
+
+
+def _appended(folder: Path) -> None:
+    with (folder / "people.csv").open("a") as file:
+        file.write("4,b\n")
+
+
+def _replaced(folder: Path) -> None:
+    (folder / "other.csv").write_text("x,t\n1,a\n2,b\n9,b\n")
+    (folder / "other.csv").rename(folder / "people.csv")
+
+
+def _added(folder: Path) -> None:
+    pq.write_table(pa.table({"x": [9], "t": ["b"]}), folder / "parts" / "b.parquet")
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (_appended, "people.csv"),
+        (_replaced, "people.csv"),
+        (lambda folder: (folder / "people.csv").unlink(), "people.csv"),
+        (_added, "parts"),
+    ],
+)
+def test_what_is_changed_while_it_is_read_is_nobodys_table(
+    engine: DuckDBEngine, tmp_path: Path, change: Callable[[Path], None], name: str
+) -> None:
+    (tmp_path / "people.csv").write_text("x,t\n1,a\n2,b\n3,b\n")
+    (tmp_path / "parts").mkdir()
+    pq.write_table(pa.table({"x": [1, 2, 3], "t": ["a", "b", "b"]}), tmp_path / "parts" / "a.parquet")
+    spec = write_spec(tmp_path, {"x": QI, **TARGET}, name)
+
+    def read(meanwhile: Callable[[Path], None]) -> int:
+        with duckdb.connect() as connection, opened(connection, spec, tmp_path) as source:
+            meanwhile(tmp_path)
+            return len(connection.execute(f"FROM {source.relation}").fetchall())
+
+    assert read(lambda _: None) == 3
+    with pytest.raises(Unavailable, match=rf"^{name}: was changed while it was read; run again$"):
+        read(change)
+
+
+def test_a_database_may_be_written_to_while_it_is_read(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """It shows one state to who reads it."""
+    with closing(sqlite3.connect(tmp_path / "people.db")) as database:
+        database.execute("CREATE TABLE people AS SELECT 1 AS x, 'a' AS t UNION SELECT 2, 'b'")
+        database.commit()
+    spec = write_spec(tmp_path, {"x": QI, **TARGET}, "people.db")
+    with duckdb.connect() as connection, opened(connection, spec, tmp_path) as source:
+        with closing(sqlite3.connect(tmp_path / "people.db")) as database:
+            database.execute("INSERT INTO people VALUES (3, 'b')")
+            database.commit()
+        assert len(connection.execute(f"FROM {source.relation}").fetchall()) == 2

@@ -307,3 +307,16 @@ def test_numbers_written_for_a_person_are_texts_in_a_database(
     stored = tmp_path / "stored.parquet"
     engine.store_source(ReleaseSpec.load(tmp_path / "data/people/release.yaml"), stored)
     assert min(pq.read_table(stored).column("pay").to_pylist()) == 1100.5
+
+
+@pytest.mark.parametrize(("folders", "partitioned"), [(["year=1999", "year=2007"], True), (["1999", "2007"], False)])
+def test_folders_called_as_hive_calls_them_are_a_column(
+    engine: DuckDBEngine, tmp_path: Path, folders: list[str], partitioned: bool
+) -> None:
+    for folder in folders:
+        (tmp_path / "parts" / folder).mkdir(parents=True)
+        rows = people(plain_pay, day("%Y-%m-%d"))
+        pd.DataFrame(rows, columns=HEADER).to_parquet(tmp_path / "parts" / folder / "a.parquet", index=False)
+    spec, _ = proposed(engine, tmp_path, tmp_path / "parts")
+    assert spec["source"].get("partitions", False) is partitioned
+    assert ("year" in spec["columns"]) is partitioned

@@ -319,6 +319,15 @@ def test_a_release_that_was_not_attacked_says_so_before_it_is_passed_on(audit: A
     assert not any("not attacked" in sentence for sentence in told)
 
 
+@pytest.mark.parametrize(("folds", "told"), [(2, True), (4, True), (5, False), (None, False)])
+def test_scores_of_few_folds_are_called_rough(folds: int | None, told: bool) -> None:
+    content = manifest_content()
+    content["utility"]["folds"] = folds
+    sentences = [sentence for sentence in verdict.cautions(content) if "folds only" in sentence]
+    assert len(sentences) == told
+    assert not told or sentences[0].startswith(f"Accuracy was measured in {folds} folds only")
+
+
 def test_a_failing_demand_turns_the_verdict() -> None:
     content = manifest_content()
     content["verified"][1] = finding(

@@ -51,4 +51,5 @@ def _question(bound: Bound) -> Question:
         pd.DataFrame({"bound_holds": [int(bound.holds)]}),
         measured="not measured" if bound.measured is None else bound.measured,
         remedy=REMEDIES.get(bound.name, OF_INFERENCE),
+        of_share=bound.name != "membership_auc",
     )

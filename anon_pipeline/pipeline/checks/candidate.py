@@ -157,8 +157,9 @@ def _worth(spec: ReleaseSpec, counts: ClassCounts, candidate: Stage) -> Question
         {"column": "lost", "max_value": spec.grouping.most_lost},
         pd.DataFrame({"lost": [lost]}),
         measured=round(lost, 4),
-        remedy=f"{100 * lost:.1f} % is lost, and the number of classes is {counts.sizes.size:,}: lower the demands, or "
-        "set grouping.most_lost to 1 if that is what you want",
+        remedy=f"the number of classes is {counts.sizes.size:,}: lower the demands, or set grouping.most_lost to 1 if "
+        "that is what you want",
+        of_share=True,
     )
 
 

@@ -46,6 +46,7 @@ class Question:
     remedy : what to do where it fails
     idle : why there is nothing to check, by the spec or what was counted; it is asked all the same, and may fail
     own_of : of a steward's own, the table that it is about (`aggregates` or `release`)
+    of_share : whether `measured` is a share, which the demand says in percent
     """
 
     name: str
@@ -57,6 +58,7 @@ class Question:
     remedy: str = ""
     idle: str = ""
     own_of: str | None = None
+    of_share: bool = False
 
 
 @dataclass(frozen=True)
@@ -245,7 +247,7 @@ def _answer(question: Question, result: Any) -> Answer:
     passed = result is not None and result.success is True and not crashed
     observed = result.result.get("observed_value") if result is not None and result.result else None
     measured = question.measured if question.measured is not None else _plain(observed)
-    told = "" if question.own_of is not None and measured is None else f"measured {_shown(measured)}"
+    told = "" if question.own_of is not None and measured is None else f"measured {_shown(measured, question.of_share)}"
     if passed and question.idle:
         sentence = f"not applicable: {question.idle}"
     elif passed:
@@ -283,9 +285,11 @@ def _plain(value: Any) -> float | int | str | None:
     return None
 
 
-def _shown(measured: float | int | str | None) -> str:
+def _shown(measured: float | int | str | None, of_share: bool) -> str:
     if measured is None:
         return "nothing"
+    if of_share and isinstance(measured, float | int):
+        return f"{100 * measured:.4g} %"
     if isinstance(measured, float):
         return f"{measured:.0f}" if measured.is_integer() else f"{measured:.4g}"
     return f"{measured}"

@@ -40,6 +40,14 @@ def test_no_says_what_was_measured_and_what_to_do() -> None:
     assert said.sentence == f"{SMALLEST.demand}, but measured 9; merge classes"
 
 
+def test_a_share_is_told_in_percent_as_the_demand_is() -> None:
+    said = answer(
+        demand="at most 20 % are told", measured=0.20125, of_share=True, table=pd.DataFrame({"class_size": [9]})
+    )
+    assert said.sentence == "at most 20 % are told, but measured 20.12 %; merge classes"
+    assert said.measured == 0.20125
+
+
 def test_what_had_nothing_to_check_holds_nothing_back_and_is_no_success() -> None:
     said = answer(idle="there are no identifiers")
     assert (said.passed, said.applies) == (True, False)
