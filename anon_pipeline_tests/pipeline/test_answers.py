@@ -77,6 +77,16 @@ def test_a_bound_holds_up_to_its_limit_and_not_where_nothing_was_measured(
     assert (answer.name, answer.passed, answer.crashed) == ("linkage_bound", holds, False)
 
 
+def test_a_bound_that_does_not_hold_says_by_how_much_and_for_which_column(tmp_path: Path) -> None:
+    demand = "what being in the release adds to how often Köln is inferred is at most 20 %"
+    bound = dataclasses.asdict(Bound("attribute_inference_Köln", demand, 0.2012, 0.2))
+    write_file(tmp_path / AUDIT, json.dumps({"bounds": [bound]}))
+    (answer,) = ask(ask_audit(None, Stage(tmp_path, "", {})))  # type: ignore[arg-type]
+    assert answer.sentence == (
+        f"{demand}, but measured 20.12 %; demand t_closeness or beta_likeness of Köln, or raise k"
+    )
+
+
 def test_every_bound_of_the_spec_has_its_check() -> None:
     spec = ReleaseSpec.model_validate(policy() | {"audit": {"linkage": 0.1, "attribute_inference": {"ill": 0.4}}})
     assert len(checks_of(spec)) == 2

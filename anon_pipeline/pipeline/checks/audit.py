@@ -22,7 +22,8 @@ REMEDIES = {
     "membership_auc": "raise k, or train on fewer columns that are kept as they are",
     "replayed": "raise k, or lower the demands beyond k",
 }
-OF_INFERENCE = "demand t_closeness or beta_likeness of the column, or raise k"
+#: Begins the name of a bound on inference.
+OF_INFERENCE = "attribute_inference_"
 
 
 def checks_of(spec: ReleaseSpec) -> dict[str, str]:
@@ -50,6 +51,7 @@ def _question(bound: Bound) -> Question:
         {"column": "bound_holds", "min_value": 1},
         pd.DataFrame({"bound_holds": [int(bound.holds)]}),
         measured="not measured" if bound.measured is None else bound.measured,
-        remedy=REMEDIES.get(bound.name, OF_INFERENCE),
+        remedy=REMEDIES.get(bound.name)
+        or f"demand t_closeness or beta_likeness of {bound.name.removeprefix(OF_INFERENCE)}, or raise k",
         of_share=bound.name != "membership_auc",
     )
