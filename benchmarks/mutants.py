@@ -108,6 +108,9 @@ MEASURED = "measured.json"
 #: In place of a test for what runs when a module is loaded, such as fields of a class: any test of the file tries it.
 ON_IMPORT = ""
 
+#: Tests of what classes state of their parameters: they run no line of most files, and notice a change in any.
+OF_PARAMETERS = "/test_parameters.py::"
+
 #: In place of a line for the whole file.
 ANYWHERE = 0
 
@@ -335,9 +338,10 @@ class Coverage:
                     for line in numbits_to_nums(bits):
                         found[file, line].append(test)
                     found[file, ANYWHERE].append(test)
+        of_parameters = [test for test in measured["seconds"] if OF_PARAMETERS in test]
         for file, line in list(found):
             if found[file, line] == [ON_IMPORT]:
-                found[file, line] = found[file, ANYWHERE]
+                found[file, line] = [*found[file, ANYWHERE], *of_parameters]
         by_place = {place: sorted(set(tests) - {ON_IMPORT}) for place, tests in found.items()}
         return cls(by_place, measured["seconds"], Counter())
 

@@ -205,6 +205,15 @@ def test_suppressing_a_few_costs_less_than_merging_everybody() -> None:
     assert chosen < merged
 
 
+@pytest.mark.parametrize(("limit", "released"), [(0.05, 46), (0.13, 46), (0.14, 40), (0.9, 40)])
+def test_of_two_classes_the_failing_one_is_left_out_where_the_limit_allows(limit: float, released: int) -> None:
+    people = pd.DataFrame({"age": [20] * 40 + [70] * 6})
+    sick = pd.DataFrame({"disease": ["flu", "cold"] * 20 + ["flu"] * 6})
+    demand = LDiversity(column="disease", l=2, kind="distinct")
+    tree = AnonymizerTree(k=4, demands=[demand], key=KEY, suppression=limit, refine=0).fit(people, None, sick)
+    assert tree.sizes_.tolist() == [released]
+
+
 def test_what_was_merged_is_split_again_as_a_strict_hierarchy_allows() -> None:
     """Two towns together are parted before their streets are."""
     frame = pd.DataFrame({"zip": [f"{town}0{street}" for town in (12, 13) for street in range(4)] * 5})

@@ -178,6 +178,16 @@ def test_numbers_that_many_have_are_told_as_they_are_and_lone_ones_are_not() -> 
     assert set(tree.classes_["age"]) == {30, 50}
 
 
+@pytest.mark.parametrize(("lowest", "points"), [(1, [10, 11, 15]), (0, [10, 11, 15]), (5, [10, 11, 15])])
+def test_the_lowest_number_is_an_end_where_enough_people_lie_on_the_step_that_begins_there(
+    lowest: int, points: list[int]
+) -> None:
+    place = np.array([20, 21, 30])  # exactly 10, between 10 and 11, exactly 15
+    found = scale(Values(place, place, (place + 1) // 2, np.array([lowest, 12, 12])), 5)
+    assert found.points.tolist() == points
+    assert found.of_few.tolist() == [lowest == 1, False, False]
+
+
 def test_numbers_that_nobody_shares_are_told_on_coarser_steps_where_they_lie_apart() -> None:
     pay = pd.DataFrame({"pay": np.exp(np.random.default_rng(0).normal(11, 1, 2000))})
     told = AnonymizerTree(k=10).fit(pay).classes_

@@ -37,6 +37,15 @@ def test_with_disjoint_boxes_the_expected_links_are_the_marketer_risk():
     assert complete.control is None
 
 
+def test_people_who_were_left_out_of_the_release_have_no_own_record_and_hide_that_of_nobody_else():
+    table, released, _ = grid()
+    there = released.x != released.x.iloc[0]
+    attacked = read_attacked(Tables(released[there], table, None, np.flatnonzero(there)), GRID)
+    complete = linkage.linkage(attacked, 600)[0]
+    assert complete.details["own_record"] == pytest.approx(released.x[there].nunique() / there.sum())
+    assert complete.details["own_group_is_best"] == 1
+
+
 def test_without_knowing_who_is_behind_a_row_the_expectation_is_the_same_where_kept_values_are_anyones():
     table, released, groups = grid()
     attacked = read_attacked(Tables(released, table), GRID)

@@ -193,7 +193,7 @@ def test_a_label_that_stands_for_few_people_is_inverted() -> None:
     assert found.verdict == rates.LEAK
     assert found.control is not None and found.attack.rate > found.control.rate + 0.1
     near = found.details["nearness"]
-    assert near["low"] > 0.6
+    assert near["low"] > 0.65  # members against the others, not against everybody
     assert found.details["labels"] == 10
 
 

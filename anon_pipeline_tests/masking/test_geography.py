@@ -16,7 +16,7 @@ from scipy import stats
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.cells import CellTechnique, grid, h3_parents
 from anon_pipeline.masking.execution import Resources, StepReport, apply_steps
-from anon_pipeline.masking.planar_laplace import laplace_radius
+from anon_pipeline.masking.planar_laplace import laplace_radius, planar_radius
 from anon_pipeline.masking.sphere import RADIUS, area_uniform, distances, moved
 from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.masking.tables import CATEGORICAL, KEY, NUMERIC, SECRETS, step
@@ -70,7 +70,9 @@ def test_the_radius_of_planar_laplace_is_gamma() -> None:
     assert stats.kstest(metres, stats.gamma(2, scale=1 / epsilon).cdf).pvalue > 0.01
     assert stats.kstest(bearing / (2 * np.pi) + 0.5, "uniform").pvalue > 0.01
     uniform = np.random.default_rng(0).random(1000)
-    assert stats.gamma(2, scale=1 / 0.01).cdf(laplace_radius(uniform, 0.01)) == pytest.approx(uniform, abs=1e-9)
+    gamma = stats.gamma(2, scale=1 / 0.01)
+    assert gamma.cdf(laplace_radius(uniform, 0.01)) == pytest.approx(uniform, abs=1e-9)
+    assert gamma.cdf(planar_radius(uniform, 0.01)) == pytest.approx(uniform, abs=1e-9)
 
 
 @pytest.mark.parametrize("per_earth", [1e-9, 0.64, 3.0, 40.0])

@@ -196,6 +196,16 @@ def test_groups_show_means_medians_or_nothing() -> None:
     assert masked([1.0, 2.0, None], NUMERIC, step("microaggregate", k=3))[0].to_pylist() == [None] * 3
 
 
+@pytest.mark.parametrize("empty", [0, 1, 2, 3])
+def test_people_who_show_nothing_are_k_or_the_guarantee_is_gone(empty: int) -> None:
+    table = pa.table({name: pa.array([1.0, 2.0, 6.0] + [None] * empty, pa.float64()) for name in "ab"})
+    steps = [step("mdav", columns=["a", "b"], k=3)]
+    _, (report,) = apply_steps(table, dict.fromkeys("ab", NUMERIC), {}, steps, Resources(key=KEY))
+    alone = 0 < empty < 3
+    assert report.guarantee == ("none" if alone else "k")
+    assert [f"{empty} people, fewer than k" in note for note in report.notes] == [True] * alone
+
+
 def test_a_column_in_which_all_are_equal_changes_no_group() -> None:
     values = np.random.default_rng(0).normal(size=(40, 2))
     assert not mdav._scaled(np.full((40, 1), 7.0)).any()
