@@ -5,7 +5,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help reference release test fresh explore mutants pictures lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-replayed bench-space bench-enforcement bench-dp bench-synthetic bench-aim bench-small bench-postgresql soak lock clean
+.PHONY: help reference release test fresh explore mutants pictures lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-replayed bench-space bench-enforcement bench-dp bench-synthetic bench-aim bench-small bench-scale bench-postgresql soak lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -105,6 +105,9 @@ spark: .venv/spark ## Install with the Spark engine (needs a Java 17 runtime)
 
 bench-dp: .venv/dev ## Noisy statistics of ten million people, against plain DuckDB and a sort
 	$(BIN)/python -m benchmarks.differential_privacy
+
+bench-scale: .venv/dev ## What Spark needs per person, and what that makes of billions on a cluster (needs Java)
+	$(BIN)/python -m benchmarks.scale
 
 bench-small: .venv/dev ## What should cost little: an error before any work, opening a database, putting a release away
 	$(BIN)/python -m benchmarks.small_costs

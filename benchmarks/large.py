@@ -92,13 +92,15 @@ def cpu() -> float:
 
 
 class Stopwatch:
-    """Processor and wall seconds per named step."""
+    """Processor and wall seconds per named step, and when each began (seconds since 1970)."""
 
     def __init__(self) -> None:
         self.steps: dict[str, tuple[float, float]] = {}
+        self.began: dict[str, float] = {}
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
+        self.began[name] = time.time()
         before = cpu(), time.perf_counter()
         yield
         self.steps[name] = (cpu() - before[0], time.perf_counter() - before[1])
