@@ -108,7 +108,7 @@ class Synthesize(TableTechnique):
 def _from_leaves(leaves: IntArray, asked: IntArray, train: IntArray, draws: Draws) -> IntArray:
     """For each leaf that is asked for a person of `train` who lies in it, at random."""
     order = np.argsort(leaves, kind="stable")
-    sizes = np.bincount(leaves, minlength=int(asked.max()) + 1)
+    sizes = np.bincount(leaves)  # somebody lies in each leaf, since the tree was made from them
     first = np.cumsum(sizes) - sizes
     chosen: IntArray = train[order[first[asked] + draws.below(sizes[asked])]]
     return chosen

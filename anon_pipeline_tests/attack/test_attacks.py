@@ -14,7 +14,7 @@ from anon_pipeline.attack.candidates import find_candidates
 from anon_pipeline.attack.intersection import Earlier, intersection
 from anon_pipeline.attack.membership import membership
 from anon_pipeline.attack.rates import LEAK
-from anon_pipeline.attack.released import Domain, Knowledge
+from anon_pipeline.attack.released import Domain, Knowledge, _group_of_class
 from anon_pipeline.attack.targets import Tables, read_attacked
 from anon_pipeline_tests.attack.tables import KNOWLEDGE, anonymized, people
 
@@ -148,6 +148,19 @@ def test_conditions_on_a_column_are_its_single_values_and_its_single_ends():
 def test_of_a_column_without_values_only_the_missing_cell_is_known():
     domain = Domain.learn("n", True, [pd.Series([np.nan, np.nan])])
     assert domain.encode(pd.Series([np.nan, 3.0])).tolist() == [0, -1]
+
+
+def test_rare_is_the_largest_value_of_the_release_where_even_that_is_frequent():
+    domain = Domain.learn("n", True, [pd.Series(range(1, 6))])  # control people have larger ones
+    assert np.flatnonzero(inference.rare_codes(domain, np.array([1, 2] * 50))).tolist() == [2, 3, 4, 5]
+
+
+def test_classes_that_no_row_shows_belong_to_no_group():
+    domain = Domain.learn("c", False, [pd.Series(["a", "b"])])
+    released = pd.DataFrame({"c": ["a", "b"]})
+    for column, groups in (("c", [1, -1, 0]), ("other", [-1, -1, -1])):
+        classes = pd.DataFrame({column: ["b", "c", "a"]})
+        assert _group_of_class(classes, released, [domain], [["a", "b"]]).tolist() == groups
 
 
 def test_a_model_learns_across_groups_what_statistics_tell():

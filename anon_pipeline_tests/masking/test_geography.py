@@ -137,6 +137,13 @@ def test_planar_laplace_promises_only_what_holds() -> None:
     assert report.guarantee == "none" and any("move together" in note for note in report.notes)
 
 
+def test_of_people_without_a_place_nobody_moves() -> None:
+    table = pa.table({name: pa.nulls(3, pa.float64()) for name in ("lat", "lon")})
+    steps = [step("donut", columns=["lat", "lon"], inner=100, outer=200)]
+    shown, _ = apply_steps(table, dict.fromkeys(("lat", "lon"), NUMERIC), {}, steps, Resources(key=KEY))
+    assert shown.equals(table)
+
+
 def test_a_population_donut_holds_k_people() -> None:
     rng = np.random.default_rng(2)
     latitude = np.r_[48.4 + rng.normal(0, 0.005, 400), 47 + rng.normal(0, 0.5, 40)]

@@ -196,6 +196,11 @@ def test_groups_show_means_medians_or_nothing() -> None:
     assert masked([1.0, 2.0, None], NUMERIC, step("microaggregate", k=3))[0].to_pylist() == [None] * 3
 
 
+def test_values_that_cancel_out_have_the_same_groups_as_others() -> None:
+    values = np.array([-3.0, -2.9, -2.8, 2.8, 2.9, 3.0])
+    assert optimal_starts(values, 3).tolist() == optimal_starts(values + 10, 3).tolist() == [0, 3]
+
+
 @pytest.mark.parametrize("empty", [0, 1, 2, 3])
 def test_people_who_show_nothing_are_k_or_the_guarantee_is_gone(empty: int) -> None:
     table = pa.table({name: pa.array([1.0, 2.0, 6.0] + [None] * empty, pa.float64()) for name in "ab"})

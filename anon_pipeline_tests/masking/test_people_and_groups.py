@@ -15,7 +15,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.keys import Key
 from anon_pipeline.masking.execution import Resources, StepReport, apply_steps
 from anon_pipeline.masking.grouping import groups_of, keys_of
-from anon_pipeline.masking.local_suppression import suppressed
+from anon_pipeline.masking.local_suppression import _fill_up, suppressed
 from anon_pipeline.spec import ColumnType
 from anon_pipeline_tests.masking.tables import CATEGORICAL, KEY, NUMERIC, people, step
 
@@ -124,6 +124,12 @@ def test_at_most_two_cells_more_than_the_fewest_are_suppressed_on_average() -> N
         assert min(Counter(map(tuple, found.tolist())).values()) >= 2
         more += cells(codes, found) - least(codes, 2)
     assert more <= 24
+
+
+def test_where_no_group_can_spare_anybody_a_whole_one_joins_who_show_nothing() -> None:
+    rows = np.array([[0, 0], [1, 1], [1, 1], [2, 2], [2, 2]])
+    _fill_up(rows, 2)
+    assert rows.tolist() == [[0, 0], [0, 0], [0, 0], [2, 2], [2, 2]]
 
 
 def test_important_columns_are_suppressed_last() -> None:
