@@ -85,6 +85,7 @@ ROOMS = {
                 "test_noise_checks",
                 "test_aggregation",
                 "test_answers",
+                "test_own_checks",
             )
         ),
         "",

@@ -61,6 +61,13 @@ def test_anything_less_is_refused(tmp_path: Path, answers: list[Answer], refused
         require_answers(kept(tmp_path, answers), ["k_anonymity", "has_people"])
 
 
+def test_what_is_worth_knowing_beside_the_answers_is_kept(tmp_path: Path) -> None:
+    stages = Stages(Home(tmp_path / "home").prepare(), ReleaseSpec.model_validate(policy()))
+    for given, expected in ((None, {}), ({}, {}), ({"suite": "3f"}, {"suite": "3f"})):
+        keep_answers(stages, "own_checks", {}, [YES], given)
+        assert stages.load("own_checks").facts == expected
+
+
 def test_without_a_stage_nothing_was_asked() -> None:
     assert require_answers(None, []) == []
     with pytest.raises(Refused, match="k_anonymity: was not asked"):

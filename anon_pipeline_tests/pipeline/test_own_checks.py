@@ -74,6 +74,15 @@ def test_the_suite_of_the_page_can_be_used(spec: ReleaseSpec) -> None:
         ([], "has no list of expectations"),
         (suite(), "has no list of expectations"),
         (suite({"type": "expect_the_unexpected"}), "is no expectation of Great Expectations"),
+        (suite({"kwargs": {"column": "age"}}), "'None' is no expectation of Great Expectations"),
+        (suite({**AGES, "type": ["x"]}), "is no expectation of Great Expectations"),
+        (suite({**AGES, "kwargs": ["age"]}), "kwargs and meta are mappings"),
+        (suite({**AGES, "meta": ["mine"]}), "kwargs and meta are mappings"),
+        (suite({**AGES, "kwargs": {"column_list": ["age", "agee"]}}), "release has no column 'agee'"),
+        (suite(AGES, meta={"over": "aggregates"}), "aggregates has no column 'age'"),
+        ({"name": "mine"}, "has no list of expectations"),
+        ({"expectations": AGES}, "has no list of expectations"),
+        ({"expectations": [AGES, "expect_column_to_exist"]}, "has no list of expectations"),
         (suite({"type": "unexpected_rows_expectation"}), "is no expectation of Great Expectations"),
         (suite({**AGES, "kwargs": {"column": "agee"}}), "release has no column 'agee'; it has age, city"),
         (suite({**AGES, "meta": {"over": "aggregates"}}), "aggregates has no column 'age'"),
@@ -124,6 +133,44 @@ def test_a_module_is_not_run_without_leave(spec: ReleaseSpec, monkeypatch: pytes
         own._from_module(spec, "expect_nothing")
 
 
+def test_a_module_without_words_is_asked_by_its_names(spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only its functions whose name starts as it should; of a docstring only the first line."""
+    monkeypatch.setenv("ANON_PIPELINE_ALLOW_CODE", "1")
+    module = spec.folder / own.MODULE
+    module.write_text("def expect_many_rows(): ...\n\ndef expect_said():\n    'Said.\\nMore.'\n\ndef other(): ...\n")
+    assert [(one.name, one.demand, one.kind, one.arguments, one.over) for one in own.read_own(spec)] == [
+        ("expect_many_rows", "expect many rows", None, {}, None),
+        ("expect_said", "Said", None, {}, None),
+    ]
+    for content, sentence in (("def other(): ...", "has no function whose name starts with"), ("def", "is no Python")):
+        module.write_text(content)
+        with pytest.raises(InputError, match=sentence):
+            own.read_own(spec)
+
+
+@pytest.mark.parametrize(
+    ("meta", "kind", "over"),
+    [
+        ("None", "'expect_x'", RELEASED),
+        ("{'over': 'aggregates'}", "'expect_x'", "aggregates"),
+        ("{'over': 'source'}", "'expect_x'", None),
+        ("{}", "7", None),
+    ],
+)
+def test_a_function_of_a_module_gives_an_expectation_about_a_table_that_there_is(
+    spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch, meta: str, kind: str, over: str | None
+) -> None:
+    monkeypatch.setenv("ANON_PIPELINE_ALLOW_CODE", "1")
+    (spec.folder / own.MODULE).write_text(
+        f"class Given:\n    meta, expectation_type = {meta}, {kind}\n\ndef expect_x():\n    return Given()\n"
+    )
+    if over is None:
+        with pytest.raises(InputError, match="expect_x gives no expectation"):
+            own._from_module(spec, "expect_x")
+    else:
+        assert own._from_module(spec, "expect_x")[1] == over
+
+
 def question(**changes: Any) -> Question:
     table = pd.DataFrame({"age": [40, 97], "city": ["Bergen", "Xanadu-on-Sea"]})
     values = {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "city", "value_set": ["Bergen"]}}
@@ -158,9 +205,16 @@ def test_an_own_check_that_holds_says_so() -> None:
 
 
 def test_arguments_that_great_expectations_does_not_take_are_bad_input() -> None:
-    with pytest.raises(InputError, match=r"mine: is not what Great Expectations takes; look at") as raised:
+    with pytest.raises(
+        InputError, match=r"mine: is not what Great Expectations takes; look at no_such_argument, value_set$"
+    ) as raised:
         ask([question(arguments={"column": "city", "no_such_argument": "Xanadu-on-Sea"})])
     assert "Xanadu" not in str(raised.value)
+
+
+def test_an_expectation_that_is_none_at_all_is_bad_input_without_a_named_argument() -> None:
+    with pytest.raises(InputError, match=r"look at its arguments$"):
+        ask([question(expectation="expect_the_unexpected")])
 
 
 def test_a_suite_that_was_changed_since_it_was_asked_does_not_count(spec: ReleaseSpec) -> None:

@@ -65,8 +65,20 @@ ILL = ColumnFacts("ill", Role.SENSITIVE, ColumnType.CATEGORICAL, "VARCHAR", 0, 2
         (source(sick=replace(ILL, name="sick")), {"has_columns"}),
         (source(ill=replace(ILL, type=ColumnType.NUMERIC)), {"has_types"}),
         (replace(source(), identifiers=(Repetition("name", 0, 0), Repetition("email", 2, 2))), {"has_no_person_twice"}),
+        (replace(source(), identifiers=(Repetition("email", 1, 1),)), {"has_no_person_twice"}),
     ],
-    ids=["as it is", "many values", "few", "one value", "a gap", "renamed", "a column more", "a number", "twice"],
+    ids=[
+        "as it is",
+        "many values",
+        "few",
+        "one value",
+        "a gap",
+        "renamed",
+        "a column more",
+        "a number",
+        "twice",
+        "half a pair",
+    ],
 )
 def test_each_check_of_the_source_sees_its_own(stored: SourceFacts, fails: set[str]) -> None:
     answers = ask(source_questions(SPEC, stored))
@@ -255,7 +267,18 @@ def test_a_value_that_no_class_names_is_seen(stored: Candidate, column: str) -> 
     def spoil(data: pd.DataFrame, classes: pd.DataFrame) -> Tables:
         return data.assign(**{column: [of_this_form, *data[column].iloc[1:]]}), classes
 
-    assert "names_shared_values_only" in stored.judged(spoil)
+    fails = stored.judged(spoil)
+    assert "names_shared_values_only" in fails
+    if column in ("city", "sex") or stored.spec.recode.form == "range":
+        assert "has_values_of_the_source" in fails
+
+
+@pytest.mark.parametrize("age", [-500, 500])
+def test_a_number_beyond_everybody_is_foreign(stored: Candidate, age: int) -> None:
+    written = f"{age} .. {age + 1}" if stored.spec.recode.form == "range" else float(age)
+    assert "has_values_of_the_source" in stored.judged(
+        lambda data, classes: (data.assign(age=[written, *data["age"].iloc[1:]]), classes)
+    )
 
 
 @pytest.mark.parametrize("column", ["age", "born"])

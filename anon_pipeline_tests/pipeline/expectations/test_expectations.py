@@ -113,6 +113,67 @@ def test_one_crash_does_not_silence_the_others() -> None:
     assert [(one.name, one.passed) for one in said] == [("k_anonymity", True), ("crashes", False), ("third", True)]
 
 
+def test_the_record_has_each_verdict_and_number_under_the_name_of_its_question() -> None:
+    """Two questions of one name are told apart by the position of the second."""
+    failing = replace(SMALLEST, table=pd.DataFrame({"class_size": [9]}))
+    (record,) = expectations.validate([SMALLEST, failing], suite="people.candidate_checks").records
+    assert record["suite"]["name"] == "people.candidate_checks"
+    kept = [
+        (one["expectation_config"]["kwargs"]["column"], one["result"], one["success"], one["exception_info"])
+        for one in record["result"]["results"]
+    ]
+    calm = {"raised_exception": False, "exception_message": None, "exception_traceback": None}
+    assert kept == [
+        ("k_anonymity", {"observed_value": 10}, True, calm),
+        ("k_anonymity (1)", {"observed_value": 9}, False, calm),
+    ]
+    assert set(record["result"]["meta"]) == {"great_expectations_version", "run_id", "validation_time"}
+
+
+def test_the_record_of_questions_that_could_not_all_be_asked_is_no_success() -> None:
+    crashes = replace(SMALLEST, expectation="None")
+    for asked, success in (([SMALLEST], True), ([SMALLEST, crashes], False)):
+        (record,) = expectations.validate(asked).records
+        assert record["result"]["success"] is success
+
+
+def test_a_result_without_a_number_is_kept_without_one_and_an_exception_without_its_text() -> None:
+    """Great Expectations tells an exception flat or once per metric, and leaves the result out beside it."""
+    flat = {"raised_exception": True, "exception_message": "Zebulon", "exception_traceback": "Quackenbush"}
+    for told in (flat, {"a metric": {"raised_exception": False}, "another": flat}):
+        answered = {"success": False, "result": None, "exception_info": told}
+        kept = expectations._kept({"success": True, "results": [answered], "meta": {"batch": "Zebulon"}}, 0)
+        (one,) = kept["results"]
+        assert one["result"] == {"observed_value": None}
+        assert one["exception_info"] == {
+            "raised_exception": True,
+            "exception_message": expectations.WITHHELD,
+            "exception_traceback": None,
+        }
+        assert kept["meta"] == {}
+    assert not expectations._raised({"a metric": {"raised_exception": False}, "text": "raised_exception"})
+
+
+@pytest.mark.parametrize(
+    ("measured", "of_share", "shown"),
+    [
+        (None, True, "nothing"),
+        (1, True, "100 %"),
+        ("infinite", True, "infinite"),
+        (3.0, False, "3"),
+        (0.123456, False, "0.1235"),
+        (1_234_567, False, "1234567"),
+    ],
+)
+def test_how_a_measured_value_is_told(measured: float | str | None, of_share: bool, shown: str) -> None:
+    assert expectations._shown(measured, of_share) == shown
+
+
+@pytest.mark.parametrize("value", [True, np.bool_(False), None, "text", np.inf, np.nan, [1]], ids=repr)
+def test_what_is_no_finite_number_is_not_measured(value: object) -> None:
+    assert expectations._plain(value) is None
+
+
 def test_the_measured_value_is_a_plain_number() -> None:
     for column in (np.array([10, 11], dtype=np.int64), np.array([10.5, 11]), np.array([10, 11], dtype=np.uint8)):
         said = answer(table=pd.DataFrame({"class_size": column}))
