@@ -366,3 +366,11 @@ def test_the_series_is_exact_from_where_it_is_used(x: float, m: int) -> None:
     assert float(digamma_difference(x, m)) == pytest.approx(math.fsum(1 / (x + i) for i in range(m)), rel=1e-12)
     expected = math.fsum(math.log(x + i) for i in range(m))
     assert float(log_gamma_difference(x + m, m)) == pytest.approx(expected, abs=5e-13)
+
+
+@pytest.mark.parametrize("j", [3, 20, 1000])
+def test_the_series_in_small_steps_has_four_terms(j: int) -> None:
+    """Just below where it is used: the fourth term is some 10^-13 of the sum, the one left out 10^-16."""
+    theta, alpha = 1.0, 0.999e-4 / j
+    expected = math.fsum(i / (theta + i * alpha) for i in range(1, j))
+    assert _weighted_sum_of_inverses(theta, alpha, j) == pytest.approx(expected, rel=1e-14)
