@@ -22,8 +22,8 @@ from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.learning.cells import fixed_point
 from anon_pipeline.privacy.class_table import classes_that_differ
 from anon_pipeline.spec import ReleaseSpec, Role
-from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.end_to_end.harness import policy
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import Table, tables, write_spec
 
 
@@ -239,3 +239,5 @@ def test_a_class_of_no_number_of_people_differs_in_everything(size: Any) -> None
     broken = {"class_size": [1, size], "race": ["a", "b"], "race_values": [["a"], ["b"]]}
     assert differing("race", ["a", "b"], broken) == 4
     assert differing("race", ["a", "b"], {"race": ["a", "b"]}) == 4  # no box
+    none = {**broken, "class_size": pd.array([1, None], dtype="Int64")}
+    assert differing("race", ["a", "b"], none) == 4
