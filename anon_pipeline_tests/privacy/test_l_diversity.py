@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from scipy import sparse
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.l_diversity import LDiversity
+from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline_tests.privacy import reference
 from anon_pipeline_tests.privacy.tables import COLUMN, Rows, classes_of, classes_of_people, tables
 
@@ -155,3 +157,22 @@ def test_what_the_whole_table_lacks_no_grouping_can_have() -> None:
     assert "c above 1.66" in str(demand(l=3, c=1.6, kind="recursive").impossible(classes))  # 5 / 3
     assert demand(l=3, c=1.7, kind="recursive").impossible(classes) is None
     assert "3 distinct" in str(demand(l=4, c=9, kind="recursive").impossible(classes))
+
+
+def test_what_a_model_says_of_the_whole_table_is_of_one_class_of_everybody() -> None:
+    """Whatever the classes are: of these one stands in two unions and one in none."""
+
+    class Told(LDiversity):
+        def shortfall(self, everybody: ClassStatistics) -> str:
+            return f"{everybody.sizes.tolist()} {everybody.sensitive[COLUMN].counts.toarray().tolist()}"
+
+    classes = classes_of([[2, 1], [0, 4]]).pool(sparse.csr_array(np.array([[1, 0], [1, 0]])))
+    assert str(Told(column=COLUMN, l=3).impossible(classes)).startswith("[7] [[2, 5]], so no grouping")
+
+
+@pytest.mark.parametrize("kind", ["distinct", "entropy"])
+def test_a_fraction_is_for_entropy_and_a_c_for_the_recursive_kind(kind: str) -> None:
+    with pytest.raises(ValidationError, match="c:"):
+        demand(l=2, c=1, kind=kind)
+    assert demand(l=2, kind=kind).c is None
+    assert demand(l=2.5, kind="entropy").l == 2.5

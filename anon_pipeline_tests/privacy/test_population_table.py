@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.learning.cells import fixed_point
 from anon_pipeline.privacy.k_map import KMap
-from anon_pipeline.privacy.population_table import PEOPLE, boxed
+from anon_pipeline.privacy.population_table import PEOPLE, boxed, people_in_own_box
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 
 
@@ -53,3 +55,73 @@ def test_a_population_is_matched_by_date_as_the_table_is(tmp_path: Path, engine:
     # The frame with its moments goes to the classes that the engine's days were put into.
     frame = people.assign(born=born, town=people["town"].replace("", None))
     assert np.bincount(tree.apply(frame), minlength=len(tree.sizes_)).tolist() == tree.sizes_.tolist()
+
+
+def boxes(**columns: Any) -> pd.DataFrame:
+    """Three classes: from 20 to 30 in Ulm, from 31 on in Ulm or Bonn or nowhere, and one of which no age is told."""
+    return pd.DataFrame(
+        {
+            "class_size": [5, 6, 7],
+            "age_low": pd.array([20, 31, None], dtype="Int64"),
+            "age_high": pd.array([30, None, None], dtype="Int64"),
+            "age_missing": pd.array([False, True, None], dtype="boolean"),
+            "town_values": [["Ulm"], ["Ulm", "Bonn", None], ["Ulm"]],
+        }
+        | columns
+    )
+
+
+#: By age and town, the classes of `boxes` that take a person in.
+PLACES: list[tuple[float | None, str | None, list[int]]] = [
+    (19, "Ulm", []),
+    (20, "Ulm", [0]),
+    (30, "Ulm", [0]),
+    (31, "Ulm", [1]),
+    (99, "Bonn", [1]),
+    (99, None, [1]),
+    (25, "Bonn", []),
+    (25, None, []),
+    (None, "Ulm", [1]),
+    (99, "Rome", []),
+]
+
+
+@pytest.mark.parametrize(("age", "town", "inside"), PLACES)
+def test_a_person_of_the_population_is_in_the_boxes_that_hold_all_values(
+    age: float | None, town: str | None, inside: list[int]
+) -> None:
+    population = pd.DataFrame({"age": [age], "town": pd.Series([town], dtype=object), PEOPLE: [3]})
+    found = boxed(boxes(), ["age", "town"], population)
+    assert found.population is not None
+    assert found.population.tolist() == [3 if place in inside else 0 for place in range(3)]
+    assert found.population_unmatched == (0 if inside else 3)
+    assert found.sizes.tolist() == [5, 6, 7]
+
+
+def test_people_who_bear_the_same_are_counted_and_so_are_those_in_no_box() -> None:
+    ages, towns, inside = zip(*PLACES, strict=True)
+    people = np.arange(1, len(PLACES) + 1)
+    population = pd.DataFrame({"age": pd.Series(ages, dtype=float), "town": towns, PEOPLE: people})
+    found = boxed(boxes(), ["age", "town"], population)
+    assert found.population is not None
+    assert found.population.tolist() == [
+        sum(n for n, places in zip(people, inside, strict=True) if place in places) for place in range(3)
+    ]
+    assert found.population_unmatched == sum(n for n, places in zip(people, inside, strict=True) if not places)
+
+
+def test_only_who_is_in_the_box_of_the_class_they_come_to_counts_for_it() -> None:
+    """The second comes to a class that does not take them in, the third to none."""
+    population = pd.DataFrame({"age": [20.0, 20.0, 25.0, 40.0], "town": ["Ulm"] * 4, PEOPLE: [1, 2, 4, 8]})
+    found = people_in_own_box(boxes(), ["age", "town"], population, np.array([0, 1, -1, 1]))
+    assert found.tolist() == [1, 8, 0]
+
+
+@pytest.mark.parametrize(("day", "inside"), [("2020-01-01", 0), ("2020-01-02", 1), ("2020-01-04", 1), (None, 0)])
+def test_the_ends_of_a_box_of_dates_belong_to_it(day: str | None, inside: int) -> None:
+    low, high = pd.to_datetime(["2020-01-02", None]), pd.to_datetime(["2020-01-04", None])
+    classes = pd.DataFrame({"class_size": [2, 2], "born_low": low, "born_high": high, "born_missing": [False, False]})
+    population = pd.DataFrame({"born": pd.to_datetime(pd.Series([day])), PEOPLE: [1]})
+    found = boxed(classes, ["born"], population)
+    assert found.population is not None
+    assert found.population.tolist() == [inside, 0]

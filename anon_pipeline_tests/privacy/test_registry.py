@@ -73,3 +73,81 @@ def test_values_and_holds_have_one_entry_per_class() -> None:
             model = load_privacy_model(name).model_validate({**form, "column": "illness"})
             assert isinstance(model, PrivacyModel)
             assert model.values(classes).shape == model.holds(classes).shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "words"),
+    [
+        ("k_anonymity", {"k": 7}, "every class has at least 7 people"),
+        ("l_diversity", {"column": "x", "l": 3}, "every class has at least 3 distinct values of x"),
+        (
+            "l_diversity",
+            {"column": "x", "l": 3, "bins": [5]},
+            "every class has at least 3 distinct values of x in bins",
+        ),
+        (
+            "l_diversity",
+            {"column": "x", "l": 2.5, "kind": "entropy"},
+            "the exponential of the entropy of x is at least 2.5 in every class",
+        ),
+        (
+            "l_diversity",
+            {"column": "x", "l": 3, "c": 1.5, "kind": "recursive"},
+            "in every class the most frequent value of x has fewer people than 1.5 times all values from the 3. most "
+            "frequent on",
+        ),
+        (
+            "alpha_k_anonymity",
+            {"column": "x", "alpha": 0.25, "k": 7},
+            "every class has at least 7 people and no value of x has a share above 25 % in it",
+        ),
+        (
+            "t_closeness",
+            {"column": "x", "t": 0.25},
+            "the earth mover's distance of x to the whole table is at most 0.25 in every class",
+        ),
+        (
+            "t_closeness",
+            {"column": "x", "t": 0.25, "distance": "equal"},
+            "the equal earth mover's distance of x to the whole table is at most 0.25 in every class",
+        ),
+        (
+            "t_closeness",
+            {"column": "x", "t": 0.25, "hierarchy": [["a"]]},
+            "the hierarchical earth mover's distance of x to the whole table is at most 0.25 in every class",
+        ),
+        (
+            "beta_likeness",
+            {"column": "x", "beta": 1.5},
+            "no value of x gains more than 1.5, relative to its share in the table, in any class",
+        ),
+        (
+            "beta_likeness",
+            {"column": "x", "beta": 1.5, "kind": "enhanced"},
+            "no value of x gains more than min(1.5, -ln of its share in the table), relative to its share in the "
+            "table, in any class",
+        ),
+        (
+            "delta_disclosure",
+            {"column": "x", "delta": 1.5},
+            "for every value of the table, the logarithm of the ratio of the share of x in the class to that in the "
+            "table lies strictly between -1.5 and 1.5",
+        ),
+        (
+            "delta_disclosure",
+            {"column": "x", "delta": 1.5, "kind": "observed"},
+            "for every value observed in the class, the logarithm of the ratio of the share of x in the class to that "
+            "in the table lies strictly between -1.5 and 1.5",
+        ),
+        ("k_map", {"population": "p", "k": 7}, "every class matches at least 7 people of the population"),
+        (
+            "delta_presence",
+            {"population": "p", "min": 0.25, "max": 0.75},
+            "every person of the population is in the table with a chance from 25 % to 75 %",
+        ),
+    ],
+)
+def test_a_demand_of_each_kind_says_what_is_held(name: str, asked: dict[str, Any], words: str) -> None:
+    model = load_privacy_model(name).model_validate(asked)
+    assert isinstance(model, PrivacyModel)
+    assert model.demand() == words

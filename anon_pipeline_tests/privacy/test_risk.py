@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import sparse
 
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.privacy.risk import (
@@ -181,3 +182,34 @@ def test_mean_risk_of_adult_is_the_published_one() -> None:
     sizes = np.asarray(complete.groupby(NINE, sort=False).size(), dtype=np.int64)
     assert round(prosecutor(sizes).mean, 6) == 0.646575
     assert prosecutor(sizes).max == 1.0
+
+
+@pytest.mark.parametrize(
+    ("rows", "baseline"), [([[5, 3, 2]], 8 / 10), ([[5, 2, 3]], 8 / 10), ([[4]], 1.0), ([[1, 1], [0, 4]], 1.0)]
+)
+def test_a_missing_value_is_guessed_as_the_most_frequent_of_the_table(rows: list[list[int]], baseline: float) -> None:
+    counts = sparse.csr_array(np.array(rows, dtype=np.int64))
+    values = (None, "a", "b")[: counts.shape[1]]
+    classes = ClassStatistics(ints(*(sum(row) for row in rows)), {"x": Histogram(values, counts, False)})
+    assert attribute_inference(classes)["x"].baseline == baseline
+
+
+def test_a_histogram_counts_people_who_stand_in_several_places_once_each() -> None:
+    counts = histogram(ints(0, 1, 1, 1), ints(1, 0, 0, 1), ints(2, 3, 4, 0), (2, 2))
+    assert counts.toarray().tolist() == [[0, 2], [7, 0]]
+    assert counts.nnz == 2
+
+
+def test_classes_keep_their_population_when_pooled_and_lose_to_nobody_when_left_out() -> None:
+    counts = sparse.csr_array(np.array([[1, 2], [3, 0], [0, 5]]))
+    classes = ClassStatistics(ints(3, 3, 5), {"x": Histogram(("a", "b"), counts, False)}, ints(10, 20, 30), 4)
+    pooled = classes.merge(ints(1, 0, 1), 2)
+    assert pooled.sizes.tolist() == [3, 8]
+    assert pooled.population is not None and pooled.population.tolist() == [20, 40]
+    assert pooled.sensitive["x"].counts.toarray().tolist() == [[3, 0], [1, 7]]
+    rest = classes.without(np.array([False, True, False]))
+    assert (rest.population_unmatched, rest.sensitive["x"].total.tolist()) == (24, [1, 7])
+    assert ClassStatistics(ints(3), {}, ints(9)).without(np.array([True])).population_unmatched == 9
+    assert ClassStatistics(ints(3)).without(np.array([True])).population_unmatched is None
+    some = classes.some(ints(2, 0))
+    assert (some.sizes.tolist(), some.sensitive["x"].total.tolist()) == ([5, 3], [4, 7])

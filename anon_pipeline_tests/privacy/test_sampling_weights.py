@@ -71,3 +71,19 @@ def test_records_count_and_not_classes() -> None:
     found = weighted_risk(np.array([10, 1]), np.array([10.0, 1.0]))
     assert (found.max, found.smallest_class) == (1.0, 1.0)
     assert found.mean == pytest.approx(2 / 11)
+
+
+@pytest.mark.parametrize("f", [1, 39, 40, 41, 400])
+def test_a_sample_of_half_the_class_belongs_to_one_of_the_ways(f: int) -> None:
+    """p is exactly 1/2, where the series ends, and f lies on either side of where the quadrature begins."""
+    expected, _ = quad(lambda v: v ** (f - 1) / (1 + v), 0, 1, limit=200)
+    assert one(f, 2 * f) == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_class_stands_for_no_fewer_people_than_it_has() -> None:
+    found = weighted_risk(np.array([10, 2]), np.array([3.0, 30.0]))
+    assert (found.population, found.smallest_class) == (40, 10)
+    assert found.max == pytest.approx(1 / 10)
+    assert found.mean == pytest.approx((10 / 10 + 2 * one(2, 30.0)) / 12)
+    nobody = weighted_risk(np.array([], dtype=np.int64), np.array([]))
+    assert (nobody.population, nobody.smallest_class, nobody.max, nobody.mean) == (0, 0, 0, 0)

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.privacy.uniqueness import (
     SizeFrequencies,
+    _crossings,
     _sum_of_inverses,
     _weighted_sum_of_inverses,
     classes_in_population,
@@ -366,3 +367,28 @@ def test_the_series_is_exact_from_where_it_is_used(x: float, m: int) -> None:
     assert float(digamma_difference(x, m)) == pytest.approx(math.fsum(1 / (x + i) for i in range(m)), rel=1e-12)
     expected = math.fsum(math.log(x + i) for i in range(m))
     assert float(log_gamma_difference(x + m, m)) == pytest.approx(expected, abs=5e-13)
+
+
+@pytest.mark.parametrize("j", [3, 20, 1000])
+def test_the_series_in_small_steps_has_four_terms(j: int) -> None:
+    """Just below where it is used: the fourth term is some 10^-13 of the sum, the one left out 10^-16."""
+    theta, alpha = 1.0, 0.999e-4 / j
+    expected = math.fsum(i / (theta + i * alpha) for i in range(1, j))
+    assert _weighted_sum_of_inverses(theta, alpha, j) == pytest.approx(expected, rel=1e-14)
+
+
+def test_a_zero_on_the_grid_and_one_between_its_points_are_found() -> None:
+    found = _crossings(lambda x: x * (x - 1.25), np.array([-1.0, 0.0, 1.0, 2.0]))
+    assert found == [0.0, pytest.approx(1.25, abs=1e-12)]
+    assert _crossings(lambda x: x * x + 0.5, np.array([-1.0, 0.0, 1.0])) == []
+
+
+def test_a_sample_of_everybody_has_all_classes_of_the_population() -> None:
+    assert classes_in_population(frequencies([1, 1, 2]), 1.0) == 3
+    assert classes_in_population(frequencies([2, 2, 5]), 0.1) == 3  # nobody alone, so no class was missed
+
+
+def test_frequencies_count_classes_and_people() -> None:
+    found = frequencies([3, 1, 3, 2, 1, 3])
+    assert (found.size.tolist(), found.count.tolist()) == ([1, 2, 3], [2, 1, 3])
+    assert (found.of_size(3), found.of_size(4), found.classes, found.n) == (3, 0, 6, 13)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,8 +11,18 @@ import pytest
 
 from anon_pipeline.engine.base import ClassCounts
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.privacy.judge import statistics_of, types_of
-from anon_pipeline.privacy.verdict import verify_by_columns
+from anon_pipeline.errors import InputError
+from anon_pipeline.privacy.judge import (
+    classes_beside_population,
+    judge,
+    judge_classes,
+    judge_release,
+    statistics_of,
+    types_of,
+)
+from anon_pipeline.privacy.k_anonymity import KAnonymity
+from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.privacy.verdict import Verdict, verify_by_columns, verify_by_spec
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import policy
 
@@ -51,3 +62,131 @@ def test_a_type_is_the_declared_one_or_that_of_the_stored_table() -> None:
         "age": ColumnType.NUMERIC,
     }
     assert types_of(spec, {"age": "DATE"}) == {"age": ColumnType.DATE}
+
+
+def test_a_table_without_classes_meets_nothing_and_has_no_risk() -> None:
+    [judgement] = judge_classes([KAnonymity(k=2)], ClassStatistics(np.array([], dtype=np.int64)))
+    assert (judgement.finding.measured, judgement.finding.failing, judgement.holds.tolist()) == (None, 1, [False])
+    [found] = judge([KAnonymity(k=3)], ClassStatistics(np.array([2, 3, 1])))
+    assert (found.name, found.measured, found.failing, found.holds) == ("k_anonymity", 1.0, 2, False)
+
+
+def test_an_empty_table_is_judged_and_not_an_error(engine: DuckDBEngine, tmp_path: Path) -> None:
+    pd.DataFrame({"q": pd.Series([], dtype=str)}).to_parquet(tmp_path / "x.parquet")
+    verdict = verify_by_columns(engine, tmp_path / "x.parquet", ["q"], 2)
+    assert (verdict.rows, verdict.classes, verdict.smallest_class, verdict.rows_below) == (0, 0, 0, 0)
+    assert (verdict.holds, verdict.sensitive, verdict.risk) == (False, {}, {})
+
+
+def test_a_column_that_the_table_lacks_is_named(engine: DuckDBEngine, tmp_path: Path) -> None:
+    pd.DataFrame({"q": ["a"], "s": ["x"]}).to_parquet(tmp_path / "x.parquet")
+    for quasi_identifiers, sensitive in ((["town"], []), (["q"], ["town"])):
+        with pytest.raises(InputError, match="the table has no column town;"):
+            verify_by_columns(engine, tmp_path / "x.parquet", quasi_identifiers, 2, sensitive)
+
+
+# Beside a population: two towns with 3 and 4 people of the table, and 6 and 8 of the population
+
+POPULATION = ["a"] * 6 + ["b"] * 8 + ["c"] * 5
+CLASSES = pd.DataFrame({"class_size": [3, 4], "town": ["a", "b"], "town_values": [["a"], ["b"]]})
+
+
+def verified(
+    engine: DuckDBEngine, folder: Path, classes: pd.DataFrame | None, privacy: dict[str, Any] | None = None, **more: Any
+) -> Verdict:
+    """The verdict on the two towns beside a class table, by k-map unless another demand is made."""
+    spec = beside(folder, classes, privacy)
+    table = pd.DataFrame({"town": ["a"] * 3 + ["b"] * 4, "ill": ["yes", "no", "no", "yes", "no", "no", "no"]} | more)
+    table.to_parquet(folder / "data.parquet")
+    return verify_by_spec(engine, folder / "data.parquet", spec, folder / "classes.parquet")
+
+
+def beside(folder: Path, classes: pd.DataFrame | None, privacy: dict[str, Any] | None = None) -> ReleaseSpec:
+    pd.DataFrame({"town": POPULATION}).to_csv(folder / "population.csv", index=False)
+    if classes is not None:
+        classes.to_parquet(folder / "classes.parquet")
+    columns = {"town": {"role": "quasi_identifier", "type": "categorical"}, "ill": {"role": "sensitive"}}
+    demands = {"k_map": {"k": 6, "population": str(folder / "population.csv")}} if privacy is None else privacy
+    return ReleaseSpec.model_validate(
+        policy() | {"columns": columns, "privacy": {"k_anonymity": {"k": 3}, **demands}, "recode": {"form": "value"}}
+    )
+
+
+def test_a_demand_on_a_population_is_judged_by_the_boxes_of_the_class_table(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    verdict = verified(engine, tmp_path, CLASSES)
+    assert verdict.holds
+    assert [(one.name, one.measured, one.failing) for one in verdict.findings] == [
+        ("k_anonymity", 3.0, 0),
+        ("k_map", 6.0, 0),
+    ]
+    assert verdict.risk["prosecutor"] == {"max": 1 / 3, "mean": 2 / 7}
+    assert verdict.risk["journalist"] == {"max": 1 / 6, "mean": pytest.approx(1 / 7)}
+    assert verdict.risk["marketer"] == {"mean": pytest.approx(1 / 7)}
+    assert verdict.to_json()["findings"][1]["holds"] is True
+    spec = beside(tmp_path, None)
+    found = classes_beside_population(engine, spec, types_of(spec, {"town": "VARCHAR"}), tmp_path / "classes.parquet")
+    assert found is not None and found.population is not None
+    assert (found.population.tolist(), found.population_unmatched) == ([6, 8], 5)
+
+
+def test_a_class_table_of_another_table_meets_no_demand_on_a_population(engine: DuckDBEngine, tmp_path: Path) -> None:
+    verdict = verified(engine, tmp_path, CLASSES.assign(class_size=[3, 5]))
+    assert not verdict.holds
+    [_, finding] = verdict.findings
+    assert (finding.name, finding.measured, finding.failing) == ("k_map", None, 1)
+    assert "agrees with the table, and this one does not" in finding.demand
+    assert list(verdict.risk) == ["prosecutor"]
+    spec = beside(tmp_path, None)
+    counts = engine.classes(tmp_path / "data.parquet", ["town"], ["ill"])
+    judgements = judge_release(engine, spec, types_of(spec, {"town": "VARCHAR"}), counts, tmp_path / "classes.parquet")
+    assert [judgement.holds.tolist() for judgement in judgements] == [[True, True], [False]]
+
+
+def test_without_a_readable_class_table_a_demand_on_a_population_is_an_input_error(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=r"privacy\.k_map: can be judged only beside the release's classes\.parquet"):
+        verified(engine, tmp_path, None)
+    (tmp_path / "classes.parquet").write_bytes(b"PAR1 and no more")
+    with pytest.raises(InputError, match=r"classes\.parquet: cannot be read"):
+        verified(engine, tmp_path, None)
+
+
+def test_without_a_demand_on_a_population_no_class_table_is_asked_for(engine: DuckDBEngine, tmp_path: Path) -> None:
+    verdict = verified(engine, tmp_path, None, {})
+    assert verdict.holds and list(verdict.risk) == ["prosecutor"]
+    assert verdict.sensitive["ill"]["distinct_l"] == 2
+    spec = beside(tmp_path, None, {})
+    assert classes_beside_population(engine, spec, {}, tmp_path / "classes.parquet") is None
+
+
+def test_a_column_more_than_the_spec_releases_is_a_problem(engine: DuckDBEngine, tmp_path: Path) -> None:
+    verdict = verified(engine, tmp_path, CLASSES, name=["x"] * 7)
+    assert not verdict.holds and all(finding.holds for finding in verdict.findings)
+    assert verdict.problems == ["the column name is not one that the spec releases"]
+
+
+def test_a_class_that_nobody_of_the_population_is_in_has_no_risk_of_a_journalist(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    nowhere = CLASSES.assign(town=["a", "b"], town_values=[["a"], ["b"]])
+    pd.DataFrame({"town": ["b"]}).to_csv(tmp_path / "few.csv", index=False)
+    demand = {"k_map": {"k": 2, "population": str(tmp_path / "few.csv")}}
+    verdict = verified(engine, tmp_path, nowhere, demand)
+    assert (verdict.findings[1].measured, verdict.findings[1].failing) == (0.0, 2)
+    assert list(verdict.risk) == ["prosecutor"]
+
+
+def test_the_only_person_of_the_population_who_could_be_meant_is_at_the_highest_risk(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    pd.DataFrame({"town": ["a"] * 6 + ["b"]}).to_csv(tmp_path / "one.csv", index=False)
+    spec = beside(
+        tmp_path, CLASSES.assign(class_size=[3, 1]), {"k_map": {"k": 2, "population": str(tmp_path / "one.csv")}}
+    )
+    pd.DataFrame({"town": ["a"] * 3 + ["b"], "ill": ["yes"] * 4}).to_parquet(tmp_path / "data.parquet")
+    verdict = verify_by_spec(engine, tmp_path / "data.parquet", spec, tmp_path / "classes.parquet")
+    assert (verdict.findings[1].measured, verdict.findings[1].failing) == (1.0, 1)
+    assert verdict.risk["journalist"]["max"] == 1
