@@ -28,6 +28,8 @@ MASTER_VARIABLE = "SPARK_MASTER"
 LONGEST_WAIT = "3600s"
 #: Seconds between two looks at a cluster that has nobody for our work; it is told at the second.
 LOOKS_EVERY = 15.0
+#: The exit code of an executor that has no memory left (`SparkExitCode.OOM`).
+OUT_OF_MEMORY = 52
 
 log = logging.getLogger("anon_pipeline")
 
@@ -227,10 +229,13 @@ def _reason(error: BaseException, sentence: str) -> str:
     text = str(error)
     for sign, reason in (
         ("OutOfMemory", "Spark ran out of memory; raise the memory limit"),
+        (f"exited with code {OUT_OF_MEMORY}", "Spark ran out of memory; raise the memory limit"),
         ("No space left", f"{sentence}: the disk is full"),
         ("is not a Parquet file", f"{sentence}: it is no intact Parquet file"),
         ("CANNOT_READ_FILE", f"{sentence}: it is no intact Parquet file"),
         ("Py4JNetworkError", "Spark ended before its answer; it may have run out of memory"),
+        ("SparkContext was shut down", "Spark ended before its answer; it may have run out of memory"),
+        ("ExecutorLostFailure", "Spark's executors ended before their answer; they may have run out of memory"),
     ):
         if sign in f"{type(error).__name__} {text}":
             return reason

@@ -23,7 +23,7 @@ from anon_pipeline.anonymize.recode import recoded_table
 from anon_pipeline.engine.base import ClassCounts, Engine, Recoding
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.spark import SparkEngine
-from anon_pipeline.engine.spark_process import _megabytes
+from anon_pipeline.engine.spark_process import _megabytes, harmless
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning.cells import StoredPeople, folds_of_sample, guided_cells
 from anon_pipeline.learning.guide import train
@@ -49,6 +49,37 @@ PEOPLE = 5 * ARROW_ROWS // 2
 def spark(quick_spark: None, tmp_path: Path) -> SparkEngine:
     """Spark on two threads of this machine; the first test starts it, all others find it running."""
     return SparkEngine(tmp_path / "spill", memory_limit="1GB", threads=2)
+
+
+# ------------------------------------------------------------------ what it says where it fails
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        ("Zebulon: java.lang.OutOfMemoryError: Java heap space", "Spark ran out of memory; raise the memory limit"),
+        (
+            "ExecutorLostFailure (executor 3 exited) Reason: Command exited with code 52 Zebulon",
+            "Spark ran out of memory; raise the memory limit",
+        ),
+        (
+            "ExecutorLostFailure (executor 3 exited) Reason: Command exited with code 1 Zebulon",
+            "Spark's executors ended before their answer; they may have run out of memory",
+        ),
+        (
+            "Job 3 cancelled because SparkContext was shut down Zebulon",
+            "Spark ended before its answer; it may have run out of memory",
+        ),
+        ("Zebulon: No space left on device", "people.parquet: the disk is full"),
+        ("Zebulon", "people.parquet: the library reported PySparkException"),
+    ],
+)
+def test_an_error_of_spark_says_what_to_do_and_quotes_nothing(told: str, sentence: str) -> None:
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(InputError) as raised, harmless("people.parquet"):
+        raise PySparkException(told)
+    assert str(raised.value) == sentence
 
 
 # ------------------------------------------------------------------ the same release
