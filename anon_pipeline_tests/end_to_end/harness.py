@@ -11,9 +11,12 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from multiprocessing import forkserver
+from multiprocessing.forkserver import ForkServer
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +166,7 @@ class Command:
         largest_file: int | None = None,
     ) -> None:
         self._streams = scratch()
-        self._process = _fork_server().Process(
+        self._process = multiprocessing.get_context("forkserver").Process(
             target=_command,
             args=(
                 [str(one) for one in arguments],
@@ -175,7 +178,8 @@ class Command:
                 fixed_keys.next_name(),
             ),
         )
-        self._process.start()
+        with _own_fork_server():
+            self._process.start()
 
     def is_running(self) -> bool:
         return bool(self._process.is_alive())
@@ -215,10 +219,24 @@ def command(*arguments: object, home: Path, **how: Any) -> Ended:
 
 
 @cache
-def _fork_server() -> Any:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOAD)
-    return context
+def _fork_server() -> ForkServer:
+    server = ForkServer()
+    server.set_forkserver_preload(PRELOAD)
+    return server
+
+
+@contextmanager
+def _own_fork_server() -> Iterator[None]:
+    """Python has one fork server for a process, and the package may have started it with less than a command imports.
+
+    A command that imports the rest for itself takes four times as long.
+    """
+    its_own = forkserver.connect_to_new_process
+    forkserver.connect_to_new_process = _fork_server().connect_to_new_process
+    try:
+        yield
+    finally:
+        forkserver.connect_to_new_process = its_own
 
 
 def _command(
