@@ -11,8 +11,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing import forkserver
@@ -166,20 +165,16 @@ class Command:
         largest_file: int | None = None,
     ) -> None:
         self._streams = scratch()
-        self._process = multiprocessing.get_context("forkserver").Process(
-            target=_command,
-            args=(
-                [str(one) for one in arguments],
-                home,
-                self._streams,
-                sabotage,
-                path,
-                largest_file,
-                fixed_keys.next_name(),
-            ),
+        self._process = forked(
+            _command,
+            [str(one) for one in arguments],
+            home,
+            self._streams,
+            sabotage,
+            path,
+            largest_file,
+            fixed_keys.next_name(),
         )
-        with _own_fork_server():
-            self._process.start()
 
     def is_running(self) -> bool:
         return bool(self._process.is_alive())
@@ -225,18 +220,20 @@ def _fork_server() -> ForkServer:
     return server
 
 
-@contextmanager
-def _own_fork_server() -> Iterator[None]:
-    """Python has one fork server for a process, and the package may have started it with less than a command imports.
+def forked(does: Callable[..., None], *arguments: object) -> Any:
+    """A process that has begun, in which all that a command imports is imported.
 
-    A command that imports the rest for itself takes four times as long.
+    Python itself keeps one fork server for a process, and the package may have started it with less: a command that
+    imports the rest takes four times as long.
     """
+    process = multiprocessing.get_context("forkserver").Process(target=does, args=arguments)
     its_own = forkserver.connect_to_new_process
     forkserver.connect_to_new_process = _fork_server().connect_to_new_process
     try:
-        yield
+        process.start()
     finally:
         forkserver.connect_to_new_process = its_own
+    return process
 
 
 def _command(

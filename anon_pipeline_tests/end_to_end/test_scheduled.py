@@ -85,11 +85,9 @@ def nightly(fresh: Place, monkeypatch: pytest.MonkeyPatch) -> tuple[Place, Path]
         if night in KILLS:
             batches.append([])
     for nights in batches:
-        daemon = harness._fork_server().Process(
-            target=_nights,
-            args=(fresh.home.root, fresh.dataset, nights, (folder / "key.pem").read_text(), folder / "said"),
+        daemon = harness.forked(
+            _nights, fresh.home.root, fresh.dataset, nights, (folder / "key.pem").read_text(), folder / "said"
         )
-        daemon.start()
         harness.joined(daemon, (folder / "said").read_text)
         expected = -signal.SIGKILL if nights[-1] in KILLS else 0
         assert daemon.exitcode == expected, (folder / "said").read_text()

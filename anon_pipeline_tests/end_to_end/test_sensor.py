@@ -92,10 +92,7 @@ class Sensor:
         folder = self.place.home.root.parent
         said, told = folder / "said", folder / "told"
         told.unlink(missing_ok=True)
-        process = harness._fork_server().Process(
-            target=_tick, args=(self.place, loaded or self.place.spec, ruin, largest_file, patient, said, told)
-        )
-        process.start()
+        process = harness.forked(_tick, self.place, loaded or self.place.spec, ruin, largest_file, patient, said, told)
         harness.joined(process, said.read_text)
         if process.exitcode == -signal.SIGKILL:
             return "killed"

@@ -44,8 +44,7 @@ def laid(running: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     for store in STORES:
         running.execute(f"CREATE DATABASE {store.tool.lower()} OWNER reader")
     home = Home(tmp_path_factory.mktemp("laid") / "home").prepare()
-    process = harness._fork_server().Process(target=_lay, args=(running, home))
-    process.start()
+    process = harness.forked(_lay, running, home)
     harness.joined(process, str)
     assert process.exitcode == 0
     for name, copy in laid.items():
