@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline_tests import fixed_keys
@@ -32,6 +34,27 @@ if os.environ.get("HYPOTHESIS_PROFILE", "default") == "default":
 #: whatever else is marked slow.
 SLOW_FIXTURES = {"beside", "desk", "first_run", "fresh", "published", "quick_spark", "template"}
 SLOW_ROOMS = {"end_to_end"}
+#: Files whose tests find Spark running if another of them has started it: one worker takes them all.
+SHARING_SPARK = {
+    "differential_privacy/test_queries.py",
+    "engine/test_records.py",
+    "engine/test_spark.py",
+    "masking/test_spark.py",
+    "pipeline/test_same_release.py",
+}
+
+
+class FilesOfAWorker(LoadFileScheduling):
+    """The tests of a file go to one worker, and those of all files that share Spark to one, too."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "spark" if file.endswith(tuple(SHARING_SPARK)) else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling:
+    return FilesOfAWorker(config, log)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -9,17 +9,20 @@ from pathlib import Path
 
 #: The first compiler alone, and a collector without threads of its own: nothing of what Spark does is another.
 JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-SHORT_LIVED = f"spark.driver.extraJavaOptions {JVM}\n"
 #: Rows of a batch between Spark and us, in place of 10,000: small tables pass in several, too.
 ARROW_ROWS = 1000
-#: Few partitions, and a plan that is looked at once. The run of the command that docs/spark.md shows has Spark's own
-#: settings of these (docs/test_docs.py).
-QUICK = f"""{SHORT_LIVED}
+#: Few partitions, and a plan that is looked at once and never written down. The run on a cluster has Spark's own
+#: settings of these (end_to_end/test_spark_cluster.py).
+QUICK = f"""
+spark.driver.extraJavaOptions {JVM}
+spark.executor.heartbeatInterval 60s
 spark.sql.adaptive.enabled    false
 spark.sql.codegen.factoryMode NO_CODEGEN
-spark.sql.execution.arrow.maxRecordsPerBatch {ARROW_ROWS}
 spark.sql.codegen.wholeStage  false
+spark.sql.execution.arrow.maxRecordsPerBatch {ARROW_ROWS}
+spark.sql.maxPlanStringLength 0
 spark.sql.shuffle.partitions  2
+spark.sql.ui.explainMode      simple
 """
 
 

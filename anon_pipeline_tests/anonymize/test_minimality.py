@@ -1,6 +1,6 @@
 """What somebody learns who knows all quasi-identifiers and runs the anonymizer again for every value.
 
-120 random tables of 10 to 14 people, k = 3; `make bench-minimality` tells the same of more tables and more tries.
+Random tables of 10 to 14 people, k = 3; `make bench-minimality` tells the same of more tables and more tries.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from benchmarks.minimality import DEMANDS, K, Tally, attacked, table
 
 pytestmark = pytest.mark.slow
 
-TABLES, TRIES = 40, 300
+TABLES, TRIES = 24, 300
 #: A value counts as ruled out that gives the release ten times more seldom than the truth: so few tries tell no more.
 SELDOM = 10.0
 

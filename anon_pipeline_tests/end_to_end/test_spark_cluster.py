@@ -84,8 +84,8 @@ def test_a_run_outlives_an_executor_and_a_worker(cluster: Cluster, published: Pl
     assert told.read_text().splitlines() == ["executors 1 1", "worker 1"], "both workers computed until they were ended"
 
 
-def test_too_little_memory_is_told_and_publishes_nothing(cluster: Cluster, published: Place) -> None:
-    """One value takes more than an executor has; the others that Spark tries it with have no more."""
+def test_too_little_memory_is_told_and_publishes_nothing(cluster: Cluster, published: Place, folder: Path) -> None:
+    """One value takes more than an executor has; the other that Spark tries it with has no more."""
     frame = people().assign(visits="0")
     frame.loc[0, "visits"] = "x" * (300 << 20)
     spec = policy()
@@ -94,7 +94,9 @@ def test_too_little_memory_is_told_and_publishes_nothing(cluster: Cluster, publi
     write_dataset(published.dataset, frame.head(0), spec)
     frame.to_parquet(published.dataset / "people.parquet", index=False)
     before = published.releases()
-    ended = published.run("--engine", "spark", sabotage=on(cluster))
+    tries = write_defaults(folder, f"{DEFAULTS}\nspark.task.maxFailures 2\n")
+    sabotage = partial(surroundings, cluster.address, str(tries))
+    ended = published.run("--engine", "spark", sabotage=sabotage)
     assert ended.exit_code == 2, ended.said
     assert re.search("Spark ran out of memory|may have run out of memory", ended.sentence), ended.sentence
     assert published.releases() == before
