@@ -14,7 +14,7 @@ from benchmarks.minimality import DEMANDS, K, Tally, attacked, table
 
 pytestmark = pytest.mark.slow
 
-TABLES, TRIES = 24, 300
+TABLES, TRIES = 40, 300
 #: A value counts as ruled out that gives the release ten times more seldom than the truth: so few tries tell no more.
 SELDOM = 10.0
 
