@@ -28,6 +28,7 @@ from anon_pipeline.engine.base import Batch, ClassCounts, ColumnFacts, Recoding,
 from anon_pipeline.engine.batches import _numbers, _texts, as_batch, chosen_rows, of_smallest_hashes
 from anon_pipeline.engine.binning import bins_of, domain_of
 from anon_pipeline.engine.content import ContentHash, kind_of, row_hashes, sample_hash
+from anon_pipeline.engine.counted_people import counted_people
 from anon_pipeline.engine.counting import CountingEngine
 from anon_pipeline.engine.expressions import (
     CLASS,
@@ -68,17 +69,7 @@ class SqlEngine(CountingEngine):
     def store_source(self, spec: ReleaseSpec, destination: Path) -> SourceFacts:
         with self._session() as session, self._opened(session, spec, destination.parent) as source:
             read = typed.typed_people(session, source, spec)
-            select = ", ".join(f"{column.expression} AS {quoted(column.name)}" for column in read.columns)
-            names = ", ".join(quoted(column.name) for column in read.columns)
-            people = f"SELECT {select} FROM {read.relation}"
-            if spec.with_role(Role.IDENTIFIER):  # then there is nothing to count together
-                query = f"SELECT {names}, CAST(1 AS BIGINT) AS {quoted(PEOPLE)} FROM ({people}) AS person"
-            else:
-                query = (
-                    f"SELECT {names}, CAST(count(*) AS BIGINT) AS {quoted(PEOPLE)} FROM ({people}) AS person "
-                    f"GROUP BY {names}"
-                )
-            session.write(query, destination)
+            session.write(counted_people(session, source, read, spec), destination)
         stored = self.describe(destination, spec, {column.name: column.type for column in read.columns})
         return replace(stored, table=source.table, left_out=read.left_out)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from anon_pipeline.engine.typed import OpenSource, TypedColumn
 from anon_pipeline.tables import Domain
 
 
@@ -49,6 +50,11 @@ class Session(Protocol):
 
     def hashed(self, columns: Sequence[str]) -> str:
         """64 bits that hang on the values of columns alone; each engine has its own."""
+
+    def numbered_texts(
+        self, source: OpenSource, columns: Sequence[TypedColumn], missing: Sequence[str]
+    ) -> Mapping[str, tuple[str, str]]:
+        """By column the number of its text and the text of a number, where people are faster grouped by numbers."""
 
     def coded_text(self, position: int, domain: Domain, value: str) -> tuple[str, str]:
         """The code of a text in its domain, 0 where it is missing, and the join that this needs."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -29,7 +29,7 @@ from anon_pipeline.engine.spark_columns import WHOLE_MICROSECONDS, SparkColumn, 
 from anon_pipeline.engine.spark_process import ended_by_interrupts, harmless, running_session, uri
 from anon_pipeline.engine.spark_sql import backticks, spark_sql
 from anon_pipeline.engine.sql import literal, quoted
-from anon_pipeline.engine.typed import OpenSource
+from anon_pipeline.engine.typed import OpenSource, TypedColumn
 from anon_pipeline.engine.writing import in_groups
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
@@ -203,6 +203,14 @@ class SparkSqlSession:
             f"CASE WHEN regexp_matches({text}, {literal(NUMBER)}) THEN TRY_CAST({plain} AS DOUBLE) "
             f"WHEN regexp_matches({text}, {literal(NO_NUMBER)}) THEN CAST('nan' AS DOUBLE) END"
         )
+
+    def numbered_texts(
+        self,
+        source: OpenSource,  # noqa: ARG002 - Spark groups by texts
+        columns: Sequence[TypedColumn],  # noqa: ARG002
+        missing: Sequence[str],  # noqa: ARG002
+    ) -> Mapping[str, tuple[str, str]]:
+        return {}
 
     def coded_text(self, position: int, domain: Domain, value: str) -> tuple[str, str]:
         """By a join with a dictionary that every worker holds."""

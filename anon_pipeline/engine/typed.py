@@ -58,11 +58,15 @@ class OpenSource:
 
 @dataclass(frozen=True)
 class TypedColumn:
-    """How one column of the source becomes a column of the stored table."""
+    """How one column of the source becomes a column of the stored table.
+
+    `is_text` says that its texts are stored as the source has them, but for those that stand for "not known".
+    """
 
     name: str
     type: ColumnType
     expression: str
+    is_text: bool = False
 
 
 def is_whole(storage: str) -> bool:
@@ -229,7 +233,7 @@ def _typed(
     if kind is None:
         kind = detected(reader, source, value) if is_text else natural_type(storage)
     if kind is ColumnType.CATEGORICAL:
-        return TypedColumn(name, kind, value)
+        return TypedColumn(name, kind, value, storage == "VARCHAR")
     if kind is ColumnType.DATE:
         return TypedColumn(name, kind, _moments(reader, source, name, storage, value))
     if storage == "BOOLEAN" or storage in MOMENTS or storage in ("UUID", "TIME"):

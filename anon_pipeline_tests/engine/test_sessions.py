@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from anon_pipeline.engine import few_texts
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ColumnType
@@ -27,6 +28,22 @@ def test_a_session_sees_what_another_kept(engine: DuckDBEngine) -> None:
         for name in ("kept", "told"):
             with pytest.raises(Exception, match="does not exist"):
                 session.rows(f"FROM {name}")
+
+
+@pytest.mark.parametrize("most", [0, few_texts.MOST_TEXTS])
+def test_a_text_has_its_place_in_its_domain_and_no_other(
+    engine: DuckDBEngine, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Few texts are looked for in a list and many in an ENUM, and a text beyond the domain is no missing one."""
+    monkeypatch.setattr(few_texts, "MOST_TEXTS", most)
+    texts = np.array(["b", "a'", "", "ü"], dtype=object)
+    domain = Domain("x", ColumnType.CATEGORICAL, texts, np.ones(4, dtype=np.int64))
+    with engine._session() as session:
+        session.register("told", pa.table({"x": [*texts, None]}))
+        code, _ = session.coded_text(0, domain, "x")
+        assert session.rows(f"SELECT x, {code} FROM told") == [("b", 1), ("a'", 2), ("", 3), ("ü", 4), (None, 0)]
+    with pytest.raises(InputError), engine._session() as session:
+        session.rows(f"SELECT {session.coded_text(0, domain, 'x')[0]} FROM (VALUES ('b'), ('c')) AS told(x)")
 
 
 def test_an_error_ends_the_engine_or_changes_how_it_works(engine: DuckDBEngine) -> None:
