@@ -75,6 +75,10 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+# What a worker has left to be collected may belong to threads, which a fork of it has not: collected there, it crashes.
+os.register_at_fork(after_in_child=gc.freeze)
+
+
 def pytest_unconfigure() -> None:
     gc.unfreeze()  # libraries tell at the end what was not given back to them
 

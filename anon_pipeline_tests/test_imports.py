@@ -50,6 +50,7 @@ assert altair.__version__
 """
 
 
+@pytest.mark.long
 def test_small_commands_import_no_large_library_and_no_library_what_nobody_uses(tmp_path: Path) -> None:
     people = pd.DataFrame({"city": ["Cork", "Bergen"] * 20, "sex": ["f"] * 40, "ill": ["yes", "yes", "no", "no"] * 10})
     spec = policy()

@@ -172,6 +172,7 @@ def lost(**settings: Any) -> tuple[float, AnonymizerTree]:
     return float(np.mean(list(tree.information_loss_.values()))), tree
 
 
+@pytest.mark.long
 def test_two_incomes_in_every_class_of_adult_cost_little() -> None:
     """What keeps the grouping from telling why costs .01 to .015 of this."""
     diverse, tree = lost(demands=[LDiversity(column="income", l=2, kind="distinct")])
@@ -196,6 +197,7 @@ def test_that_a_large_union_stayed_does_not_rule_out_that_it_could_be_parted() -
     assert chance[0] * enforce.STAYS_WHOLE > 1 / regrouping.SELDOM
 
 
+@pytest.mark.long
 def test_suppressing_a_few_costs_less_than_merging_everybody() -> None:
     demand = LDiversity(column="income", l=2, kind="distinct")
     merged, _ = lost(demands=[demand], refine=0)

@@ -95,6 +95,7 @@ def test_hundred_thousand_distinct_texts_are_grouped_into_nonsense() -> None:
         AnonymizerTree(k=10).fit(frame)
 
 
+@pytest.mark.long
 def test_hundred_thousand_distinct_numbers_take_forever() -> None:
     generator = np.random.default_rng(0)
     frame = pd.DataFrame({"income": generator.lognormal(10, 1, 100_000), "id": np.arange(100_000)})

@@ -70,6 +70,7 @@ class Deaf(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 # ------------------------------------------------------------------------------------------------ what must be found
 
 
+@pytest.mark.long
 def test_a_forest_with_leaves_of_one_remembers_and_one_with_leaves_of_twenty_hardly() -> None:
     # One label in ten is wrong. Where all are a matter of chance even a twentieth of a leaf shows (AUC .68).
     people = some_people(2000)

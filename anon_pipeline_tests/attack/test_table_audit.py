@@ -112,6 +112,7 @@ def test_raw_copies_of_a_tenth_of_the_rows_are_found(clean):
     assert found[ALL].details["alone"] == pytest.approx(0.1, abs=0.03)
 
 
+@pytest.mark.long
 def test_independent_people_of_the_same_population_leak_nothing_in_93_of_100_seeds():
     holds, seen, accused = Counter(), Counter(), Counter()
     for seed in range(100):

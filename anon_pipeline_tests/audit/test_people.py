@@ -50,6 +50,7 @@ def rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     return sorted(frame[SPEC.released].astype(str).itertuples(index=False, name=None))
 
 
+@pytest.mark.long
 def test_what_is_found_does_not_depend_on_how_many_processes_attack(people: Batch) -> None:
     attacked = spec(models=True, people=200, shadows=4)
     told: list[tuple[int, int]] = []

@@ -99,6 +99,7 @@ def test_the_upper_end_is_that_of_clopper_and_pearson(certain: float, undecided:
     assert Regrouped("ill", 200, certain, undecided).high == pytest.approx(high, abs=1e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("repair", "tries"), [(repair_of(60, 0.25), 120), (MIXED, 40)], ids=["near classes", "mixed classes"]
 )

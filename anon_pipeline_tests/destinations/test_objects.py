@@ -87,6 +87,7 @@ def killed_before(call: str, moment: int) -> Iterator[None]:
         yield
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moment", range(5))
 def test_killed_before_any_put_a_reader_sees_one_release_whole_and_the_next_run_heals(
     home: Home, store: ObjectStore, moment: int

@@ -145,6 +145,7 @@ def killed(home: Home, version: str, moment: int) -> bool:
     return False
 
 
+@pytest.mark.long
 def test_killed_before_any_statement_a_reader_sees_one_release_whole_and_the_next_run_heals(
     home: Home, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

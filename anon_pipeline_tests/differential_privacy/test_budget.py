@@ -97,6 +97,7 @@ def _ask_many(home: Path, process: int, answered: Any) -> None:
     os._exit(0)
 
 
+@pytest.mark.long
 def test_eight_processes_with_forty_questions_get_exactly_a_hundred_answers(tmp_path: Path) -> None:
     answered = FORK.Value("i", 0)
     processes = [FORK.Process(target=_ask_many, args=(tmp_path, number, answered)) for number in range(8)]
@@ -126,6 +127,7 @@ def _killed_at(home: Path, count: int, torn: bool, told: Any, key: str) -> None:
     os._exit(0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("torn", [False, True])
 def test_a_kill_at_any_step_never_answers_what_was_not_paid(tmp_path: Path, torn: bool) -> None:
     """Reserved >= answered >= seen, drawn only after a reservation, and the ledger goes on afterwards."""

@@ -83,6 +83,7 @@ def chosen(scores: list[int], sensitivity: int, draws: int = 3_000) -> np.ndarra
 PURE = float(np.sqrt(8 * NANO / accounting.NANO)), 0.0
 
 
+@pytest.mark.long
 def test_a_choice_keeps_its_claim() -> None:
     assert not breaks_the_claim(chosen([49, 51], 2), chosen([51, 49], 2), *PURE)
 
@@ -96,6 +97,7 @@ def test_rounded_scores_are_seen() -> None:
     assert breaks_the_claim(chosen(rounded([49, 51]), 2, 400), chosen(rounded([51, 49]), 2, 400), *PURE)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["count", "sum_weight"])
 def test_a_whole_question_keeps_its_claim_for_a_person(name: str) -> None:
     """From the table to the drawn number, with the person who moves it most there or gone."""

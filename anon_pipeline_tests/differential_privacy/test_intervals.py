@@ -32,6 +32,7 @@ def covered(rows: list[dict[str, dict[str, float]]], name: str, truth: float) ->
     return float(np.mean([row[name]["low"] <= truth <= row[name]["high"] for row in rows]))
 
 
+@pytest.mark.long
 def test_coverage_of_counts_and_means_and_sums() -> None:
     """Over as many draws as make the share exact to a tenth of a percent; one in a million runs may fail."""
     spec, n = spec_of("row"), 4_000

@@ -96,6 +96,7 @@ def spec(place: Path) -> ReleaseSpec:
     return write(place / "clinic", table, columns=columns, differential_privacy=asked, synthesis=synthesis)
 
 
+@pytest.mark.long
 def test_whatever_ends_it_nothing_is_spent_twice_and_nothing_half_is_published(place: Path, spec: ReleaseSpec) -> None:
     """It ends at each call in turn, one way or another; what goes on after it takes the stored counts, if any."""
     ends: tuple[End, ...] = ("killed", "full", "torn")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from scipy import stats
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
@@ -101,6 +102,7 @@ def _one_sided(scores: np.ndarray, wanted: np.ndarray) -> float:
     return math.log(max(float(least), 1e-12) / float(most))
 
 
+@pytest.mark.long
 def test_lira_reaches_no_more_than_epsilon_says(tmp_path: Path) -> None:
     """On both kinds of model; a passing audit of whole models is weak evidence, so a tree that memorises is caught."""
     trains = {kind: published(spec_of(tmp_path, kind)) for kind in ("naive_bayes", "synthetic")}

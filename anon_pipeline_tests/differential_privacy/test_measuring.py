@@ -34,6 +34,7 @@ def without(table: CodedTable, rows: np.ndarray) -> CodedTable:
     return CodedTable(table.sizes, table.codes[kept], table.people[kept])
 
 
+@pytest.mark.long
 def test_no_unit_moves_a_count_or_a_choice_by_more_than_is_declared() -> None:
     """1,000 random tables, every unit removed in turn; a unit of `most` rows is any so many rows."""
     random = np.random.default_rng(11)
@@ -53,6 +54,7 @@ def test_no_unit_moves_a_count_or_a_choice_by_more_than_is_declared() -> None:
                     assert abs(errors[0] - errors[1]) <= most
 
 
+@pytest.mark.long
 def test_a_person_counts_with_so_many_rows_whatever_they_and_others_hold(tmp_path: Path) -> None:
     """Through the engine: every person of small tables removed in turn, also one without an identifier."""
     random = np.random.default_rng(5)
@@ -105,6 +107,7 @@ def lower_bound(drawn: np.ndarray, beside: np.ndarray, delta: float) -> float:
     return math.log(max(low - delta, 1e-12) / high)
 
 
+@pytest.mark.long
 def test_the_noise_of_a_count_keeps_its_word_and_mutants_are_caught() -> None:
     """At the level of single measurements, where a passing test says something. One row more or less."""
     table = random_table(np.random.default_rng(2), 40, (2, 2))
@@ -133,6 +136,7 @@ def test_targets_and_their_pairs_are_what_is_counted() -> None:
     assert candidates((3, 4, 5), ()) == [(0, 1), (0, 2), (1, 2)]
 
 
+@pytest.mark.long
 def test_a_canary_is_no_surer_than_epsilon_says() -> None:
     """LiRA's game on the fitted model, which naive Bayes is made of: one person with a rare value in or out.
 
@@ -173,6 +177,7 @@ def test_the_noise_that_is_drawn_is_the_noise_that_is_recorded() -> None:
         assert one.variance.flat[0] >= rows**2 * NANO / (2 * 10**8)
 
 
+@pytest.mark.long
 def test_a_choice_is_as_uncertain_as_it_is_recorded_to_be() -> None:
     """Of two scores a gap apart the smaller one is taken with probability 1 / (1 + e^(gap / scale))."""
     for rows in (1, 4):

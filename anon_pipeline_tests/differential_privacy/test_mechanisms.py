@@ -45,6 +45,7 @@ def draws() -> tuple[np.ndarray, float]:
     return drawn, mechanisms.gaussian_scale(1, nano)
 
 
+@pytest.mark.long
 def test_draws_fit_the_discrete_gaussian(draws: tuple[np.ndarray, float]) -> None:
     drawn, scale = draws
     assert fits(drawn, scale) > FALSE_ALARM

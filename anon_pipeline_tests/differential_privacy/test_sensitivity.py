@@ -94,6 +94,7 @@ def each_removed(count: CountMany, made: list[Plan], unit: str, tables: int, see
             require_bounded(plan, counted[before], counted[after])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", ["row", "person"])
 def test_nobody_moves_a_measurement_further_than_stated(unit: str) -> None:
     with counting_many(spec_of("row" if unit == "row" else PERSON)) as count:

@@ -350,6 +350,7 @@ def test_pre_commit_runs_tools_of_the_pinned_environment() -> None:
         assert f"\n{'import-linter' if tool.name == 'lint-imports' else tool.name}==" in f"\n{pinned}"
 
 
+@pytest.mark.long
 def test_importing_the_package_is_cheap_and_its_names_are_there() -> None:
     code = (
         "import sys, anon_pipeline\n"

@@ -382,6 +382,7 @@ def guided(engine: DuckDBEngine, folder: Path, frame: pd.DataFrame, model: str, 
     return guided_cells(StoredPeople(engine, table, spec, types), trained, folded, 1.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "target"), [("gradient_boosting", "t"), ("linear", "t"), ("decision_tree", "income")]
 )
@@ -418,6 +419,7 @@ def everybody_alone(n: int, seed: int = 0) -> pd.DataFrame:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", [100, 1_000, 100_000])
 def test_the_guarantee_depends_on_how_many_cells_there_may_be(engine: DuckDBEngine, tmp_path: Path, limit: int) -> None:
     frame = everybody_alone(3_000)

@@ -86,6 +86,7 @@ def refused(engine: DuckDBEngine, spec: ReleaseSpec) -> str:
     return message
 
 
+@pytest.mark.long
 def test_a_table_is_the_same_people_as_the_parquet_file_of_it(
     asked: Server, engine: DuckDBEngine, tmp_path: Path
 ) -> None:

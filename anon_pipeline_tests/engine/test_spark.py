@@ -526,6 +526,7 @@ def _a_table(folder: Path) -> Path:
     return folder / "x.parquet"
 
 
+@pytest.mark.long
 def test_the_package_imports_without_spark(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules.update(pyspark=None, sqlglot=None, py4j=None); import anon_pipeline.pipeline.runtime"

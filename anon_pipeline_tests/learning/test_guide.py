@@ -49,6 +49,7 @@ def test_task_follows_the_type_of_the_target() -> None:
 # ------------------------------------------------------------------------------------------------------ determinism
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", BUILT_IN)
 @pytest.mark.parametrize("task", list(Task))
 def test_every_bit_is_the_same_for_any_number_of_threads(model: str, task: Task, monkeypatch: Any) -> None:

@@ -92,6 +92,7 @@ def test_groups_that_look_alike_are_one_class_as_in_the_released_table(
     raise AssertionError("under none of these keys two groups look alike")
 
 
+@pytest.mark.long
 def test_a_setting_costs_in_company_what_it_costs_alone(engine: DuckDBEngine, spec: ReleaseSpec) -> None:
     settings: list[dict[str, Any]] = [{K: 5}, {K: 5, "guide.spread": 0.0}, {K: 5, **CLOSE, T: 0.2}, {K: 30}]
     together = points(engine, spec, settings)

@@ -241,6 +241,7 @@ def test_nobody_guides_who_was_tested_on() -> None:
     assert (before.folds[1].guidance != after.folds[1].guidance).any()
 
 
+@pytest.mark.long
 def test_the_figures_do_not_depend_on_how_many_processes_measure() -> None:
     frame = table(Task.CLASSIFICATION, classes=3)
     settings: dict[str, Any] = {"further_models": ["random_forest"], "columns": {"job": "VARCHAR"}}

@@ -75,6 +75,7 @@ def test_the_radius_of_planar_laplace_is_gamma() -> None:
     assert gamma.cdf(planar_radius(uniform, 0.01)) == pytest.approx(uniform, abs=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("per_earth", [1e-9, 0.64, 3.0, 40.0])
 def test_laplace_noise_on_the_sphere_has_its_density_and_no_atom(per_earth: float) -> None:
     """Epsilon in units of the Earth's radius: 1e-7 per metre is .64, where 43.6 % once lay at the antipode."""

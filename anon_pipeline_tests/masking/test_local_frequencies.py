@@ -41,6 +41,7 @@ def test_the_rates_are_those_of_the_papers() -> None:
     assert randomizer("randomized_response", 50, COUNTRIES).rates[0] == pytest.approx(1)
 
 
+@pytest.mark.long
 def test_reports_come_out_with_the_stated_probabilities() -> None:
     """Whole reports, from each true category: what epsilon is about. Half an epsilon more would be seen."""
     n, categories = 300_000, ["a", "b", "c"]
@@ -75,6 +76,7 @@ def test_the_rule_takes_what_errs_less() -> None:
         assert randomizer("local_frequencies", epsilon, named).chosen.technique == best_encoding(k, epsilon)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("technique", ["randomized_response", "unary_encoding"])
 def test_counts_are_unbiased_and_their_intervals_cover(technique: str) -> None:
     n, k, rounds = 4_000, 12, 100

@@ -87,6 +87,7 @@ def cases() -> list[Any]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("technique", "parameters", "kind", "column"), cases())
 def test_odd_columns_keep_their_rows_and_their_gaps(
     technique: str, parameters: dict[str, Any], kind: ColumnType, column: pa.Array

@@ -35,6 +35,7 @@ def test_a_pseudonym_is_the_hmac_of_the_text_under_a_key_of_the_column() -> None
     assert report.facts["key_id"] == hashlib.sha256(key.material).hexdigest()[:8]
 
 
+@pytest.mark.long
 def test_a_million_values_get_a_million_pseudonyms_and_others_under_another_key() -> None:
     numbers = pa.array(np.arange(4_900_000_000, 4_901_000_000))
     first, _ = masked(numbers, NUMERIC, step("pseudonymize", bits=96))

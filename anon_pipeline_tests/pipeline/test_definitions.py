@@ -271,6 +271,7 @@ def test_an_instance_starts_from_those_settings(tmp_path: Path) -> None:
         assert instance.run_monitoring_enabled
 
 
+@pytest.mark.long
 def test_the_workspace_names_a_module_that_loads_without_a_warning_of_ours(data: Path) -> None:
     (module,) = [one["python_module"] for one in yaml.safe_load((ROOT / "workspace.yaml").read_text())["load_from"]]
     home = data / "home"

@@ -18,6 +18,7 @@ from anon_pipeline_tests.end_to_end.harness import people, policy, write_dataset
 ADULT_SPEC = Path(__file__).parents[2] / "data" / "adult"
 
 
+@pytest.mark.long
 def test_it_tells_the_steps_of_the_graph_and_leaves_nothing(tmp_path: Path) -> None:
     folder, home = write_dataset(tmp_path / "people"), tmp_path / "home"
     ended = harness.command("run", folder, "--dry-run", "--json", home=home)

@@ -104,6 +104,7 @@ def record(run: Run, name: str) -> dict[str, Any]:
     return content
 
 
+@pytest.mark.long
 def test_the_last_step_publishes(made: tuple[Graph, Run]) -> None:
     _, run = made
     version = record(run, "release")["facts"]["version"]

@@ -78,6 +78,7 @@ def asked_of_croissants_library(file: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_croissants_own_library_finds_nothing_wrong_and_loads_the_rows(folder: Path) -> None:
     found = asked_of_croissants_library(folder / "croissant.json")
     assert (found["errors"], found["warnings"]) == ([], [])

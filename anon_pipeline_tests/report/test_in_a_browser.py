@@ -77,6 +77,7 @@ def window(page_file: Path) -> Iterator[Window]:
         yield opened
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [PHONE, DESK])
 def test_nothing_reaches_beyond_the_window(window: Window, width: int) -> None:
     window.page.set_viewport_size({"width": width, "height": 800})

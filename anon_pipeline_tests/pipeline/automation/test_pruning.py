@@ -119,6 +119,7 @@ def test_what_is_relied_upon_stays(home: Home) -> None:
         assert instance.get_latest_materialization_event(dg.AssetKey(["people", "release"])) is not None
 
 
+@pytest.mark.long
 def test_the_runs_of_the_last_content_stay_as_far_as_the_sensor_looks(home: Home) -> None:
     """Else it would forget that a content died five times, or was refused, and try again."""
     with open_instance(home) as instance:
@@ -148,6 +149,7 @@ def test_of_each_job_the_newest_stay_and_the_last_success(statuses: list[STATUS]
         assert {run.run_id for run in runs} & kept == {run.run_id for run in runs[:keep]} | set(wins)
 
 
+@pytest.mark.long
 def test_mlflows_runs_go_with_those_of_their_steps_and_registered_models_stay(home: Home) -> None:
     tracking = Tracking(home)
     for number in range(3):

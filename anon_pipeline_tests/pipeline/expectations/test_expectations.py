@@ -181,6 +181,7 @@ def test_the_measured_value_is_a_plain_number() -> None:
         assert said.passed
 
 
+@pytest.mark.long
 def test_a_process_beside_the_run_answers_as_the_run_would() -> None:
     asked = [
         SMALLEST,

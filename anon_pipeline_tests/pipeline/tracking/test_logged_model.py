@@ -23,6 +23,7 @@ from anon_pipeline.pipeline.tracking.runs import Tracking
 from anon_pipeline.spec import ColumnType, Guide
 
 
+@pytest.mark.long
 def test_a_logged_model_guides_and_an_absent_one_is_named(tmp_path: Path) -> None:
     tracking = Tracking(Home(tmp_path / "home").prepare())
     random = np.random.default_rng(0)
@@ -57,6 +58,7 @@ def test_a_logged_model_guides_and_an_absent_one_is_named(tmp_path: Path) -> Non
     assert os.environ.get("MLFLOW_DISABLE_TELEMETRY") == "true"
 
 
+@pytest.mark.long
 def test_a_run_that_is_open_around_it_does_not_stop_a_model_from_being_registered(tmp_path: Path) -> None:
     tracking = Tracking(Home(tmp_path / "home").prepare())
     before = mlflow.get_tracking_uri()

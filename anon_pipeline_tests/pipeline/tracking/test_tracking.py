@@ -50,6 +50,7 @@ def content(file: Path) -> tuple[list[object], list[object], list[object]]:
         return schema, version, connection.execute("SELECT name, artifact_location FROM experiments").fetchall()
 
 
+@pytest.mark.long
 def test_a_copied_database_is_the_one_that_mlflow_makes(tmp_path: Path, cache: Path, made: Path) -> None:
     shutil.copytree(made, cache)
     SqlAlchemyStore(f"sqlite:///{tmp_path / 'theirs.db'}", str(tmp_path / "artifacts"))
@@ -82,6 +83,7 @@ def test_a_copied_home_writes_into_itself(tmp_path: Path, cache: Path, made: Pat
     assert all(run.info.artifact_uri.startswith(f"{here}/") for run in client.search_runs(["1"]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", [b"", b"SQLite format 3\0 and no more"])
 def test_a_damaged_copy_is_made_anew(tmp_path: Path, cache: Path, made: Path, damage: bytes) -> None:
     shutil.copytree(made, cache)
