@@ -16,7 +16,7 @@ import numpy.typing as npt
 from anon_pipeline.anonymize.axes import Orders, SplitFeature, feature_matrix, split_features
 from anon_pipeline.anonymize.counts import Counter, Table
 from anon_pipeline.anonymize.criterion import Criterion
-from anon_pipeline.arrays import FloatArray, IntArray
+from anon_pipeline.arrays import CACHED, FloatArray, IntArray
 from anon_pipeline.tables import Cells
 
 #: A table of at most this many cells, or outputs of all cells, is left to scikit-learn; in a larger one each group of
@@ -27,9 +27,6 @@ WHOLE = 200_000
 #: In a table of more than `EXACT_LIMIT` cells, a group of more than `SAMPLE` is split by the counts of so many of them.
 EXACT_LIMIT = 400_000
 SAMPLE = 50_000
-
-#: Tuples that walk down the tree together.
-CACHED = 2**15
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,8 @@ def as_batch(
     for name in [*spec.features, spec.target]:
         coded = rows.column(CODED + name if CODED + name in rows.schema.names else name)
         frame[name] = _texts(coded) if types[name] is ColumnType.CATEGORICAL else _numbers(coded)
-    features = pd.DataFrame({name: frame[name] for name in spec.features})
+    # Columns that stay apart: pandas would copy them into one array for each type.
+    features = pd.DataFrame({name: frame[name] for name in spec.features}, copy=False)
     key = [rows.column(name).to_numpy() for name in keys]
     names = spec.released if hashed else []
     return Batch(

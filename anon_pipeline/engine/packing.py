@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from anon_pipeline.arrays import IntArray
+from anon_pipeline.arrays import CACHED, IntArray
 from anon_pipeline.tables import Domain
 
 #: A dense run of whole numbers is packed as its distance from the smallest, without a dictionary.
@@ -57,16 +57,22 @@ class Packing:
     def unpack(self, key: IntArray) -> npt.NDArray[np.int32]:
         """Codes of each key, shape (n, q) to (n, p)."""
         codes = np.empty((len(key), len(self.domains)), dtype=np.int32)
+        for start in range(0, len(key), CACHED):
+            self._unpack(key[start : start + CACHED], codes[start : start + CACHED])
+        return codes
+
+    def _unpack(self, key: IntArray, codes: npt.NDArray[np.int32]) -> None:
+        """Write the codes of each key into `codes`."""
         for column, part in enumerate(self.parts):
-            rest = key[:, column].copy()
+            rest = key[:, column]
             for position in reversed(part):
                 domain = self.domains[position]
-                rest, packed = np.divmod(rest, radix_of(domain))
-                if is_dense(domain):
+                radix = radix_of(domain)
+                rest, packed = np.divmod(rest, radix)
+                if is_dense(domain) and len(domain.values) < radix - 1:  # else a packed value is its own code
                     known = packed > 0
                     packed[known] = np.searchsorted(domain.values, packed[known] - 1 + domain.values[0]) + 1
                 codes[:, position] = packed
-        return codes
 
     def pack(self, codes: npt.NDArray[np.int32]) -> IntArray:
         """Keys of each tuple of codes, shape (n, p) to (n, q)."""

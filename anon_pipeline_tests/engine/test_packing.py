@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anon_pipeline.engine import packing as packing_module
 from anon_pipeline.engine.packing import Packing, is_dense, radix_of
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Domain
@@ -14,25 +16,34 @@ from anon_pipeline_tests.examples import times
 
 @st.composite
 def domains(draw: st.DrawFn) -> Domain:
-    kind = draw(st.sampled_from(["dense", "wide", "floats", "texts", "empty"]))
+    kind = draw(st.sampled_from(["dense", "run", "wide", "floats", "texts", "empty"]))
     whole = st.integers(-(10**18), 10**18)
     if kind == "dense":
         start = draw(whole)
         values = [start + step for step in draw(st.sets(st.integers(0, 2**31 - 1), min_size=1, max_size=6))]
+    elif kind == "run":
+        start = draw(whole)
+        values = list(range(start, start + draw(st.integers(1, 6))))
+        if draw(st.booleans()) and len(values) > 2:
+            values.pop(1)  # and then it is none
     elif kind == "wide":
         values = list(draw(st.sets(whole, min_size=1, max_size=6)))
     elif kind == "floats":
         values = list(draw(st.sets(st.floats(-1e18, 1e18), min_size=1, max_size=6)))
     else:
         values = [] if kind == "empty" else [f"text {i}" for i in range(draw(st.integers(1, 6)))]
-    array = np.array(sorted(values), dtype={"dense": np.int64, "wide": np.int64, "floats": float}.get(kind, object))
+    array = np.array(
+        sorted(values), dtype={"dense": np.int64, "run": np.int64, "wide": np.int64, "floats": float}.get(kind, object)
+    )
     type_ = ColumnType.CATEGORICAL if array.dtype == object else ColumnType.NUMERIC
     return Domain(kind, type_, array, np.ones(len(array) + 1, dtype=np.int64))
 
 
 @settings(max_examples=times(150))
-@given(st.lists(domains(), min_size=1, max_size=9), st.integers(0, 999))
-def test_a_key_stands_for_one_tuple_only_else_strangers_share_a_cell(columns: list[Domain], seed: int) -> None:
+@given(st.lists(domains(), min_size=1, max_size=9), st.integers(0, 999), st.sampled_from([7, packing_module.CACHED]))
+def test_a_key_stands_for_one_tuple_only_else_strangers_share_a_cell(
+    columns: list[Domain], seed: int, together: int
+) -> None:
     packing = Packing.plan(tuple(columns))
     generator = np.random.default_rng(seed)
     codes = np.stack([generator.integers(0, len(domain), 50) for domain in columns], axis=1).astype(np.int32)
@@ -40,7 +51,9 @@ def test_a_key_stands_for_one_tuple_only_else_strangers_share_a_cell(columns: li
     codes[0], codes[1] = 0, [len(domain) - 1 for domain in columns]
     key = packing.pack(codes)
     assert key.min() >= 0
-    assert (packing.unpack(key) == codes).all()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(packing_module, "CACHED", together)
+        assert (packing.unpack(key) == codes).all()
     assert len(np.unique(key, axis=0)) == len(np.unique(codes, axis=0))
     assert sorted(position for part in packing.parts for position in part) == list(range(len(columns)))
 
