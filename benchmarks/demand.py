@@ -8,7 +8,6 @@ years and hours; guidance is given. The demand is two distinct incomes in every 
 from __future__ import annotations
 
 import argparse
-import platform
 import tempfile
 import time
 from collections.abc import Callable
@@ -17,8 +16,6 @@ from typing import TypeVar
 
 import numpy as np
 import pandas as pd
-import scipy
-import sklearn.tree
 
 from anon_pipeline.anonymize import classes, encoding, refinement, tree
 from anon_pipeline.anonymize.criterion import criterion_outputs
@@ -30,16 +27,10 @@ from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.tables import Cells
 from benchmarks.large import QUASI_IDENTIFIERS, GivenGuide, generate
+from benchmarks.machine import processor, versions
 
 KEY = Key(bytes(32))
 Result = TypeVar("Result")
-
-
-def processor() -> str:
-    """The name of the processor, as the system tells it."""
-    cpuinfo = Path("/proc/cpuinfo")
-    names = [line.partition(":")[2] for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
-    return names[0].strip() if names else platform.processor() or platform.machine()
 
 
 def people(rows: int, folder: Path) -> tuple[Cells, ClassStatistics]:
@@ -92,10 +83,7 @@ def main() -> None:
     parser.add_argument("--people", type=int, nargs="+", default=[60_000, 120_000, 240_000, 1_000_000])
     parser.add_argument("--k", type=int, default=10)
     asked = parser.parse_args()
-    print(
-        f"{processor()}, Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}, "
-        f"scikit-learn {sklearn.__version__}; k = {asked.k}\n"
-    )
+    print(f"{processor()}; {versions('numpy', 'scipy', 'scikit-learn')}; k = {asked.k}\n")
     print("| People | Cells | Classes of | Number | Mean size / k | Lost | cpu s | times the tree |")
     print("|--:|--:|---|--:|--:|--:|--:|--:|")
     with tempfile.TemporaryDirectory() as folder:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import platform
 import resource
 import tempfile
 import time
@@ -34,11 +33,13 @@ from anon_pipeline.engine.sql import literal
 from anon_pipeline.learning.cells import NOBODY, StoredPeople, guided_cells
 from anon_pipeline.privacy.verdict import verify_by_columns
 from anon_pipeline.spec import ReleaseSpec
+from benchmarks.machine import memory, processor, versions
 
 ADULT = Path(__file__).parent.parent / "data" / "adult" / "adult.parquet"
 CATEGORIES = ("workclass", "education", "marital_status", "occupation", "race", "sex", "native_country")
 QUASI_IDENTIFIERS = ("age", *CATEGORIES, "hours_per_week")
 K = 50
+PACKAGES = ("duckdb", "numpy", "pyarrow", "pandas", "scikit-learn")
 
 
 def generate(rows: int, destination: Path) -> None:
@@ -211,7 +212,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where the tables are kept; a temporary folder where absent")
     parser.add_argument("--pipeline", action="store_true", help="a whole run with its own model instead")
     options = parser.parse_args()
-    print(f"{platform.machine()}, Python {platform.python_version()}, DuckDB {duckdb.__version__}, {options.memory}")
+    print(f"{processor()}, {memory()}, DuckDB may use {options.memory}; {versions(*PACKAGES)}")
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(exist_ok=True)

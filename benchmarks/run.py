@@ -15,7 +15,6 @@ import argparse
 import itertools
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -26,11 +25,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+
+from benchmarks.machine import processor, versions
 
 ROOT = Path(__file__).parent.parent
 ADULT = ROOT / "data" / "adult"
@@ -211,12 +211,6 @@ def _ratio(before: float, after: float) -> str:
     return f"{before / after:.2f}" if after >= 0.05 else ""
 
 
-def processor() -> str:
-    """The processor's name, and how many cores may be used."""
-    names = re.findall(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    return f"{names[0] if names else platform.machine()}, {len(os.sched_getaffinity(0))} cores"
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--against", help="a commit to measure, too")
@@ -224,8 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--datasets", nargs="+", choices=["adult", "small"], default=["adult", "small"])
     parser.add_argument("--repeat", type=int, default=1, help="runs after the first in a home; 0: the first counts")
     asked = parser.parse_args(arguments)
-    print(f"{processor()}; Python {platform.python_version()}, {platform.platform()}")
-    print(", ".join(f"{name} {version(name)}" for name in PACKAGES))
+    print(f"{processor()}; {versions(*PACKAGES)}")
     scratch = Path(tempfile.mkdtemp())
     try:
         datasets = {"adult": ADULT, "small": small(scratch / "small")}

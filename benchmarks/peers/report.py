@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from importlib.metadata import version as own_version
-from pathlib import Path
 
+from benchmarks import machine
 from benchmarks.peers import data, score
 from benchmarks.peers.environments import OURS, Tool, python_version, version
 from benchmarks.peers.runner import REPEATS, SHORT, Cost
@@ -164,9 +161,9 @@ def goals(settings: Iterable[Setting]) -> str:
 
 def circumstances(tools: Iterable[Tool], seconds: float, memory: int) -> str:
     """What everybody was given, the limits, the machine, and what each line of the tables means."""
-    libraries = ", ".join(f"{name} {own_version(name)}" for name in ("scikit-learn", "pandas", "numpy", "duckdb"))
+    libraries = machine.versions("scikit-learn", "pandas", "numpy", "duckdb")
     said = [
-        f"{date.today():%Y-%m-%d}, {_machine()}, Python {platform.python_version()}, {libraries}.",
+        f"{date.today():%Y-%m-%d}, {machine.processor()}, {machine.memory()}, {libraries}.",
         data.DESCRIPTION,
         "Guidance, where a tool takes it: out-of-fold probabilities of scikit-learn's HistGradientBoostingClassifier "
         "(5 folds); training it is not counted for anyone.",
@@ -186,13 +183,3 @@ def circumstances(tools: Iterable[Tool], seconds: float, memory: int) -> str:
         for tool in tools
     )
     return "\n\n".join(said) + listed
-
-
-def _machine() -> str:
-    model = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if "model name" in line]
-        model = names[0] if names else model
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return f"{os.cpu_count()} cores of {model}, {memory:.0f} GiB, {platform.system()}"
