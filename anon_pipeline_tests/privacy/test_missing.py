@@ -113,6 +113,20 @@ def test_nine_alike_and_one_missing_are_not_diverse() -> None:
     assert attribute_inference(classes)[COLUMN].baseline == 15 / 20
 
 
+@pytest.mark.parametrize(
+    ("rows", "t", "beta", "delta"),
+    [
+        # Eight of ten have no value, against 8 of 20; those who have one are as everybody. t is (.4 + .2) / 2.
+        ([[8, 1, 1], [0, 5, 5]], 0.3, 1.0, math.inf),
+        # As many have none everywhere. Of those who have one two thirds bear the first value, against one half.
+        ([[7, 2, 1], [7, 1, 2]], 1 / 6, 1 / 3, math.log(1.5)),
+    ],
+)
+def test_what_is_reported_is_the_worse_of_both_readings(rows: Rows, t: float, beta: float, delta: float) -> None:
+    found = describe(missing_in(rows))[COLUMN]
+    assert (found["t"], found["beta"], found["delta"]) == pytest.approx((t, beta, delta))
+
+
 def test_missing_is_a_value_where_the_spec_says_so() -> None:
     classes = missing_in([[1, 9, 0], [0, 5, 5]], answer=True)
     assert LDiversity(column=COLUMN, l=2).holds(classes).tolist() == [True, True]
