@@ -102,6 +102,8 @@ def test_rare_are_the_largest_tenth_of_numbers_and_the_rarest_category_that_is_n
     assert np.flatnonzero(inference.rare_codes(numbers, np.arange(1, 101))).tolist() == list(range(91, 101))
     zeros = np.r_[np.zeros(95, int) + 1, 2, 3, 4, 5, 6]
     assert np.flatnonzero(inference.rare_codes(numbers, zeros))[0] == 2
+    thirds = np.r_[[1] * 3, [50] * 3, [51] * 3]  # where more than a tenth has the largest, it alone
+    assert np.flatnonzero(inference.rare_codes(numbers, thirds)).tolist() == list(range(51, 101))
     category = Domain.learn("c", False, [pd.Series(["a", "b", "c"])])
     codes = np.r_[np.full(1000, 1), np.full(100, 2), 3]
     assert np.flatnonzero(inference.rare_codes(category, codes)).tolist() == [2]
@@ -237,6 +239,13 @@ def test_luck_is_small_where_no_control_person_meets_a_condition():
     luck = singling_out.by_luck(np.zeros(400, dtype=np.int64), 500, 5000)
     assert luck.rate == 0
     assert luck.high < 0.2
+
+
+def test_luck_is_small_where_many_control_people_meet_every_condition():
+    """Of 100 people 40 meet each, and so some 400 of 1,000."""
+    luck = singling_out.by_luck(np.full(400, 40, dtype=np.int64), 100, 1000)
+    assert luck.rate == 0
+    assert luck.high < 0.01
 
 
 # --- membership

@@ -165,6 +165,15 @@ def test_the_budget_leaves_people_out_from_the_end():
     assert (few.records() == every.records()[:7]).all()
 
 
+def test_who_is_looked_up_costs_nothing_and_is_found_once():
+    """Rows that show single values are looked up, those of the first unit, too."""
+    table = pd.DataFrame({"x": [1, 1, 1, 2, 5]})
+    release = read_release(pd.DataFrame({"x": [1, 2]}), [table], Knowledge(["x"], numeric=["x"]))
+    found = find_candidates(release, encode(release.domains, table), budget=2)
+    assert len(found) == 5  # the last one alone is compared with both
+    assert found.records().tolist() == [1] * 5
+
+
 def test_classes_that_show_the_same_are_one_group_with_both_boxes():
     table = pd.DataFrame({"x": [1, 2, 8, 9], "c": ["a", "b", "a", "d"]})
     released = pd.DataFrame({"x": [5] * 4, "c": ["a"] * 4})
@@ -178,6 +187,14 @@ def test_classes_that_show_the_same_are_one_group_with_both_boxes():
     found = find_candidates(release, encode(release.domains, table), rule="fitting")
     assert (misfit(release, encode(release.domains, table), found) == 0).all()
     assert (found.records() == 4).all()
+
+
+def test_a_class_is_represented_by_what_its_rows_show_and_not_by_its_list() -> None:
+    table = pd.DataFrame({"c": ["a", None, "b", "b"]})
+    released = pd.DataFrame({"c": [None, None, "b", "b"]})
+    classes = pd.DataFrame({"class_size": [2, 2], "c": [None, "b"], "c_values": [["a"], ["b"]]})
+    release = read_release(released, [table], Knowledge(["c"]), classes)
+    assert release.representative.tolist() == [[0.0], [2.0]]  # missing, and the second category
 
 
 def test_what_is_withheld_is_a_missing_value_in_columns_that_hold_no_text():

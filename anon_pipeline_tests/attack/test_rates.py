@@ -70,6 +70,11 @@ def test_the_difference_of_two_rates_is_newcombes_method_10():
     assert (round(gap, 4), round(low, 4), round(high, 4)) == (0.2, 0.0524, 0.3339)
 
 
+def test_what_is_calculated_was_tried_on_nobody():
+    assert known(0.4) == Rate(0.0, 0, 0.4, 0.4, 0.4)
+    assert known(0.4, 10) == Rate(4.0, 10, 0.4, 0.4, 0.4)
+
+
 def test_a_rate_of_nothing_is_unknown():
     assert wilson(0, 0) == clopper_pearson(0, 0) == measured([]) == Rate(0.0, 0, 0.0, 0.0, 1.0)
     with pytest.raises(InputError, match="successes"):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anon_pipeline.attack.replay import replay, same_groups
+from anon_pipeline.attack.replay import TRUTH_HITS, replay, same_groups
 
 GROUP = np.array([0, 0, 0, 1, 1, 1, 1, -1])
 VALUES = np.array([0, 1, 1, 0, 0, 0, 1, 1])
@@ -40,6 +40,21 @@ def test_a_key_that_now_and_then_gives_the_same_for_other_values_hides_them(ofte
         return GROUP if same else np.zeros(len(values), dtype=np.int64)
 
     assert replay(GROUP, VALUES, regroup, tries=900, seldom=10.0).certain.sum() == certain
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_guess_weighs_what_was_found_against_the_histogram(seed: int) -> None:
+    """Of three people one has another value: 4 * 2/3 for the frequent one, 4 * 1/3 and one for each find for theirs."""
+    values, group = np.array([0, 0, 1]), np.zeros(3, dtype=np.int64)
+    told: list[bool] = []
+
+    def regroup(assigned: np.ndarray, number: int) -> np.ndarray:
+        told.append((assigned == values).all())
+        return group if told[-1] else np.full(3, -1)
+
+    found = replay(group, values, regroup, tries=8, seed=seed)
+    blind = told[TRUTH_HITS : TRUTH_HITS + 8 // 4]
+    assert found.guessed[2] == float(4 / 3 + sum(blind) > 8 / 3)
 
 
 def test_too_few_tries_are_told_and_not_taken_for_safety() -> None:
