@@ -15,6 +15,7 @@ from scipy import stats
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.draws import Draws, content_of, identities
 from anon_pipeline.masking.execution import Resources, apply_steps
+from anon_pipeline.masking.noise import FINEST
 from anon_pipeline.masking.order import canonical_order, undone
 from anon_pipeline.masking.pram import Pram, epsilon_of, invariant_of
 from anon_pipeline.masking.quantiles import rounded
@@ -164,6 +165,16 @@ def test_correlated_noise_on_columns_that_follow_from_one_another() -> None:
     made, _ = apply_steps(table, dict.fromkeys("abc", NUMERIC), {}, steps, Resources(key=KEY))
     assert np.allclose(np.array(made.column("b")), 2 * np.array(made.column("a")), atol=1e-5)
     assert np.allclose(np.array(made.column("c")), 7)
+
+
+def test_correlated_noise_is_shown_on_a_grid_of_a_millionth_of_its_own_deviation() -> None:
+    """Of a column's deviation of .98 / .6 three quarters are noise, which shrinks by 1.25: .98, on a grid of 1/2."""
+    table = pa.table({"a": np.repeat([-0.98 / 0.6, 0.98 / 0.6], 100)})
+    steps = [step("correlated_noise", columns=["a"], share=0.75)]
+    made, _ = apply_steps(table, {"a": NUMERIC}, {}, steps, Resources(key=KEY))
+    steps_of_grid = np.array(made.column("a")) / (0.5 * FINEST)
+    assert (steps_of_grid == np.rint(steps_of_grid)).all()
+    assert (steps_of_grid % 2 == 1).any()
 
 
 # ------------------------------------------------------------------ rank swapping
