@@ -49,7 +49,7 @@ def lowest_labels(domain: Domain, nodes: Nodes, members: sparse.csr_array, k: in
     told = np.flatnonzero(people > 1)
     known = known[told]
     levels = np.full(classes, UNTOLD, dtype=np.int64)
-    first, last = np.full(classes, -1, dtype=np.int64), np.full(classes, -1, dtype=np.int64)
+    first, last = np.zeros((2, classes), dtype=np.int64)  # of classes that get a level
     open_ = np.ones(len(told), dtype=bool)
     for level in range(nodes.height + 1 if len(told) else 0):
         of_value = np.arange(len(bearers)) if level == 0 else nodes.node[:, level - 1]

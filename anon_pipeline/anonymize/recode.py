@@ -143,8 +143,9 @@ class CategorySummary:
         of_entry = np.repeat(np.arange(classes), np.diff(members.indptr))
         is_told = (members.data > 1) & named[members.indices]
         alone = np.bincount(of_entry[~is_told], minlength=classes) > 0
-        ends = np.cumsum(np.bincount(of_entry[is_told], minlength=classes) + alone)
-        code = np.empty(ends[-1] if classes else 0, dtype=np.int64)
+        shown = np.bincount(of_entry[is_told], minlength=classes) + alone
+        ends = np.cumsum(shown)
+        code = np.empty(shown.sum(), dtype=np.int64)
         untold = np.zeros(len(code), dtype=bool)
         untold[ends[alone] - 1] = True
         code[untold] = len(self.domain)
