@@ -46,7 +46,8 @@ def _texts(column: pa.Array) -> Any:
 
 
 def _numbers(column: pa.Array) -> Any:
-    return np.asarray(column.cast(pa.float64(), safe=False).fill_null(np.nan))
+    """Numbers of their own: Arrow's must not be written to, and a model may write to what it is given."""
+    return np.array(column.cast(pa.float64(), safe=False).fill_null(np.nan))
 
 
 def chosen_rows(batch: Batch, rows: IntArray) -> Batch:

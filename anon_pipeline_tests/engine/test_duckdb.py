@@ -456,6 +456,18 @@ def test_the_guarantee_depends_on_how_many_cells_there_may_be(engine: DuckDBEngi
     assert (classes["born_high"] >= frame["born"]).all()
 
 
+def test_a_model_may_write_to_what_it_is_given(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """Numbers without a gap are Arrow's own, which nobody may write to, until they are copied."""
+    frame = pd.DataFrame(
+        {"pay": np.arange(40) / 8, "age": range(40), "town": ["Ulm", "Bonn"] * 20, "t": ["a", "b"] * 20}
+    )
+    spec, place, types = stored(engine, tmp_path, frame)
+    domains = engine.domains(place, {name: types[name] for name in spec.quasi_identifiers})
+    for batch in engine.batches(place, spec, types, domains):
+        for name in batch.features:
+            batch.features[name].to_numpy()[0] = batch.features[name].iloc[1]
+
+
 @settings(max_examples=times(30))
 @given(
     st.lists(
