@@ -88,10 +88,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Skips(config), "skips")
 
 
-@pytest.fixture
-def engine(tmp_path: Path) -> DuckDBEngine:
-    """DuckDB on two threads, as the pipeline uses it."""
-    return DuckDBEngine(tmp_path / "spill", threads=2)
+@pytest.fixture(scope="session")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> DuckDBEngine:
+    """DuckDB on two threads, as the pipeline uses it; one for all tests, as for all steps of a run."""
+    return DuckDBEngine(tmp_path_factory.mktemp("spill"), threads=2)
 
 
 @pytest.fixture(scope="session")

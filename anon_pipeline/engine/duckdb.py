@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -35,6 +37,22 @@ def _sentence(error: duckdb.Error) -> str:
     return f"{what}: {sources.harmless(error)}"
 
 
+@lru_cache(maxsize=1)  # to open one takes far longer than most queries
+def _database(spill: Path, memory_limit: str | None, threads: int | None, process: int) -> duckdb.DuckDBPyConnection:
+    """An in-memory database for all engines with these settings; a fork (another `process`) opens its own."""
+    database = duckdb.connect()
+    for setting in (
+        "autoinstall_known_extensions=false",  # nothing is fetched
+        "autoload_known_extensions=false",
+        "enable_external_file_cache=false",  # a file is read as it is now
+        f"temp_directory={literal(str(spill))}",
+        *([f"memory_limit={literal(memory_limit)}"] if memory_limit else []),
+        *([f"threads={threads}"] if threads else []),
+    ):
+        database.execute(f"SET {setting}")
+    return database
+
+
 class DuckDBEngine(SqlEngine):
     """See `anon_pipeline.engine.base.Engine` for what each method promises.
 
@@ -49,28 +67,13 @@ class DuckDBEngine(SqlEngine):
 
     def __init__(self, spill: Path, memory_limit: str | None = None, threads: int | None = None) -> None:
         self._scratch, self._memory_limit, self._threads = spill, memory_limit, threads
-        self._database: duckdb.DuckDBPyConnection | None = None
-
-    def _open_database(self) -> duckdb.DuckDBPyConnection:
-        """An in-memory database, for as long as the engine is there: to open one takes far longer than most queries."""
-        database = duckdb.connect()
-        for setting in (
-            "autoinstall_known_extensions=false",  # nothing is fetched
-            "autoload_known_extensions=false",
-            "enable_external_file_cache=false",  # a file is read as it is now
-            f"temp_directory={literal(str(self._scratch))}",
-            *([f"memory_limit={literal(self._memory_limit)}"] if self._memory_limit else []),
-            *([f"threads={self._threads}"] if self._threads else []),
-        ):
-            database.execute(f"SET {setting}")
-        return database
 
     @contextmanager
     def _session(self) -> Iterator[DuckDBSession]:
         """A fresh connection, which sees nothing of others; DuckDB's words, which may quote a row, never leave it."""
         try:
-            self._database = self._database or self._open_database()
-            with closing(self._database.cursor()) as connection, ExitStack() as files:
+            database = _database(self._scratch, self._memory_limit, self._threads, os.getpid())
+            with closing(database.cursor()) as connection, ExitStack() as files:
                 for setting in (
                     "enable_progress_bar=false",
                     "preserve_insertion_order=false",  # no result depends on the order of rows, and memory does
@@ -79,7 +82,7 @@ class DuckDBEngine(SqlEngine):
                     connection.execute(f"SET {setting}")
                 yield DuckDBSession(connection, files)
         except duckdb.Error as error:
-            self._database = None  # after an error the next session starts from nothing
+            _database.cache_clear()  # after an error the next session starts from nothing
             raise InputError(_sentence(error)) from None
 
     def _opened(self, session: Session, spec: ReleaseSpec, scratch: Path) -> AbstractContextManager[OpenSource]:
