@@ -4,7 +4,7 @@ A mutant that no test notices is a promise that could stop being kept. Each is d
 places of a room where a comparison, a sign, a constant, a guard or a mask can be changed, and is tried with the tests
 that run the changed line: first those that have noticed much in little time. No mutants are made of docstrings,
 annotations, messages, or what guards against slips of the programmer and decides nothing (`strict=` of zip, `frozen=`
-of dataclasses, `indent=` of JSON). Nor is `<` made `<=` beside a number drawn at random, which is exactly the other
+and `eq=` of dataclasses, `indent=` of JSON). Nor is `<` made `<=` beside a number drawn at random, which is exactly the other
 side once in 2^53 draws, or beside a size from which on the same is computed in a quicker way (`QUICKER`): nobody can
 notice. Other mutants that change nothing which anybody could notice are listed, with the reason, in
 `mutants_equivalent.yaml`; they count neither as killed nor as survived.
@@ -231,7 +231,7 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
     def visit(node: ast.AST, function: str, line: int) -> Iterator[Mutant]:
         for child in ast.iter_child_nodes(node):
             annotation = child in (getattr(node, "returns", None), getattr(node, "annotation", None))
-            slip = isinstance(child, ast.keyword) and child.arg in ("strict", "frozen", "indent")
+            slip = isinstance(child, ast.keyword) and child.arg in ("strict", "frozen", "eq", "indent")
             quicker = isinstance(child, ast.AnnAssign) and ast.unparse(child.target) in QUICKER
             if annotation or slip or quicker or isinstance(child, ast.JoinedStr | ast.arg | ast.Raise):
                 continue

@@ -195,6 +195,11 @@ def dominated(table: pd.DataFrame, source: pd.DataFrame) -> pd.DataFrame:
     return table.assign(mean_salary=table["mean_salary"].fillna(source.loc[mine, "salary"].mean()))
 
 
+def twice_and_not_whole(table: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:
+    """A group that stands in two rows, and another one whose count is no whole number."""
+    return pd.concat([table[:1], table.assign(people=table["people"] + 0.5 * (np.arange(len(table)) == 1))])
+
+
 @pytest.mark.parametrize(
     ("spoil", "failing"),
     [
@@ -205,9 +210,13 @@ def dominated(table: pd.DataFrame, source: pd.DataFrame) -> pd.DataFrame:
         (lambda table, _: table.assign(mean_salary=table["mean_salary"] + 1), {"shows_true_means"}),
         (lambda table, _: pd.concat([table, table[:1]]), {"has_every_group_once"}),
         (lambda table, _: table.assign(people=table["people"] + 1), {"counts_the_people", "accounts_for_everybody"}),
+        (twice_and_not_whole, {"has_every_group_once", "k_anonymity", "accounts_for_everybody", "counts_the_people"}),
         (lambda table, _: table[:0], {"k_anonymity"}),
     ],
-    ids=["as it is", "a column more", "one less", "one salary", "wrong means", "twice", "wrong counts", "empty"],
+    ids=[
+        *("as it is", "a column more", "one less", "one salary", "wrong means", "twice", "wrong counts"),
+        *("twice and not whole", "empty"),
+    ],
 )
 def test_every_check_sees_what_it_is_there_for(
     released: Place, tmp_path: Path, spoil: Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame], failing: set[str]

@@ -15,12 +15,15 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.checks import own
 from anon_pipeline.pipeline.expectations.check_records import RUNS, keep_records, read_records
 from anon_pipeline.pipeline.expectations.questions import RELEASED, Question, validate
 from anon_pipeline.pipeline.graph import graph_of
+from anon_pipeline.pipeline.stages import Stage
+from anon_pipeline.pipeline.step import Run
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import write_dataset
 from anon_pipeline_tests.pipeline.expectations.asked import ask
@@ -234,3 +237,24 @@ def test_the_last_runs_of_a_stage_are_kept(tmp_path: Path) -> None:
     kept = [records[0]["number"] for _, _, _, records in read_records(home, "people")]
     assert kept == list(range(3, RUNS + 3))
     assert not list(read_records(home, "others"))
+
+
+def test_figures_of_a_candidate_are_those_of_its_classes(spec: ReleaseSpec, tmp_path: Path) -> None:
+    table = pd.DataFrame({"age": [20] * 3 + [40] * 5, "city": "Bonn", "sex": "f", "ill": ["yes", "no"] * 4})
+    table.to_parquet(tmp_path / "data.parquet", index=False)
+    facts = {"released": 8, "suppressed": 1, "information_loss": {"age": 0.1, "city": 0.3, "sex": 0.2}}
+    run = Run(spec, Home(tmp_path / "home").prepare(), DuckDBEngine(tmp_path / "spill"))
+    (figures,) = own._aggregates(run, Stage(tmp_path, "", facts)).to_dict("records")
+    assert figures == {  # of classes of 3 and 5
+        "released": 8,
+        "suppressed": 1,
+        "classes": 2,
+        "smallest_class": 3,
+        "median_class_size": 3,
+        "mean_class_size": 4.0,
+        "largest_class": 5,
+        "information_loss": 0.2,
+        "information_loss_age": 0.1,
+        "information_loss_city": 0.3,
+        "information_loss_sex": 0.2,
+    }

@@ -15,6 +15,7 @@ from anon_pipeline.engine.base import ColumnFacts, Repetition, SourceFacts
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
+from anon_pipeline.pipeline.checks import naming
 from anon_pipeline.pipeline.checks.candidate import CANDIDATE_CHECKS, candidate_questions
 from anon_pipeline.pipeline.checks.candidate import checks_of as candidate_checks
 from anon_pipeline.pipeline.checks.possible import require_possible
@@ -295,3 +296,18 @@ def test_an_end_that_a_few_share_is_seen(stored: Candidate, column: str, end: st
         return data, classes.assign(**{f"{column}_{end}": ends})
 
     assert "names_shared_values_only" in stored.judged(spoil)
+
+
+def test_a_number_is_known_that_a_class_shows_to_a_millionth(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """Of large numbers a millionth of themselves, of small ones a millionth of 1."""
+    shown = pd.DataFrame({"pay": [1e9 + 100, 2e9 + 5000, 5e-7, 5e-6, np.nan]})
+    shown.to_parquet(tmp_path / "data.parquet", index=False)
+    (pay,) = engine.domains(tmp_path / "data.parquet", {"pay": ColumnType.NUMERIC})
+    classes = pd.DataFrame({"pay": [1e9, 2e9, 0.0, np.nan]})
+    assert naming._unknown_numbers(engine, Stage(tmp_path, "", {}), pay, classes) == 2
+
+
+def test_an_end_is_known_that_a_class_has_and_what_is_no_range_is_not() -> None:
+    classes = pd.DataFrame({"age_low": [20, 30], "age_high": [29, np.nan]})
+    assert naming._unknown_ends(["[20, 29]", ">= 30", None, None], classes, "age") == 0
+    assert naming._unknown_ends(["[20, 28]", "about forty", "twenty", None], classes, "age") == 3

@@ -101,6 +101,13 @@ def test_of_two_people_a_tie_can_be_told_and_of_one_none() -> None:
     assert association(Variable(two * 1.0, True), Variable(two, False), np.ones(2, dtype=np.int64)) is None
 
 
+def test_a_constant_has_no_tie_with_a_category() -> None:
+    one, many = Variable(np.zeros(9), False), Variable(np.arange(9) % 2, False)
+    people = np.ones(9, dtype=np.int64)
+    assert association(one, many, people) is None and association(many, one, people) is None
+    assert association(many, many, people) == 1
+
+
 def test_chance_is_no_tie() -> None:
     random = np.random.default_rng(0)
     noise = Variable(random.normal(size=300), True), Variable(random.integers(0, 30, 300), False)

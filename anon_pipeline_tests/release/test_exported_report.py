@@ -1,7 +1,10 @@
 """`anon-pipeline report`: what the ledger vouches for, in the form that was asked for, or a sentence."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -25,11 +28,11 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-def publish(home: Home, dataset: str) -> Path:
+def publish(home: Home, dataset: str, files: Mapping[str, Any] = MappingProxyType({})) -> Path:
     folder = home.releases / dataset / VERSION
     folder.mkdir(parents=True)
     file = folder / "manifest.json"
-    file.write_text(json.dumps({**manifest_content(), "dataset": dataset, "files": {}}))
+    file.write_text(json.dumps({**manifest_content(), "dataset": dataset, "files": dict(files)}))
     with home.lock("ledger"):
         ledger.append(home, ledger.PUBLISH, dataset, VERSION, sha256_of(file))
     return file
@@ -92,3 +95,9 @@ def test_a_form_that_is_none_is_told() -> None:
         form_of("word", None)
     with pytest.raises(InputError, match=r"a PDF goes into a file; add --out report.pdf"):
         form_of("pdf", None)
+
+
+def test_a_release_whose_table_is_gone_is_not_reported(home: Home) -> None:
+    publish(home, "others", {"data.parquet": {"sha256": "00"}})
+    with pytest.raises(Refused, match=r"others/.*data.parquet.*; nothing is reported"):
+        export(home, VERSION, Form.MARKDOWN, "others")

@@ -80,3 +80,15 @@ def test_what_a_masking_step_cost_is_told_coarsely() -> None:
         {"technique": "round", "costs": {"changed": 0.12}, "linkage": None},
         {"technique": "round", "costs": {"changed": 0.12}, "linkage": {"rate": 0.12, "chance": "as it is"}},
     ]
+
+
+@pytest.mark.parametrize(
+    ("risk", "told"),
+    [(0.5, 0.5), (0.4999, 0.2), (0.2, 0.2), (0.1999, 0.1), (1.0, 1.0), (1000.0, 1000.0), (999.0, 500.0), (5.5, 5.0)],
+)
+def test_of_a_weighted_sample_people_are_told_as_a_lower_bound(risk: float, told: float) -> None:
+    of_risk = {"population": risk, "smallest_class": 0.7, "max": 0.0011, "mean": 0.001}
+    assert fineness.weighted(of_risk, 100) == {
+        "weighted": {"population": told, "smallest_class": 0.5, "max": 0.002, "mean": 0.001}
+    }
+    assert fineness.weighted(of_risk, 99) == {}

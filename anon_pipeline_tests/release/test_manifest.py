@@ -146,3 +146,29 @@ def test_finite_makes_plain_data_that_json_can_hold() -> None:
     assert json.loads(json.dumps(told, allow_nan=False)) == {
         "a": None, "b": [None, [1.5, None]], "c": 3, "d": None, "e": True, "f": None, "g": "text", "h": None,
     }  # fmt: skip
+
+
+def test_the_code_hash_is_that_of_the_source_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest.anon_pipeline, "__file__", str(tmp_path / "__init__.py"))
+    hashes = []
+    for name, text in (("__init__.py", ""), ("a.pyc", "x"), ("notes.txt", "x"), ("page.html", "x"), ("a.py", "x = 1")):
+        (tmp_path / name).write_text(text)
+        hashes.append(manifest.code_hash.__wrapped__())
+    assert hashes[0] == hashes[1] == hashes[2] and len(set(hashes)) == 3
+    (tmp_path / "folder.py").mkdir()
+    assert manifest.code_hash.__wrapped__() == hashes[-1]
+
+
+def test_of_groups_of_people_no_storage_is_told_of_what_is_masked_before() -> None:
+    """The last step makes the groups; what those before it masked is masked in the groups, too."""
+    steps = [
+        {"technique": "sample", "columns": ["age"], "share": 0.5},
+        {"technique": "aggregate", "columns": ["age", "ill"], "threshold": 10},
+    ]
+    spec_ = spec(steps=steps)
+    stored = tuple(
+        ColumnFacts(name, spec_.columns[name].role, ColumnType.NUMERIC, "BIGINT", 0, 8) for name in ("age", "ill")
+    )
+    told = manifest.source_columns(spec_, SourceFacts(8, "", stored, ()))
+    assert [sorted(column) for column in told] == [["name", "role", "type"], ["name", "role", "storage", "type"]]
+    assert manifest.relied_on(spec_) == {"model": None, "same_everywhere": True}

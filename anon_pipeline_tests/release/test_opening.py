@@ -13,6 +13,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.release import opening as openings
 from anon_pipeline.release import publish
+from anon_pipeline.release.comparison import compare
 from anon_pipeline.release.opening import Opened, Opening, check_opening, opening_of
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.people import write_spec
@@ -41,11 +42,16 @@ def spec(tmp_path: Path) -> ReleaseSpec:
 @pytest.fixture
 def released(home: Home, engine: DuckDBEngine, spec: ReleaseSpec, tmp_path: Path) -> dict[str, Any]:
     """The manifest of a release of the seven people."""
-    candidate = tmp_path / "candidate"
+    return release(home, engine, spec, tmp_path / "candidate", TABLE)
+
+
+def release(
+    home: Home, engine: DuckDBEngine, spec: ReleaseSpec, candidate: Path, table: pd.DataFrame
+) -> dict[str, Any]:
     candidate.mkdir()
-    TABLE.to_parquet(candidate / DATA, index=False)
+    table.to_parquet(candidate / DATA, index=False)
     pd.DataFrame({"class_size": [3, 4], "age": [20, 50]}).to_parquet(candidate / CLASSES, index=False)
-    stored = engine.store_source(spec, tmp_path / "stored.parquet")
+    stored = engine.store_source(spec, candidate / "stored.parquet")
     facts = {
         "source": {"rows": 7, "content_hash": stored.content_hash, "columns": []},
         "rows": {"source": 7, "released": 7, "suppressed": 0},
@@ -105,6 +111,27 @@ def test_what_does_not_fit_is_told(
     assert "is not the policy of the release" in problem
 
 
+def test_the_owner_sees_the_release_beside_its_source(
+    home: Home, engine: DuckDBEngine, spec: ReleaseSpec, released: dict[str, Any], tmp_path: Path
+) -> None:
+    found = compare(home, released["version"], spec, engine, tmp_path)
+    assert {column.name: (column.groups, column.before, column.after) for column in found.columns} == {
+        "age": (("under 25", "25 and over"), (3, 4), (3, 4)),
+        "ill": (("no", "yes"), (4, 3), (4, 3)),
+    }
+    assert stat.S_IMODE(found.page.stat().st_mode) == 0o600
+
+
+def test_ranges_cannot_be_put_beside_numbers(
+    home: Home, engine: DuckDBEngine, spec: ReleaseSpec, tmp_path: Path
+) -> None:
+    ranges = TABLE.assign(age=["20 to 30"] * 3 + ["50 to 60"] * 4)
+    manifest = release(home, engine, spec, tmp_path / "candidate", ranges)
+    age, ill = compare(home, manifest["version"], spec, engine, tmp_path).columns
+    assert (age.groups, age.before, age.after) == (("50 to 60", "20 to 30"), None, (4, 3))
+    assert age.why_not == "the release shows values of another kind" and not ill.why_not
+
+
 @pytest.mark.parametrize("secret", ["00" * 31, "00" * 33, "", "zz" * 32])
 def test_a_secret_has_256_bits(home: Home, released: dict[str, Any], tmp_path: Path, secret: str) -> None:
     content = opening_of(home, released["version"]).to_json()
@@ -146,3 +173,16 @@ def test_how_to_compute_it_is_said_in_the_opening() -> None:
     opening = json.loads(json.dumps(Opening.drawn(OPENED).to_json()))
     message = json.dumps(opening["opens"], sort_keys=True).encode("ascii")
     assert hmac.new(bytes.fromhex(opening["secret"]), message, hashlib.sha256).hexdigest() == opening["commitment"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"source": "people.csv"}', None])
+def test_a_file_that_is_no_manifest_is_told_in_a_sentence(tmp_path: Path, text: str | None) -> None:
+    if text is not None:
+        (tmp_path / "x.json").write_text(text)
+    with pytest.raises(InputError, match="is no manifest that can be read"):
+        openings.read_manifest(tmp_path / "x.json")
+
+
+def test_a_manifest_is_read_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('{"source": {"commitment": "00"}}')
+    assert openings.read_manifest(tmp_path / "x.json") == {"source": {"commitment": "00"}}

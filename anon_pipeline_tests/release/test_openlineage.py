@@ -191,3 +191,9 @@ def test_no_place_is_named(tmp_path: Path) -> None:
     assert text
     for secret in ("secret", "people.csv", str(tmp_path), os.uname().nodename):
         assert secret not in text
+
+
+def test_the_job_is_described_by_the_spec_or_named_after_the_dataset(tmp_path: Path) -> None:
+    for description in ("", "What people earn"):
+        told = written(tmp_path / f"{description}.jsonl", SPEC.model_copy(update={"description": description}))
+        assert told[0]["job"]["facets"]["documentation"]["description"] == (description or SPEC.dataset)

@@ -20,19 +20,18 @@ from anon_pipeline.release.publication import MANIFEST
 from anon_pipeline.release.publish import CLASSES, DATA, OPENLINEAGE, PROVENANCE, REPORT
 from anon_pipeline.spec import ReleaseSpec
 
-SPEC = ReleaseSpec.model_validate(
-    {
-        "dataset": "people",
-        "source": {"path": "people.csv"},
-        "target": "ill",
-        "columns": {
-            "age": {"role": "quasi_identifier", "type": "numeric"},
-            "ill": {"role": "sensitive"},
-            "name": {"role": "identifier"},
-        },
-        "privacy": {"k_anonymity": {"k": 3}},
-    }
-)
+POLICY: dict[str, Any] = {
+    "dataset": "people",
+    "source": {"path": "people.csv"},
+    "target": "ill",
+    "columns": {
+        "age": {"role": "quasi_identifier", "type": "numeric"},
+        "ill": {"role": "sensitive"},
+        "name": {"role": "identifier"},
+    },
+    "privacy": {"k_anonymity": {"k": 3}},
+}
+SPEC = ReleaseSpec.model_validate(POLICY)
 TABLE = pd.DataFrame({"age": [20] * 3 + [50] * 4, "ill": ["yes", "no", "no", "no", "yes", "no", "yes"]})
 FACTS: dict[str, Any] = {
     "source": {"rows": 7, "content_hash": "0" * 64, "columns": []},
@@ -126,6 +125,15 @@ def test_a_file_that_does_not_hold_what_is_demanded_is_refused(
         publish.publish(home, SPEC, engine, candidate_of(tmp_path / "bad", table), FACTS)
     assert not home.ledger.exists()
     assert list((home.releases / "people").iterdir()) == []
+
+
+def test_a_group_below_the_threshold_is_refused(home: Home, engine: DuckDBEngine, tmp_path: Path) -> None:
+    step = {"technique": "aggregate", "columns": ["age", "ill"], "threshold": 10}
+    spec = ReleaseSpec.model_validate(POLICY | {"steps": [step]})
+    groups = pd.DataFrame({"age": [20, 50], "ill": ["no", "yes"], "people": [9, 10]})
+    with pytest.raises(Refused, match=r"1 groups fail"):
+        publish.publish(home, spec, engine, candidate_of(tmp_path / "bad", groups), FACTS)
+    assert not home.ledger.exists()
 
 
 def test_an_empty_file_is_refused(home: Home, engine: DuckDBEngine, tmp_path: Path) -> None:

@@ -78,6 +78,10 @@ def test_a_reason_is_a_line(home: Home, why: str) -> None:
     assert len(ledger.read(home)) == 3
 
 
+def test_a_reason_has_at_most_500_characters(home: Home) -> None:
+    assert withdraw(home, "bbbb", "x" * 500).why == "x" * 500
+
+
 def test_what_is_not_there_or_gone_already_cannot_be_withdrawn(home: Home) -> None:
     with pytest.raises(InputError, match="cccc: there is no such release"):
         withdraw(home, "cccc", WHY)
