@@ -250,7 +250,7 @@ def test_figures_of_a_candidate_are_those_of_its_classes(spec: ReleaseSpec, tmp_
         "suppressed": 1,
         "classes": 2,
         "smallest_class": 3,
-        "median_class_size": 3,
+        "median_class_size": 4.0,
         "mean_class_size": 4.0,
         "largest_class": 5,
         "information_loss": 0.2,
