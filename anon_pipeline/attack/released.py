@@ -405,14 +405,13 @@ def _ordered_column(
     if classes is not None and f"{domain.name}_low" in classes.columns and (group >= 0).any():
         plain, published, of = False, group >= 0, group[group >= 0]
         least, most = (numbers(classes[f"{domain.name}_{end}"])[published] for end in ("low", "high"))
-        told_range = ~(np.isnan(least) & np.isnan(most))
         low[of], high[of], missing[of] = math.inf, -math.inf, False
         np.minimum.at(low, of, np.nan_to_num(least, nan=-math.inf))  # an end that is missing is open
         np.maximum.at(high, of, np.nan_to_num(most, nan=math.inf))
         # Neither "some lack a value" nor "one of them might" rules a missing value out; only False does.
         lacking = f"{domain.name}_missing"
-        full = numbers(classes[lacking])[published] == 0 if lacking in classes.columns else ~told_range
-        np.logical_or.at(missing, of, ~full)
+        full = (numbers(classes[lacking]) == 0)[published] if lacking in classes.columns else False
+        np.logical_or.at(missing, of, np.logical_not(full))
     representative = value if plain else np.where(np.isnan(value), _middle(low, high), value)
     box, first = combined([_ranks(low), _ranks(high), missing.astype(np.int64), _ranks(value)])
     return OrderedBoxes(domain, low[first], high[first], missing[first], value[first], plain), box, representative

@@ -38,8 +38,8 @@ def _sentence(error: duckdb.Error) -> str:
 
 
 @lru_cache(maxsize=1)  # to open one takes far longer than most queries
-def _database(spill: Path, memory_limit: str | None, threads: int | None, process: int) -> duckdb.DuckDBPyConnection:
-    """An in-memory database for all engines with these settings; a fork (another `process`) opens its own."""
+def _database(spill: Path, memory_limit: str | None, threads: int | None, _process: int) -> duckdb.DuckDBPyConnection:
+    """An in-memory database for all engines with these settings; a fork, which is another process, opens its own."""
     database = duckdb.connect()
     for setting in (
         "autoinstall_known_extensions=false",  # nothing is fetched

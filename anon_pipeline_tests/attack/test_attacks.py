@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 
 from anon_pipeline.attack import inference, minimality, singling_out
 from anon_pipeline.attack.candidates import find_candidates
@@ -62,6 +63,33 @@ def test_numbers_are_guessed_within_equally_frequent_intervals():
     assert within.details["labels"] == 5
     assert within.attack.rate == pytest.approx(0.96, abs=0.05)
     assert within.baseline.rate == pytest.approx(0.2, abs=0.02)
+
+
+def test_numbers_are_cut_where_they_are_many_and_categories_never_are():
+    values = list(range(100))
+    numbers = read_attacked(Tables(*boxed([100], [values])[1::-1]), boxed([100], [values])[2])
+    label = inference.outcome(numbers, 0, numbers.members, None).label
+    assert sorted(np.bincount(label[1:]).tolist()) == [19, 20, 20, 20, 21]
+    assert (np.flatnonzero(np.diff(label[1:])) == [20, 40, 60, 80]).all()  # neighbours are labelled alike
+    few = read_attacked(Tables(*boxed([100], [[0, 1] * 50])[1::-1]), boxed([100], [[0, 1] * 50])[2])
+    assert inference.outcome(few, 0, few.members, None).labels == 2
+    texts = [f"v{value:02}" for value in values]
+    named = read_attacked(Tables(*boxed([100], [texts])[1::-1]), boxed([100], [texts])[2])
+    assert inference.outcome(named, 0, named.members, None).labels == 100
+
+
+def test_where_most_values_are_missing_they_tell_nobody_apart_either():
+    table, released, knowledge = boxed([3, 3], [["a", None, None], ["b", "c", None]])
+    within = inference.inference(read_attacked(Tables(released, table), knowledge), 10)[0]
+    assert within.details["in_homogeneous_groups"] == 0.5
+
+
+def test_a_model_learns_from_the_columns_that_tell_something():
+    table, released, knowledge = boxed([5] * 80, [["a"] * 5] * 40 + [["b"] * 5] * 40)
+    table["y"], released["y"] = 7, "[0, 9]"
+    known = dataclasses.replace(knowledge, quasi_identifiers=["x", "y"], numeric=["x", "y"])
+    across = inference.inference(read_attacked(Tables(released, table), known), 400)[1]
+    assert across.attack.rate > 0.95 > across.baseline.rate + 0.3
 
 
 def test_similar_values_are_claimed_only_where_the_range_is_narrow():
@@ -235,6 +263,18 @@ def test_luck_is_estimated_as_if_weights_were_gamma_distributed(counts):
     assert found == pytest.approx(expected * len(counts) / (len(counts) + others))
 
 
+def test_luck_is_an_estimate_within_an_interval():
+    counts = np.random.default_rng(1).poisson(1.0, 400)
+    luck = singling_out.by_luck(counts, 1000, 1000)
+    assert 0 < luck.low < luck.rate < luck.high < 1
+    assert (luck.successes, luck.trials) == (pytest.approx(luck.rate * 400), 400)
+
+
+def test_counts_that_chance_cannot_have_made_leave_everything_possible():
+    luck = singling_out.by_luck(np.ones(2000, dtype=np.int64), 500, 5000)
+    assert (luck.low, luck.high) == (0, pytest.approx(np.exp(-1)))
+
+
 def test_luck_is_small_where_no_control_person_meets_a_condition():
     luck = singling_out.by_luck(np.zeros(400, dtype=np.int64), 500, 5000)
     assert luck.rate == 0
@@ -307,6 +347,21 @@ def test_what_a_model_has_by_heart_of_its_own_groups_is_no_finding():
     assert abs(np.mean(gaps)) < 0.03
 
 
+def test_without_any_shape_that_differs_the_other_half_has_the_share_of_all():
+    shares, sizes = np.arange(20) / 20, np.arange(1, 21)
+    predicted = minimality._cross_predicted(np.ones((20, 3)), shares, SimpleNamespace(sizes=sizes), 0)
+    first, second = np.unique(predicted)
+    for told, learned in ((first, predicted == second), (second, predicted == first)):
+        assert told == pytest.approx((shares * sizes)[learned].sum() / sizes[learned].sum())
+
+
+def test_groups_of_one_shape_count_by_their_records():
+    both = SimpleNamespace(unit=np.zeros(2, dtype=int), sizes=np.array([40]), best=sparse.csr_array([[1]]))
+    both.records = lambda: np.array([40])
+    release = SimpleNamespace(sizes=np.array([10, 30]))
+    assert minimality._of_people(np.array([0.2, 0.6]), both, release).tolist() == [0.5]
+
+
 # --- intersection
 
 
@@ -328,6 +383,10 @@ def test_two_groupings_of_the_same_people_leave_fewer_candidates():
     some = intersection(attacked, [Earlier(by_y[:20], people=np.arange(20))], table, None, n)[0]
     assert some.attack.trials == 20
     assert intersection(attacked, [], table, None, n) == []
+    assert found.control is None
+    others = pd.DataFrame({"x": [0, 59], "y": [0, 59], "s": ["v0", "v1"]})
+    beside = read_attacked(Tables(by_x, table, others, np.arange(n)), knowledge)
+    assert intersection(beside, [Earlier(by_y)], table, others, n)[0].control.trials == 2
 
 
 def test_an_earlier_release_without_kept_columns_narrows_nothing():

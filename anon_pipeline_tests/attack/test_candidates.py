@@ -163,6 +163,24 @@ def test_the_budget_leaves_people_out_from_the_end():
     few = find_candidates(release, codes, budget=len(release.sizes) * 5 * 7)
     assert len(few) == 7
     assert (few.records() == every.records()[:7]).all()
+    assert len(find_candidates(release, codes, budget=0)) == 1  # one at least
+
+
+def test_a_misfit_is_counted_for_everybody_of_many():
+    table = pd.DataFrame({"x": np.arange(1200)})
+    release = read_release(pd.DataFrame({"x": ["[0, 599]"] * 3}), [table], Knowledge(["x"], numeric=["x"]))
+    codes = encode(release.domains, table)
+    assert misfit(release, codes, find_candidates(release, codes)).tolist() == [0.0] * 600 + [1.0] * 600
+
+
+def test_a_table_of_classes_that_says_nothing_of_missing_values_rules_none_out():
+    """Neither a class with a range may be ruled out then, nor one that tells nothing."""
+    table = pd.DataFrame({"x": [1, 9, None]})
+    released = pd.DataFrame({"x": [1, 5]})
+    classes = pd.DataFrame({"class_size": [1, 1], "x": [1, 5], "x_low": [1, None], "x_high": [2, None]})
+    release = read_release(released, [table], Knowledge(["x"], numeric=["x"]), classes)
+    found = find_candidates(release, encode(release.domains, table), rule="fitting")
+    assert found.records().tolist() == [2, 1, 2]
 
 
 def test_who_is_looked_up_costs_nothing_and_is_found_once():

@@ -166,6 +166,14 @@ def test_the_source_order_is_found_even_where_people_were_left_out():
         assert one.leak.low <= 0 <= one.leak.high
 
 
+def test_an_order_needs_two_people():
+    table = pd.DataFrame({"x": [1, 9], "s": ["a", "b"]})
+    knowledge = Knowledge(["x"], ["s"], numeric=["x"])
+    whole, within = linkage.row_order(read_attacked(Tables(table, table, None, np.arange(2)), knowledge))
+    assert (whole.attack.successes, whole.attack.trials, within.attack.trials) == (2, 2, 0)
+    assert linkage.row_order(read_attacked(Tables(table[:1], table, None, np.arange(1)), knowledge)) == []
+
+
 def test_the_order_within_groups_is_found_where_groups_are_sorted():
     table = people(400, 1)
     shuffled, _, origin = anonymized(table)

@@ -251,6 +251,12 @@ def test_labels_have_a_bernoulli_ratio() -> None:
     assert lira.scores(it, online=False) == pytest.approx(deviations)
 
 
+def test_a_probability_of_0_is_half_a_step_above_it() -> None:
+    assert lira._resolution(np.array([0.0, 0.02, 0.5, 0.98, 1.0])) == pytest.approx(0.01)
+    assert lira._resolution(np.r_[0.0, np.full(200, 0.004), 1.0]) == pytest.approx(0.002)
+    assert lira._resolution(np.array([0.0, 1.0])) == 0.01
+
+
 def test_the_margin_is_the_decision_for_the_truth_less_the_best_other_one() -> None:
     class Three:
         classes_ = np.array(["a", "b", "c"])

@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from anon_pipeline.attack import model_inference as attacks
 from anon_pipeline.attack import rates
-from anon_pipeline.attack.model_answers import Question
+from anon_pipeline.attack.model_answers import Answer, Question, answer_of
 from anon_pipeline.errors import InputError
 
 FEATURES = ["age", "city", "street", "illness"]
@@ -121,6 +121,44 @@ def test_a_guess_is_the_prior_times_the_fit() -> None:
     assert found.attack == rates.measured([0, 0, 0, 0, 0])  # yes, yes, yes with none; no with flu, no with flu
     assert found.control == rates.measured([0, 0, 1, 0, 0])  # the sixth has none, and no
     assert found.baseline == rates.measured([1, 1, 1, 0, 0])
+
+
+class Says:
+    """A model that tells a label, or a number, for each person."""
+
+    def __init__(self, labels: list[Any] | None, classes: list[str] | None = None) -> None:
+        self.answers = labels
+        if classes is not None:
+            self.classes_ = np.array(classes)
+
+    def __sklearn_tags__(self) -> Any:
+        raise AttributeError("tags of another version")
+
+    def predict(self, rows: pd.DataFrame) -> Any:
+        return np.array(self.answers)[rows["row"].to_numpy()]
+
+
+def test_a_truth_is_as_likely_as_it_is_among_people_of_whom_the_model_says_the_same() -> None:
+    truth = pd.Series(["yes", "yes", "no", "no", "no", "no"])
+    model, asked = Says(["yes", "no", "no", "no", "no", "yes"], ["no", "yes"]), pd.DataFrame({"row": range(6)})
+    fit = attacks.log_fit(model, asked, truth)
+    # With one imagined person each, of those called "yes" 2 of 4 are, of those called "no" 4 of 6 are not.
+    expected = np.log([2 / 4, 2 / 6, 4 / 6, 4 / 6, 4 / 6, 2 / 4])
+    assert fit(asked, truth) == pytest.approx(expected)
+
+
+def test_a_number_is_as_likely_as_its_error_is_small() -> None:
+    truth = pd.Series([1.0, 2.0, 3.0, 4.0])
+    model, asked = Says([1.0, 2.0, 4.0, 6.0]), pd.DataFrame({"row": range(4)})
+    error = np.array([0.0, 0.0, 1.0, 2.0])
+    assert attacks.log_fit(model, asked, truth)(asked, truth) == pytest.approx(-((error / error.std()) ** 2) / 2)
+
+
+@pytest.mark.parametrize(
+    ("truth", "answer"), [([1.5, 2.5], Answer.NUMBER), ([True, False], Answer.LABEL), (["a", "b"], Answer.LABEL)]
+)
+def test_what_a_model_without_tags_answers_is_seen_from_the_truth(truth: list[Any], answer: Answer) -> None:
+    assert answer_of(Says(truth), pd.Series(truth)) is answer
 
 
 def test_equal_scores_are_decided_for_the_frequent() -> None:
