@@ -194,7 +194,7 @@ def test_shares_are_written_with_the_digits_they_need():
     assert [percent(x) for x in (0, 1, 0.5, 0.123, 0.0421, 0.00123, -0.2)] == [
         "0 %", "100 %", "50 %", "12.3 %", "4.21 %", "0.123 %", "-20 %",
     ]  # fmt: skip
-    assert [percent(x) for x in (0.00995, 0.00994, 0.0995, 0.0994)] == ["1 %", "0.994 %", "9.9 %", "9.94 %"]
+    assert [percent(x) for x in (0.00995, 0.00994, 0.0995, 0.0994)] == ["1 %", "0.994 %", "10 %", "9.94 %"]
 
 
 def test_quantiles_can_be_weighted():
