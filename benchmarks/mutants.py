@@ -4,9 +4,9 @@ A mutant that no test notices is a promise that could stop being kept. Each is d
 places of a room where a comparison, a sign, a constant, a guard or a mask can be changed, and is tried with the tests
 that run the changed line: first those that have noticed much in little time. No mutants are made of docstrings,
 annotations, messages, or what guards against slips of the programmer and decides nothing (`strict=` of zip, `frozen=`
-and `eq=` of dataclasses, `indent=` of JSON). Nor is `<` made `<=` beside a number drawn at random, which is exactly the other
-side once in 2^53 draws, or beside a size from which on the same is computed in a quicker way (`QUICKER`): nobody can
-notice. Other mutants that change nothing which anybody could notice are listed, with the reason, in
+and `eq=` of dataclasses, `indent=` of JSON). Nor is `<` made `<=` beside a number drawn at random, which is exactly the
+other side once in 2^53 draws, or beside a size from which on the same is computed in a quicker way (`QUICKER`): nobody
+can notice. Other mutants that change nothing which anybody could notice are listed, with the reason, in
 `mutants_equivalent.yaml`; they count neither as killed nor as survived.
 
 A mutant gets `--seconds` of tests, by the time that they take without it; one that they do not notice has survived,
@@ -161,7 +161,7 @@ NAMES = {
 PATHS = {"staged", "folder", "place", "home", "path", "parent", "file", "files", "root", "DATA", "CLASSES", "target"}
 
 #: Names that say when the same result is computed another way, to save time or memory: from which size on, and of what.
-QUICKER = {"LONGEST_CASE", "MOST_LOOKED_UP", "heavy"}
+QUICKER = {"ALL", "LONGEST_CASE", "MOST_LOOKED_UP", "heavy"}
 
 
 @dataclass(frozen=True)

@@ -395,8 +395,9 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
 
     def _shown(self, X: pd.DataFrame, group: IntArray) -> pd.DataFrame:
         """What the class of each row shows; `group` is the class of each row, -1 for one that is left out."""
-        if (group < 0).any():
-            X, group = X[group >= 0], group[group >= 0]
+        told = group >= 0
+        if not told.all():
+            X, group = X[told], group[told]
         columns = {}
         for summary in self.summaries_:
             name = summary.domain.name

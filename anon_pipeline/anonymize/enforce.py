@@ -164,8 +164,7 @@ def descend(work: Work, rungs: list[Rung]) -> tuple[BoolArray, FloatArray]:
     stands += int(reached.sum())
     # Numbers stay near where people are near: a union stands where its first class stood.
     order = np.argsort(_first(rungs[0].group, number, stands), kind="stable")
-    place = np.empty(stands + 1, dtype=np.int64)
-    place[order], place[-1] = np.arange(stands), -1  # the last is the place of class -1
+    place = np.append(np.argsort(order), -1)  # the last is the place of class -1
     work.group = place[number]
     shares = np.concatenate([*whole, np.zeros(stands - united)])
     return (np.arange(stands) < united)[order], shares[order]

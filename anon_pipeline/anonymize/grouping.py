@@ -58,8 +58,7 @@ class Grouping:
         table = self.table
         by = [*(name for name in table.columns if name != "class_size"), "class_size"]
         order = table.sort_values(by, key=_comparable, kind="stable").index.to_numpy()
-        number = np.empty(len(order) + 1, dtype=np.int64)
-        number[order], number[-1] = np.arange(len(order)), -1  # the last is the place of class -1
+        number = np.append(np.argsort(order), -1)  # the last is the place of class -1
         return replace(
             self,
             class_of_cell=number[self.class_of_cell],

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anon_pipeline.anonymize import cuts, encoding, enforce
+from anon_pipeline.anonymize import cuts, encoding, enforce, ladder
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.axes import split_features
 from anon_pipeline.anonymize.chance import Chance
@@ -244,3 +244,8 @@ def test_an_impossible_demand_is_named_with_the_best_value(limit: float) -> None
     demand = LDiversity(column="disease", l=2, kind="distinct")
     with pytest.raises(Refused, match=r"l_diversity_disease: .* best value reached is 1"):
         AnonymizerTree(k=2, demands=[demand], key=KEY, suppression=limit).fit(people, None, sick)
+
+
+def test_of_pairs_that_cost_the_same_the_first_classes_go_first() -> None:
+    for pairs in ([[1, 2], [0, 2]], [[0, 2], [1, 2]]):
+        assert ladder._paired(np.array(pairs), np.zeros(2), 3).tolist() == [0, 1, 0]

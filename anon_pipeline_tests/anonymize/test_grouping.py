@@ -51,5 +51,7 @@ def test_everybody_stays_in_their_class(table: Table) -> None:
     ordered = found.in_order()
     before, after = plain(found.table), plain(ordered.table)
     assert sorted(before) == sorted(after)
+    alone = replace(found, class_of_cell=np.append(found.class_of_cell, -1)).in_order()
+    assert alone.class_of_cell.tolist() == [*ordered.class_of_cell.tolist(), -1]  # who is left out stays it
     for old, new in zip(found.class_of_cell, ordered.class_of_cell, strict=True):
         assert (old < 0 and new < 0) or before[old] == after[new]

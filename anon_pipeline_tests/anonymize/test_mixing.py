@@ -74,6 +74,24 @@ def test_an_exchange_changes_the_ladder_only_where_it_is_said_to(data: st.DataOb
         assert [rung.group.tolist() for rung in rungs[0]] == [rung.group.tolist() for rung in rungs[1]]
 
 
+def test_people_of_one_tuple_exchange_their_values_unnoticed_and_those_far_apart_do_not() -> None:
+    counts, mixing = REPAIR.people.sensitive["ill"].counts.toarray(), REPAIR.mixing()
+    assert mixing is not None
+    both = np.flatnonzero((counts > 0).all(axis=1))
+    assert len(both) > 20 and not any(mixing.moved_by("ill", (cell, 0), (cell, 1)) for cell in both)
+    order = np.argsort(mixing.leverage[:, 0])
+    far = [(low, high) for low in order[:40] if counts[low, 0] for high in order[-40:] if counts[high, 1]]
+    said = [mixing.moved_by("ill", (low, 0), (high, 1)) for low, high in far]
+    slopes = []
+    for low, high in far:
+        moved = counts.astype(float)
+        moved[[low, high], [0, 1]] -= 1
+        moved[[low, high], [1, 0]] += 1
+        slopes.append((moved.T @ mixing.leverage).T)
+    line = mixing.lines["ill"][1:]
+    assert said == [bool((np.abs(slope - line) > mixing.step / 2 + 1e-9).any()) for slope in slopes]
+
+
 def test_hardly_any_exchange_within_a_class_changes_it() -> None:
     counts = REPAIR.people.sensitive["ill"].counts.toarray()
     mixing = REPAIR.mixing()

@@ -239,3 +239,13 @@ def test_adult_loses_less_and_shows_narrower_ranges(monkeypatch: pytest.MonkeyPa
         covers.append(float(np.average(different + (table["age_high"] - table["age_low"]) / 73, weights=found.sizes_)))
     assert losses[1] < most * losses[0]
     assert covers[1] < 0.95 * covers[0]
+
+
+@given(st.data())
+def test_entries_are_sorted_by_group_and_distance_and_cell(data: st.DataObject) -> None:
+    entry = st.tuples(st.integers(0, 5), st.integers(0, 2_000_000), st.integers(0, 9))
+    entries = data.draw(st.lists(entry, min_size=1, max_size=30))
+    of, steps, cell = (np.array(column) for column in zip(*entries, strict=True))
+    sorted_of, sorted_cell, apart = refinement._by_distance(of, cell, steps / 1e6)
+    found = list(zip(sorted_of.tolist(), np.rint(apart * 1e6).astype(int).tolist(), sorted_cell.tolist(), strict=True))
+    assert found == sorted(entries)
