@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
-from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -37,9 +36,17 @@ def _sentence(error: duckdb.Error) -> str:
     return f"{what}: {sources.harmless(error)}"
 
 
-@lru_cache(maxsize=1)  # to open one takes far longer than most queries
-def _database(spill: Path, memory_limit: str | None, threads: int | None, _process: int) -> duckdb.DuckDBPyConnection:
-    """An in-memory database for all engines with these settings; a fork, which is another process, opens its own."""
+#: The database that each process has open, with its settings. A fork opens its own and leaves its parent's as it is:
+#: to close that would wait for threads that the fork has not.
+_OPEN: dict[int, tuple[tuple[Path, str | None, int | None], duckdb.DuckDBPyConnection]] = {}
+
+
+def _database(spill: Path, memory_limit: str | None, threads: int | None) -> duckdb.DuckDBPyConnection:
+    """An in-memory database for all engines with these settings: to open one takes far longer than most queries."""
+    settings = (spill, memory_limit, threads)
+    known = _OPEN.get(os.getpid())
+    if known is not None and known[0] == settings:
+        return known[1]
     database = duckdb.connect()
     for setting in (
         "autoinstall_known_extensions=false",  # nothing is fetched
@@ -50,6 +57,7 @@ def _database(spill: Path, memory_limit: str | None, threads: int | None, _proce
         *([f"threads={threads}"] if threads else []),
     ):
         database.execute(f"SET {setting}")
+    _OPEN[os.getpid()] = settings, database
     return database
 
 
@@ -72,7 +80,7 @@ class DuckDBEngine(SqlEngine):
     def _session(self) -> Iterator[DuckDBSession]:
         """A fresh connection, which sees nothing of others; DuckDB's words, which may quote a row, never leave it."""
         try:
-            database = _database(self._scratch, self._memory_limit, self._threads, os.getpid())
+            database = _database(self._scratch, self._memory_limit, self._threads)
             with closing(database.cursor()) as connection, ExitStack() as files:
                 for setting in (
                     "enable_progress_bar=false",
@@ -82,7 +90,7 @@ class DuckDBEngine(SqlEngine):
                     connection.execute(f"SET {setting}")
                 yield DuckDBSession(connection, files)
         except duckdb.Error as error:
-            _database.cache_clear()  # after an error the next session starts from nothing
+            _OPEN.pop(os.getpid(), None)  # after an error the next session starts from nothing
             raise InputError(_sentence(error)) from None
 
     def _opened(self, session: Session, spec: ReleaseSpec, scratch: Path) -> AbstractContextManager[OpenSource]:

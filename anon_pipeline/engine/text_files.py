@@ -137,7 +137,7 @@ def distinct_names(names: Sequence[str], rename: dict[str, str], label: str, plu
                 "person's"
             )
             new = told_apart(called)
-            if new and len(set(names)) == len(names):
+            if new:
                 told = {name: new[called_so] for name, called_so in zip(names, called, strict=True) if called_so in new}
                 raise NamesDifferByCapitals(sentence, told)
             raise InputError(sentence)

@@ -494,3 +494,33 @@ def test_bins_lose_a_value_or_depend_on_how_they_arrive(pairs: list[tuple[int, i
         assert ((once.low <= value) & (value <= once.high)).sum() == 1
     for low, high, people in zip(once.low, once.high, once.counts[1:], strict=True):
         assert people == sum(count for value, count in pairs if low <= value <= high)
+
+
+def test_a_content_hash_is_what_it_always_was(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """Releases are known by it: a change makes every source and every release another one."""
+    frame = pd.DataFrame(
+        {
+            "age": [30, 40, None],
+            "pay": [0.5, -0.0, None],
+            "town": ["Ulm", None, "Zürich"],
+            "born": pd.to_datetime(["1990-01-31", None, "2000-02-29"]),
+            "well": [True, False, None],
+        }
+    )
+    frame.to_parquet(tmp_path / "x.parquet", index=False)
+    assert engine.content_hash(tmp_path / "x.parquet") == (
+        3,
+        "e99d5fea7a56ed21f1994949a24e362c9cd17a5fa8d8903e4fda1f4d9a5e4d7e",
+    )
+
+
+def test_a_population_is_counted_by_its_values_and_dates_are_moments(engine: DuckDBEngine, tmp_path: Path) -> None:
+    people = pd.DataFrame({"born": ["1990-01-31", "1990-01-31", "2000-02-29", None], "age": [30, 30, 20, 20]})
+    people.assign(t="x").to_csv(tmp_path / "people.csv", index=False)
+    columns = {"born": {"role": "quasi_identifier", "type": "date"}, "age": "quasi_identifier", "t": "sensitive"}
+    spec = write_spec(tmp_path, columns, "people.csv")
+    kinds = {"born": ColumnType.DATE, "age": ColumnType.NUMERIC}
+    counted = engine.population_table(spec, kinds, "people.csv")
+    assert pd.api.types.is_datetime64_any_dtype(counted["born"])
+    found = {(str(born)[:10], float(age)): count for born, age, count in counted.itertuples(index=False)}
+    assert found == {("1990-01-31", 30.0): 2, ("2000-02-29", 20.0): 1, ("NaT", 20.0): 1}

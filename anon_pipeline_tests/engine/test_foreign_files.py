@@ -225,6 +225,10 @@ def a_picture(path: Path) -> None:
         packed.writestr("a.png", SECRET)
 
 
+def as_plain_text(path: Path) -> None:
+    path.write_text(f"age,town,ill\n31,{SECRET},yes\n")
+
+
 def broken(path: Path) -> None:
     path.write_bytes(b"PK" + SECRET.encode() * 40)
 
@@ -253,6 +257,12 @@ def nested(path: Path) -> None:
         ("p.sas7bdat", broken, {}, "p.sas7bdat: cannot be read: it is no intact file of its kind"),
         ("p.feather", broken, {}, "p.feather: cannot be read"),
         ("p.jsonl", broken, {}, "p.jsonl: cannot be read"),
+        (
+            "p.csv.gz",
+            as_plain_text,
+            {"encoding": "latin-1"},
+            "p.csv.gz: cannot be read: it is not packed as its name says",
+        ),
         ("p.jsonl", nested, {}, "columns.town"),
     ],
 )
@@ -267,3 +277,19 @@ def test_what_is_no_table_is_told_in_a_sentence(
     message = str(error.value)
     assert sentence in message
     assert SECRET not in message
+
+
+def test_a_table_may_stand_anywhere_on_its_sheet(engine: DuckDBEngine, tmp_path: Path) -> None:
+    def lower(path: Path) -> None:
+        _with_labels().to_excel(path, index=False, startrow=3, startcol=2)
+
+    assert content_hash(engine, tmp_path, "p.xlsx", lower, {}) == content_hash(
+        engine, tmp_path, "q.xlsx", as_workbook, {}
+    )
+
+
+def test_only_a_csv_or_parquet_file_is_a_release_of_others(engine: DuckDBEngine, tmp_path: Path) -> None:
+    as_json_lines(tmp_path / "p.jsonl")
+    for path in (tmp_path / "p.jsonl", tmp_path):
+        with pytest.raises(InputError, match="is no CSV or Parquet file"):
+            engine.import_table(path, tmp_path)

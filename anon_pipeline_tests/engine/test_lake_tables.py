@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from anon_pipeline.engine import lake_tables
 from anon_pipeline.engine.lake_tables import as_opened, state_of_table, store_table
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.home import VARIABLE
@@ -199,3 +200,10 @@ def test_a_table_chooses_no_code_and_no_server(tmp_path: Path, monkeypatch: pyte
     content["properties"] = {"py-io-impl": "theirs.Reader", "s3.endpoint": "http://theirs.example"}
     metadata.write_text(json.dumps(content))
     assert stored(Source(iceberg=str(metadata)), tmp_path)[0] == FIRST.to_pylist()
+
+
+@pytest.mark.parametrize(("error", "kind"), [(KeyError("x"), InputError), (OSError("away"), Unavailable)])
+def test_a_table_elsewhere_that_is_broken_is_told_from_one_that_is_away(
+    error: Exception, kind: type[InputError]
+) -> None:
+    assert type(lake_tables._sentence(Source(delta="s3://bucket/people"), error)) is kind

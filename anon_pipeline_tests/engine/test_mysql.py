@@ -377,3 +377,9 @@ def test_a_connection_that_breaks_in_mid_read_is_told_and_the_next_run_heals(
         engine.store_source(spec, tmp_path / "stored.parquet")
     asked.start()
     assert engine.store_source(spec, tmp_path / "stored.parquet").rows == 200
+
+
+@pytest.mark.parametrize("options", ["?ssl_mode=", "?ssl_mode=MAYBE", "?colour=red", "?ssl_mode"])
+def test_what_an_address_asks_for_is_not_passed_over(options: str) -> None:
+    with pytest.raises(ServerFailure, match=r"source.connection"):
+        mysql.settings_of(f"mysql://me:secret@localhost/clinic{options}")

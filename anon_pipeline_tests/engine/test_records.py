@@ -135,6 +135,10 @@ def test_what_is_no_path_is_refused(path: str) -> None:
         Source(path="people.parquet", paths={"x": path})
 
 
+def test_a_plain_column_has_no_fields() -> None:
+    assert fields_of("age", "BIGINT") == []
+
+
 def test_fields_are_listed_without_those_in_lists() -> None:
     storage = (
         'STRUCT(town VARCHAR, "post.code" VARCHAR, seen INTEGER[], "at" STRUCT(floor INTEGER, m MAP(VARCHAR, INT)))'

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
+from anon_pipeline.engine import duckdb as duckdb_engine
 from anon_pipeline.engine import few_texts
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
@@ -65,3 +69,19 @@ def test_what_is_spilled_stays_after_the_session(tmp_path: Path) -> None:
         most = sum(file.stat().st_size for file in (tmp_path / "spill").iterdir())
     assert most > 0
     assert sum(file.stat().st_size for file in (tmp_path / "spill").iterdir()) == 0
+
+
+def test_a_fork_works_on_a_database_of_its_own_and_leaves_its_parents(tmp_path: Path) -> None:
+    """To close the parent's would wait for ever for its threads, which a fork has not."""
+    engine, other = DuckDBEngine(tmp_path / "spill", threads=2), DuckDBEngine(tmp_path / "other", threads=2)
+    pd.DataFrame({"age": range(300_000)}).to_parquet(tmp_path / "people.parquet")
+    assert engine.rows(tmp_path / "people.parquet") == 300_000
+    opened = duckdb_engine._OPEN[os.getpid()]
+    child = multiprocessing.get_context("fork").Process(
+        target=lambda: [each.content_hash(tmp_path / "people.parquet") for each in (engine, other)]
+    )
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+    assert engine.rows(tmp_path / "people.parquet") == 300_000
+    assert duckdb_engine._OPEN[os.getpid()] is opened

@@ -18,7 +18,7 @@ import pytest
 from pydantic import ValidationError
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.engine.text_files import joined_header
+from anon_pipeline.engine.text_files import NamesDifferByCapitals, distinct_names, joined_header
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Column, Source
 from anon_pipeline_tests.engine import test_sources
@@ -189,6 +189,9 @@ def test_only_rows_that_meet_the_condition_are_read(
         ("getenv('HOME') = 'x'", "calls getenv, which no condition may"),
         ("age IN (SELECT 1)", "asks for more than the columns of a row"),
         ("other.age > 1", "names a column within a table"),
+        ("age > 1) LIMIT (1", "is no condition"),
+        ("age > 1) ORDER BY (age", "is no condition"),
+        ("age > 1) UNION SELECT (1", "is no condition"),
     ],
 )
 def test_why_a_condition_is_refused_is_told(engine: DuckDBEngine, tmp_path: Path, condition: str, told: str) -> None:
@@ -354,3 +357,12 @@ def test_a_number_that_is_none_is_no_target(engine: DuckDBEngine, tmp_path: Path
     write(tmp_path, "people.parquet", pa.table({"x": [1, 2, 3], "t": [0.5, float("nan"), 1.5]}))
     facts, table = stored(engine, tmp_path, {"x": QI}, "people.parquet", missing_target="leave_out")
     assert alike(table["t"].to_pylist(), [0.5, 1.5]) and facts.left_out == 1
+
+
+def test_names_of_which_capitals_alone_differ_are_told_apart_and_equal_ones_are_not() -> None:
+    with pytest.raises(NamesDifferByCapitals) as differ:
+        distinct_names(["age", "Age", "t"], {}, "people.csv", "the header")
+    assert differ.value.rename == {"Age": "Age_2"}
+    with pytest.raises(InputError) as same:
+        distinct_names(["age", "Age", "Age"], {}, "people.csv", "the header")
+    assert not isinstance(same.value, NamesDifferByCapitals)
