@@ -100,7 +100,7 @@ def _shortest_paths(table: FloatArray, k: int) -> list[IntArray]:
     squares = np.concatenate([np.zeros((b, 1)), np.cumsum(centred**2, axis=1)], axis=1)
     cost = np.full((b, n + 1), np.inf)
     cost[:, 0] = 0
-    from_ = np.zeros((b, n + 1), dtype=np.int64)
+    from_ = np.zeros(cost.shape, dtype=np.int64)
     rows = np.arange(b)
     for i in range(k, n + 1):
         low = max(0, i - 2 * k + 1)
@@ -112,7 +112,7 @@ def _shortest_paths(table: FloatArray, k: int) -> list[IntArray]:
     paths = []
     for row in range(b):
         path, i = [], n
-        while i > 0:
+        while i:
             i = int(from_[row, i])
             path.append(i)
         paths.append(np.array(path[::-1], dtype=np.int64))

@@ -52,6 +52,8 @@ def test_the_catalog_says_all_there_is_to_say() -> None:
         ("to", "number > 0 and <= 1e15", "required"),
         ("how", "nearest | down | up", "nearest"),
     ]
+    defaults = {one.name: one.default for one in rows["noise"].parameters}
+    assert (defaults["share"], defaults["bounds"], defaults["distribution"]) == ("none", "none", "gaussian")
     assert rows["round"].stands == "column" and rows["round"].runs == "engine" and rows["round"].on == ("numeric",)
     assert rows["mdav"].stands == "table" and rows["mdav"].runs == "memory" and rows["mdav"].guarantee == "k"
 

@@ -206,6 +206,13 @@ def test_cells_are_shown_by_name_or_by_centre() -> None:
         assert far.max() < 4000
 
 
+def test_different_cells_are_counted() -> None:
+    corners = [(48.0, 10.0), (48.0, 13.0), (52.0, 10.0), (52.0, 10.0)]  # three cells, of two norths and two easts
+    latitude, longitude = ([*axis] for axis in zip(*corners, strict=True))
+    assert shown(latitude, longitude, "grid_cell", metres=5000)[1].facts["cells"] == 3
+    assert shown([None], [None], "grid_cell", metres=5000)[1].facts["cells"] == 0
+
+
 @settings(max_examples=times(15))
 @given(
     st.lists(st.tuples(st.floats(-89, 89), st.floats(-180, 179.99)), min_size=1, max_size=20),

@@ -100,6 +100,25 @@ def test_the_published_example_under_mdav() -> None:
     assert report.facts == {"groups": 3, "smallest": 3, "largest": 5, "rows_hidden": 0} and report.guarantee == "k"
 
 
+@pytest.mark.parametrize("empty", [0, 1, 2, 3])
+def test_people_without_any_value_have_to_be_k_as_well(empty: int) -> None:
+    table = pa.table({"x": [1.0] * 3 + [None] * empty, "y": [2.0] * 3 + [None] * empty}).cast(
+        pa.schema([("x", pa.float64()), ("y", pa.float64())])
+    )
+    steps = [step("mdav", columns=["x", "y"], k=3)]
+    _, (report,) = apply_steps(table, {"x": NUMERIC, "y": NUMERIC}, {}, steps, Resources(key=KEY))
+    few = empty in (1, 2)
+    assert report.guarantee == ("none" if few else "k")
+    assert any(note.startswith(f"{empty} people, fewer than k") for note in report.notes) == few
+
+
+def test_of_nobody_with_a_value_no_group_is_made() -> None:
+    table = pa.table({"x": pa.nulls(3, pa.float64()), "y": pa.nulls(3, pa.float64())})
+    steps = [step("mdav", columns=["x", "y"], k=3)]
+    _, (report,) = apply_steps(table, {"x": NUMERIC, "y": NUMERIC}, {}, steps, Resources(key=KEY))
+    assert (report.facts["groups"], report.facts["smallest"], report.facts["largest"]) == (0, 0, 0)
+
+
 def test_mdav_finds_the_optimum_where_people_stand_apart() -> None:
     centres = np.array([[0.0, 0.0], [0.0, 9.0], [9.0, 0.0]])
     points = np.concatenate([centres + shift for shift in ([0, 0], [1, 0.3], [0.2, 1])])

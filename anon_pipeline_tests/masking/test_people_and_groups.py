@@ -161,6 +161,7 @@ def test_too_few_rows_and_foreign_weights_are_refused() -> None:
         step("local_suppression", columns=["a"], k=2, importance={"a": 0})
     with pytest.raises(ValueError, match="are more than 12"):
         step("local_suppression", columns=[str(i) for i in range(13)], k=2)
+    assert len(step("local_suppression", columns=[str(i) for i in range(12)], k=2).used) == 12
 
 
 def test_keys_are_shared_by_equal_rows_only_however_many_columns() -> None:

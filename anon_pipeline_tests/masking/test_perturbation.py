@@ -124,6 +124,8 @@ def test_laplace_noise_with_bounds_is_locally_private() -> None:
     assert shown[1].as_py() < 1000 and shown[2].as_py() is None
     assert any("missing" in note for note in report.notes) and any("not measured" in note for note in report.notes)
     assert report.costs == {} and report.linkage is None
+    apart = step("noise", distribution="laplace", deviation=np.sqrt(2) * 10, bounds=[30, 50])
+    assert masked([35.0], NUMERIC, apart)[1][0].facts["epsilon"] == pytest.approx(2.0)
     _, (gaussian,) = masked([5.0], NUMERIC, step("noise", deviation=1, bounds=[0, 20]))
     assert gaussian.guarantee == "none"
 
