@@ -67,6 +67,7 @@ def write_and_wait(file: Path) -> None:
         time.sleep(1)
 
 
+@pytest.mark.long
 def test_results_come_in_order_and_do_not_depend_on_how_many_work(two: Workers) -> None:
     tasks = [(seed,) for seed in range(7)]
     assert two.map(drawn, tasks) == ALONE.map(drawn, tasks) == [drawn(seed) for seed in range(7)]

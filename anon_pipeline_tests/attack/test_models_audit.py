@@ -98,6 +98,7 @@ def test_an_audit_is_plain_data_without_people(audit: ModelsAudit) -> None:
     assert data["membership"][0]["at_0_1_percent"]["allowed"] == 1
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_audit() -> None:
     def audited(seed: int) -> dict[str, Any]:
         people = some_people(300)

@@ -52,6 +52,7 @@ def leak(found: AttackedTable, name: str = "linkage, all quasi-identifiers") -> 
     return one
 
 
+@pytest.mark.long
 def test_a_column_left_raw_is_found_and_told_from_a_release_without_one(folder: Path, tmp_path: Path) -> None:
     for name in ("planted", "release"):
         (tmp_path / name).mkdir()
@@ -67,6 +68,7 @@ def test_people_of_the_same_population_who_are_not_in_the_original_are_no_leak(f
     assert [one.name for one in found.findings if one.verdict == "leak"] == []
 
 
+@pytest.mark.long
 def test_a_csv_says_the_same_as_a_parquet_file(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
@@ -166,6 +168,7 @@ def test_a_column_has_one_role(folder: Path, tmp_path: Path) -> None:
         attacked(folder, tmp_path, "release.csv", Roles(["age", "city"], ["age"]))
 
 
+@pytest.mark.long
 def test_nothing_that_is_printed_holds_a_value_of_a_person(folder: Path) -> None:
     arguments = ["attack", str(folder / "planted.csv"), "--original", str(folder / "people.csv"), "--control",
                  str(folder / "others.csv"), "--quasi-identifiers", ",".join(QUASI), "--sensitive", "ill,cost",

@@ -68,6 +68,7 @@ def version_read(server: Server, monkeypatch: pytest.MonkeyPatch) -> str | None:
     return str(version)
 
 
+@pytest.mark.long
 def test_readers_find_the_tables_with_comments_and_nobody_else_does(
     home: Home, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

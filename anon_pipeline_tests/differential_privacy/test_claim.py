@@ -55,6 +55,7 @@ def test_half_the_scale_is_seen() -> None:
     assert breaks_the_claim(gaussian(10, nano=4 * NANO), gaussian(11, nano=4 * NANO), *CLAIMED)
 
 
+@pytest.mark.long
 def test_a_missing_bound_is_seen() -> None:
     """A person with three rows, counted as if everybody had one."""
     assert breaks_the_claim(gaussian(10), gaussian(13), *CLAIMED)

@@ -51,6 +51,7 @@ def test_draws_fit_the_discrete_gaussian(draws: tuple[np.ndarray, float]) -> Non
     assert fits(drawn, scale) > FALSE_ALARM
 
 
+@pytest.mark.long
 def test_the_test_of_fit_sees_a_scale_that_is_three_percent_off(draws: tuple[np.ndarray, float]) -> None:
     drawn, scale = draws
     assert fits(drawn, scale * 1.03) < FALSE_ALARM
@@ -102,6 +103,7 @@ def test_a_group_of_one_person_is_hardly_ever_shown() -> None:
     assert shown > 0  # the threshold is no higher than it must be
 
 
+@pytest.mark.long
 def test_the_noisy_maximum_has_the_odds_of_the_exponential_mechanism() -> None:
     nano = 500_000_000
     scale = mechanisms.noisy_max_scale(1, nano)

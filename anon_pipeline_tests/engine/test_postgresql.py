@@ -107,6 +107,7 @@ def test_a_table_is_the_same_people_as_the_parquet_file_of_it(
         assert engine.store_source(spec, tmp_path / "again.parquet").content_hash == facts.content_hash
 
 
+@pytest.mark.long
 def test_moments_are_those_of_utc_and_numbers_without_digits_are_numbers(
     asked: Server, engine: DuckDBEngine, tmp_path: Path
 ) -> None:

@@ -69,6 +69,7 @@ def test_less_is_kept_and_less_is_risked_as_k_grows(engine: DuckDBEngine, spec: 
     assert found[0].classes > 3 * found[-1].classes
 
 
+@pytest.mark.long
 def test_groups_that_look_alike_are_one_class_as_in_the_released_table(
     engine: DuckDBEngine, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:

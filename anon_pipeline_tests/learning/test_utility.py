@@ -56,6 +56,7 @@ def measure(frame: pd.DataFrame, task: Task, anonymize: Any = identity, **settin
 # ------------------------------------------------------------------------------------------------ the cross-validation
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("task", list(Task))
 @pytest.mark.parametrize("model", ["gradient_boosting", "random_forest", "linear", "decision_tree"])
 def test_nothing_done_is_nothing_lost(task: Task, model: str) -> None:

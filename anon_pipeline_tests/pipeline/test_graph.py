@@ -113,6 +113,7 @@ def test_the_last_step_publishes(made: tuple[Graph, Run]) -> None:
     assert {check["name"] for check in manifest["checks"]} >= {"k_anonymity", "across_releases", "linkage"}
 
 
+@pytest.mark.long
 def test_a_record_names_what_was_read(made: tuple[Graph, Run]) -> None:
     _, run = made
     assert set(record(run, "followed_people")["made_from"]) == {"masked_data"}

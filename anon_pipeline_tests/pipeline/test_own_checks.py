@@ -117,6 +117,7 @@ def test_a_suite_of_somebody_else_evaluates_nothing(spec: ReleaseSpec, evaluated
         graph_of(spec)
 
 
+@pytest.mark.long
 def test_a_module_is_not_run_without_leave(spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     marker = spec.folder / "ran"
     (spec.folder / own.MODULE).write_text(

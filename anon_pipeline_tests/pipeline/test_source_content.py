@@ -21,6 +21,7 @@ GRANT SELECT ON people TO reader;
 """
 
 
+@pytest.mark.long
 def test_a_server_is_known_again_by_its_rows_or_by_the_answer_to_its_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,6 +85,7 @@ ROLES = {
 }
 
 
+@pytest.mark.long
 def test_a_column_is_given_another_role(found: Profile) -> None:
     assert {one.name: one.role for one in found.columns} == ROLES
 

@@ -84,6 +84,7 @@ def test_nothing_reaches_beyond_the_window(window: Window, width: int) -> None:
     assert window.page.evaluate("document.documentElement.scrollWidth") == width
 
 
+@pytest.mark.long
 def test_a_phone_shows_the_verdict_and_what_was_measured_without_scrolling(window: Window) -> None:
     window.page.set_viewport_size({"width": PHONE, "height": 812})
     window.page.evaluate("document.querySelector('.about').remove()")
@@ -131,6 +132,7 @@ def test_on_paper_what_is_short_is_open_and_what_is_long_says_where_it_is(window
         assert short or "folded away on paper" in note
 
 
+@pytest.mark.long
 def test_a_phone_shows_what_does_not_hold_and_what_to_change_without_scrolling(window: Window, tmp_path: Path) -> None:
     file = tmp_path / "refusal.html"
     file.write_text(refusal_report.render(test_refusal.refusal(description="")), encoding="utf-8")
@@ -149,6 +151,7 @@ def test_a_phone_shows_what_does_not_hold_and_what_to_change_without_scrolling(w
     assert (0xA3, 0x26, 0x1D) in {colour for _, colour in colours}  # it is seen at once that something is wrong
 
 
+@pytest.mark.long
 def test_on_paper_it_has_pages() -> None:
     require_browser()
     printed = printed_report.print_page(release_report.render(whole_manifest()))

@@ -66,6 +66,7 @@ def test_a_copied_database_is_the_one_that_mlflow_makes(tmp_path: Path, cache: P
     assert os.listdir(second.parent) == ["mlflow.db"]
 
 
+@pytest.mark.long
 def test_a_copied_home_writes_into_itself(tmp_path: Path, cache: Path, made: Path) -> None:
     """Else the guide of the copy, which knows people, would lie in the home that it was copied from."""
     shutil.copytree(made, cache)
