@@ -12,8 +12,20 @@ from importlib.util import LazyLoader
 from threading import get_ident
 from types import ModuleType
 
+#: Whether this process is a command of ours; in another, garbage of the program around us would be kept as well.
+_is_command = False
+
 #: scipy puts every name of numpy beside its own, and so loads a compiler of Fortran that nobody calls.
 LATER = ("numpy.f2py",)
+
+
+def keep_imports() -> None:
+    """In a process that is a command: what large imports have made is never looked through again.
+
+    It would be three times, as soon as it is complete, which takes half a second of a small run.
+    """
+    global _is_command
+    _is_command = True
 
 
 @contextmanager
@@ -36,6 +48,8 @@ def large_imports(absent: Collection[str] = (), later: Collection[str] = LATER) 
     try:
         yield
     finally:
+        if _is_command:
+            gc.freeze()
         if collected:
             gc.enable()
         sys.meta_path.remove(finder)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from anon_pipeline import imports
 from anon_pipeline.imports import large_imports
 from anon_pipeline_tests.end_to_end.harness import policy, write_dataset
 
@@ -111,3 +112,15 @@ def test_garbage_is_collected_again_and_imports_are_ordinary_however_the_block_e
         1 / 0  # noqa: B018
     assert gc.isenabled()
     assert sys.meta_path == before
+
+
+def test_a_command_alone_never_looks_through_its_imports_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imports, "_is_command", False)
+    before = gc.get_freeze_count()
+    with large_imports():
+        made = [[number] for number in range(5000)]
+    assert gc.get_freeze_count() <= before
+    imports.keep_imports()
+    with large_imports():
+        assert not gc.isenabled()
+    assert gc.isenabled() and gc.get_freeze_count() >= before + len(made) / 2

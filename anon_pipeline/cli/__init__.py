@@ -24,6 +24,7 @@ from anon_pipeline.cli import delivering, upkeep, tools  # noqa: F401
 from anon_pipeline.cli.app import BAD_INPUT, NOT_DELIVERED, REFUSED, app, err, print_json
 from anon_pipeline.errors import InputError, NotDelivered, Refused
 from anon_pipeline.home import Home, out_of_space
+from anon_pipeline.imports import keep_imports
 
 DEBUG_VARIABLE = "ANON_PIPELINE_DEBUG"
 #: What a command ends with that Ctrl-C, or whoever stops a service, has stopped.
@@ -38,6 +39,7 @@ def main() -> None:
     To take apart all that a run has imported takes Python one or two cpu seconds, in which nothing is done. So the
     process ends as soon as its threads have ended and everything that is to be called at the end was called.
     """
+    keep_imports()
     try:
         command()
     except SystemExit as end:
