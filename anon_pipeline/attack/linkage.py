@@ -251,10 +251,9 @@ def _complete(attacked: Attacked, members: People, candidates: Candidates) -> di
 def own_links(attacked: Attacked, people: People, candidates: Candidates) -> FloatArray:
     """The probability of picking exactly the person's own record, NaN for members who are not released, shape (n,)."""
     assert attacked.origin is not None  # noqa: S101 the callers ask
-    rows = len(attacked.origin)
     place = np.full(max(int(attacked.origin.max()), int(people.row.max())) + 1, -1)
     place[attacked.origin[attacked.origin >= 0]] = np.flatnonzero(attacked.origin >= 0)
     row = place[people.row[: len(candidates)]]
-    unit = candidates.unit[attacked.release.group[np.minimum(row, rows - 1)]]
+    unit = candidates.unit[attacked.release.group[row]]
     own = np.asarray(candidates.best[np.arange(len(candidates)), unit]).ravel()
     return np.where(row < 0, np.nan, own / candidates.records())

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from anon_pipeline.anonymize.axes import feature_matrix, split_features
+from anon_pipeline.anonymize.criterion import standardized
 from anon_pipeline.anonymize.encoding import apply_domain, count_cells, learn_domain
 from anon_pipeline.errors import InputError
 from anon_pipeline.tables import Cells
@@ -114,3 +115,13 @@ def test_numbers_are_split_by_value_with_gaps_below_all() -> None:
     frame = pd.DataFrame({"age": [30.0, 10.0, np.nan, 20.0]})
     (axis,) = split_features(cells_of(frame, np.array([[0.9], [0.1], [0.5], [0.7]])), "both")
     assert np.argsort(axis.rank).tolist() == [0, 1, 2, 3]
+
+
+def test_a_number_is_standardized_among_those_who_have_one_and_a_gap_is_told() -> None:
+    domain, code = learn_domain("x", pd.Series([1.0, 3.0, None, 3.0]))
+    scaled = standardized(domain, code, np.ones(4))
+    known = np.array([1.0, 3.0, 3.0])
+    assert scaled[:, 0] == pytest.approx(np.insert((known - known.mean()) / known.std(), 2, 0.0))
+    assert scaled[:, 1].tolist() == [0, 0, 1, 0]
+    whole, everybody = learn_domain("x", pd.Series([1.0, 3.0]))
+    assert standardized(whole, everybody, np.ones(2)).tolist() == [[-1.0], [1.0]]

@@ -355,6 +355,20 @@ def test_without_any_shape_that_differs_the_other_half_has_the_share_of_all():
         assert told == pytest.approx((shares * sizes)[learned].sum() / sizes[learned].sum())
 
 
+def test_a_model_learns_the_share_of_each_group_that_is_rare(monkeypatch):
+    values = [["y"] * (number % 3) + ["n"] * (4 - number % 3) for number in range(60)]
+    table, released, knowledge = boxed([4] * 60, values)
+    learned = []
+    cross = minimality._cross_predicted
+    monkeypatch.setattr(
+        minimality,
+        "_cross_predicted",
+        lambda shapes, shares, *more: learned.append(shares) or cross(shapes, shares, *more),
+    )
+    minimality.minimality(read_attacked(Tables(released, table), knowledge), 100)
+    assert sorted(learned[0].tolist()) == [0.0] * 20 + [0.25] * 20 + [0.5] * 20
+
+
 def test_groups_of_one_shape_count_by_their_records():
     both = SimpleNamespace(unit=np.zeros(2, dtype=int), sizes=np.array([40]), best=sparse.csr_array([[1]]))
     both.records = lambda: np.array([40])
