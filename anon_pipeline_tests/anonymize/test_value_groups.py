@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.encoding import learn_domain
 from anon_pipeline.anonymize.value_groups import MISSING, OTHERS, group_values
-from anon_pipeline.release.marginals import NOT_NAMED, marginals
 from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import Table, tables
 
@@ -37,37 +35,6 @@ def test_everybody_is_in_a_group_and_no_group_is_too_small(table: Table, smalles
         assert len(sizes) == len(groups.labels) and sizes.min() >= smallest
         if groups.place is not None:  # a value is placed where its code is
             assert (groups.place(domain.values) == groups.of_code[1:]).all()
-
-
-@few
-@given(tables())
-def test_bars_are_of_whole_classes_and_of_everybody(table: Table) -> None:
-    tree = AnonymizerTree(k=table.k).fit(table.frame, table.guidance)
-    for one in marginals(tree.summaries_, tree.sizes_, table.k).values():
-        assert sum(one["after"]) == len(table.frame)
-        assert len(one["groups"]) == len(one["after"])
-        assert all(people >= table.k for people in one["after"])
-
-
-@few
-@given(tables())
-def test_bars_follow_from_what_is_released(table: Table) -> None:
-    """Told of a table in which everybody has what their class shows, they are the same."""
-    tree = AnonymizerTree(k=table.k).fit(table.frame, table.guidance)
-    released = tree.transform(table.frame)
-    for name, one in marginals(tree.summaries_, tree.sizes_, table.k).items():
-        values, people = released[name].dropna(), dict(zip(one["groups"], one["after"], strict=True))
-        for value, count in values[values.astype(str) != "*"].value_counts().items():
-            assert people.get(str(value), count) == count
-
-
-def test_people_of_whom_nothing_is_told_are_counted_as_such() -> None:
-    """Two towns that one person each bears, and an age that one has and one lacks: the class shows neither."""
-    frame = pd.DataFrame({"town": ["a", "b", *["c"] * 4], "age": [1, None, 60, 60, 60, 60]})
-    tree = AnonymizerTree(k=2, grids={"age": 1}).fit(frame, [0, 0, 9, 9, 9, 9])
-    for one in marginals(tree.summaries_, tree.sizes_, 2).values():
-        assert one["groups"][-1] == NOT_NAMED
-        assert one["after"][-1] == 2
 
 
 def test_numbers_are_cut_at_round_ones() -> None:

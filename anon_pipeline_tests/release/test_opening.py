@@ -11,8 +11,8 @@ import pytest
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
+from anon_pipeline.release import comparison, publish
 from anon_pipeline.release import opening as openings
-from anon_pipeline.release import publish
 from anon_pipeline.release.comparison import compare
 from anon_pipeline.release.opening import Opened, Opening, check_opening, opening_of
 from anon_pipeline.spec import ReleaseSpec
@@ -120,6 +120,16 @@ def test_the_owner_sees_the_release_beside_its_source(
         "ill": (("no", "yes"), (4, 3), (4, 3)),
     }
     assert stat.S_IMODE(found.page.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("said", [{"kind": "synthetic"}, {"groups": {"classes": 3}}])
+def test_a_release_without_rows_of_people_cannot_be_put_beside_them(
+    home: Home, engine: DuckDBEngine, spec: ReleaseSpec, released: dict[str, Any], tmp_path: Path,
+    said: dict[str, Any], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(comparison, "manifest_of", lambda home, entry: {**released, **said})
+    with pytest.raises(InputError, match="shows no rows of people"):
+        compare(home, released["version"], spec, engine, tmp_path)
 
 
 def test_ranges_cannot_be_put_beside_numbers(

@@ -144,6 +144,8 @@ def test_the_validation_finds_what_is_not_allowed(tmp_path: Path, path: list[Any
 def test_every_released_column_has_its_origin(tmp_path: Path) -> None:
     (released,) = written(tmp_path / "events.jsonl")[1]["outputs"]
     assert [field["name"] for field in released["facets"]["schema"]["fields"]] == SPEC.released
+    places = [field["ordinal_position"] for field in released["facets"]["schema"]["fields"]]
+    assert places == list(range(1, len(places) + 1))
     fields = released["facets"]["columnLineage"]["fields"]
     assert {name: [one["field"] for one in said["inputFields"]] for name, said in fields.items()} == {
         name: [name] for name in SPEC.released

@@ -1,0 +1,44 @@
+"""The bars of a release: people by groups of the values that its classes show."""
+
+from __future__ import annotations
+
+import pandas as pd
+from hypothesis import given, settings
+
+from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.release.marginals import NOT_NAMED, marginals
+from anon_pipeline_tests.examples import times
+from anon_pipeline_tests.people import Table, tables
+
+few = settings(max_examples=times(30))
+
+
+@few
+@given(tables())
+def test_bars_are_of_whole_classes_and_of_everybody(table: Table) -> None:
+    tree = AnonymizerTree(k=table.k).fit(table.frame, table.guidance)
+    for one in marginals(tree.summaries_, tree.sizes_, table.k).values():
+        assert sum(one["after"]) == len(table.frame)
+        assert len(one["groups"]) == len(one["after"])
+        assert all(people >= table.k for people in one["after"])
+
+
+@few
+@given(tables())
+def test_bars_follow_from_what_is_released(table: Table) -> None:
+    """Told of a table in which everybody has what their class shows, they are the same."""
+    tree = AnonymizerTree(k=table.k).fit(table.frame, table.guidance)
+    released = tree.transform(table.frame)
+    for name, one in marginals(tree.summaries_, tree.sizes_, table.k).items():
+        values, people = released[name].dropna(), dict(zip(one["groups"], one["after"], strict=True))
+        for value, count in values[values.astype(str) != "*"].value_counts().items():
+            assert people.get(str(value), count) == count
+
+
+def test_people_of_whom_nothing_is_told_are_counted_as_such() -> None:
+    """Two towns that one person each bears, and an age that one has and one lacks: the class shows neither."""
+    frame = pd.DataFrame({"town": ["a", "b", *["c"] * 4], "age": [1, None, 60, 60, 60, 60]})
+    tree = AnonymizerTree(k=2, grids={"age": 1}).fit(frame, [0, 0, 9, 9, 9, 9])
+    for one in marginals(tree.summaries_, tree.sizes_, 2).values():
+        assert one["groups"][-1] == NOT_NAMED
+        assert one["after"][-1] == 2
