@@ -73,7 +73,7 @@ ROOMS = {
     "privacy": Room(("privacy/*.py",), ("privacy",)),
     "engine": Room(
         ("engine/[!s]*.py", "engine/s[!p]*.py"),
-        ("engine", "pipeline/test_before_work.py", "pipeline/test_sampling_weights.py"),
+        ("engine", "pipeline/test_before_work.py", "pipeline/test_sampling_weights.py", "privacy/test_group_table.py"),
     ),
     "release": Room(("release/*.py",), ("release",)),
     # The gates and not the wiring.

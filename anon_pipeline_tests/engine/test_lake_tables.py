@@ -12,6 +12,7 @@ import pytest
 
 from anon_pipeline.engine import lake_tables
 from anon_pipeline.engine.lake_tables import as_opened, state_of_table, store_table
+from anon_pipeline.engine.parquet_files import refuse_table
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.home import VARIABLE
 from anon_pipeline.spec import Source
@@ -207,3 +208,17 @@ def test_a_table_elsewhere_that_is_broken_is_told_from_one_that_is_away(
     error: Exception, kind: type[InputError]
 ) -> None:
     assert type(lake_tables._sentence(Source(delta="s3://bucket/people"), error)) is kind
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [
+        ("_delta_log/0.json", "Delta Lake"),
+        ("year=1/_delta_log/0.json", "Delta Lake"),
+        ("metadata/v1.metadata.json", "Iceberg"),
+    ],
+)
+def test_a_folder_of_which_a_table_keeps_its_states_is_no_folder_of_files(file: str, told: str) -> None:
+    refuse_table(["a.parquet", "_delta_log.parquet", "metadata/notes.txt"], "people")
+    with pytest.raises(InputError, match=told):
+        refuse_table(["a.parquet", file], "people")
