@@ -11,6 +11,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
+from anon_pipeline.engine import databases
 from anon_pipeline.engine.databases import store_duckdb, store_sqlite
 from anon_pipeline.engine.sources import check_names, harmless
 from anon_pipeline.errors import InputError
@@ -123,3 +124,9 @@ def test_a_file_may_be_named_from_the_current_folder(tmp_path: Path, monkeypatch
         database.commit()
     store_sqlite(Path("people.db"), None, Path("rows.parquet"), partial(check_names, "people.db"))
     assert pq.read_table("rows.parquet").num_rows == 2
+
+
+def test_a_cell_of_sqlite_is_the_text_that_a_csv_would_have() -> None:
+    """What is no text or number, such as a picture, is missing."""
+    cells = [None, b"\x89PNG", 1.5, 1e22, 3, "a", ""]
+    assert [databases._text(cell) for cell in cells] == [None, None, "1.5", "1e+22", "3", "a", ""]

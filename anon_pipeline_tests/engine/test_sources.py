@@ -6,7 +6,7 @@ import gzip
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -545,3 +545,12 @@ def test_a_database_may_be_written_to_while_it_is_read(engine: DuckDBEngine, tmp
             database.execute("INSERT INTO people VALUES (3, 'b')")
             database.commit()
         assert len(connection.execute(f"FROM {source.relation}").fetchall()) == 2
+
+
+def test_a_weight_is_a_number(engine: DuckDBEngine, tmp_path: Path) -> None:
+    write(tmp_path, "people.csv", "age,w,t\n30,2,a\n40,3,b\n")
+    for kind, refused in (("numeric", False), ("categorical", True)):
+        columns = {"age": QI, "w": {"role": "exclude", "type": kind}, "t": "sensitive"}
+        spec = write_spec(tmp_path, columns, "people.csv", sampling_weight="w")
+        with pytest.raises(InputError, match="w holds texts") if refused else nullcontext():
+            engine.store_source(spec, tmp_path / "stored.parquet")
