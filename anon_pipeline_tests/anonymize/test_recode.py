@@ -80,3 +80,23 @@ def category(values: list[str | None], people: int) -> str | None:
 def test_a_number_between_two_known_ones_takes_the_nearer_and_the_lower_on_a_tie() -> None:
     domain, _ = learn_domain("x", pd.Series([10.0, 20.0]))
     assert apply_domain(domain, pd.Series([14.0, 15.0, 16.0, 0.0, 99.0])).tolist() == [1, 1, 2, 1, 2]
+
+
+def of_two_classes(first: list[float], others: list[float], grid: float) -> OrderedSummary:
+    """The summaries of two classes, a person of each of these, told on the grid."""
+    domain, code = learn_domain("x", pd.Series([*first, *others], dtype="float64"))
+    group = np.r_[np.zeros(len(first), dtype=np.int64), np.ones(len(others), dtype=np.int64)]
+    members = histogram(group, code.astype(np.int64), np.ones(len(code), dtype=np.int64), (2, len(domain)))
+    return summarize_ordered(domain, members, grid, K)
+
+
+def test_halfway_stands_for_a_class_whose_median_is_the_only_person_at_its_end() -> None:
+    summary = of_two_classes([0, 10], [value for value in range(11) for _ in range(K)], 1.0)
+    assert summary.representative[0] == 5
+
+
+def test_numbers_that_differ_by_rounding_alone_are_told_together() -> None:
+    summary = of_two_classes([0.3, 0.3], [0.1 * 3] * (K - 1), 0.1)
+    assert 0.1 * 3 != 0.3
+    assert summary.representative.tolist() == [0.3, 0.3]
+    assert summary.high.tolist() == [0.3, 0.3]

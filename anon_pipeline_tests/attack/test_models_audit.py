@@ -14,6 +14,7 @@ from anon_pipeline.attack import models_audit
 from anon_pipeline.attack.model_answers import Question
 from anon_pipeline.attack.models_audit import FITTED, RAW, RELEASE, Effort, ModelsAudit, audit_fitted, audit_models
 from anon_pipeline.errors import InputError
+from anon_pipeline.spec.parts import Audit
 
 FEATURES = ["age", "city", "hours"]
 CITIES = ["Ulm", "Bonn", "Rome", "Oslo"]
@@ -193,3 +194,7 @@ def test_nothing_of_the_project_but_its_types_errors_threads_and_processes_is_im
             for module in modules:
                 ours = module.startswith("anon_pipeline")
                 assert not ours or module.startswith("anon_pipeline.attack") or module in shared
+
+
+def test_the_library_tries_as_much_as_a_run_does() -> None:
+    assert (Effort().sample, Effort().shadows) == (Audit().people, Audit().shadows)

@@ -13,6 +13,7 @@ import yaml
 
 from anon_pipeline.engine import postgresql
 from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.engine.server_rows import Question, ServerFailure
 from anon_pipeline.engine.servers import changes_of_server
 from anon_pipeline.errors import InputError
 from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
@@ -227,6 +228,15 @@ def test_a_question_tells_the_sensor_of_a_change(
     finally:
         server.execute("DELETE FROM stamps WHERE age = 21")
     assert changes_of_server(Source.model_validate(said), tmp_path) is None
+
+
+def test_an_error_of_a_file_is_none_of_the_server(asked: Server) -> None:
+    """A full disk of ours is not reported as a server that failed; a stream of rows that broke off is."""
+    question = Question(asked.address(), "SELECT 1")
+    with pytest.raises(OSError, match="no space left"), postgresql.SERVER.answer(question):
+        raise OSError(28, "no space left")
+    with pytest.raises(ServerFailure), postgresql.SERVER.answer(question):
+        raise OSError("the stream ended")
 
 
 def test_a_locked_table_is_not_waited_for_for_ever(

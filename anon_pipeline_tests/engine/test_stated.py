@@ -131,6 +131,15 @@ def test_columns_that_differ_by_capitals_are_two(engine: DuckDBEngine, tmp_path:
     assert "has no column Land" in refused(engine, tmp_path, columns, name="people.csv", source=wrong)
 
 
+def test_parts_with_other_columns_are_renamed_by_what_all_have(engine: DuckDBEngine, tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    pq.write_table(pa.table({"Land": ["A"], "t": ["a"]}), tmp_path / "parts/1.parquet")
+    pq.write_table(pa.table({"Land": ["B"], "t": ["b"], "town": ["C"]}), tmp_path / "parts/2.parquet")
+    source = {"rename": {"Land": "country"}, "union_by_name": True}
+    _, table = stored(engine, tmp_path, {"country": QI, "town": QI}, "parts", source=source)
+    assert set(rows(table)) == {("A", None, "a"), ("B", "C", "b")}
+
+
 @pytest.mark.parametrize("second", [["Country", "country", "t"], ["Country", "t"]])
 def test_columns_that_differ_by_capitals_are_not_taken_for_one_another(
     engine: DuckDBEngine, tmp_path: Path, second: list[str]
