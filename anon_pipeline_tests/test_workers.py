@@ -73,6 +73,7 @@ def test_results_come_in_order_and_do_not_depend_on_how_many_work(two: Workers) 
     assert two.map(drawn, tasks) == ALONE.map(drawn, tasks) == [drawn(seed) for seed in range(7)]
 
 
+@pytest.mark.long
 def test_a_task_has_one_thread_wherever_it_runs(two: Workers) -> None:
     for workers in (two, ALONE):
         assert all(seen <= {1} for seen in workers.map(threads, [(1,), (2,)]))

@@ -188,6 +188,7 @@ def test_the_lowest_number_is_an_end_where_enough_people_lie_on_the_step_that_be
     assert found.of_few.tolist() == [lowest == 1, False, False]
 
 
+@pytest.mark.long
 def test_numbers_that_nobody_shares_are_told_on_coarser_steps_where_they_lie_apart() -> None:
     pay = pd.DataFrame({"pay": np.exp(np.random.default_rng(0).normal(11, 1, 2000))})
     told = AnonymizerTree(k=10).fit(pay).classes_

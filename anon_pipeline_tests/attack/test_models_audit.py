@@ -160,6 +160,7 @@ def test_a_fitted_model_is_audited_without_training() -> None:
         audit.strongest(RAW)
 
 
+@pytest.mark.long
 def test_a_fitted_model_of_other_people_is_clean() -> None:
     clean, leaks = 0, 0
     for seed in range(10):

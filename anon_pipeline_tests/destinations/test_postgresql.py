@@ -169,6 +169,7 @@ def test_killed_before_any_statement_a_reader_sees_one_release_whole_and_the_nex
     assert delivery.verify(home) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [

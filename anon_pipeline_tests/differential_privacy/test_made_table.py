@@ -148,6 +148,7 @@ def test_ranges_are_counted_in_intervals(tmp_path: Path) -> None:
     assert coded.counts((0,))[-1] == people().column("age").null_count
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["naive_bayes", "synthetic"])
 def test_a_model_answers_on_people_it_never_saw(tmp_path: Path, home: Home, kind: str) -> None:
     spec = write(tmp_path / "clinic", people(20_000), model={"kind": kind})

@@ -57,6 +57,7 @@ def test_the_test_of_fit_sees_a_scale_that_is_three_percent_off(draws: tuple[np.
     assert fits(drawn, scale * 1.03) < FALSE_ALARM
 
 
+@pytest.mark.long
 def test_draws_are_independent_of_each_other(draws: tuple[np.ndarray, float]) -> None:
     drawn, scale = draws
     products = drawn[:-1] * drawn[1:]

@@ -124,6 +124,7 @@ def test_moments_are_those_of_utc_and_numbers_without_digits_are_numbers(
     assert {one.name: one.type.value for one in facts.columns}["free"] == "numeric"
 
 
+@pytest.mark.long
 def test_init_proposes_a_spec_that_runs(asked: Server, engine: DuckDBEngine, tmp_path: Path) -> None:
     source = Source.model_validate(
         {"database": "postgresql", "connection": {"env": VARIABLE}, "table": "clinic.people"}

@@ -82,6 +82,7 @@ def test_a_seed_is_given_to_an_imported_model_that_leaves_it_open() -> None:
     assert first.tobytes() != other.tobytes()
 
 
+@pytest.mark.long
 def test_forests_predict_with_one_job() -> None:
     frame, labels, _ = people()
     for guide in (Guide(model="random_forest"), imported("bare")):

@@ -108,6 +108,7 @@ def test_the_line_of_the_spec_is_marked(engine: DuckDBEngine, spec: ReleaseSpec)
     assert all(one.utility is None and one.utility_refused is None for one in found)
 
 
+@pytest.mark.long
 def test_accuracy_is_measured_with_each_settings_own_tree(engine: DuckDBEngine, spec: ReleaseSpec) -> None:
     """By hand: the same cross-validation with an anonymizer built from the setting's own spec."""
     settings = [{K: 5}, {K: 60}, {K: 5, **CLOSE, T: 0.05, "suppression.limit": 0.3}]

@@ -74,6 +74,7 @@ def test_without_a_stage_nothing_was_asked() -> None:
         require_answers(None, ["k_anonymity"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("measured", "holds"), [(0.1, True), (0.0, True), (0.1000001, False), (None, False)], ids=str)
 def test_a_bound_holds_up_to_its_limit_and_not_where_nothing_was_measured(
     tmp_path: Path, measured: float | None, holds: bool

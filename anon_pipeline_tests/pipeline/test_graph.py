@@ -122,6 +122,7 @@ def test_a_record_names_what_was_read(made: tuple[Graph, Run]) -> None:
     assert set(record(run, "audit_checks")["made_from"]) == {"attack_audit"}
 
 
+@pytest.mark.long
 def test_what_was_made_of_something_older_is_not_used_however_far_back(made: tuple[Graph, Run], tmp_path: Path) -> None:
     """A new source, and steps made again from the middle on: whoever reads the tree is told where it begins."""
     graph, run = made

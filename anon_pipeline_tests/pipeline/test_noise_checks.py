@@ -57,6 +57,7 @@ def unpaid(run: Run, stage: Stage) -> set[str]:
     return {answer.name for answer in answers if not answer.passed}
 
 
+@pytest.mark.long
 def test_answers_that_were_paid_pass(answered: tuple[Run, Stage]) -> None:
     assert unpaid(*answered) == set()
 

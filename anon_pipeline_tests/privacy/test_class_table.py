@@ -57,6 +57,7 @@ def released(table: Table, form: str, csv: bool, folder: Path) -> tuple[pd.DataF
     return pd.read_parquet(folder / "classes.parquet"), counts, spec
 
 
+@pytest.mark.long
 @settings(max_examples=times(20))
 @given(tables(most_rows=40), st.sampled_from(["value", "range"]), st.booleans(), st.randoms(use_true_random=False))
 def test_a_release_agrees_with_its_own_class_table_and_with_no_other(

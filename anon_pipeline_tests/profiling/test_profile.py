@@ -90,6 +90,7 @@ def test_a_column_is_given_another_role(found: Profile) -> None:
     assert {one.name: one.role for one in found.columns} == ROLES
 
 
+@pytest.mark.long
 def test_a_reason_does_not_say_what_was_found(found: Profile) -> None:
     for name, reason in {
         "contact": "its values look like an e-mail address",

@@ -95,6 +95,7 @@ def test_a_phone_shows_the_verdict_and_what_was_measured_without_scrolling(windo
         assert box["y"] + box["height"] <= 812, place
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_stands_out_from_what_is_behind_it(window: Window, scheme: Any) -> None:
     window.page.emulate_media(color_scheme=scheme)

@@ -290,6 +290,7 @@ def tick(sensor: dg.SensorDefinition, instance: dg.DagsterInstance, cursor: str 
     return sensor.evaluate_tick(context).cursor
 
 
+@pytest.mark.long
 def test_a_run_that_fails_is_told_once_and_never_quotes_anybody(
     place: tuple[ReleaseSpec, Home], web: WebServer, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -92,6 +92,7 @@ def test_a_run_that_waits_or_works_stays_however_old(home: Home, status: STATUS)
         assert ids(instance) == {at_work.run_id, newer[-1]}
 
 
+@pytest.mark.long
 def test_what_is_relied_upon_stays(home: Home) -> None:
     """The last success under failures, the latest materialization, the last run of a sensor, the standing release."""
     with open_instance(home) as instance:

@@ -27,6 +27,7 @@ def answer(**changes: object) -> Answer:
     return one
 
 
+@pytest.mark.long
 def test_yes() -> None:
     said = answer()
     assert (said.name, said.demand, said.measured) == ("k_anonymity", SMALLEST.demand, 10)

@@ -102,6 +102,7 @@ def test_a_folder_that_others_may_enter_is_not_used(tmp_path: Path, cache: Path)
     assert not list(cache.iterdir())
 
 
+@pytest.mark.long
 def test_a_process_opens_the_store_of_a_home_once(
     tmp_path: Path, cache: Path, made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
