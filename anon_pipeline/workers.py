@@ -58,9 +58,12 @@ class Workers:
         return self._executor is not None
 
     def warm(self) -> None:
-        """Have a process do the imports now, while the caller does something else."""
+        """Have the fork server do the imports now, while the caller does something else.
+
+        No process is asked for yet: the caller would wait until the imports are done.
+        """
         if self.count > 1:
-            self._pool().submit(os.getpid)
+            self._pool()
 
     def map(
         self, function: Callable[..., T], tasks: Sequence[tuple[Any, ...]], progress: Progress | None = None
