@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
 
@@ -23,6 +23,7 @@ from anon_pipeline.learning.scores import SCALES, SHARE, classification_scores, 
 from anon_pipeline.learning.utility import CrossValidation, Utility, compare, measure_utility, prepare
 from anon_pipeline.spec import ColumnType, Guide
 from anon_pipeline.workers import Workers
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.learning.models import HERE, TYPES, people
 
 CHEAP = Guide(model="decision_tree", folds=2)
@@ -324,6 +325,18 @@ def test_scores_agree_with_scikit_learn() -> None:
     x, y = random.normal(size=50), random.normal(size=50)
     assert regression_scores(x, y)["r2"] == pytest.approx(r2_score(x, y))
     assert regression_scores(x, y)["mae"] == pytest.approx(np.abs(x - y).mean())
+
+
+@settings(max_examples=times(50))
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from([0.0, 0.1, 0.5, 0.5000001, 1.0])), min_size=2, max_size=40))
+def test_of_equal_scores_half_count_as_in_scikit_learn(answers: list[tuple[bool, float]]) -> None:
+    positive, score = np.array(answers).T
+    assume(0 < positive.sum() < len(positive))
+    truth = np.where(positive, "yes", "no").astype(object)
+    scores = classification_scores(
+        truth, truth, np.stack([1 - score, score], axis=1), np.array(["no", "yes"], dtype=object)
+    )
+    assert scores["roc_auc"] == pytest.approx(roc_auc_score(positive, score))
 
 
 def test_the_second_class_is_the_positive_one() -> None:
