@@ -335,6 +335,15 @@ def test_a_shape_that_betrays_a_rare_value_is_found():
     assert found.attack.rate > 1.3 * found.baseline.rate
 
 
+@pytest.mark.parametrize(("size", "groups", "findings"), [(2, 40, 1), (2, 39, 0), (1, 60, 0)])
+def test_shapes_are_learned_from_enough_groups_of_more_than_one_person(size: int, groups: int, findings: int):
+    table, released, knowledge = boxed(
+        [size] * groups, [["y"] * (g % 5 == 0) + ["n"] * (size - (g % 5 == 0)) for g in range(groups)]
+    )
+    control = table.sample(frac=1, random_state=0)
+    assert len(minimality.minimality(read_attacked(Tables(released, table, control), knowledge), 100)) == findings
+
+
 def test_what_a_model_has_by_heart_of_its_own_groups_is_no_finding():
     gaps = []
     for seed in range(6):

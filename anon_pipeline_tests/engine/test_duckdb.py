@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -300,6 +301,17 @@ def test_a_column_has_a_name_of_our_own(engine: DuckDBEngine, tmp_path: Path) ->
     surveyed = engine.survey(Source(path="people.parquet"), tmp_path / "people.parquet")
     assert {one.name: one.known for one in surveyed.columns} == dict.fromkeys(frame, 200)
     assert engine.foreign_values(tmp_path / "data.parquet", place, ODD_NAMES) == dict.fromkeys(ODD_NAMES, 0)
+
+
+def test_a_table_that_is_looked_at_in_full_is_counted_exactly_and_by_its_owner_alone(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": range(5_000), "t": ["a"] * 5_000}), tmp_path / "people.parquet")
+    before = os.umask(0)
+    try:
+        surveyed = DuckDBEngine(tmp_path / "spill").survey(Source(path="people.parquet"), tmp_path / "people.parquet")
+    finally:
+        os.umask(before)
+    assert [column.distinct for column in surveyed.columns] == [5_000, 1]  # an estimate is a few hundredths away
+    assert (tmp_path / "spill").stat().st_mode & 0o777 == 0o700
 
 
 def test_the_order_of_the_release_tells_the_order_of_the_source(engine: DuckDBEngine, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, date, datetime, time
@@ -15,6 +16,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.fs import LocalFileSystem
 
 from anon_pipeline.engine import object_stores
 from anon_pipeline.engine.duckdb import DuckDBEngine
@@ -174,6 +176,15 @@ def test_the_state_of_an_object_is_its_content_where_the_store_says_so(object_st
     assert state_of(address) == before, "the same content again"
     object_store.put("state.csv", CSV.replace(b"40", b"41"))
     assert state_of(address) != before
+
+
+def test_where_the_store_does_not_say_it_the_state_is_when_it_was_written(tmp_path: Path) -> None:
+    """The file system of this machine has no tags."""
+    (tmp_path / "state.csv").write_bytes(CSV)
+    os.utime(tmp_path / "state.csv", ns=(1, 2_000))
+    files = LocalFileSystem()
+    described = object_stores._described(files, files.get_file_info(str(tmp_path / "state.csv")), "state.csv")
+    assert (described.size, described.modified, described.tag) == (len(CSV), 2_000, None)
 
 
 @pytest.mark.parametrize(

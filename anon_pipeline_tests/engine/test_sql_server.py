@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import importlib.util
 import socket
 import traceback
 from decimal import Decimal
@@ -15,7 +16,7 @@ import pytest
 from anon_pipeline.engine import sql_server
 from anon_pipeline.engine.server_queries import one_select, query_of
 from anon_pipeline.engine.server_rows import Question, ServerFailure
-from anon_pipeline.engine.servers import store_server
+from anon_pipeline.engine.servers import changes_of_server, store_server
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Source
 from anon_pipeline_tests.skips import require_package
@@ -54,6 +55,14 @@ def test_what_needs_no_semicolon_stands_within_another_select() -> None:
     """`DELETE` after `SELECT 1` is a statement to the server, and a name to the parser."""
     query = one_select("source.query", "SELECT 1 DELETE FROM people", "tsql")
     assert sql_server.within(query) == "SELECT * FROM (SELECT 1 DELETE FROM people\n) AS asked", "no SQL to the server"
+
+
+@pytest.mark.parametrize("absent", [sql_server.SERVER.driver, "sqlglot"])
+def test_what_is_not_installed_is_told_with_what_to_install(absent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == absent else installed(name))
+    with pytest.raises(InputError, match=r"install `anon-pipeline\[sqlserver\]` to read it"):
+        changes_of_server(source_of(table="people", changed="SELECT 1 AS x"), Path())
 
 
 def test_names_are_quoted() -> None:

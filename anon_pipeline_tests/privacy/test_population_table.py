@@ -11,6 +11,7 @@ import pytest
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.errors import InputError
 from anon_pipeline.learning.cells import fixed_point
 from anon_pipeline.privacy.k_map import KMap
 from anon_pipeline.privacy.population_table import PEOPLE, boxed, people_in_own_box
@@ -55,6 +56,21 @@ def test_a_population_is_matched_by_date_as_the_table_is(tmp_path: Path, engine:
     # The frame with its moments goes to the classes that the engine's days were put into.
     frame = people.assign(born=born, town=people["town"].replace("", None))
     assert np.bincount(tree.apply(frame), minlength=len(tree.sizes_)).tolist() == tree.sizes_.tolist()
+
+
+def test_a_population_without_a_quasi_identifier_is_refused_by_its_name(tmp_path: Path, engine: DuckDBEngine) -> None:
+    pd.DataFrame({"age": [1, 2], "town": ["Ulm", "Bonn"], "t": ["a", "b"]}).to_csv(tmp_path / "p.csv", index=False)
+    pd.DataFrame({"age": [1, 2]}).to_csv(tmp_path / "population.csv", index=False)
+    spec = ReleaseSpec(
+        dataset="people",
+        source={"path": str(tmp_path / "p.csv")},
+        target="t",
+        columns={name: {"role": "quasi_identifier"} for name in ("age", "town")} | {"t": {"role": "sensitive"}},
+        privacy={"k_anonymity": {"k": 2}},
+    )
+    types = engine.store_source(spec, tmp_path / "table.parquet").types()
+    with pytest.raises(InputError, match="has no column town; a population has all quasi-identifiers"):
+        engine.population_table(spec, types, str(tmp_path / "population.csv"))
 
 
 def boxes(**columns: Any) -> pd.DataFrame:
