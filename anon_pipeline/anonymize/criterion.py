@@ -98,15 +98,15 @@ class Criterion:
 
     def numeric(self, part: slice | IntArray = slice(None)) -> FloatArray:
         """The outputs of some cells that are not one-hot, shape (c, o')."""
+        scores = self.scores(part)
+        if not self._projected:
+            return scores
+        # D. Achlioptas, "Database-friendly random projections" (2003): distances survive nearly unchanged.
         codes = self._cells.codes[part]
-        blocks = [self.scores(part)]
-        if self._projected:
-            # D. Achlioptas, "Database-friendly random projections" (2003): distances survive nearly unchanged.
-            projected = np.zeros((len(codes), PROJECTIONS))
-            for column, signs in self._projected:
-                projected += signs[codes[:, column]]
-            blocks.append(projected)
-        return np.hstack(blocks)
+        projected = np.zeros((len(codes), PROJECTIONS))
+        for column, signs in self._projected:
+            projected += signs[codes[:, column]]
+        return np.hstack([scores, projected])
 
     def of(self, part: slice | IntArray = slice(None), constant: bool = True) -> FloatArray:
         """The outputs of some cells, shape (c, o).
