@@ -174,30 +174,25 @@ def test_ctrl_c_while_the_first_process_starts_shows_no_traceback(tmp_path: Path
 
 
 def test_imports_are_done_while_the_caller_does_something_else(tmp_path: Path) -> None:
-    """What processes are forked from imports a module that waits for what the caller does next."""
+    """What processes are forked from imports a module that waits for what the caller does next: else both wait."""
+    os.mkfifo(tmp_path / "pipe")
     (tmp_path / "patient.py").write_text(
-        "import time\n"
-        "from pathlib import Path\n"
-        "file = Path(__file__).with_name('done')\n"
-        "end = time.monotonic() + 60\n"
-        "while not file.exists() and time.monotonic() < end:\n"
-        "    time.sleep(0.05)\n"
-        "SEEN = file.exists()\n"
+        "from pathlib import Path\nHEARD = Path(__file__).with_name('pipe').read_text()\n"
     )
-    (tmp_path / "asked.py").write_text("import patient\n\n\ndef seen(_):\n    return patient.SEEN\n")
+    (tmp_path / "asked.py").write_text("def heard(_):\n    import patient\n    return patient.HEARD\n")
     (tmp_path / "caller.py").write_text(
         "from pathlib import Path\n"
+        "import asked\n"
         "from anon_pipeline.workers import Workers\n"
         "if __name__ == '__main__':\n"
         "    with Workers(2, ['patient']) as workers:\n"
         "        workers.warm()\n"
-        "        Path(__file__).with_name('done').touch()\n"
-        "        from asked import seen\n"
-        "        print(workers.map(seen, [(1,), (2,)]))\n"
+        "        Path(__file__).with_name('pipe').write_text('go on')\n"
+        "        print(workers.map(asked.heard, [(1,), (2,)]))\n"
     )
     command, found = [sys.executable, tmp_path / "caller.py"], os.environ | {"PYTHONPATH": str(tmp_path)}
     caller = subprocess.run(command, env=found, capture_output=True, text=True, check=True)
-    assert caller.stdout == "[True, True]\n"
+    assert caller.stdout == "['go on', 'go on']\n"
 
 
 def test_a_process_says_nothing_of_what_libraries_warn_about(capfd: Any) -> None:
