@@ -56,9 +56,10 @@ def release(folder: Path, **changes: Any) -> Described:
     return described(folder, manifest(**changes), (DATA, CLASSES))
 
 
-#: In a process of its own: the library's logging closes the stderr that it found, which here is pytest's.
+#: In a process of its own: the library's logging closes the stderr that it found, which here is pytest's. It leaves
+#: without Python's end: pandas gives Arrow a Python file, whose threads now and then abort there (apache/arrow#34314).
 LIBRARY = """
-import json, sys
+import json, os, sys
 import mlcroissant
 try:
     dataset = mlcroissant.Dataset(jsonld=sys.argv[1])
@@ -68,7 +69,8 @@ try:
         found[field] = [int(row[field]) for row in dataset.records(records)]
 except mlcroissant.ValidationError as error:
     found = {"refused": str(error)}
-print(json.dumps(found))
+print(json.dumps(found), flush=True)
+os._exit(0)
 """
 
 
