@@ -1,6 +1,6 @@
 """Ten million people, a hundred million: what each step from a Parquet file to a verified release costs.
 
-    python -m benchmarks.large [--rows 10000000] [--spread 1] [--engine duckdb] [--memory 4GB] [--pipeline]
+    python -m benchmarks.large [--rows 10000000] [--spread 1] [--refine 0] [--engine duckdb] [--memory 4GB] [--pipeline]
 
 The people are Adult's, drawn again and again, with ages and hours moved by up to four years and hours. Guidance is
 given (a fixed linear score), so no model is trained; `--pipeline` measures a whole run with its own model instead.
@@ -67,7 +67,7 @@ class GivenGuide:
         ]
 
 
-def write_spec(folder: Path, table: Path, spread: float) -> ReleaseSpec:
+def write_spec(folder: Path, table: Path, spread: float, refine: int | None = None) -> ReleaseSpec:
     columns: dict[str, Any] = {name: {"role": "quasi_identifier", "type": "categorical"} for name in CATEGORIES}
     columns |= {name: {"role": "quasi_identifier", "type": "numeric"} for name in ("age", "hours_per_week")}
     columns["income"] = {"role": "sensitive", "type": "categorical"}
@@ -80,6 +80,8 @@ def write_spec(folder: Path, table: Path, spread: float) -> ReleaseSpec:
         # Without spread it is the paper's criterion, for which categories in the order of their guidance are enough.
         "guide": {"spread": spread, "orders": "both" if spread else "guidance"},
     }
+    if refine is not None:
+        content["grouping"] = {"refine": refine}
     (folder / "release.yaml").write_text(yaml.safe_dump(content))
     return ReleaseSpec.load(folder / "release.yaml")
 
@@ -122,14 +124,14 @@ def machine_limit(table: Path, folder: Path, memory: str) -> Stopwatch:
 
 
 def release(
-    engine_name: str, table: Path, folder: Path, memory: str, spread: float
+    engine_name: str, table: Path, folder: Path, memory: str, spread: float, refine: int | None
 ) -> tuple[Stopwatch, dict[str, Any]]:
     """From the Parquet file to a release that was read again, counted and hashed."""
     import sklearn.tree  # noqa: F401 (its import is no work on the table)
 
     watch = Stopwatch()
     engine = engine_of(engine_name, folder, memory)
-    spec = write_spec(folder, table, spread)
+    spec = write_spec(folder, table, spread, refine)
     with watch.step("read, type, count equal people, hash"):
         facts = engine.store_source(spec, folder / "stored.parquet")
     with watch.step("cells with guidance"):
@@ -207,6 +209,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000_000])
     parser.add_argument("--spread", type=float, nargs="+", default=[0.0, 1.0])
+    parser.add_argument("--refine", type=int, help="refine tables of so many cells at most; the default where absent")
     parser.add_argument("--engine", nargs="+", default=["duckdb"])
     parser.add_argument("--memory", default="1500MB", help="DuckDB's memory limit")
     parser.add_argument("--folder", type=Path, help="where the tables are kept; a temporary folder where absent")
@@ -233,7 +236,9 @@ def main() -> None:
             print(f"\n{rows:,} people. Floor:", ", ".join(f"{name} {one[0]:.1f}" for name, one in limit.steps.items()))
             for engine in options.engine:
                 for spread in options.spread:
-                    (watch, found), peak = in_child(release, engine, table, folder, options.memory, spread)
+                    (watch, found), peak = in_child(
+                        release, engine, table, folder, options.memory, spread, options.refine
+                    )
                     total = sum(seconds for seconds, _ in watch.steps.values())
                     print(f"\n{engine}, spread {spread:g}, k = {K}: {json.dumps(found)}")
                     print("\n| step | cpu s | wall s |\n|---|---|---|")

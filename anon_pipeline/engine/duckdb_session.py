@@ -12,12 +12,11 @@ import pyarrow as pa
 
 from anon_pipeline.engine import few_texts
 from anon_pipeline.engine.paths import PLAIN, exactly
+from anon_pipeline.engine.session import BATCH_ROWS
 from anon_pipeline.engine.sql import literal
 from anon_pipeline.engine.typed import OpenSource, TypedColumn
 from anon_pipeline.errors import InputError
 from anon_pipeline.tables import Domain
-
-BATCH_ROWS = 250_000
 
 
 class DuckDBSession:

@@ -45,6 +45,7 @@ from anon_pipeline.engine.packing import Packing, is_dense, radix_of
 from anon_pipeline.engine.restoring import value_expression, with_decimals
 from anon_pipeline.engine.session import Session
 from anon_pipeline.engine.sql import quoted
+from anon_pipeline.engine.stored_rows import is_as_stored, stored_rows
 from anon_pipeline.engine.typed import OpenSource
 from anon_pipeline.engine.writing import write_repeated
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
@@ -90,7 +91,7 @@ class SqlEngine(CountingEngine):
             identifiers = tuple(
                 Repetition(name, *repeated(session, relation, people, name)) for name in spec.with_role(Role.IDENTIFIER)
             )
-            return SourceFacts(rows, self._hash(session, relation)[1], columns, identifiers)
+            return SourceFacts(rows, self._hash(session, table)[1], columns, identifiers)
 
     def columns(self, table: Path) -> dict[str, str]:
         with self._session() as session:
@@ -472,10 +473,11 @@ class SqlEngine(CountingEngine):
 
     def content_hash(self, table: Path) -> tuple[int, str]:
         with self._session() as session:
-            return self._hash(session, session.parquet(table))
+            return self._hash(session, table)
 
-    def _hash(self, session: Session, relation: str) -> tuple[int, str]:
+    def _hash(self, session: Session, table: Path) -> tuple[int, str]:
         """Rows, and a hash of the typed rows that is blind to their order; equal rows are counted together first."""
+        relation = session.parquet(table)
         storage = session.storage(relation)
         names = sorted(name for name in storage if name != PEOPLE)
         listed = ", ".join(quoted(name) for name in names)
@@ -483,9 +485,9 @@ class SqlEngine(CountingEngine):
             query = f"SELECT {listed}, {quoted(PEOPLE)} FROM {relation}"
         else:
             query = f"SELECT {listed}, CAST(count(*) AS BIGINT) AS {quoted(PEOPLE)} FROM {relation} GROUP BY {listed}"
+        schema = session.schema(query)
         content = ContentHash()
-        for rows in session.stream(query):
+        for rows in stored_rows(table) if PEOPLE in storage and is_as_stored(table, schema) else session.stream(query):
             lanes = row_hashes([rows.column(name) for name in names], names)
             content.add(lanes, rows.column(PEOPLE).to_numpy())
-        schema = session.schema(query)
         return content.rows, content.hexadecimal((name, kind_of(schema.field(name).type)) for name in names)

@@ -11,6 +11,9 @@ import pyarrow as pa
 from anon_pipeline.engine.typed import OpenSource, TypedColumn
 from anon_pipeline.tables import Domain
 
+#: How many rows a batch of a result has at most.
+BATCH_ROWS = 250_000
+
 
 class Session(Protocol):
     """One connection to an engine, for one of the pipeline's operations."""

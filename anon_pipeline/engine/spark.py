@@ -22,9 +22,8 @@ import pyarrow.parquet as pq
 
 from anon_pipeline.engine import sources, typed
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.engine.duckdb_session import BATCH_ROWS
 from anon_pipeline.engine.relational import SqlEngine
-from anon_pipeline.engine.session import Session
+from anon_pipeline.engine.session import BATCH_ROWS, Session
 from anon_pipeline.engine.spark_columns import WHOLE_MICROSECONDS, SparkColumn, _columns_of, columns_of_all, type_names
 from anon_pipeline.engine.spark_process import ended_by_interrupts, harmless, running_session, uri
 from anon_pipeline.engine.spark_sql import backticks, spark_sql

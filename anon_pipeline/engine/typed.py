@@ -233,6 +233,8 @@ def _typed(
     if kind is None:
         kind = detected(reader, source, value) if is_text else natural_type(storage)
     if kind is ColumnType.CATEGORICAL:
+        if storage == "TIMESTAMP_NS":
+            value = f"({value})::TIMESTAMP"  # rounded to the microsecond, like a column of dates
         return TypedColumn(name, kind, value, storage == "VARCHAR")
     if kind is ColumnType.DATE:
         return TypedColumn(name, kind, _moments(reader, source, name, storage, value))

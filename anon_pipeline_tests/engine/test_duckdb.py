@@ -126,6 +126,16 @@ def test_dates_are_counted_as_days_and_moments_as_microseconds(engine: DuckDBEng
     assert cells.n == 4
 
 
+def test_moments_finer_than_a_microsecond_may_be_categories(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """They are rounded to the microsecond, like a column of dates: the hash is of microseconds."""
+    fine = pa.array([1001, 1999, 2000, None], pa.timestamp("ns"))
+    table = pa.table({"x": [1, 1, 2, 2], "fine": fine, "t": list("abab")})
+    _spec, place, types = stored(engine, tmp_path, table, roles={"fine": {"role": QI, "type": "categorical"}})
+    domain = engine.domains(place, {"fine": types["fine"]})[0]
+    assert domain.values.tolist() == ["1970-01-01 00:00:00.000001", "1970-01-01 00:00:00.000002"]
+    assert domain.counts.tolist() == [1, 1, 2]
+
+
 def test_a_table_of_many_wide_columns_has_keys_in_several_parts(engine: DuckDBEngine, tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     frame = pd.DataFrame({f"x{i}": generator.integers(-(2**30), 2**30, 300) for i in range(5)})
