@@ -19,17 +19,21 @@ in one order, and matrix products over whole numbers, so that the number of thre
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from anon_pipeline.anonymize.classes import information_loss
 from anon_pipeline.anonymize.cluster_statistics import PRICED, ClusterStatistics
 from anon_pipeline.anonymize.criterion import Criterion
 from anon_pipeline.anonymize.tree import fit_tree
 from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
 from anon_pipeline.tables import Cells
 from anon_pipeline.threads import one_thread
+
+log = logging.getLogger("anon_pipeline")
 
 #: Classes that are looked at together: at most so many, and so many numbers of classes times priced values.
 CLASSES, NUMBERS = 500, 1_000_000
@@ -46,16 +50,22 @@ class Effort:
     near : how many of the nearest classes cells are held against
     companions : how often classes are founded, each time by others; the founder's people come from so many classes
         beside its own
+    decays : how much of its price in the set cover a value keeps for each cell of the class that bears it already:
+        first much, so that a class is rid of a value cell by cell, then nothing, which is the set cover
     """
 
     near: int
     companions: tuple[int, ...]
+    decays: tuple[float, ...]
 
 
-#: A table of more cells than `LARGE` is worked on for about three times as long as its tree takes to grow, for nearly
-#: as much gain.
-LARGE = 50_000
-THOROUGH, QUICK = Effort(48, (4, 4, 8, 16, 16, 16)), Effort(24, (4, 8))
+#: Tables of more cells than `LARGE`, and than `HUGE`, are worked on for about twice as long as their tree takes to
+#: grow, for nearly as much gain.
+LARGE, HUGE = 50_000, 500_000
+THOROUGH = Effort(48, (4, 4, 8, 16, 16, 16), (0.8, 0.5, 0.0))
+QUICK, SPARING = Effort(24, (4, 8), (0.0,)), Effort(12, (4,), (0.0,))
+#: Where the classes of a large table lose less than this share of the variance, they stay as they are.
+LITTLE = 0.001
 #: Rounds of moves in a row.
 ROUNDS = 12
 #: Up to this k cells change places, too: in small classes hardly anybody can be spared.
@@ -70,21 +80,24 @@ LEAST = 1e-4
 MINIMUM_LEAF_SIZE = 50
 #: Weight of a column's set cover beside the share of its variance that is lost.
 COVER = 2.5
-#: How much of its price a value keeps for each cell of the class that bears it already: first much, so that a class is
-#: rid of a value cell by cell, then nothing, which is the set cover.
-COVER_DECAYS = (0.8, 0.5, 0.0)
 
 
 def refine(cells: Cells, class_of_cell: IntArray, k: int, spread: float) -> IntArray:
     """The class of each cell, shape (C,), after the changes; each class has k people as before.
+
+    The classes of a large table that lose next to nothing stay as they are, and the log says so.
 
     Parameters
     ----------
     class_of_cell : classes 0 ... J - 1, numbered so that neighbours have near numbers (a tree's leaves, left to
         right)
     """
+    large, huge = len(cells.counts) > LARGE, len(cells.counts) > HUGE
+    if large and (lost := _lost(cells, class_of_cell)) < LITTLE:
+        log.info("the tree loses %.3f %% of the variance: its classes need not be made tighter", 100 * lost)
+        return class_of_cell
     criterion = Criterion(replace(cells, guidance=_expected(cells, k)), spread, 0, at_once=False, weighed=True)
-    effort = THOROUGH if len(cells.counts) <= LARGE else QUICK
+    effort = SPARING if huge else QUICK if large else THOROUGH
     refined = class_of_cell.copy()
     count = 0
     with one_thread():  # several threads would mostly wait for each other over so little
@@ -94,6 +107,11 @@ def refine(cells: Cells, class_of_cell: IntArray, k: int, spread: float) -> IntA
             refined[members] = part.clusters.group + count
             count += part.clusters.classes
     return refined
+
+
+def _lost(cells: Cells, class_of_cell: IntArray) -> float:
+    """The share of the quasi-identifiers' variance that lies within classes, their mean."""
+    return float(np.mean(list(information_loss(cells, class_of_cell, int(class_of_cell.max()) + 1).values())))
 
 
 def _expected(cells: Cells, k: int) -> IntArray:
@@ -153,7 +171,7 @@ class LocalSearch:
                 self._near = self.clusters.near(self._effort.near)
                 self._relocate()
         self._near = self.clusters.near(self._effort.near)
-        for decay in COVER_DECAYS:
+        for decay in self._effort.decays:
             self.clusters.weigh_cover(self._cover, decay)
             self._rank_candidates()
             self._move()

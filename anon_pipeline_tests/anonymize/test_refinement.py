@@ -86,6 +86,43 @@ def test_no_class_falls_below_k_when_several_people_leave_it_at_once(k: int) -> 
         assert sizes.min() >= k
 
 
+@pytest.mark.parametrize(("limit", "effort"), [("LARGE", refinement.QUICK), ("HUGE", refinement.SPARING)])
+def test_larger_tables_are_worked_on_less_and_keep_what_is_promised(
+    monkeypatch: pytest.MonkeyPatch, limit: str, effort: refinement.Effort
+) -> None:
+    cells = counted(some_people(3, 1500)[["age", "income", "town"]])
+    leaf = tree.fit_tree(cells, 7, 1.0, "both", 0, weighed=True).apply(cells.codes)
+    thorough = refinement.refine(cells, leaf, 7, 1.0)
+    monkeypatch.setattr(refinement, "LARGE", len(cells.counts) - 1)
+    monkeypatch.setattr(refinement, "HUGE", len(cells.counts))
+    monkeypatch.setattr(refinement, limit, len(cells.counts) - 1)
+    tried = []
+    of_search = refinement.LocalSearch.__init__
+    monkeypatch.setattr(
+        refinement.LocalSearch, "__init__", lambda *given: (tried.append(given[-1]), of_search(*given))[1]
+    )
+    group = refinement.refine(cells, leaf, 7, 1.0)
+    assert tried == [effort]
+    assert np.bincount(group, weights=cells.counts).min() >= 7
+    assert error(cells, thorough) < error(cells, group) < error(cells, leaf)
+
+
+@pytest.mark.parametrize(("little", "stays"), [(0.0, False), (1.0, True)])
+def test_a_large_table_that_loses_next_to_nothing_stays_as_the_tree_has_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, little: float, stays: bool
+) -> None:
+    cells = counted(some_people(3, 600)[["age", "income", "town"]])
+    leaf = tree.fit_tree(cells, 5, 1.0, "both", 0, weighed=True).apply(cells.codes)
+    monkeypatch.setattr(refinement, "LARGE", len(cells.counts) - 1)
+    lost = np.mean(list(classes.information_loss(cells, leaf, int(leaf.max()) + 1).values()))
+    monkeypatch.setattr(refinement, "LITTLE", np.nextafter(lost, little))
+    with caplog.at_level("INFO"):
+        assert (refinement.refine(cells, leaf, 5, 1.0) == leaf).all() == stays
+    assert ("need not be made tighter" in caplog.text) == stays
+    monkeypatch.setattr(refinement, "LARGE", len(cells.counts))
+    assert (refinement.refine(cells, leaf, 5, 1.0) != leaf).any()  # a small one is worked on however little it loses
+
+
 @few
 @given(st.integers(0, 9999), st.integers(2, 8), st.integers(20, 150))
 def test_without_the_set_cover_the_error_only_falls(seed: int, k: int, people: int) -> None:
