@@ -47,7 +47,7 @@ class Packing:
         room = 0
         for position, domain in enumerate(domains):
             radix = radix_of(domain)
-            if not parts or room // radix == 0:
+            if room // radix == 0:  # the first column, too
                 parts.append([])
                 room = 2**63 - 1
             parts[-1].append(position)

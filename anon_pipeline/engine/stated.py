@@ -142,8 +142,10 @@ def _parsed_condition(connection: duckdb.DuckDBPyConnection, condition: str) -> 
         For what is no single condition, or asks for more than the row.
     """
     example = "write one, for example age >= 18 AND consent = 'yes'"
-    parsed = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [f"SELECT 1 WHERE ({condition}\n)"]).fetchone()
-    tree: dict[str, Any] = json.loads(parsed[0]) if parsed else {"error": True}
+    ((parsed,),) = connection.execute(
+        "SELECT json_serialize_sql(?::VARCHAR)", [f"SELECT 1 WHERE ({condition}\n)"]
+    ).fetchall()
+    tree: dict[str, Any] = json.loads(parsed)
     if tree["error"] or len(tree["statements"]) != 1:
         raise InputError(f"source.where: is no condition; {example}")
     node = tree["statements"][0]["node"]
@@ -156,8 +158,8 @@ def _parsed_condition(connection: duckdb.DuckDBPyConnection, condition: str) -> 
             raise InputError(f"source.where: {asked}, which no condition may; {example}")
         if part["class"] == "COLUMN_REF" and len(part["column_names"]) != 1:
             raise InputError("source.where: names a column within a table; name the column alone")
-    written = connection.execute("SELECT json_deserialize_sql(?::JSON)", [json.dumps(tree)]).fetchone()
-    return re.sub(r"^SELECT 1 WHERE ", "", str(written[0] if written else "")).rstrip(";")
+    ((written,),) = connection.execute("SELECT json_deserialize_sql(?::JSON)", [json.dumps(tree)]).fetchall()
+    return re.sub(r"^SELECT 1 WHERE ", "", str(written)).rstrip(";")
 
 
 def _expressions(tree: Any) -> Iterator[dict[str, Any]]:

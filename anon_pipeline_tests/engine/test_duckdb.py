@@ -324,6 +324,25 @@ def test_a_table_that_is_looked_at_in_full_is_counted_exactly_and_by_its_owner_a
     assert (tmp_path / "spill").stat().st_mode & 0o777 == 0o700
 
 
+def test_each_is_found_in_their_class_but_who_is_left_out(engine: DuckDBEngine, tmp_path: Path) -> None:
+    table = pa.table({"x": [1, 2, 3, 3], "id": list("abcd"), "t": list("yzyz")})
+    spec, place, types = stored(engine, tmp_path, table, roles={"id": {"role": "identifier"}})
+    domains, cells = counted(engine, spec, place, types)
+    rows = engine.classes_of_people(place, domains, cells, np.array([0, -1, 1]), "id")
+    found = pa.Table.from_batches(list(rows))
+    assert dict(zip(*(column.to_pylist() for column in found.columns), strict=True)) == {"a": 0, "c": 1, "d": 1}
+
+
+def test_a_table_of_one_row_is_looked_at_and_one_of_none_is_refused(engine: DuckDBEngine, tmp_path: Path) -> None:
+    table = tmp_path / "people.parquet"
+    pq.write_table(pa.table({"x": [1], "t": ["a"]}), table)
+    surveyed = engine.survey(Source(path="people.parquet"), table)
+    assert (surveyed.rows, surveyed.sample.num_rows) == (1, 1)
+    pq.write_table(pa.table({"x": [1], "t": ["a"]}).slice(1), table)
+    with pytest.raises(InputError, match=r"people\.parquet: the table is empty"):
+        engine.survey(Source(path="people.parquet"), table)
+
+
 def test_the_order_of_the_release_tells_the_order_of_the_source(engine: DuckDBEngine, tmp_path: Path) -> None:
     frame = people(300)
     first = released(engine, tmp_path, frame, k=10)

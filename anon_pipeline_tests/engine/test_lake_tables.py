@@ -11,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from anon_pipeline.engine import lake_tables
+from anon_pipeline.engine.elsewhere import state_of_source
 from anon_pipeline.engine.lake_tables import as_opened, state_of_table, store_table
+from anon_pipeline.engine.object_stores import state_of
 from anon_pipeline.engine.parquet_files import refuse_table
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.home import VARIABLE
@@ -203,6 +205,14 @@ def test_a_table_chooses_no_code_and_no_server(tmp_path: Path, monkeypatch: pyte
     assert stored(Source(iceberg=str(metadata)), tmp_path)[0] == FIRST.to_pylist()
 
 
+def test_a_source_elsewhere_says_its_state_in_its_own_way(object_store: ObjectStore, tmp_path: Path) -> None:
+    write_delta(tmp_path / "people", FIRST)
+    table = Source(delta="people")
+    assert state_of_source(table, tmp_path) == state_of_table(table, tmp_path)
+    address = object_store.put("state of a source.csv", b"age\n40\n")
+    assert state_of_source(Source(path=address), tmp_path) == state_of(address)
+
+
 @pytest.mark.parametrize(("error", "kind"), [(KeyError("x"), InputError), (OSError("away"), Unavailable)])
 def test_a_table_elsewhere_that_is_broken_is_told_from_one_that_is_away(
     error: Exception, kind: type[InputError]
@@ -219,6 +229,6 @@ def test_a_table_elsewhere_that_is_broken_is_told_from_one_that_is_away(
     ],
 )
 def test_a_folder_of_which_a_table_keeps_its_states_is_no_folder_of_files(file: str, told: str) -> None:
-    refuse_table(["a.parquet", "_delta_log.parquet", "metadata/notes.txt"], "people")
+    refuse_table(["a.parquet", "_delta_log.parquet", "_delta_log/old/a.parquet", "metadata/notes.txt"], "people")
     with pytest.raises(InputError, match=told):
         refuse_table(["a.parquet", file], "people")

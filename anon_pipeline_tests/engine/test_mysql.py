@@ -54,11 +54,13 @@ SCRIPT = (
     "(2, 5, '10:00', 'x', '{}', 'a', 'b', POINT(1, 1), 1, '2024-02-01', 'no')",
     "CREATE TABLE exact (big bigint unsigned, code int(5) zerofill, cents decimal(12, 2), most decimal(40, 3), "
     "small float, wide double, day date, local_time datetime(3), moment timestamp(6) NULL, made year, one bit(1), "
-    "padded char(5), lower_case varchar(5) COLLATE utf8mb4_general_ci)",
+    "padded char(5), lower_case varchar(5) COLLATE utf8mb4_general_ci, digit decimal(1, 0), tenths decimal(3, 1), "
+    "longest decimal(38, 0) unsigned)",
     "SET time_zone = '+02:00'",
     "INSERT INTO exact VALUES (18446744073709551615, 42, -1234567890.12, 1234567890123456789012345678901234567.123, "
     "0.1234567, 0.1e0 + 0.2e0, '2024-02-29', '2024-01-02 10:00:00.123', '2024-01-02 10:00:00.123456', 2024, b'1', "
-    "'ab', 'Ab'), (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'aB')",
+    "'ab', 'Ab', -7, -12.5, 12345678901234567890123456789012345678), "
+    "(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 'aB', NULL, NULL, NULL)",
     "GRANT SELECT ON clinic.people TO reader@localhost",
     "GRANT SELECT ON clinic.odd TO reader@localhost",
     "GRANT SELECT ON clinic.exact TO reader@localhost",
@@ -133,6 +135,9 @@ def test_values_are_those_of_the_server(asked: Server, tmp_path: Path) -> None:
     assert first["code"] == "00042", "a number that is shown with its zeros is a code"
     assert kinds["cents"] == pa.decimal128(12, 2) and str(first["cents"]) == "-1234567890.12"
     assert first["most"] == "1234567890123456789012345678901234567.123", "more digits than a decimal of Parquet"
+    exact = {"digit": pa.decimal128(1, 0), "tenths": pa.decimal128(3, 1), "longest": pa.decimal128(38, 0)}
+    assert {name: kinds[name] for name in exact} == exact
+    assert [str(first[name]) for name in exact] == ["-7", "-12.5", "12345678901234567890123456789012345678"]
     assert first["small"] == struct.unpack("f", struct.pack("f", 0.1234567))[0], "not the six digits that are shown"
     assert first["wide"] == 0.1 + 0.2
     assert first["day"] == datetime.date(2024, 2, 29)
@@ -377,6 +382,14 @@ def test_a_connection_that_breaks_in_mid_read_is_told_and_the_next_run_heals(
         engine.store_source(spec, tmp_path / "stored.parquet")
     asked.start()
     assert engine.store_source(spec, tmp_path / "stored.parquet").rows == 200
+
+
+def test_what_an_address_does_not_say_is_as_the_server_has_it() -> None:
+    named = {"host": "db.clinic", "port": 3306, "user": "me", "password": "a/b", "database": "clinic"}
+    found = mysql.settings_of("mysql://me:a%2Fb@db.clinic/clinic")
+    assert {name: found[name] for name in named} == named and found["unix_socket"] is None
+    assert mysql.settings_of("mysql://me@db.clinic:3307/clinic")["port"] == 3307
+    assert mysql.settings_of("mysql://me@db.clinic:3307/clinic")["password"] == ""
 
 
 @pytest.mark.parametrize("options", ["?ssl_mode=", "?ssl_mode=MAYBE", "?colour=red", "?ssl_mode"])

@@ -242,6 +242,15 @@ def test_a_store_that_lets_nobody_in_is_told_apart_from_one_that_is_not_there(sa
     assert "AKIA" not in object_stores.sentence(OSError(said))
 
 
+def test_an_account_of_azure_stands_in_the_address_or_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(object_stores.AZURE_ACCOUNT, raising=False)
+    monkeypatch.setenv(object_stores.AZURE_KEY, "a2V5")
+    with pytest.raises(Unavailable, match=r"az://people/x\.csv: the account is not known; name it in AZURE"):
+        object_stores.filesystem_of("az://people/x.csv")
+    monkeypatch.setenv(object_stores.AZURE_ACCOUNT, "clinic")
+    assert object_stores.filesystem_of("az://people/x.csv").type_name == "abfs"
+
+
 def test_a_whole_run_reads_an_object_like_a_file(object_store: ObjectStore, tmp_path: Path) -> None:
     """The engine's survey, too, which `init` and `profile` look by."""
     address = object_store.put("survey.csv", CSV)
