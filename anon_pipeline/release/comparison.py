@@ -158,6 +158,6 @@ def side_by_side(before: Domain, after: Domain, k: int) -> tuple[tuple[str, ...]
 
 def _counts(domain: Domain, group_of_code: np.ndarray[Any, Any], groups: int) -> tuple[int, ...]:
     counted = np.zeros(groups, dtype=np.int64)
-    held = (domain.counts > 0) & (group_of_code >= 0)
+    held = group_of_code >= 0
     np.add.at(counted, group_of_code[held], domain.counts[held])
     return tuple(counted.tolist())

@@ -9,7 +9,7 @@ from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
 from anon_pipeline.release import publish
-from anon_pipeline.release.difference import Change, difference
+from anon_pipeline.release.difference import Change, changes, difference
 from anon_pipeline.release.publication import MANIFEST, Published
 from anon_pipeline_tests.release import test_publish
 from anon_pipeline_tests.release.test_publish import FACTS, SPEC, TABLE, candidate_of
@@ -41,6 +41,17 @@ def test_what_differs_is_told_and_nothing_else(home: Home, releases: tuple[Publi
     assert {(one.after, one.before) for one in difference(home, second.version, first.version)} == {
         (one.before, one.after) for one in told
     }
+
+
+def test_what_a_release_loses_more_is_told_by_column() -> None:
+    def losing(mean: float, **columns: float) -> dict[str, object]:
+        return {"measured": {"information_loss": {"mean": mean, "columns": columns}, "class_sizes": {"smallest": 3}}}
+
+    assert changes(losing(0.2, age=0.1, city=0.3), losing(0.3, age=0.1, born=0.5)) == [
+        Change("information lost", "in the mean", 0.2, 0.3),
+        Change("information lost", "city", 0.3, None),
+        Change("information lost", "born", None, 0.5),
+    ]
 
 
 def test_only_true_manifests_of_one_dataset_are_compared(
