@@ -14,7 +14,7 @@ from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.classes import class_table, sizes
 from anon_pipeline.anonymize.encoding import count_cells, learn_domain
 from anon_pipeline.anonymize.hierarchy import Calendar, Prefixes
-from anon_pipeline.anonymize.naming import Values, scale
+from anon_pipeline.anonymize.naming import Values, _Line, scale
 from anon_pipeline.anonymize.recode import default_grid, summarize
 from anon_pipeline.privacy.named_values import unshared_numbers
 from anon_pipeline_tests.examples import times
@@ -176,6 +176,19 @@ def test_numbers_that_many_have_are_told_as_they_are_and_lone_ones_are_not() -> 
     tree = AnonymizerTree(k=10, grids={"age": 1}, form="range").fit(pd.DataFrame({"age": ages}))
     assert set(tree.transform(pd.DataFrame({"age": ages}))["age"]) == {"≥ 30", "≥ 50"}
     assert set(tree.classes_["age"]) == {30, 50}
+
+
+@pytest.mark.parametrize(("last", "at"), [([30, 30], 7), ([21, 30], 4), ([21, 22], 0)])
+def test_people_stand_together_where_they_begin_and_end_alike(last: list[int], at: int) -> None:
+    """Who has a number and who has one of several that begin in the same place are two groups of people."""
+    first, people = np.array([21, 21]), np.array([3, 4])
+    found = scale(Values(first, np.array(last), np.array([10, 12]), people), 20)
+    assert not found.points.tolist()
+    line = _Line.of(Values(first, np.array(last), np.array([10, 12]), people))
+    assert line.people.tolist() == ([7] if last[0] == last[1] else [3, 4])
+    assert line.at(np.array([10, 13, 16])).tolist() == [0, at, 0]
+    turned = _Line.of(Values(np.array([12, 21]), np.array([30, 30]), np.array([10, 12]), people))
+    assert turned.people.tolist() == [3, 4]
 
 
 @pytest.mark.parametrize(("lowest", "points"), [(1, [10, 11, 15]), (0, [10, 11, 15]), (5, [10, 11, 15])])
