@@ -169,11 +169,15 @@ QUICKER = {"ALL", "LONGEST_CASE", "MOST_LOOKED_UP", "heavy"}
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change: where (`line` is the first of the statement), what stood there and what stands there now."""
+    """One change: where, what stood there and what stands there now.
+
+    `line` is the first of the statement and `at` its own: of a statement over several lines coverage notes either.
+    """
 
     file: str
     function: str
     line: int
+    at: int
     before: str
     after: str
     source: str
@@ -263,6 +267,7 @@ def _changed(file: Path, source: str, function: str, line: int, old: ast.AST, ne
         str(file.relative_to(ROOT)),
         function,
         line,
+        old.lineno,
         f"if {before}: raise" if isinstance(old, ast.If) else before,
         ast.unparse(new),
         (whole[:start] + text.encode() + whole[end:]).decode(),
@@ -352,7 +357,7 @@ class Coverage:
     def of(self, mutant: Mutant, seconds: float) -> list[str]:
         """The tests that run the mutant's statement, the likeliest to notice first, as many as `seconds` allow."""
         tests = sorted(
-            self.tests.get((mutant.file, mutant.line), []),
+            {*self.tests.get((mutant.file, mutant.line), []), *self.tests.get((mutant.file, mutant.at), [])},
             key=lambda test: (self.seconds[test] + 0.05) / (1 + self.kills[test]),
         )
         until = accumulate(self.seconds[test] for test in tests)

@@ -487,7 +487,8 @@ class SqlEngine(CountingEngine):
             query = f"SELECT {listed}, CAST(count(*) AS BIGINT) AS {quoted(PEOPLE)} FROM {relation} GROUP BY {listed}"
         schema = session.schema(query)
         content = ContentHash()
-        for rows in stored_rows(table) if PEOPLE in storage and is_as_stored(table, schema) else session.stream(query):
+        from_file = PEOPLE in storage and is_as_stored(table, schema)
+        for rows in stored_rows(table) if from_file else session.stream(query):
             lanes = row_hashes([rows.column(name) for name in names], names)
             content.add(lanes, rows.column(PEOPLE).to_numpy())
         return content.rows, content.hexadecimal((name, kind_of(schema.field(name).type)) for name in names)

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.encoding import count_cells, learn_domain
 from anon_pipeline.anonymize.recode import recoded_table
+from anon_pipeline.engine import duckdb_session
 from anon_pipeline.engine.base import Recoding
 from anon_pipeline.engine.binning import bins_of
 from anon_pipeline.engine.duckdb import DuckDBEngine
@@ -322,6 +323,47 @@ def test_a_table_that_is_looked_at_in_full_is_counted_exactly_and_by_its_owner_a
         os.umask(before)
     assert [column.distinct for column in surveyed.columns] == [5_000, 1]  # an estimate is a few hundredths away
     assert (tmp_path / "spill").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("size", [7, 300])
+def test_a_sample_is_the_same_however_many_batches_it_is_drawn_from(
+    engine: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """Rows that cannot be among the smallest are dropped on the way, once there are many."""
+    draw = np.random.default_rng(0)
+    table = pa.table({"x": draw.integers(0, 10**9, 260_000), "t": draw.choice(["a", "b"], 260_000)})
+    spec, place, types = stored(engine, tmp_path, table)
+    whole = engine.sample(place, spec, types, size)
+    assert len(whole.hash) == size
+    assert (np.diff(whole.hash) >= 0).all()
+    monkeypatch.setattr(duckdb_session, "BATCH_ROWS", 40_000)
+    parts = engine.sample(place, spec, types, size)
+    assert (parts.hash == whole.hash).all()
+    assert parts.features.reset_index(drop=True).equals(whole.features.reset_index(drop=True))
+
+
+def test_a_stored_table_is_given_as_a_frame_and_by_its_columns(engine: DuckDBEngine, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"age": [1.5, None, 3.0, 4.0], "city": ["a", None, "b", "b"], "t": list("xyxy")})
+    _, place, types = stored(engine, tmp_path, frame)
+    found = engine.frame(place, {**types, "absent": ColumnType.NUMERIC}).sort_values("age", ignore_index=True)
+    assert list(found) == list(types)
+    assert found["age"].tolist()[:3] == [1.5, 3.0, 4.0] and np.isnan(found["age"].iloc[3])
+    assert found["city"].tolist()[:3] == ["a", "b", "b"] and found["city"].isna().iloc[3]
+    numbers = engine.frame(place, types | {"city": ColumnType.NUMERIC, "age": ColumnType.CATEGORICAL})
+    assert sorted(numbers["city"].dropna()) == ["a", "b", "b"], "texts stay texts"
+    assert sorted(numbers["age"].dropna()) == ["1.5", "3.0", "4.0"]
+    values = pa.chunked_array(list(engine.values(place, "age"))).to_pylist()
+    assert sorted(value for value in values if value is not None) == [1.5, 3.0, 4.0]
+
+
+def test_sets_of_categories_have_a_content_too(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """A published table of classes has them."""
+    hashes = []
+    for rows in ([["a"], None], [None, ["a"]], [["a"], []], [["a"], ["b"]], [["a", "b"], None], [["b", "a"], None]):
+        pq.write_table(pa.table({"city": pa.array(rows, pa.list_(pa.string()))}), tmp_path / "classes.parquet")
+        hashes.append(engine.content_hash(tmp_path / "classes.parquet")[1])
+    assert hashes[0] == hashes[1]
+    assert len(set(hashes)) == 5
 
 
 def test_each_is_found_in_their_class_but_who_is_left_out(engine: DuckDBEngine, tmp_path: Path) -> None:

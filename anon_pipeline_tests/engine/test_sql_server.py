@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime
 import importlib.util
 import socket
+import sys
 import traceback
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +17,7 @@ import pytest
 
 from anon_pipeline.engine import sql_server
 from anon_pipeline.engine.server_queries import one_select, query_of
-from anon_pipeline.engine.server_rows import Question, ServerFailure
+from anon_pipeline.engine.server_rows import LOCK_SECONDS, Question, ServerFailure
 from anon_pipeline.engine.servers import changes_of_server, store_server
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Source
@@ -55,6 +57,40 @@ def test_what_needs_no_semicolon_stands_within_another_select() -> None:
     """`DELETE` after `SELECT 1` is a statement to the server, and a name to the parser."""
     query = one_select("source.query", "SELECT 1 DELETE FROM people", "tsql")
     assert sql_server.within(query) == "SELECT * FROM (SELECT 1 DELETE FROM people\n) AS asked", "no SQL to the server"
+
+
+def test_a_transaction_waits_for_no_lock_for_ever_and_commits_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver's part is played by one that writes down what it is asked, since no server can run here."""
+    asked: list[Any] = []
+
+    class Cursor:
+        def execute(self, statement: str) -> None:
+            asked.append(statement)
+
+        def fetchall(self) -> list[tuple[str, str]]:
+            return [("age", "int")]
+
+        def arrow_reader(self, _rows: int) -> pa.RecordBatchReader:
+            return pa.table({"age": [30, 40]}).to_reader()
+
+    class Connection:
+        cursor = Cursor
+
+        def close(self) -> None:
+            asked.append("close")
+
+    def connect(address: str, **said: Any) -> Connection:
+        asked.append((address, said))
+        return Connection()
+
+    errors = {"Error": KeyError, "ConnectionStringParseError": LookupError}
+    driver = SimpleNamespace(connect=connect, **errors)
+    monkeypatch.setitem(sys.modules, "mssql_python", driver)
+    with sql_server.SERVER.rows(Question("Server=clinic", "SELECT age FROM people")) as rows:
+        assert rows.read() == [{"age": 30}, {"age": 40}]
+    assert asked[0] == ("Server=clinic", {"autocommit": False, "timeout": sql_server.CONNECT_SECONDS})
+    assert f"SET LOCK_TIMEOUT {LOCK_SECONDS}000;" in asked[1] and asked[1].endswith("ISOLATION LEVEL SNAPSHOT")
+    assert asked[3:] == ["SELECT * FROM (SELECT age FROM people\n) AS asked", "close"]
 
 
 @pytest.mark.parametrize("absent", [sql_server.SERVER.driver, "sqlglot"])
