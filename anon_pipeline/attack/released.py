@@ -383,9 +383,8 @@ def _group_of_class(
         if released[domain.name].dtype == np.float32:  # the table of classes has more digits
             column = column.astype("Float32")
         label, values = _labels(column, domain.ordered)
-        if (
-            generalized_values.ANYTHING not in representative
-        ):  # what is withheld is a missing value in columns that hold no text
+        # What is withheld is a missing value in columns that hold no text.
+        if generalized_values.ANYTHING not in representative:
             values = [None if value == generalized_values.ANYTHING else value for value in values]
         keys.append([values[code] for code in label])
     group = {key: place for place, key in enumerate(zip(*named, strict=True))}

@@ -118,6 +118,8 @@ def test_columns_of_any_type_become_numbers():
     for column in (pd.Series([1, None, 3], dtype="Int64"), pd.Series([1, np.nan, 3]), pd.Series(["1", None, "3.0"])):
         np.testing.assert_array_equal(numbers(column), [1, np.nan, 3])
     np.testing.assert_array_equal(numbers(pd.Series([True, False])), [1, 0])
+    stays = pd.Series(pd.to_timedelta(["36 hours", None, "2 days"]))
+    np.testing.assert_array_equal(numbers(stays), [1.5, np.nan, 2])
     assert numbers(pd.Series(np.arange(-50, 50) * 0.1)).tolist() == [
         float(f"{value / 10:.1f}") for value in range(-50, 50)
     ]

@@ -198,6 +198,16 @@ def test_numbers_are_tried_by_quantile_group_with_their_type(dtype: str) -> None
     assert lowest == column.sort_values().iloc[4]  # the lower median of ten
 
 
+def test_who_has_no_number_is_in_a_group_of_their_own() -> None:
+    column = pd.Series([*range(100), None, None], dtype=float).sample(frac=1, random_state=0, ignore_index=True)
+    code, representative = attacks._groups(column)
+    missing = column.isna().to_numpy()
+    assert (code[missing] == 10).all() and (code[~missing] < 10).all()
+    assert np.isnan(column[representative[10]])
+    assert column[representative[:10]].tolist() == [4, 14, 24, 34, 44, 54, 64, 74, 84, 94]
+    assert len(attacks._groups(column.dropna().reset_index(drop=True))[1]) == 10
+
+
 def test_a_value_that_most_people_have_is_a_group_of_its_own() -> None:
     found = attacks.candidates(pd.Series([0.0] * 92 + list(range(1, 8)) + [np.nan]))
     assert found.values.iloc[0] == 0
