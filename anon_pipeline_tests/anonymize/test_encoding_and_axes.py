@@ -10,7 +10,8 @@ from anon_pipeline.anonymize.axes import feature_matrix, split_features
 from anon_pipeline.anonymize.criterion import standardized
 from anon_pipeline.anonymize.encoding import apply_domain, count_cells, learn_domain
 from anon_pipeline.errors import InputError
-from anon_pipeline.tables import Cells
+from anon_pipeline.spec import ColumnType
+from anon_pipeline.tables import Cells, Domain
 
 
 def cells_of(frame: pd.DataFrame, guidance: np.ndarray) -> Cells:
@@ -31,6 +32,13 @@ def test_a_number_takes_the_code_of_the_nearest_and_the_lower_one_on_a_tie(value
     assert codes.tolist() == [1, 2, 3, 3]
     (code,) = apply_domain(domain, pd.Series([value]))
     assert domain.values[code - 1] == taken_for
+
+
+def test_moments_of_a_frame_take_the_codes_of_days_that_an_engine_has_counted() -> None:
+    days = np.array([-1, 0, 19_000])  # since 1970
+    domain = Domain("born", ColumnType.DATE, days, np.array([1, 1, 1, 1]), storage="DATE")
+    column = pd.Series(pd.to_datetime(["1969-12-31", "1970-01-01", "2022-01-08", None]))
+    assert apply_domain(domain, column).tolist() == [1, 2, 3, 0]
 
 
 def test_neighbouring_floats_and_large_whole_numbers_are_not_taken_for_one_another() -> None:

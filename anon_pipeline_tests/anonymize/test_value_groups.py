@@ -83,3 +83,10 @@ def test_the_missing_stand_alone_only_where_they_are_many() -> None:
 @pytest.mark.parametrize("zero", [0, 0.0])
 def test_a_column_of_nearly_one_number_still_has_groups(zero: float) -> None:
     assert counted(pd.Series([zero] * 990 + [5.0] * 10).astype(type(zero)), 5) == {"under 1": 990, "1 and over": 10}
+
+
+def test_fewer_people_than_a_group_has_are_in_none() -> None:
+    domain, _ = learn_domain("x", pd.Series([1, 2, 2]))
+    assert group_values(domain, 3).labels != ()
+    groups = group_values(domain, 4)
+    assert groups.labels == () and groups.of_code.tolist() == [-1, -1, -1]
