@@ -23,10 +23,11 @@ class Server:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._user = folder, "mysql" if os.geteuid() == 0 else ""
+        self._environment = os.environ | {"TMPDIR": str(folder)}  # ours may be closed to another user
         if self._user:
             shutil.chown(folder, self._user)
         install = [*self._program("mariadb-install-db"), "--auth-root-authentication-method=normal", "--skip-test-db"]
-        subprocess.run(install, check=True, capture_output=True)
+        subprocess.run(install, check=True, capture_output=True, env=self._environment)
         self.start()
 
     def _program(self, name: str) -> list[str]:
@@ -46,6 +47,7 @@ class Server:
             [*self._program("mariadbd"), "--skip-networking", f"--socket={self.folder}/socket", *small],
             stdout=subprocess.DEVNULL,
             stderr=(self.folder / "log").open("ab"),
+            env=self._environment,
         )
         while not self._answers():
             assert self._process.poll() is None, (self.folder / "log").read_text()
