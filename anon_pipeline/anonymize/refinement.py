@@ -59,9 +59,9 @@ class Effort:
     decays: tuple[float, ...]
 
 
-#: Tables of more cells than `LARGE`, and than `HUGE`, are worked on for about twice as long as their tree takes to
-#: grow, for nearly as much gain.
-LARGE, HUGE = 50_000, 500_000
+#: Tables of more cells than `LARGE`, and than `HUGE`, are worked on for two to three times as long as their tree takes
+#: to grow, for nearly as much gain.
+LARGE, HUGE = 50_000, 1_000_000
 THOROUGH = Effort(48, (4, 4, 8, 16, 16, 16), (0.8, 0.5, 0.0))
 QUICK, SPARING = Effort(24, (4, 8), (0.0,)), Effort(12, (4,), (0.0,))
 #: Where the classes of a large table lose less than this share of the variance, they stay as they are.
