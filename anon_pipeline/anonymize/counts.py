@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -49,8 +50,6 @@ class Counter:
     def __init__(self, features: Sequence[SplitFeature], cells: Cells, outputs: Criterion) -> None:
         self._features = features
         self._people = cells.counts.astype(np.float64)
-        self._sums = outputs.numeric()
-        self._sums *= self._people[:, None]
         #: Last code of each bin of the columns that have bins.
         self._last_code: dict[int, IntArray] = {}
         self._codes = []
@@ -66,8 +65,22 @@ class Counter:
             for column, domain in enumerate(cells.domains)
         ]
         self._first_code = np.cumsum([0, *self._sizes])
+        numbers = 1 + outputs.numeric(slice(0, 1)).shape[1]
+        #: Numeric outputs that one column decides: per column their places in a row of a table, and the value per code.
+        self._decided: list[list[tuple[int, FloatArray]]] = []
+        #: All other numeric outputs: their place in a row of a table, and their sum over the people of each cell.
+        self._summed = [(place, output * self._people) for place, output in enumerate(outputs.guided().T, start=1)]
+        for column in range(len(cells.domains)):
+            decided = [(1 + position, values) for position, values in outputs.outputs_of(column)]
+            if column in self._last_code:  # the values of a bin differ
+                own = cells.codes[:, column]
+                self._summed += [(place, values[own] * self._people) for place, values in decided]
+                decided = []
+            self._decided.append(decided)
+        projected = outputs.projected().T
+        first = numbers - len(projected)
+        self._summed += [(place, output * self._people) for place, output in enumerate(projected, start=first)]
         # Where the people by code of each one-hot category stand in a row of a table.
-        numbers = 1 + self._sums.shape[1]
         ends = np.cumsum([numbers, *(self._sizes[column] for column, _, _ in outputs.one_hot)])
         self._places = {
             column: slice(start, end)
@@ -81,25 +94,35 @@ class Counter:
     def count(self, group: IntArray) -> Table:
         """The table of the cells at some positions."""
         people = self._people[group]
-        weights = [people, *self._sums[group].T]
-        placed = [_present(column[group], size) for column, size in zip(self._codes, self._sizes, strict=True)]
-        present, place = [codes for codes, _ in placed], [places for _, places in placed]
+        summed = [(place, output[group]) for place, output in self._summed]
+        present, code = zip(
+            *(_present(of[group], size) for of, size in zip(self._codes, self._sizes, strict=True)), strict=True
+        )
         ends = np.cumsum([len(codes) for codes in present])
         rows = [slice(end - len(codes), end) for codes, end in zip(present, ends, strict=True)]
         sums = np.zeros((ends[-1], len(self._squared_scale)))
         for column, here in enumerate(rows):
-            for position, weight in enumerate(weights):
-                sums[here, position] = np.bincount(place[column], weights=weight, minlength=len(present[column]))
-        for other, places in self._places.items():
-            for column, here in enumerate(rows):
-                if column in self._places and column < other:
-                    continue  # the same counts as of `column` by `other`
-                shape = len(present[column]), len(present[other])
-                pair = place[column] * shape[1] + place[other]
-                counted = np.bincount(pair, weights=people, minlength=shape[0] * shape[1]).reshape(shape)
-                sums[here, places.start + present[other]] = counted
-                if column in self._places:
-                    sums[rows[other], self._places[column].start + present[column]] = counted.T
+            for place, weight in [(0, people), *summed]:
+                sums[here, place] = np.bincount(code[column], weights=weight, minlength=len(present[column]))
+            for place, values in self._decided[column]:
+                sums[here, place] = sums[here, 0] * values[present[column]]
+            if column in self._places:
+                sums[np.arange(here.start, here.stop), self._places[column].start + present[column]] = sums[here, 0]
+        for column, other in combinations(range(len(rows)), 2):
+            shape = len(present[column]), len(present[other])
+            if {column, other} & self._places.keys() or shape[0] * shape[1] <= len(group):
+                pair = code[column] * shape[1] + code[other]
+                both = np.bincount(pair, weights=people, minlength=shape[0] * shape[1]).reshape(shape)
+                for by, of, counted in ((column, other, both), (other, column, both.T)):
+                    if of in self._places:
+                        sums[rows[by], self._places[of].start + present[of]] = counted
+                    for place, values in self._decided[of]:
+                        sums[rows[by], place] = np.einsum("bo,o->b", counted, values[present[of]])
+            else:  # fewer cells than pairs of codes
+                for by, of in ((column, other), (other, column)):
+                    for place, values in self._decided[of]:
+                        weight = values[present[of]][code[of]] * people
+                        sums[rows[by], place] = np.bincount(code[by], weights=weight, minlength=len(present[by]))
         codes = np.concatenate([first + codes for first, codes in zip(self._first_code, present, strict=False)])
         occurs = sums[:, 0] > 0
         return Table(codes[occurs], sums[occurs])

@@ -79,13 +79,17 @@ class Criterion:
                 signs = generator.choice((-1.0, 1.0), size=(len(cells.domains[column]), PROJECTIONS))
                 self._projected.append((column, signs * scale / np.sqrt(PROJECTIONS)))
 
+    def guided(self, part: slice | IntArray = slice(None)) -> FloatArray:
+        """The guidance of some cells, shape (c, g)."""
+        counts = self._cells.counts[part]
+        guidance = self._cells.guidance[part] * GUIDANCE_UNIT / counts[:, None]
+        scaled: FloatArray = (guidance - self._centre) * self._scale
+        return scaled
+
     def scores(self, part: slice | IntArray = slice(None)) -> FloatArray:
         """Guidance and ordered columns of some cells, shape (c, o'')."""
-        codes, counts = self._cells.codes[part], self._cells.counts[part]
-        guidance = self._cells.guidance[part] * GUIDANCE_UNIT / counts[:, None]
-        return np.hstack(
-            [(guidance - self._centre) * self._scale, *(values[codes[:, at]] for at, values in self._ordered)]
-        )
+        codes = self._cells.codes[part]
+        return np.hstack([self.guided(part), *(values[codes[:, at]] for at, values in self._ordered)])
 
     def outputs_of(self, column: int) -> Iterator[tuple[int, FloatArray]]:
         """The positions in `scores` that a column alone decides, and what each of its codes has there, (m + 1,)."""
@@ -96,17 +100,21 @@ class Criterion:
                     yield position, output
                 position += 1
 
+    def projected(self, part: slice | IntArray = slice(None)) -> FloatArray:
+        """The random projections of the categories of some cells, shape (c, `PROJECTIONS`), or (c, 0) without them.
+
+        D. Achlioptas, "Database-friendly random projections" (2003): distances survive nearly unchanged.
+        """
+        codes = self._cells.codes[part]
+        projected = np.zeros((len(codes), PROJECTIONS if self._projected else 0))
+        for column, signs in self._projected:
+            projected += signs[codes[:, column]]
+        return projected
+
     def numeric(self, part: slice | IntArray = slice(None)) -> FloatArray:
         """The outputs of some cells that are not one-hot, shape (c, o')."""
         scores = self.scores(part)
-        if not self._projected:
-            return scores
-        # D. Achlioptas, "Database-friendly random projections" (2003): distances survive nearly unchanged.
-        codes = self._cells.codes[part]
-        projected = np.zeros((len(codes), PROJECTIONS))
-        for column, signs in self._projected:
-            projected += signs[codes[:, column]]
-        return np.hstack([scores, projected])
+        return np.hstack([scores, self.projected(part)]) if self._projected else scores
 
     def of(self, part: slice | IntArray = slice(None), constant: bool = True) -> FloatArray:
         """The outputs of some cells, shape (c, o).

@@ -47,7 +47,7 @@ PINNED = {
     "ranges": "b27e517bdfcc",
     "levels": "0dfe61ee576b",
     "a hierarchy": "a9481e0d9804",
-    "a strict hierarchy": "762e4725343b",
+    "a strict hierarchy": "e48f146f7ad2",
     "demands": "993958c57064",
     "demands on nodes": "9bb6acc5ac64",
     "some left out": "8f33ee430c63",
