@@ -160,8 +160,8 @@ def _session(address: str) -> Iterator[Any]:
             with suppress(pymysql.Error):
                 connection.close()
     except (pymysql.Error, UnicodeError, struct.error, IndexError, EOFError) as error:
-        told = error.args[0] if isinstance(error, pymysql.MySQLError) and error.args else None
-        number = told if isinstance(told, int) else 0
+        code = error.args[0] if isinstance(error, pymysql.MySQLError) and error.args else None
+        number = code if isinstance(code, int) else 0
         raise ServerFailure(
             SENTENCES.get(number, BROKEN if reached else UNREACHED), lasting=reached and number in LASTING
         ) from None
@@ -250,8 +250,8 @@ def _documents(connection: Any, fields: list[Any]) -> set[tuple[str, str]]:
     """Table and name of MariaDB's JSON columns, which it declares as texts with a condition."""
     found: set[tuple[str, str]] = set()
     for schema, table in _origins([field for field in fields if field.type_code in LONG_TEXTS]):
-        told = _ask(connection, f"SHOW CREATE TABLE {_name(schema)}.{_name(table)}").fetchone()
-        found |= {(table, name.replace("``", "`")) for name in re.findall(VALID_JSON, told[1])}
+        definition = _ask(connection, f"SHOW CREATE TABLE {_name(schema)}.{_name(table)}").fetchone()
+        found |= {(table, name.replace("``", "`")) for name in re.findall(VALID_JSON, definition[1])}
     return found
 
 

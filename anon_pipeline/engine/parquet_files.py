@@ -113,12 +113,12 @@ def check_names(label: str, names: Sequence[str], rename: Mapping[str, str] = Ma
     called = [rename.get(name, name) for name in names]
     new = told_apart(called) if len(set(names)) == len(names) else {}
     if new:
-        told = {name: new[other] for name, other in zip(names, called, strict=True) if other in new}
-        listed = ", ".join(f"{name}: {other}" for name, other in told.items())
+        proposed = {name: new[other] for name, other in zip(names, called, strict=True) if other in new}
+        listed = ", ".join(f"{name}: {other}" for name, other in proposed.items())
         raise NamesDifferByCapitals(
             f"{label}: has columns whose names differ by capitals only, which do not tell columns apart in SQL; call "
             f"one otherwise, as in source.rename: {{{listed}}}",
-            told,
+            proposed,
         )
     plain = [name.casefold() for name in called]
     twice = sorted({name for name in called if plain.count(name.casefold()) > 1})

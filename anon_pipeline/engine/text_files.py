@@ -138,8 +138,10 @@ def distinct_names(names: Sequence[str], rename: dict[str, str], label: str, plu
             )
             new = told_apart(called)
             if new:
-                told = {name: new[called_so] for name, called_so in zip(names, called, strict=True) if called_so in new}
-                raise NamesDifferByCapitals(sentence, told)
+                proposed = {
+                    name: new[called_so] for name, called_so in zip(names, called, strict=True) if called_so in new
+                }
+                raise NamesDifferByCapitals(sentence, proposed)
             raise InputError(sentence)
     return called
 
@@ -165,7 +167,7 @@ def _names(connection: duckdb.DuckDBPyConnection, text: str, source: Source, lab
     described = [
         row[0] for row in connection.execute(f"DESCRIBE FROM {text}, skip={source.skip}, header=true)").fetchall()
     ]
-    named = [of_file or made for of_file, made in zip(head[0], described, strict=True)]
+    named = [of_file or invented for of_file, invented in zip(head[0], described, strict=True)]
     return distinct_names(named, source.rename, label, "its first line")
 
 
