@@ -15,7 +15,7 @@ TOLD, LITTLE = 5, 0.02
 
 
 def sentences(measured: Mapping[str, Any]) -> list[str]:
-    """What has become of the ties between columns: the whole in a sentence, then the largest changes."""
+    """How the associations between columns have changed: the whole in a sentence, then the largest changes."""
     pairs = [pair for pair in part(measured, "associations").get("pairs") or [] if known(_change(pair))]
     if not pairs:
         return []

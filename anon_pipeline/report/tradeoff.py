@@ -1,4 +1,4 @@
-"""The price list as a steward reads it: a table, a picture, and the files that hold them. Measures nothing itself."""
+"""The privacy-utility trade-off for a steward: a table, a picture, and the files with them. Measures nothing itself."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from anon_pipeline_tests.anonymize.test_refinement import counted, error, some_p
 from anon_pipeline_tests.examples import times
 
 few = settings(max_examples=times(40))
-tabulated = pytest.mark.parametrize("tabulated", [0, 30, 256])  # no number has a price, ages have, incomes have, too
+tabulated = pytest.mark.parametrize("tabulated", [0, 30, 256])  # no numbers are tabulated, ages are, incomes are, too
 
 
 def some_classes(seed: int, weighed: bool = False) -> tuple[Cells, ClusterStatistics]:
