@@ -138,10 +138,10 @@ def scratch(root: Path | None = None) -> Iterator[Path]:
         if not is_own_folder(root):
             raise InputError(f"{root}: is no folder of yours alone; remove it, or set TMPDIR to another folder")
         with FileLock(root / "lock"):
-            for left in root.glob("*.lock"):  # each folder is locked for as long as its process lives
-                with suppress(Timeout), FileLock(left, timeout=0):
-                    shutil.rmtree(left.with_suffix(""), ignore_errors=True)
-                    left.unlink(missing_ok=True)
+            for lock_file in root.glob("*.lock"):  # each folder is locked for as long as its process lives
+                with suppress(Timeout), FileLock(lock_file, timeout=0):
+                    shutil.rmtree(lock_file.with_suffix(""), ignore_errors=True)
+                    lock_file.unlink(missing_ok=True)
             folder = Path(tempfile.mkdtemp(dir=root))
             lock = FileLock(folder.with_suffix(".lock"))
             lock.acquire()

@@ -115,14 +115,14 @@ def test_what_cannot_be_is_refused_in_a_sentence(tmp_path: Path, path: str, valu
     assert "pydantic" not in str(refused.value)
 
 
-# ---------------------------------------------------------------------------------------------------- the price list
+# ---------------------------------------------------------------------------------------------------- the trade-off
 
 
 def test_a_price_list_does_not_change_the_policy_hash_since_it_cannot_change_a_release(tmp_path: Path) -> None:
-    priced = load(tmp_path, TEXT + "frontier: {k: [2, 5], set: {privacy.t_closeness.t: [0.2, 0.4]}}\n")
-    assert priced.policy_hash == load(tmp_path).policy_hash
-    assert priced.frontier is not None
-    assert priced.frontier.settings() == [
+    varied = load(tmp_path, TEXT + "frontier: {k: [2, 5], set: {privacy.t_closeness.t: [0.2, 0.4]}}\n")
+    assert varied.policy_hash == load(tmp_path).policy_hash
+    assert varied.frontier is not None
+    assert varied.frontier.settings() == [
         {"privacy.k_anonymity.k": k, "privacy.t_closeness.t": t} for k in (2, 5) for t in (0.2, 0.4)
     ]
 

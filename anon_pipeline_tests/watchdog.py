@@ -50,11 +50,11 @@ def _work() -> int:
 
 def tree(root: int) -> Iterator[tuple[int, list[str]]]:
     """A process and all that it started, with the fields of /proc/PID/stat from the state on."""
-    found = {int(entry.name): fields for entry in PROC.glob("[0-9]*") if (fields := _fields(entry / "stat"))}
+    processes = {int(entry.name): fields for entry in PROC.glob("[0-9]*") if (fields := _fields(entry / "stat"))}
     inside = {root}
-    while more := {pid for pid, fields in found.items() if int(fields[1]) in inside} - inside:
+    while more := {pid for pid, fields in processes.items() if int(fields[1]) in inside} - inside:
         inside |= more
-    return ((pid, found[pid]) for pid in sorted(inside) if pid in found)
+    return ((pid, processes[pid]) for pid in sorted(inside) if pid in processes)
 
 
 def works(root: int) -> bool:
@@ -125,14 +125,14 @@ class Watchdog:
             self._test = None
 
     def _watch(self) -> None:
-        shadow_scores, rest, before, failed = None, Rest(self._root, self._most), 0.0, False
+        watched_test, rest, before, failed = None, Rest(self._root, self._most), 0.0, False
         while True:
             time.sleep(self._every)
             test = self._test
             if test is None:
                 continue
-            if test is not shadow_scores:
-                shadow_scores, rest, before, failed = test, Rest(self._root, self._most), cpu_seconds(self._root), False
+            if test is not watched_test:
+                watched_test, rest, before, failed = test, Rest(self._root, self._most), cpu_seconds(self._root), False
             reason = self._verdict(rest, before)
             if reason and test is self._test:
                 self._end(reason, by_force=failed)

@@ -1,1 +1,1 @@
-"""The algorithm: from cells to a tree, from a tree to equivalence classes, from classes to what they show."""
+"""The algorithm: it fits a tree on cells, makes equivalence classes of the leaves, and recodes each class."""

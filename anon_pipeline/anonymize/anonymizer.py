@@ -205,10 +205,10 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         return self
 
     def fit_transform(self, X: Any, y: npt.ArrayLike | None = None, sensitive: Any = None) -> Any:
-        """As `fit` and then `transform` of the same people, at less cost: what they are is looked up once."""
+        """As `fit` and then `transform` of the same people, at less cost: each row's class is looked up once."""
         people = to_pandas(X)
         group = self._fit_rows(people, y, to_pandas(sensitive))
-        return given_back(self._shown(people, group), X, output_of(self))
+        return given_back(self._recoded(people, group), X, output_of(self))
 
     def _fit_rows(self, X: pd.DataFrame, y: npt.ArrayLike | None, sensitive: pd.DataFrame | None) -> IntArray:
         """Learn the classes; the class of each row, shape (n,)."""
@@ -272,7 +272,7 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         return class_of_cell
 
     def repair_of(self, cells: Cells, people: ClassStatistics, population_table: pd.DataFrame | None = None) -> Repair:
-        """What stands before the demands are looked at, and the demands: found by the quasi-identifiers alone."""
+        """The classes before the demands are looked at, made from the quasi-identifiers alone, and the demands."""
         self._check_parameters()
         return self._before_demands(self._described(cells), people, population_table)[2]
 
@@ -350,7 +350,7 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
 
     @cached_property
     def classes_(self) -> pd.DataFrame:
-        """Made when it is asked for: a table of 100,000 classes takes longer to lay out than to find."""
+        """The class table, made when it is asked for: to lay out 100,000 classes takes longer than to find them."""
         self._check_fitted()
         return classes.class_table(self.sizes_, self.summaries_)
 
@@ -392,13 +392,13 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         types of `X` where representatives are shown and none is withheld.
         """
         people = to_pandas(X)
-        return given_back(self._shown(people, self.apply(people)), X, output_of(self))
+        return given_back(self._recoded(people, self.apply(people)), X, output_of(self))
 
-    def _shown(self, X: pd.DataFrame, group: IntArray) -> pd.DataFrame:
+    def _recoded(self, X: pd.DataFrame, group: IntArray) -> pd.DataFrame:
         """What the class of each row shows; `group` is the class of each row, -1 for one that is left out."""
-        told = group >= 0
-        if not told.all():
-            X, group = X[told], group[told]
+        kept = group >= 0
+        if not kept.all():
+            X, group = X[kept], group[kept]
         columns = {}
         for summary in self.summaries_:
             name = summary.domain.name
@@ -412,10 +412,11 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         return summary_html(self)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted tree as JSON, without `demands` and `answers`, which its classes meet already, and the key.
+        """Write the fitted tree as JSON.
 
-        Hierarchies are left out too: what they say of its columns' values is part of the tree. It holds these values:
-        keep it in the private zone.
+        The key is left out, and so are `demands` and `answers`, since the classes meet them already. Hierarchies are
+        left out too, since the tree holds the nodes of its columns' values. The file holds these values: keep it in
+        the private zone.
         """
         self._check_fitted()
         left_out = ("demands", "answers", "key", "hierarchies")

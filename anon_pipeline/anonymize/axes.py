@@ -25,7 +25,7 @@ class SplitFeature:
     column : position of the quasi-identifier
     rank : place of each code in this order, int32 of shape (m + 1,); codes that are never parted have one rank
     within : the node of each code, where a group of people may be split along this axis only if one node holds all of
-        it (a strict hierarchy), shape (m + 1,)
+        it (a strict hierarchy), shape (m + 1,); None without one
     """
 
     column: int
@@ -72,7 +72,7 @@ def split_features(cells: Cells, orders: Orders) -> tuple[SplitFeature, ...]:
 
 
 def _scores(cells: Cells, code: npt.NDArray[np.integer[Any]], people: FloatArray, orders: Orders) -> list[FloatArray]:
-    """What categories, or nodes of them, are ordered by, each of shape (m + 1,); `code` is the one of each cell."""
+    """The scores by which categories, or nodes of them, are ordered, each of shape (m + 1,); `code` is by cell."""
     scores = [_guidance_score(cells.guidance, code, people)]
     if orders == "each" and cells.guidance.shape[1] > 1:
         scores += [_guidance_score(output[:, None], code, people) for output in cells.guidance.T]
@@ -80,11 +80,11 @@ def _scores(cells: Cells, code: npt.NDArray[np.integer[Any]], people: FloatArray
 
 
 def _strict_axes(cells: Cells, column: int, nodes: Nodes, orders: Orders) -> Iterator[SplitFeature]:
-    """For each level of a hierarchy an axis along which groups within one node of the next level are split.
+    """One axis for each level of a hierarchy: along it, groups within one node of the next level are split.
 
-    Each part of such a group then has every node of the level as a whole or not at all. Nodes that lie directly below
-    one node stand beside each other: numbers and dates by their smallest value, categories by mean guidance, and by
-    frequency, and as `_scores` says. Missing values are a node of their own on every level but the last.
+    Each half of such a group then has every node of the level as a whole or not at all. Nodes directly below the same
+    node follow each other in the order of the axis: numbers and dates by their smallest value, categories by their
+    `_scores`, with an axis for each score. Missing values are a node of their own on every level but the last.
     """
     domain = cells.domains[column]
     code = cells.codes[:, column]
@@ -105,7 +105,7 @@ def _strict_axes(cells: Cells, column: int, nodes: Nodes, orders: Orders) -> Ite
         for level, node in enumerate(levels[:-1]):
             above = levels[level + 1] if level + 1 < nodes.height else None
             if level and above is not None and len(np.unique(above)) == len(np.unique(node)):
-                continue  # each node is all that there is in the next
+                continue  # each node of the next level has only one node of this level
             rank = np.empty(len(domain), dtype=np.int32)
             rank[order] = np.cumsum(np.r_[False, np.diff(node[order]) != 0])
             yield SplitFeature(column, rank, above)

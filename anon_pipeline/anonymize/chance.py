@@ -1,7 +1,7 @@
-"""Chance under the private key: what the repair of classes leaves open to everybody who does not hold it.
+"""Random decisions under the private key: nobody without the key can foretell how the repair of classes decides.
 
-A decision hangs on the key and on the people it is about, on nothing else. Whoever reads the code and the release
-cannot draw it again, and who repeats the release draws the same, so that nothing is gained by averaging over releases.
+A decision depends on the key and on the people it is about, and on nothing else. An attacker who has the code and the
+release cannot draw it again. A repeated release draws the same decisions, so averaging over releases gains nothing.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Chance:
 
     Parameters
     ----------
-    key : the dataset's private key; without one nothing is left to chance: every number is the largest
-    members : two whole numbers per cell, shape (C, 2), that hang on the key and on what the cell's people look like
+    key : the dataset's private key; without one nothing is random, and every number drawn is 1
+    members : two whole numbers per cell, shape (C, 2), made from the key, the cell's values and its number of people
     """
 
     def __init__(self, key: Key | None, members: IntArray) -> None:
@@ -33,7 +33,7 @@ class Chance:
 
     @classmethod
     def of(cls, key: Key, cells: Cells) -> Chance:
-        """Chance for the people of some cells: told apart by the values of their quasi-identifiers, and how many."""
+        """Chance for the people of some cells, which differ by their quasi-identifiers and their number of people."""
         known = np.zeros((len(cells.counts), 2), dtype=np.uint64)
         for column, domain in enumerate(cells.domains):
             known = key.pseudorandom("people", domain.name, known + _names(domain)[cells.codes[:, column]])
@@ -41,7 +41,7 @@ class Chance:
 
     @classmethod
     def none(cls, cells: Cells) -> Chance:
-        """No chance at all, where the demands look at nothing that is not known: sizes, and people of a population."""
+        """No randomness, for demands that depend on public facts only: class sizes, and the people of a population."""
         return cls(None, np.zeros((len(cells.counts), 2), dtype=np.int64))
 
     def joined(self, chosen: sparse.csr_array) -> IntArray:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
-from anon_pipeline.anonymize.labels import UNTOLD
+from anon_pipeline.anonymize.labels import NO_LABEL
 from anon_pipeline.anonymize.recode import CategorySummary, OrderedSummary, Summary
 from anon_pipeline.anonymize.tree import SplitTree, hash_of_codes
 from anon_pipeline.arrays import IntArray
@@ -21,14 +21,14 @@ from anon_pipeline.tables import Cells
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Which class a tuple belongs to: that of its leaf, unless it is a cell that is elsewhere.
+    """Which class a tuple belongs to: the class of its leaf, unless the tuple is a cell listed in `elsewhere`.
 
     Attributes
     ----------
     tree : the fitted tree with L leaves
     class_of_leaf : the class 0 ... J - 1 that most people of each leaf belong to, -1 where they are suppressed,
         shape (L,)
-    elsewhere : codes of the cells of other classes than their leaf's, in the order of their hashes, shape (m, p)
+    elsewhere : codes of the cells in another class than that of their leaf, ordered by their hashes, shape (m, p)
     class_elsewhere : the class of each of them, shape (m,)
     """
 
@@ -86,10 +86,10 @@ def information_loss(
 ) -> dict[str, float]:
     """Share of each quasi-identifier's variance that lies within classes, 0 (nothing lost) to 1 (all).
 
-    Numbers, dates and the places of ordered categories: within-class sum of squares over total. Other categories:
-    within-class Gini impurity over total,
-    a missing value being a category; `summaries` have them counted. A constant column has nothing to lose.
-    Suppressed people (class -1) have lost all: each counts as far from the column's centre as the average person.
+    For numbers, dates and the places of ordered categories this is the within-class sum of squares over the total.
+    For other categories it is the within-class Gini impurity over the total, where a missing value is a category;
+    `summaries` spare counting them again. A constant column has nothing to lose. Suppressed people (class -1) have
+    lost all: each counts as far from the column's centre as the average person.
     """
     kept = class_of_cell >= 0
     suppressed = 1.0 - cells.counts[kept].sum() / cells.n
@@ -131,11 +131,11 @@ def information_loss(
 def class_table(people: IntArray, summaries: list[Summary]) -> pd.DataFrame:
     """One row per class: its size and, per quasi-identifier, its representative and what it stands for.
 
-    A number or date `age` gives the columns age, age_low, age_high and age_missing. An end is missing where it is open,
-    both are where no value is told; age_missing is None where it is not told that members have no value. A category
-    `race` gives race and race_values, the list of its told categories. A column `zip` with a hierarchy gives zip_label
-    and zip_level, too: the lowest node that covers the class and may be named, in the hierarchy's words, and its level
-    (0: the value itself; None where a value is borne by fewer than two members).
+    A number or date `age` gives the columns age, age_low, age_high and age_missing. An end is missing where it is open;
+    both ends are missing where no value is published. age_missing is None where some members have no value and this is
+    not published. A category `race` gives race and race_values, the list of its published categories. A column `zip`
+    with a hierarchy also gives zip_label and zip_level: the lowest node that covers the class and may be named, in the
+    hierarchy's words, and its level (0: the value itself; None where fewer than two members have a value).
     """
     columns: dict[str, object] = {"class_size": people}
     for summary in summaries:
@@ -146,15 +146,15 @@ def class_table(people: IntArray, summaries: list[Summary]) -> pd.DataFrame:
             columns[name] = _nullable(domain.readable(summary.representative), summary.withheld)
             columns[f"{name}_low"] = _nullable(domain.readable(summary.low), unknown | summary.open_low)
             columns[f"{name}_high"] = _nullable(domain.readable(summary.high), unknown | summary.open_high)
-            untold = (summary.missing > 0) & ~summary.missing_told
-            columns[f"{name}_missing"] = pd.arrays.BooleanArray(summary.missing_told, untold)
+            unpublished = (summary.missing > 0) & ~summary.missing_told
+            columns[f"{name}_missing"] = pd.arrays.BooleanArray(summary.missing_told, unpublished)
         else:
             names = np.array([None, *summary.domain.values, "*"], dtype=object)  # code -1 is the last
             columns[name] = names[summary.representative]
             columns[f"{name}_values"] = summary.sets()
         if summary.labels is not None:
             columns[f"{name}_label"] = summary.labels.texts
-            columns[f"{name}_level"] = _nullable(summary.labels.levels, summary.labels.levels == UNTOLD)
+            columns[f"{name}_level"] = _nullable(summary.labels.levels, summary.labels.levels == NO_LABEL)
     return pd.DataFrame(columns)
 
 

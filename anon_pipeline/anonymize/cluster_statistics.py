@@ -1,9 +1,9 @@
-"""What classes are made of, and what it costs where cells enter or leave them.
+"""Statistics of classes, and the cost of inserting a cell into a class or removing it from one.
 
-Most of what a cell costs goes by its values one by one: the share of a category in the class, how far a number is from
-the class's mean. So there is a price of every value in every class, and a cell costs the sum over its values. Where
-all members of a class are held against the same other classes, these prices are only looked up once per value that
-occurs in the class, which are far fewer than its members' values.
+Most of a cell's cost is a sum over its values: it depends on the share of a category in the class, or on the distance
+of a number from the class's mean. So every value has a cost in every class, kept in a table, and a cell costs the sum
+over its values. All members of a class are compared with the same other classes. The costs are therefore looked up
+once for each value that occurs in the class, which is far less often than once for each member.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from anon_pipeline.anonymize.criterion import Criterion
 from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.tables import Cells
 
-#: Numbers and dates of so many different values have a price each; those of more are compared cell by cell.
-PRICED = 256
-#: So many cells are held against the classes near them at a time.
+#: In a column of numbers or dates with at most so many different values each value has a cost of its own in a table;
+#: columns with more are compared cell by cell.
+TABULATED = 256
+#: So many cells are compared with the classes near them at a time.
 TOGETHER = 2048
 
 
@@ -29,20 +30,20 @@ class _Span:
 
     Attributes
     ----------
-    value : of each cell, NaN where it is missing, shape (c,)
-    order : the cells that have a value, by it
-    priced : the places of its values, where they have prices
+    value : the value of each cell, NaN where it is missing, shape (c,)
+    order : the cells that have a value, ordered by it
+    tabulated : the places of the column's values in the table of costs, None where they have no costs there
     different : the values that occur, by their places
     """
 
     value: FloatArray
     order: IntArray
-    priced: slice | None
+    tabulated: slice | None
     different: FloatArray
 
 
 class ClusterStatistics:
-    """Classes that stand beside each other, and the cells in them.
+    """The statistics of some classes, and the cells in them.
 
     Attributes
     ----------
@@ -61,28 +62,28 @@ class ClusterStatistics:
         # adds to its set cover; and the scores that such a value decides.
         places: list[IntArray] = []
         scales, steps = [np.zeros(0)], [np.zeros(0)]
-        self._told: list[tuple[slice, int, FloatArray]] = []
+        self._value_outputs: list[tuple[slice, int, FloatArray]] = []
         self._values = 0
         self._free = list(range(self._scores.shape[1]))
         self._spans: list[_Span] = []
         for column, domain in enumerate(cells.domains):
             present, place = np.unique(cells.codes[members, column], return_inverse=True)
             values = slice(self._values, self._values + len(present))
-            priced = column in squared_scale or len(present) <= PRICED
-            if priced:
+            tabulated = column in squared_scale or len(present) <= TABULATED
+            if tabulated:
                 places.append(place + self._values)
                 self._values += len(present)
                 scales.append(np.full(len(present), squared_scale.get(column, 0.0)))
                 steps.append(np.full(len(present), 1 / max(1, len(domain.values) - 1) * (column in squared_scale)))
                 for position, output in criterion.outputs_of(column):
-                    self._told.append((values, position, np.round(output[present], 6)))
+                    self._value_outputs.append((values, position, np.round(output[present], 6)))
                     self._free.remove(position)
             known = np.zeros(0) if domain.positions is None else domain.positions.astype(np.float64)
             if len(known) and known.max() > known.min():
                 share = np.r_[np.nan, (known - known.min()) / np.ptp(known)]
                 value = share[cells.codes[members, column]]
                 order = np.argsort(value, kind="stable")[: np.count_nonzero(~np.isnan(value))]
-                self._spans.append(_Span(value, order, values if priced else None, share[present]))
+                self._spans.append(_Span(value, order, values if tabulated else None, share[present]))
         self._place = np.stack(places) if places else np.zeros((0, len(members)), dtype=np.int64)
         self._scale, self._step = np.concatenate(scales), np.concatenate(steps)
         self._constant = sum(float(self._scale[place[0]]) for place in self._place)
@@ -105,7 +106,7 @@ class ClusterStatistics:
             self._bearers += np.bincount(key, minlength=classes * self._values).reshape(shape)
         self._mean = np.zeros_like(self._total)
         self._alike, self._present = np.zeros(classes), np.zeros(classes)
-        self._share, self._price, self._one_more, self._one_less = (np.zeros(shape) for _ in range(4))
+        self._share, self._value_cost, self._one_more, self._one_less = (np.zeros(shape) for _ in range(4))
         self._ends = [np.zeros((4, classes)) for _ in self._spans]
         self._refresh(np.arange(classes))
 
@@ -126,41 +127,41 @@ class ClusterStatistics:
     def weigh_cover(self, weight: float, decay: float) -> None:
         """From here on, the set cover has a weight beside the squared error.
 
-        A value keeps the share `decay` of its price for each cell of the class that bears it: at 0 this is the set
-        cover, and above it a class can be rid of a value cell by cell.
+        A value keeps the share `decay` of its cost for each cell of the class that has it. At 0 this is the set cover;
+        above 0 a class can lose a value cell by cell.
         """
         self._cover, self._decay = weight, decay
         self._refresh(np.arange(self.classes))
 
     def _refresh(self, changed: IntArray) -> None:
-        """What follows from the sums for the classes that have changed."""
+        """Compute anew what follows from the sums, for the classes that have changed."""
         size = self.size[changed][:, None]
         self._mean[changed] = self._total[changed] / size
         share = self._bearing[changed] / size
         self._share[changed] = share
         # Squared distance to a class: that of the scores, and per category scale * (1 - 2 share of the value + alike).
-        price = share * (-2 * self._scale)
-        for values, position, output in self._told:
-            price[:, values] += (output - self._mean[changed, position][:, None]) ** 2
-        self._price[changed] = price
+        value_cost = share * (-2 * self._scale)
+        for values, position, output in self._value_outputs:
+            value_cost[:, values] += (output - self._mean[changed, position][:, None]) ** 2
+        self._value_cost[changed] = value_cost
         self._alike[changed] = np.einsum("jv,jv,v->j", share, share, self._scale) + self._constant
         if self._cover:
             bearers, decay = self._bearers[changed], self._decay
             powers = decay ** np.arange(bearers.max(initial=0) + 1)
-            left = powers.take(bearers)  # of the price of a value: 1 where nobody bears it
+            left = powers.take(bearers)  # the share of a value's cost that is left: 1 where no cell has the value
             self._present[changed] = np.einsum("jv,v->j", 1 - left, self._step)
             one_more = (1 - decay) * left * self._step
             self._one_less[changed] = (1 - decay) * powers.take(np.maximum(bearers - 1, 0)) * self._step
             for span, ends in zip(self._spans, self._ends, strict=True):
                 ends[:, changed] = _ends(span, self.group, changed)
-                if span.priced is not None:
+                if span.tabulated is not None:
                     low, high = ends[:2, changed]
-                    one_more[:, span.priced] = _outside(span.different, low[:, None], high[:, None])
+                    one_more[:, span.tabulated] = _outside(span.different, low[:, None], high[:, None])
             self._one_more[changed] = one_more
             self._covered = self._present + sum(high - low for low, high, _, _ in self._ends)
 
     def objective(self) -> float:
-        """Squared error within classes, less what does not depend on them, and the set cover."""
+        """Squared error within classes, without the part that is the same for all classes, and the set cover."""
         apart = np.einsum("jo,jo->j", self._total, self._mean) + self.size * (self._alike - self._constant)
         cover = self._cover * (self.size * self._covered).sum() if self._cover else 0.0
         return float(cover - apart.sum())
@@ -170,9 +171,9 @@ class ClusterStatistics:
         distance = self._alike.take(group)
         for position in self._free:
             distance += (self._scores[:, position].take(cell) - self._mean[:, position].take(group)) ** 2
-        first, price = group * self._values, self._price.ravel()
+        first, value_cost = group * self._values, self._value_cost.ravel()
         for place in self._place:
-            distance += price.take(first + place.take(cell))
+            distance += value_cost.take(first + place.take(cell))
         return np.maximum(distance, 0.0)
 
     def apart(self, cell: IntArray, other: IntArray) -> FloatArray:
@@ -186,32 +187,32 @@ class ClusterStatistics:
         return apart
 
     def insertion_cost(self, cell: IntArray, group: IntArray) -> FloatArray:
-        """What it costs where cells enter classes, shape (q,)."""
+        """The cost of inserting each cell into a class, shape (q,)."""
         wider = np.zeros(len(cell))
         if self._cover:
             first, one_more = group * self._values, self._one_more.ravel()
             for place in self._place:
                 wider += one_more.take(first + place.take(cell))
             for span, (low, high, _, _) in zip(self._spans, self._ends, strict=True):
-                if span.priced is None:
+                if span.tabulated is None:
                     wider += _outside(span.value[cell], low[group], high[group])
         return self._cost(self.people[cell], group, self.distance(cell, group), wider)
 
     def choices(self, near: IntArray, most: int) -> tuple[IntArray, FloatArray]:
-        """Which of the classes near its own each cell enters at least cost, and these costs, both of shape (m, c)."""
+        """The classes near its own into which each cell is inserted at least cost, and the costs, both (m, c)."""
         of, value = np.nonzero(self._bearers)
         number = np.zeros(self._bearers.shape, dtype=np.int64)
         number[of, value] = np.arange(len(of))
-        prices = [self._price, self._one_more] if self._cover else [self._price]
+        value_costs = [self._value_cost, self._one_more] if self._cover else [self._value_cost]
         at = near.take(of, axis=0) * self._values + value[:, None]
-        prices = [price.ravel().take(at) if self._values else price for price in prices]
+        value_costs = [value_cost.ravel().take(at) if self._values else value_cost for value_cost in value_costs]
         index = number.ravel().take(self.group * self._values + self._place) if self._values else self._place
         cells, most = len(self.group), min(most, near.shape[1])
         choice, costs = np.empty((most, cells), dtype=np.int64), np.empty((most, cells))
         for start in range(0, cells, TOGETHER):  # in parts that stay in the processor's cache
             cell = np.arange(start, min(start + TOGETHER, cells))
             around = near.take(self.group[cell], axis=0)
-            cost = self._insertion_cost_near(cell, around, index[:, cell], prices)
+            cost = self._insertion_cost_near(cell, around, index[:, cell], value_costs)
             for rank in range(most):
                 best = cost.argmin(axis=1)
                 here = np.arange(len(cell)), best
@@ -220,19 +221,19 @@ class ClusterStatistics:
         return choice, costs
 
     def _insertion_cost_near(
-        self, cell: IntArray, around: IntArray, index: IntArray, prices: list[FloatArray]
+        self, cell: IntArray, around: IntArray, index: IntArray, value_costs: list[FloatArray]
     ) -> FloatArray:
-        """What it costs where cells enter the classes around them, shape (q, n).
+        """The cost of inserting each cell into each of the classes around it, shape (q, n).
 
-        The prices of a cell's values there are rows of `prices`, whose numbers `index` has, of shape (p, q).
+        The costs of a cell's values there are rows of `value_costs`; `index` has their numbers, shape (p, q).
         """
         columns = len(index)
         if columns:
             summed = sparse.csr_array(
                 (np.ones(index.size), index.T.ravel(), np.arange(0, index.size + 1, columns)),
-                shape=(len(cell), len(prices[0])),
+                shape=(len(cell), len(value_costs[0])),
             )
-            distance, *wider = (summed @ price for price in prices)
+            distance, *wider = (summed @ value_cost for value_cost in value_costs)
         else:
             distance, wider = np.zeros(around.shape), [np.zeros(around.shape)]
         distance += self._alike.take(around)
@@ -241,12 +242,12 @@ class ClusterStatistics:
         np.maximum(distance, 0.0, out=distance)
         if self._cover:
             for span, (low, high, _, _) in zip(self._spans, self._ends, strict=True):
-                if span.priced is None:
+                if span.tabulated is None:
                     wider[0] += _outside(span.value[cell][:, None], low.take(around), high.take(around))
         return self._cost(self.people[cell][:, None], around, distance, wider[0] if self._cover else distance)
 
     def _cost(self, people: FloatArray, group: IntArray, distance: FloatArray, wider: FloatArray) -> FloatArray:
-        """The rise of the objective where people enter classes at these distances, which get so much wider."""
+        """By how much the objective rises if people enter classes at these distances, which widens their cover."""
         size = self.size.take(group)
         both = size + people
         cost = size * people
@@ -260,7 +261,7 @@ class ClusterStatistics:
         return cost
 
     def removal_cost(self, cell: IntArray) -> FloatArray:
-        """What is saved where cells leave their classes, in which somebody stays, shape (q,)."""
+        """What is saved by removing each cell from its class, in which somebody stays, shape (q,)."""
         group, people = self.group[cell], self.people[cell]
         size = self.size[group]
         rest = np.maximum(size - people, 1e-9)
@@ -278,7 +279,7 @@ class ClusterStatistics:
         return saved
 
     def near(self, most: int) -> IntArray:
-        """The classes nearest to each class, by their centres, at most so many, shape (J, n)."""
+        """The classes nearest to each class by their centres, at most `most` of them, shape (J, n)."""
         share = self._share * np.sqrt(self._scale)
         centre = np.round(np.hstack([self._mean, share]) * 2**7)  # whole numbers, so that their products are exact
         apart = centre @ (-2 * centre.T)

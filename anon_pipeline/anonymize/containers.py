@@ -39,9 +39,9 @@ def to_pandas(table: Any) -> Any:
 
 
 def given_back(recoded: pd.DataFrame, like: Any, output: Container) -> Any:
-    """What a transformer shows, as the kind of table that `output` says; by default that of `like`, its input.
+    """The recoded table as the kind that `output` says; by default the kind of `like`, the input.
 
-    A column has the type that it has in `like`, where that can hold what is shown.
+    A column has the type that it has in `like`, where that type can hold the recoded values.
     """
     if output == "pandas" or (output == "default" and isinstance(like, pd.DataFrame)):
         return recoded

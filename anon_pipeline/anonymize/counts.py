@@ -1,8 +1,8 @@
 """The best split of a large group of cells, found from counts instead of from the cells themselves.
 
-A group of thousands of cells has only some hundred codes. How many people bear code i of one column and code j of
-another says all that the squared error of one-hot outputs needs, for every split along every axis at once: one pass
-over the group per pair of columns, where scikit-learn adds up every output of every cell along every axis.
+A group of thousands of cells has only some hundred codes. The squared error of one-hot outputs depends only on how many
+people have code i of one column and code j of another. So one pass over the group per pair of columns is enough for
+every split along every axis, where scikit-learn adds up every output of every cell along every axis.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from anon_pipeline.anonymize.criterion import BINS, Criterion
 from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.tables import Cells
 
-#: A split that lowers the variance of the outputs by less is none: it comes from rounding.
+#: A split that lowers the variance of the outputs by less does not count: the difference comes from rounding.
 NOTHING = 1e-12
 
 
@@ -45,7 +45,7 @@ class Table:
 
 
 class Counter:
-    """Counts groups of cells, and finds the split that their counts ask for."""
+    """Counts groups of cells, and finds the best split of a group from its counts."""
 
     def __init__(self, features: Sequence[SplitFeature], cells: Cells, outputs: Criterion) -> None:
         self._features = features
@@ -130,8 +130,8 @@ class Counter:
     def best_split(self, table: Table, k: int) -> tuple[int, float] | None:
         """Axis and threshold of the split that lowers the squared error most and leaves k people on both sides.
 
-        A threshold lies halfway between two ranks that occur, as in scikit-learn, or between two bins. Of equal splits
-        the first is taken. None where no split lowers the error.
+        A threshold lies halfway between two ranks that occur, as in scikit-learn, or between two bins. Of equally good
+        splits the first is taken. None where no split lowers the error.
         """
         axis, rank, row = self._places_to_split(table)
         total = table.sums[: np.searchsorted(table.codes, self._first_code[1])].sum(axis=0)
@@ -157,7 +157,7 @@ class Counter:
     def _places_to_split(self, table: Table) -> tuple[IntArray, IntArray, IntArray]:
         """Axis, rank, and row of the table, axis by axis in the order of the ranks.
 
-        Along an axis that may not split this group all of it has one rank.
+        Along an axis that may not split this group all its cells have the same rank.
         """
         axes, ranks, rows = [], [], []
         bounds = np.searchsorted(table.codes, self._first_code)
@@ -184,7 +184,7 @@ def _bins(people: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _present(code: IntArray, size: int) -> tuple[IntArray, IntArray]:
-    """Codes of a column among which are all that occur, and the place of each cell's code among them, shape (n,)."""
+    """Codes of a column, at least all that occur, and the place of each cell's code among them, shape (n,)."""
     if size <= len(code):
         return np.arange(size), code
     present, place = np.unique(code, return_inverse=True)

@@ -18,25 +18,26 @@ BINS = 1_000
 ONE_HOT_LIMIT = 40_000_000
 PROJECTIONS = 24
 
-#: Where columns are weighed: the part of their weight that goes by what they tell, and the weight of the guidance.
+#: Where columns are weighed: the part of their weight that follows their importance, and the weight of the guidance.
 IMPORTANCE_WEIGHT, GUIDANCE_WEIGHT = 0.16, 0.06
 
-#: Where outputs are only made for a part of the cells at a time, they stay one-hot while as many numbers as this hold
-#: the people by code of any column and by category.
+#: Where outputs are made for a part of the cells at a time, they stay one-hot as long as the table of people by code of
+#: any column and by category has at most this many numbers.
 PAIRS_LIMIT = 1_000_000
 
 
 class Criterion:
     """The outputs whose squared error the tree reduces, computed for any part of the cells.
 
-    The guidance, of total variance 1 (unscaled where `spread` is 0, so that one-hot labels keep exact sums and squared
-    error is the Gini impurity), then sqrt(spread) times each quasi-identifier, each of total variance 1: a number as
-    its z-score (with an indicator where it can be missing), a category as its one-hot vector, or, where that would be
-    large, all categories together as `PROJECTIONS` random projections. `at_once` says whether the outputs of all cells
-    will be asked for together.
+    The first outputs are the guidance, scaled to a total variance of 1. Where `spread` is 0 it is not scaled, so that
+    one-hot labels keep exact sums and the squared error is the Gini impurity. Then come the quasi-identifiers, each of
+    total variance 1, times sqrt(spread). A number is its z-score, with an indicator where it can be missing. A category
+    is its one-hot vector. Where these vectors would be large, all categories together are `PROJECTIONS` random
+    projections. `at_once` says whether the outputs of all cells will be asked for together.
 
-    With `weighed`, the columns weigh more the more they tell of the guidance, what each tells is an output too, and
-    the guidance, of which these say much already, has the weight `GUIDANCE_WEIGHT`.
+    With `weighed`, a column has more weight the larger its feature importance. The main effect of each column on the
+    guidance is an output too. The guidance itself then has the weight `GUIDANCE_WEIGHT`, since the main effects cover
+    much of it.
     """
 
     def __init__(self, cells: Cells, spread: float, seed: int, at_once: bool = True, weighed: bool = False) -> None:
@@ -44,7 +45,7 @@ class Criterion:
         self._centre = np.zeros(cells.guidance.shape[1])
         self._scale = 1.0
         self._ordered: list[tuple[int, FloatArray]] = []
-        #: Column, the codes that occur, and scale of each category; and of those that are shown one-hot.
+        #: Column, the codes that occur, and scale of each category; and of the categories with one-hot outputs.
         self.categories: list[tuple[int, npt.NDArray[np.intp], float]] = []
         self.one_hot: list[tuple[int, npt.NDArray[np.intp], float]] = []
         self._projected: list[tuple[int, FloatArray]] = []
@@ -92,7 +93,7 @@ class Criterion:
         return np.hstack([self.guided(part), *(values[codes[:, at]] for at, values in self._ordered)])
 
     def outputs_of(self, column: int) -> Iterator[tuple[int, FloatArray]]:
-        """The positions in `scores` that a column alone decides, and what each of its codes has there, (m + 1,)."""
+        """The positions in `scores` that depend on one column alone, and the output of each of its codes, (m + 1,)."""
         position = len(self._centre)
         for at, outputs in self._ordered:
             for output in outputs.T:
@@ -119,8 +120,8 @@ class Criterion:
     def of(self, part: slice | IntArray = slice(None), constant: bool = True) -> FloatArray:
         """The outputs of some cells, shape (c, o).
 
-        Without `constant` the one-hot outputs that are equal in all of them are left out: they tell no split from
-        another.
+        Without `constant`, one-hot outputs that are equal in all these cells are left out: no split changes their
+        error.
         """
         codes = self._cells.codes[part]
         blocks = [self.numeric(part)]
@@ -147,7 +148,7 @@ def _per_deviation(variance: float) -> float:
 
 
 def _ordered_outputs(domain: Domain, share: FloatArray) -> FloatArray:
-    """What each code of an ordered column adds to the outputs: its z-score, and an indicator where one is missing.
+    """The outputs of each code of an ordered column: its z-score, and an indicator where values are missing.
 
     Both together have total variance 1. Shape (m + 1, 1 or 2).
     """
@@ -160,7 +161,7 @@ def _ordered_outputs(domain: Domain, share: FloatArray) -> FloatArray:
 
 
 def standardized(domain: Domain, code: npt.NDArray[np.int32], weight: FloatArray) -> FloatArray:
-    """Values of an ordered column, missing ones at the mean and told apart by an indicator, shape (C, 1 or 2)."""
+    """Standardized values of an ordered column, missing ones at the mean with an indicator, shape (C, 1 or 2)."""
     known = code > 0
     value = np.zeros(len(code))
     value[known] = domain.positions.astype(np.float64)[code[known] - 1]  # type: ignore[union-attr]

@@ -1,9 +1,9 @@
-"""Where unions of classes may be cut in two: many of them at once, along lines that follow from the key.
+"""Cuts of unions of classes in two: many unions at once, along lines that follow from the key.
 
-A line is a way to put the people of a class into an order. It is a direction in the space of the tree's criterion: the
-sum of the members' deviations from their mean, each with a sign drawn under the key. Such sums point mostly to where
-the class is widest (their covariance is that of the class), so that a cut across one parts people who are unlike.
-Where a hierarchy is strict the lines are the axes of the tree instead, which alone keep to its nodes.
+A line puts the people of a class into an order. It is a direction in the space of the tree's criterion: the sum of the
+members' deviations from their mean, each with a sign drawn under the key. The covariance of such sums is that of the
+class, so they mostly point to where the class is widest, and a cut across the line separates people who differ.
+Where a hierarchy is strict the lines are the axes of the tree instead, since only these keep its nodes whole.
 
 All sums are of whole numbers, so that no order of addition and no processor decides anything.
 """
@@ -30,9 +30,9 @@ LINES = 8
 OUTPUTS = 24
 #: Outputs are rounded to this many steps per unit, directions to as many steps in all.
 STEPS, DIRECTIONS = 2**8, 2**10
-#: Chance takes one of so many of a class's best cuts, of those after which both halves hold.
+#: Of so many of a class's best cuts, one after which both halves hold is drawn at random.
 CUTS = 8
-#: So many numbers are worked on together, as a processor's cache holds.
+#: So many numbers are worked on together, so that they stay in the processor's cache.
 TOGETHER = 500_000
 
 
@@ -54,7 +54,7 @@ class Cutter:
     features : the axes of the tree
     codes : quasi-identifiers per cell, shape (C, p)
     points : the criterion as `rounded` gives it, shape (C, d)
-    chance : what the key leaves open
+    chance : draws the signs and the cut under the key
     holds : the demands
     least : no half with fewer people is tried
     """
@@ -101,18 +101,21 @@ class Cutter:
             first = last
 
     def ways(self, people: ClassStatistics, cells: IntArray) -> int:
-        """How many cuts of a class there are to choose from, each as likely as the others."""
+        """From how many cuts of a class one is drawn, each as likely as the others."""
         part = _Part(cells, np.zeros(1, dtype=np.int64), people.sizes)
         return len({drawn for _, drawn, _ in self._of_part(people, part)})  # one cut can be found along two lines
 
     def _of_part(self, people: ClassStatistics, part: _Part) -> Iterator[tuple[int, float, IntArray]]:
-        """Class by class the cuts after which both halves hold: the class, a number drawn, by which they go, a half."""
+        """Class by class, and in the order of the number drawn for each, the cuts after which both halves hold.
+
+        Of each cut the class, the number drawn, and the cells of one half.
+        """
         places, spread = self._along_axes(part) if self._features else self._along_directions(part)
         lines = len(places)
         # Every class along every line is a segment; within it the cells go in the order of their places.
         segment = (np.arange(lines)[:, None] * part.classes + part.of).ravel()
         places = (places - places.min()).ravel()
-        order = np.argsort((segment << 40) | places)  # who is in one place is never parted
+        order = np.argsort((segment << 40) | places)  # cells at the same place are never separated
         places, cell = places[order], order % len(part.cells)
         bounds = (np.arange(lines)[:, None] * len(part.cells) + part.starts).ravel()
         left = _so_far(part.people[cell], bounds, segment)
@@ -165,8 +168,8 @@ class Cutter:
             places[number] = axis.rank[code]
             if axis.within is not None:
                 node = axis.within[code]
-                settled = np.minimum.reduceat(node, part.starts) == np.maximum.reduceat(node, part.starts)
-                places[number] *= settled[part.of]
+                in_one_node = np.minimum.reduceat(node, part.starts) == np.maximum.reduceat(node, part.starts)
+                places[number] *= in_one_node[part.of]
         return places, None
 
 
@@ -200,7 +203,7 @@ def _saved(
 
 
 def _so_far(numbers: IntArray, bounds: IntArray, segment: IntArray) -> IntArray:
-    """Sums within each segment up to and with each entry, along the first axis."""
+    """Sums within each segment up to each entry and including it, along the first axis."""
     summed = np.cumsum(numbers, axis=0)
     before: IntArray = summed[bounds] - numbers[bounds]
     summed -= before[segment]
@@ -208,7 +211,7 @@ def _so_far(numbers: IntArray, bounds: IntArray, segment: IntArray) -> IntArray:
 
 
 def _signs(codes: npt.NDArray[np.int32], chance: Chance) -> npt.NDArray[np.uint64]:
-    """As many random bits per cell as there are lines: of its people and the key, shape (C,)."""
+    """As many random bits per cell as there are lines, made from its values and the key, shape (C,)."""
     first_word, second_word = chance.members.view(np.uint64).T
     mixed = (hash_of_codes(codes) + first_word * np.uint64(0x9E3779B97F4A7C15)) ^ (
         second_word * np.uint64(0xC2B2AE3D27D4EB4F)

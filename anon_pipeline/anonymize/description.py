@@ -1,4 +1,4 @@
-"""What is said of columns beyond their values: the order of their categories, and their hierarchies."""
+"""What a spec states about columns beyond their values: the order of their categories, and their hierarchies."""
 
 from __future__ import annotations
 

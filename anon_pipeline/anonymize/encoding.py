@@ -16,10 +16,10 @@ from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, histogr
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Cells, Domain, fixed_point
 
-#: Numbers beyond this are no measurements of people, and would overflow on the way.
+#: Numbers beyond this are no measurements of people, and would overflow in later steps.
 LARGEST = 1e18
 
-#: What pandas calls the content of a column that can be read, as objects or only as a column type of its own.
+#: What pandas calls the content of a column that can be read: as objects, or only where the column has that type.
 READABLE = {"string", "boolean", "empty"}
 READABLE_AS_DTYPE = {"integer", "floating", "datetime64"}
 
@@ -127,7 +127,7 @@ def apply_domain(domain: Domain, column: pd.Series) -> npt.NDArray[np.int32]:
             raw = raw // 86_400_000_000
         if raw.dtype != domain.values.dtype:
             raw = raw.astype(np.float64)
-        # Compared as they are first: halfway between two neighbouring floats lies nothing.
+        # Compared as they are before distances are taken: nothing lies halfway between two neighbouring floats.
         above = np.minimum(np.searchsorted(domain.high, np.where(missing, 0, raw)), len(domain.values) - 1)
         below = np.maximum(above - 1, 0)
         lower, upper = domain.high[below].astype(float), domain.low[above].astype(float)
@@ -156,7 +156,7 @@ def count_cells(
     The cells, and the cell of each row, shape (n,).
     """
     key = Packing.plan(domains).pack(codes)  # in the order of the codes
-    # One number per row is sorted quicker, in no order among equals: sums of integers need none.
+    # One number per row is sorted faster. Equal rows come in no fixed order, which sums of integers do not need.
     order = np.argsort(key[:, 0]) if key.shape[1] == 1 else np.lexsort(key.T[::-1])
     first = np.r_[True, (key[order[1:]] != key[order[:-1]]).any(axis=1)]
     cell = np.empty(len(codes), dtype=np.int64)

@@ -1,25 +1,27 @@
 """From classes of k people to classes that meet every demand: a ladder of unions, and cuts of those that are left.
 
-All in class space. Near classes are paired, pairs are paired again, and so on up to the whole table: a ladder that
-follows from the quasi-identifiers and the guidance (ladder.py). From the top down a union is parted into its two where
-both meet every demand, and stays where one does not. Unions that stayed are then cut in other ways (cuts.py) where both
-halves hold. Suppressing a class is taken instead where it costs less.
+The steps work on classes, not on rows. Near classes are paired, pairs are paired again, and so on up to the whole
+table. This ladder follows from the quasi-identifiers and the guidance (ladder.py). From the top down, a union is split
+into its two parts where both meet every demand, and stays where one does not. Unions that stayed are then cut in other
+ways (cuts.py) where both halves hold. A class is suppressed instead where that costs less.
 
-Who repeats this for every value that somebody may have must not learn from the outcome which one it was (the minimality
-attack: Wong, Fu, Wang and Pei, VLDB 2007). Two members of a class exchange their values: what stands around the class
-counts the same as before, so every union and cut on the way to the class still holds. Three things can change, and each
-is left to chance, drawn under the private key (chance.py), so that none is ruled out:
+An attacker may repeat these steps for every value that somebody may have, and compare the outcomes with the release.
+The outcome must not tell which value it was (the minimality attack: Wong, Fu, Wang and Pei, VLDB 2007). Suppose that
+two members of a class exchange their values. All larger unions around the class count the same as before, so every
+union and cut on the way to the class still holds. Three things can change. Each of them is also decided at random under
+the private key (chance.py), so that no outcome is ruled out:
 
-- a union stayed since one of its two failed, and now both would hold: some such unions stay;
-- a cut was passed over since one half failed, and now it would hold: which cuts are tried first is drawn;
-- nothing could be cut, and now something could: some classes that could be cut are not.
+- A union stayed because one of its two parts failed, and now both would hold. So some such unions stay at random.
+- A cut was passed over because one half failed, and now it would hold. So the order in which cuts are tried is random.
+- Nothing could be cut, and now something could. So some classes that could be cut are left whole at random.
 
-Few such factors multiply on the way to a class. Merging what fails with its nearest neighbour, and what comes of that
-again, loses less; but a class of many such merges comes out under one assignment of values alone.
+Only few such random factors multiply on the way to a class. To merge each failing class with its nearest neighbour,
+and to repeat that, would lose less information; but a class of many such merges comes out under a single assignment of
+values.
 
-Demands decide nothing else: people change classes by their quasi-identifiers alone (refinement.py), before any demand
-is looked at, and nobody is moved for the value they bear. Only a table that fails as a single class, and in all that
-the ladder parts it into, comes back failing.
+Demands decide nothing else. People change classes by their quasi-identifiers alone (refinement.py), before any demand
+is looked at, and nobody is moved because of a sensitive value. The result fails only if the whole table fails as a
+single class, and every part into which the ladder splits it fails too.
 """
 
 from __future__ import annotations
@@ -41,17 +43,18 @@ from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.tables import Cells
 
-#: The chance of a union of two classes to stay though both of its parts hold: where a part would fail if one person had
-#: another value, and elsewhere. A union of m classes has (2 / m) ** SIZE of it: the more classes, the more is lost.
+#: The chance that a union of two classes stays although both of its parts hold: `STAYS` where a part would fail if one
+#: person had another value, `STAYS_ELSE` elsewhere. For a union of m classes the chance is multiplied by
+#: (2 / m) ** SIZE, since a union of more classes loses more.
 STAYS, STAYS_ELSE, SIZE = 0.4, 0.02, 0.3
-#: A union of more classes stays by chance only where a part would fail if one person had another value, and then with
-#: this chance: with more of it, one key in ten would lose a tenth of all and more; with none, grouping again would tell
-#: the values of those whose large union had to stay.
+#: A union of more than `LARGEST` classes stays by chance only where a part would fail if one person had another value,
+#: and then with the chance `STAYS_LARGE`. With a larger chance, one key in ten would lose a tenth of all information or
+#: more. With none, an attacker who repeats the grouping would learn the values of people whose large union had to stay.
 LARGEST, STAYS_LARGE = 64, 0.04
-#: Share of the classes that are not cut, though they could be; and of unions that stayed by chance and whose parts
-#: would all fail if one person had another value: one that has to stay can seldom be cut.
+#: Share of the classes that are not cut although they could be. The second share is for unions that stayed by chance
+#: and whose parts would all fail if one person had another value, since a union that has to stay can seldom be cut.
 WHOLE, STAYS_WHOLE = 0.15, 0.3
-#: Share of the unions that are not cut between the classes that there were, but within them at once.
+#: Share of the unions that are not cut between their former classes: they are only cut through these classes.
 PASSED = 0.3
 
 
@@ -63,7 +66,7 @@ class Work:
     ----------
     people : what the demands look at, per cell
     group : class of each cell, -1 where its people are suppressed, shape (C,)
-    chance : what the key leaves open, for the people of the cells
+    chance : random decisions under the key, for the people of the cells
     """
 
     people: ClassStatistics
@@ -92,7 +95,7 @@ def enforce(  # noqa: PLR0913 (a `Repair` holds them all)
     least: int = 1,
     mixing: Mixing | None = None,
 ) -> IntArray:
-    """The class of each cell, -1 where its people are left out; all classes hold if the table as one class does.
+    """The class of each cell, -1 where its people are left out; all classes hold if the table as a single class does.
 
     Parameters
     ----------
@@ -101,12 +104,12 @@ def enforce(  # noqa: PLR0913 (a `Repair` holds them all)
     outputs : the tree's criterion per cell, shape (C, o)
     people : statistics of the cells, each as if it were a class
     holds : every demand at once, judged per class
-    chance : what the private key leaves open, for the people of the cells
+    chance : random decisions under the private key, for the people of the cells
     suppressible : how many people may be left out where that costs less than merging them
-    recount : counts anew, for the unions of a rung, what does not simply add up when classes merge (people of a
-        population); then nothing is cut, since such counts cannot be taken apart
+    recount : counts the people of a population anew for the unions of a rung, since these counts do not add up when
+        classes merge; with it nothing is cut, since such counts cannot be taken apart
     least : no class is cut into one with fewer people, since it could not hold
-    mixing : what the guidance lets expect; None where classes are paired by nearness alone
+    mixing : the sensitive values expected from the guidance; None where classes are paired by nearness alone
     """
     work = Work(people, class_of_cell, chance)
     if suppressible:
@@ -126,10 +129,10 @@ def chance_to_stay(can: BoolArray, held: BoolArray, classes: IntArray, nearly: B
 
     Parameters
     ----------
-    can : whether all parts can stand for themselves
+    can : whether all parts of a union hold, or can be split into parts that hold
     held : whether the union holds
     classes : how many classes the union has
-    nearly : whether one of the parts nearly fails
+    nearly : whether a part of the union nearly fails
     """
     by_chance = np.where(nearly, STAYS, STAYS_ELSE) * (2 / np.maximum(classes, 2)) ** SIZE
     large = np.where(nearly, STAYS_LARGE, 0.0)
@@ -137,11 +140,11 @@ def chance_to_stay(can: BoolArray, held: BoolArray, classes: IntArray, nearly: B
 
 
 def descend(work: Work, rungs: list[Rung]) -> tuple[BoolArray, FloatArray]:
-    """Part unions from the top down, and set the classes.
+    """Split unions from the top down, and set the classes.
 
     Returns
     -------
-    Which classes are unions, and the share of classes like each that are not cut, shapes (J,).
+    Which classes are unions, and for each class the chance that it is not cut, both of shape (J,).
     """
     top, lower = rungs[-1], rungs[-2::-1]
     reached = np.ones(1, dtype=bool)
@@ -162,7 +165,7 @@ def descend(work: Work, rungs: list[Rung]) -> tuple[BoolArray, FloatArray]:
     united = stands
     _number(number, rungs[0].group, reached, stands)
     stands += int(reached.sum())
-    # Numbers stay near where people are near: a union stands where its first class stood.
+    # Neighbouring classes keep neighbouring numbers: a union takes the place of its first class.
     order = np.argsort(_first(rungs[0].group, number, stands), kind="stable")
     place = np.append(np.argsort(order), -1)  # the last is the place of class -1
     work.group = place[number]
@@ -171,9 +174,9 @@ def descend(work: Work, rungs: list[Rung]) -> tuple[BoolArray, FloatArray]:
 
 
 def share_whole(can: BoolArray, nearly: BoolArray) -> FloatArray:
-    """The share of the unions that are not cut, shape (u,): more where they stay by chance and all parts nearly fail.
+    """The chance that each union is not cut, shape (u,): larger where it stays by chance and all parts nearly fail.
 
-    A union that had to stay, with so few people who can be told apart, can seldom be cut.
+    A union that had to stay can seldom be cut.
     """
     return np.where(can & nearly, STAYS_WHOLE, WHOLE)
 
@@ -186,7 +189,7 @@ def _number(number: IntArray, group: IntArray, chosen: BoolArray, start: int) ->
 
 
 def _first(group: IntArray, number: IntArray, stands: int) -> IntArray:
-    """The least old number of a cell in each new class, shape (stands,)."""
+    """The smallest old class number among the cells of each new class, shape (stands,)."""
     least = np.full(stands, len(group))
     np.minimum.at(least, number[number >= 0], group[number >= 0])
     return least
@@ -203,9 +206,9 @@ def means(points: npt.NDArray[np.float32], classes: IntArray, people: IntArray) 
 
 
 def _suppress(work: Work, outputs: FloatArray, holds: Holds, suppressible: int) -> None:
-    """Leave out failing classes whose loss is least beside what merging them would lose, per person.
+    """Leave out failing classes where that loses less than merging them; the largest saving per person comes first.
 
-    A suppressed person has lost all: the whole variance of the criterion, of which a class has lost a part already.
+    A suppressed person loses the whole variance of the criterion, of which a class has lost a part already.
     """
     chosen = work.members()
     weight = (chosen @ work.people.sizes).astype(float)
@@ -232,17 +235,17 @@ def _suppress(work: Work, outputs: FloatArray, holds: Holds, suppressible: int) 
 
 
 def is_left(chance: Chance, numbers: IntArray, whole: FloatArray, passed: float) -> BoolArray:
-    """Which classes are left as they are, by the numbers of their people, shape (g,): for good, or this time."""
+    """Which classes are left as they are, for good or for this time; `numbers` are those of their people, (g, 2)."""
     return (chance.uniform("left whole", numbers) < whole) | (chance.uniform("passed", numbers) < passed)
 
 
 def split(
     work: Work, cutter: Cutter, candidates: BoolArray, whole: FloatArray, passed: float
 ) -> tuple[BoolArray, FloatArray]:
-    """Cut unions where both halves hold, again and again; returns which classes are unions or cut from one.
+    """Cut unions where both halves hold, again and again; returns which classes are unions or parts of one.
 
-    `whole` is the share of classes like each one that are left as they are, shape (J,); returned as well. The share
-    `passed` of all is not cut this time.
+    `whole` is the chance of each class to be left as it is, shape (J,); the chances of the new classes are returned
+    too. With the chance `passed` a class is not cut this time.
     """
     merged, stem = candidates, np.arange(work.classes)
     while candidates.any():
@@ -266,7 +269,7 @@ def split(
         merged = np.r_[merged, np.ones(added, dtype=bool)]
         candidates = np.zeros(known + added, dtype=bool)
         candidates[split] = candidates[known:] = True
-    # Numbers stay near where people are near: what comes from one class stands side by side.
+    # Neighbouring classes keep neighbouring numbers: the parts of a class follow each other.
     order = np.argsort(stem, kind="stable")
     place = np.empty(len(order) + 1, dtype=np.int64)
     place[order], place[-1] = np.arange(len(order)), -1  # the last is the place of class -1

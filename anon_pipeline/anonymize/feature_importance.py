@@ -1,7 +1,7 @@
-"""What each quasi-identifier tells of the guidance by itself: its main effect, and how much that is.
+"""The main effect of each quasi-identifier on the guidance, and its feature importance.
 
-Columns that tell a model more should lose less, and categories that a model takes for one another may rather be put
-together than others.
+Columns that are more important to a model should lose less. Categories between which a model hardly distinguishes may
+rather be put together than others.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ import numpy as np
 from anon_pipeline.arrays import FloatArray
 from anon_pipeline.tables import GUIDANCE_UNIT, Cells
 
-#: Numbers and dates are told in so many groups of about as many people, and missing values apart from them.
+#: Numbers and dates are put into so many groups of about equally many people; missing values are a group of their own.
 GROUPS = 16
-#: Effects are drawn towards none as if so many more people of each kind had the mean guidance.
+#: Effects are shrunk towards zero, as if so many more people of each group had the mean guidance.
 SHRINKAGE = 20
-#: Of guidance with several outputs, effects are told along so many directions.
+#: Where the guidance has several outputs, effects are measured along so many directions.
 DIRECTIONS = 2
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureImportance:
-    """What the columns tell of the guidance.
+    """The main effects of the columns on the guidance, and their importance.
 
     Attributes
     ----------
-    effects : per column, the guidance of people with each code less that of all, along the directions in which these
-        differ most, shape (m + 1, 1 or 2)
-    shares : each column's part of what they tell one by one, 0 to 1, sum 1, shape (p,); all alike where none tells
+    effects : per column, the mean guidance of people with each code less that of everybody, along the directions in
+        which these differ most, shape (m + 1, 1 or 2)
+    shares : the variance of each column's effect as a share of the sum over columns, 0 to 1, shape (p,); all equal
+        where no column has an effect
     """
 
     effects: tuple[FloatArray, ...]

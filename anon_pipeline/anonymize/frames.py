@@ -1,4 +1,4 @@
-"""What the transformers of scikit-learn's kind share: they take frames, whose columns they tell apart by name."""
+"""What our scikit-learn transformers share: they take frames, and know columns by their names."""
 
 from __future__ import annotations
 

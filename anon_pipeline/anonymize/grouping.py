@@ -1,4 +1,4 @@
-"""What a table's cells became: their classes and what these show, however they were found; kept as files."""
+"""The classes of a table's cells and what they show, whichever way they were made; stored as files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Grouping:
     Attributes
     ----------
     class_of_cell : class of each cell, -1 for people who are left out, shape (C,)
-    withheld_people : people who are left out until they have company
+    withheld_people : people who are left out until enough others can be released with them
     sizes : people per class, shape (J,)
     summaries : what each class shows, per quasi-identifier
     information_loss : share of each quasi-identifier's variance lost
@@ -51,9 +51,9 @@ class Grouping:
         return cls(class_of_cell, 0, tree.sizes_, tree.summaries_, tree.information_loss_)
 
     def in_order(self) -> Grouping:
-        """The same classes, numbered by what they show, and by nothing that they came from.
+        """The same classes, numbered by what they show and not by the leaf that they came from.
 
-        Leaves have an order that tells what a model said of their people; a published table must not have it.
+        The order of leaves reveals the model's predictions for their people; a published table must not have it.
         """
         table = self.table
         by = [*(name for name in table.columns if name != "class_size"), "class_size"]
@@ -94,5 +94,5 @@ class Grouping:
 
 
 def _comparable(column: pd.Series[Any]) -> pd.Series[Any]:
-    """A column of the class table as something that sorts: sets and texts as texts, what is absent as itself."""
+    """A column of the class table in a form that can be sorted: sets and texts as texts, all else as it is."""
     return column.map(repr) if column.dtype == object else column

@@ -1,6 +1,7 @@
 """Hierarchies of a column's values, as a file lists them, as prefixes of codes, or as the calendar has them.
 
-What a class shows of one is in `labels`; how the tree keeps to a strict one is in `tree`.
+How a class is labelled with a node is in `labels`; how the tree keeps the nodes of a strict hierarchy whole is in
+`tree`.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Domain, Nodes
 
-#: The topmost node, which says nothing.
+#: The name of the topmost node, which holds all values.
 EVERYTHING = "*"
 
 
 @runtime_checkable
 class Hierarchy(Protocol):
-    """Tells the nodes above each value of a column; `strict` ones the tree may not cut through."""
+    """Has the nodes above each value of a column; the tree may not cut through the nodes of a `strict` hierarchy."""
 
     @property
     def strict(self) -> bool: ...
@@ -44,8 +45,8 @@ class Listed:
 
     Attributes
     ----------
-    paths : by value, as text, the names of the nodes above it, upwards; all of one length
-    source : where it was read, for sentences about it
+    paths : for each value, as a text, the names of the nodes above it, upwards; all of one length
+    source : the file it was read from, named in error messages
     """
 
     paths: Mapping[str, tuple[str, ...]]
@@ -111,18 +112,18 @@ class Listed:
                 f"columns.{domain.name}.hierarchy: {absent} of the column's {len(path_of_value)} values (of {people} "
                 f"people) are not in {self.source}; add a line for each, or name them under source.missing"
             )
-        # What the column lacks of the file counts too: where the file has several tops, none of them holds everybody.
+        # Values of the file that the column lacks count too: where the file has several tops, none holds everybody.
         root = [EVERYTHING] * (len({path[-1] for path in self.paths.values()}) > 1)
         return _nodes([[*path, *root] for path in paths], self.strict)
 
 
 @dataclass(frozen=True)
 class Prefixes:
-    """Codes that say less the shorter they are: 12345 is in 123**, that in 12***.
+    """Prefixes of codes: 12345 is in 123**, and 123** is in 12***.
 
     Attributes
     ----------
-    lengths : of the prefixes, the longest first; one that leaves every code whole is no level of its own
+    lengths : the lengths of the prefixes, the longest first; a length that keeps every code whole is no level
     """
 
     lengths: tuple[int, ...]
@@ -175,7 +176,7 @@ def _number(text: str) -> int | float | None:
 
 
 def _nodes(paths: Sequence[Sequence[str]], strict: bool, named: int | None = None) -> Nodes:
-    """Nodes from the names above each value, upwards to one root; a node is known by its name and all names above."""
+    """Nodes from the names above each value, upwards to one root; a node is identified by its name and those above."""
     height = len(paths[0]) if paths else 1
     node = np.empty((len(paths), height), dtype=np.int64)
     labels = []

@@ -1,4 +1,4 @@
-"""What a class shows in the words of a hierarchy: the lowest node that covers all its members."""
+"""The label of a class in a hierarchy: the name of the lowest node that covers all its members."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from anon_pipeline.arrays import IntArray
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Domain, Nodes
 
-#: The level of a class of which no label is told.
-UNTOLD = -1
+#: The level of a class that has no label.
+NO_LABEL = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +24,9 @@ class Labels:
 
     Attributes
     ----------
-    texts : its name, "or missing" where it is told that members have no value, "or *" where it is not, shape (J,)
-    levels : its level, 0 for a value itself, UNTOLD where fewer than two members have one, shape (J,)
+    texts : its name, with "or missing" where members have no value and this is published, and with "or *" where it is
+        not published, shape (J,)
+    levels : its level, 0 for a value itself, NO_LABEL where fewer than two members have a value, shape (J,)
     """
 
     texts: npt.NDArray[np.object_]
@@ -39,44 +40,44 @@ class Labels:
 def lowest_labels(domain: Domain, nodes: Nodes, members: sparse.csr_array, k: int) -> Labels:
     """The labels of the classes whose people by code are `members`, shape (J, m + 1).
 
-    Only nodes that hold k people are named. A value that a single member has beside missing ones is not told.
+    Only nodes that hold k people are named. Where a single member has a value and the others have none, no node is.
     """
     classes = members.shape[0]
     known = members[:, 1:].tocsr()
     people = np.asarray(known.sum(axis=1)).ravel()
     bearers = np.asarray(known.sum(axis=0)).ravel()
     missing = np.asarray(members[:, [0]].sum(axis=1)).ravel()
-    told = np.flatnonzero(people > 1)
-    known = known[told]
-    levels = np.full(classes, UNTOLD, dtype=np.int64)
+    labelled = np.flatnonzero(people > 1)
+    known = known[labelled]
+    levels = np.full(classes, NO_LABEL, dtype=np.int64)
     first, last = np.zeros((2, classes), dtype=np.int64)  # of classes that get a level
-    open_ = np.ones(len(told), dtype=bool)
-    for level in range(nodes.height + 1 if len(told) else 0):
+    open_ = np.ones(len(labelled), dtype=bool)
+    for level in range(nodes.height + 1 if len(labelled) else 0):
         of_value = np.arange(len(bearers)) if level == 0 else nodes.node[:, level - 1]
         holds = np.bincount(of_value, weights=bearers)
         node = of_value[known.indices]
         low, high = (end.reduceat(node, known.indptr[:-1]) for end in (np.minimum, np.maximum))
         covered = open_ & (low == high) & (holds[low] >= k)
-        levels[told[covered]] = level
+        levels[labelled[covered]] = level
         if level <= nodes.named:
-            # Above the last level with names it is the range of that level's nodes that is shown.
+            # Above the last level with names, a label is the range of that level's nodes.
             ends = (low, high) if level < nodes.named else named_ends(low, high, holds, holds >= k)
             alone = covered if level < nodes.named else open_
-            first[told[alone]] = np.where(covered, low, ends[0])[alone]
-            last[told[alone]] = np.where(covered, high, ends[1])[alone]
+            first[labelled[alone]] = np.where(covered, low, ends[0])[alone]
+            last[labelled[alone]] = np.where(covered, high, ends[1])[alone]
         open_ &= ~covered
     texts = []
     for group in range(classes):
         level_named, outer = min(int(levels[group]), nodes.named), (int(first[group]), int(last[group]))
-        if levels[group] == UNTOLD or outer == (-1, -1):
+        if levels[group] == NO_LABEL or outer == (-1, -1):
             texts.append(EVERYTHING if people[group] else "")
             continue
         lowest, highest = (_name(domain, nodes, level_named, end) for end in outer)
         whole = lowest if outer[0] == outer[1] else f"{lowest} .. {highest}"
         texts.append(f"≤ {highest}" if outer[0] == -1 else f"≥ {lowest}" if outer[1] == -1 else whole)
     rests = np.where(missing == 0, "", np.where((missing > 1) & (missing.sum() >= k), "missing", EVERYTHING))
-    shown_texts = [" or ".join(filter(None, pair)) for pair in zip(texts, rests.tolist(), strict=True)]
-    return Labels(np.array(shown_texts, dtype=object), levels)
+    label_texts = [" or ".join(filter(None, pair)) for pair in zip(texts, rests.tolist(), strict=True)]
+    return Labels(np.array(label_texts, dtype=object), levels)
 
 
 def _name(domain: Domain, nodes: Nodes, level: int, node: int) -> str:

@@ -1,9 +1,9 @@
-"""The ladder: unions of near classes, unions of those, and so on up to everybody; the demands part it (enforce.py).
+"""The ladder: unions of near classes, unions of those, and so on up to everybody; the demands split it (enforce.py).
 
-It follows from the quasi-identifiers, and from what the guidance lets expect of the whole table's values, so that it is
-the same whoever bears which value. Mostly the nearest classes are paired. Near people are often alike in their values,
-too; where much would be lost so, classes are paired that together are expected to hold (mixing.py). Which of the two
-ladders is taken follows from what the demands are expected to cost on each.
+The ladder follows from the quasi-identifiers, and from the sensitive values that the guidance lets expect in the whole
+table. So it is the same whichever person has which value. Usually the nearest classes are paired. But near people often
+have the same sensitive values; where that would lose much, classes are paired that are expected to hold together
+(mixing.py). Of the two ladders the one on which the demands are expected to cost less is taken.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ Holds = Callable[[ClassStatistics], BoolArray]
 #: Takes the statistics of the cells, the class of each cell (-1: suppressed) and the number of classes.
 Recount = Callable[[ClassStatistics, IntArray, int], ClassStatistics]
 
-#: With how many of the nearest classes a class may be paired; one that finds all taken waits for the next rung.
+#: With how many of the nearest classes a class may be paired; if all of them are taken, it stays alone on this rung.
 NEIGHBOURS = 3
-#: Mixed pairs are tried where near ones are expected to lose so many times what the classes have lost already.
+#: Mixed pairs are tried where near pairs are expected to lose so many times what the classes have lost already.
 DEAR = 2.25
-#: They are taken where they are expected to lose at most this share of what near ones lose.
+#: They are taken where they are expected to lose at most this share of what near pairs lose.
 WORTH = 0.75
 
 
 @dataclass(frozen=True, eq=False)
 class Rung:
-    """Some unions of classes, which each have a place in the next rung.
+    """Some unions of classes; each of them is a part of a union on the next rung.
 
     Attributes
     ----------
     group : the union of each cell, -1 where its people are suppressed, shape (C,)
     holds : which unions meet every demand, shape (u,)
-    parted : which unions can stand for themselves, or in parts, shape (u,)
-    nearly : which unions hold, and would not if one person had another value, shape (u,)
-    above : the place of each in the next rung, shape (u,)
+    parted : which unions hold, or can be split into parts that hold, shape (u,)
+    nearly : which unions hold, but would not if one person had another value, shape (u,)
+    above : the union on the next rung that each is a part of, shape (u,)
     classes : how many classes each union has, shape (u,)
     """
 
@@ -71,13 +71,13 @@ def ladder(
     outputs : the tree's criterion per cell, shape (C, o)
     holds : every demand at once
     recount : see `enforce`
-    mixing : what the guidance lets expect; None where classes are paired by nearness alone
+    mixing : the sensitive values expected from the guidance; None where classes are paired by nearness alone
     """
     near = _rungs(people, group, outputs, holds, recount, None)
     if mixing is None:
         return near
     apart = outputs.copy()
-    apart[:, : mixing.outputs] = 0  # what is lost of the quasi-identifiers
+    apart[:, : mixing.outputs] = 0  # without the guidance: only the loss of the quasi-identifiers counts
     expected, before = _expected_loss(near, people, apart, mixing, holds)
     if expected <= DEAR * before:
         return near
@@ -96,7 +96,7 @@ def _rungs(
     chosen = members(group, int(group.max()) + 1)
     weight = (chosen @ people.sizes).astype(float)
     summed = chosen @ (outputs * people.sizes[:, None])
-    guided = None if mixing is None else chosen @ mixing.guidance
+    guidance = None if mixing is None else chosen @ mixing.guidance
     counted = people.pool(chosen)
     classes = np.ones(len(weight), dtype=np.int64)
     parted = np.zeros(0, dtype=bool)
@@ -110,11 +110,11 @@ def _rungs(
         if len(weight) == 1:
             return [*rungs, Rung(group, held, parted, nearly, np.zeros(1, dtype=np.int64), classes)]
         mean = summed / weight[:, None]
-        if mixing is None or guided is None:
+        if mixing is None or guidance is None:
             above = _paired(*_near(mean, weight), len(weight))
         else:
-            above = _paired(*mixing.partners(counted, mean, guided, holds), len(weight))
-            guided = members(above, int(above.max()) + 1) @ guided
+            above = _paired(*mixing.partners(counted, mean, guidance, holds), len(weight))
+            guidance = members(above, int(above.max()) + 1) @ guidance
         rungs.append(Rung(group, held, parted, nearly, above, classes))
         joined = members(above, int(above.max()) + 1)
         weight, summed, counted = joined @ weight, joined @ summed, counted.pool(joined)
@@ -127,7 +127,7 @@ def _near(mean: FloatArray, weight: FloatArray) -> tuple[IntArray, FloatArray]:
 
 
 def _paired(pairs: IntArray, cost: FloatArray, classes: int) -> IntArray:
-    """The pair of each class, the cheapest first, shape (J,); some stay by themselves, but not all."""
+    """The pair of each class, made by ascending cost, shape (J,); some classes stay alone, but not all."""
     first = np.arange(classes)
     taken = np.zeros(classes, dtype=bool)
     for left, right in pairs[np.lexsort((pairs[:, 1], pairs[:, 0], cost))].tolist():
@@ -141,7 +141,7 @@ def _paired(pairs: IntArray, cost: FloatArray, classes: int) -> IntArray:
 def _expected_loss(
     rungs: Sequence[Rung], people: ClassStatistics, outputs: FloatArray, mixing: Mixing, holds: Holds
 ) -> tuple[float, float]:
-    """The squared error of the unions that would stay, and of the classes; if values were as the guidance says."""
+    """The squared error of the unions that would stay if values were as the guidance says, and that of the classes."""
     sizes = people.sizes.astype(float)
     weighted, squares = outputs * sizes[:, None], sizes * (outputs**2).sum(axis=1)
     parted: list[BoolArray] = []
@@ -161,22 +161,22 @@ def _expected_loss(
 
 
 def all_of(marked: BoolArray, above: IntArray, unions: int) -> BoolArray:
-    """Of which unions all parts are marked, shape (unions,)."""
-    found: BoolArray = np.bincount(above, weights=~marked, minlength=unions) == 0
-    return found
+    """Whether all parts of each union are marked, shape (unions,)."""
+    all_marked: BoolArray = np.bincount(above, weights=~marked, minlength=unions) == 0
+    return all_marked
 
 
 def nearly_fails(statistics: ClassStatistics, holds: Holds) -> BoolArray:
-    """Which classes fail if somebody with the rarest value of the class has its most frequent one, shape (J,)."""
-    found = np.zeros(len(statistics.sizes), dtype=bool)
+    """Which classes fail if a member with the class's rarest value had its most frequent one instead, shape (J,)."""
+    fails = np.zeros(len(statistics.sizes), dtype=bool)
     for column, histogram in statistics.sensitive.items():
         counts = sparse.csr_array(histogram.counts, copy=True)
-        row = np.repeat(np.arange(len(found)), np.diff(counts.indptr))
+        row = np.repeat(np.arange(len(fails)), np.diff(counts.indptr))
         order = np.lexsort((histogram.total[counts.indices], counts.data, row))
         several = np.flatnonzero(np.diff(counts.indptr) > 1)
         counts.data[order[counts.indptr[several]]] -= 1
         counts.data[order[counts.indptr[several + 1] - 1]] += 1
         counts.eliminate_zeros()
         changed = replace(histogram, counts=counts, table=histogram.total)
-        found |= ~holds(replace(statistics, sensitive={**statistics.sensitive, column: changed}))
-    return found
+        fails |= ~holds(replace(statistics, sensitive={**statistics.sensitive, column: changed}))
+    return fails

@@ -1,4 +1,4 @@
-"""Ordered categories: the order that somebody gives to a column's values, and what classes show of such a column."""
+"""Ordered categories: a spec's order of a column's values, and what classes show of such a column."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def in_order(domain: Domain, levels: Sequence[str]) -> Domain:
 def median_levels(levels: IntArray, members: sparse.csr_array, withheld: int, named: npt.NDArray[np.bool_]) -> IntArray:
     """The code of the level that stands for each class, shape (J,).
 
-    That is the lower median of those who have a value or, where fewer than two of them bear it or it may not be named,
-    the nearest level that may and that two bear, the lower one on a tie; missing (0) where most have none, `withheld`
-    where there is no such level.
+    The level is the lower median of the members who have a value. Where fewer than two members have that level, or it
+    may not be named, it is the nearest level that two have and that may be named, the lower one on a tie. It is missing
+    (0) where most members have no value, and `withheld` where there is no such level.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def median_levels(levels: IntArray, members: sparse.csr_array, withheld: int, na
 def named_spans(
     levels: IntArray, members: sparse.csr_array, named: npt.NDArray[np.bool_]
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """As `spans`, each end at the next level outwards that may be named, 0 where it stays open; `named` by code."""
+    """As `spans`, with each end moved outwards to a level that may be named, 0 where it is open; `named` by code."""
     code_of = np.argsort(levels) + 1
     rank = np.argsort(code_of)  # of each value among those that occur
     low, high, known = spans(levels, members)

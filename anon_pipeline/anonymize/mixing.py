@@ -1,15 +1,16 @@
-"""Partners for classes that will hardly meet a demand by themselves, by what the guidance lets expect of their members.
+"""Partners for classes that are expected to fail a demand by themselves, chosen by the guidance.
 
-Who is near to a class of people with nothing but low incomes mostly has a low income, too: their union fails as the
-class did. The guidance, which is out of fold, says how many of each value to expect in a class without looking at its
-members. A class that is expected to fail is paired with one with which it is expected to hold, or comes nearest to it,
-and which is otherwise as near as can be. So unions follow from the quasi-identifiers and the guidance, and say nothing
-of a member's own value.
+If all members of a class have low incomes, people near the class mostly have low incomes too, and a union with them
+fails as the class did. The guidance, which is out of fold, says how many of each value to expect in a class without
+looking at the members' own values. A class that is expected to fail is paired with a class with which it is expected to
+hold, or comes nearest to that, and which is otherwise as near as possible. So unions follow from the quasi-identifiers
+and the guidance, and reveal nothing about a member's own value.
 
-What is expected of a class are straight lines in its mean guidance, one for each value, fitted to the whole table and
-rounded. They are the shares themselves where the guidance is a probability of the values, nearly constant where it is
-about something else. An exchange of two members' values moves a line by little beside what it is rounded to; where it
-does cross the edge of a step, the ladder could be another, which the audit counts as if it were (`moved_by`).
+The expected share of each value in a class is a straight line in the class's mean guidance. It is fitted to the whole
+table and rounded. Where the guidance is a probability of the values, the lines are these probabilities; where the
+guidance is about something else, they are nearly constant. If two members exchange their values, a line moves by little
+compared with the rounding step. Where it moves across the edge of a step, the ladder could be another; the audit then
+counts it as another (`moved_by`).
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from anon_pipeline.tables import Cells
 
 Holds = Callable[[ClassStatistics], BoolArray]
 
-#: In a table of fewer people one of them tells too much of the lines; of more values nothing is expected; in a table of
-#: more cells nearness alone is quicker.
+#: In a table of fewer people a single person has too much influence on the lines. For columns of more values nothing is
+#: expected. In a table of more cells pairing by nearness alone is faster.
 PEOPLE, VALUES, CELLS = 500, 20, 100_000
-#: The lines are rounded to shares of one part in so many, and of no more than one in 64 people: finer in larger tables.
+#: The step to which the lines are rounded is at least 1 / `FINEST`, and at least so many people of the table.
 FINEST, PEOPLE_A_STEP = 64, 64
-#: A value of which fewer members are expected is expected of none.
+#: If fewer members than this are expected to have a value, none is.
 FEW = 2.0
-#: Guidance is added up in multiples of this, so that no order of addition decides anything.
+#: Guidance is added up in multiples of this, so that sums do not depend on the order of addition.
 UNIT = 2.0**-20
 #: How many near classes are looked at, and how many of them a class may be paired with.
 NEAR, KEPT = 8, 3
@@ -42,16 +43,16 @@ NEAR, KEPT = 8, 3
 
 @dataclass(frozen=True, eq=False)
 class Mixing:
-    """What the guidance lets expect of the people of a table.
+    """The sensitive values that the guidance lets expect among the people of a table.
 
     Attributes
     ----------
     guidance : summed standardized guidance per cell, of total variance 1, shape (C, g)
     outputs : how many of the criterion's outputs, the first ones, are the guidance's own
-    lines : per sensitive column the share of each value where the guidance is as in the whole table, and what it rises
-        by per unit of each output, shape (1 + g, m); rounded to multiples of `step`
-    slopes : what the shares rise by, not rounded, shape (g, m)
-    leverage : by how much a person of each cell moves the slopes of the value that they bear, shape (C, g)
+    lines : per sensitive column the share of each value where the guidance is as in the whole table, and by how much it
+        rises per unit of each output, shape (1 + g, m); rounded to multiples of `step`
+    slopes : by how much the shares rise, not rounded, shape (g, m)
+    leverage : by how much a person of each cell moves the slopes of the value that they have, shape (C, g)
     """
 
     guidance: FloatArray
@@ -63,7 +64,7 @@ class Mixing:
 
     @classmethod
     def of(cls, cells: Cells, people: ClassStatistics) -> Mixing | None:
-        """None where nothing can be expected: too few people, too many values, or guidance that is the same for all."""
+        """Fit the lines; None where there are too few people or too many values, or all have the same guidance."""
         columns = people.sensitive
         if cells.n < PEOPLE or len(cells.counts) > CELLS or not columns:
             return None
@@ -87,7 +88,7 @@ class Mixing:
         return cls(guidance, mean.shape[1], step, lines, slopes, leverage)
 
     def moved_by(self, column: str, first: tuple[int, int], second: tuple[int, int]) -> bool:
-        """Whether a line is rounded otherwise after two people, each a cell and a value, exchanged their values."""
+        """Whether a line is rounded differently after two people, each a cell and a value, exchange their values."""
         (cell, value), (there, other) = first, second
         change = self.leverage[there] - self.leverage[cell]
         slopes = self.slopes[column].copy()
@@ -102,7 +103,7 @@ class Mixing:
 
         Parameters
         ----------
-        counted : the classes; of them the sizes are looked at, and how the whole table's values are distributed
+        counted : the classes; only their sizes are used, and the distribution of values in the whole table
         mean : the criterion of each class, shape (J, o)
         guidance : the summed guidance of each class, shape (J, g)
         """
@@ -142,13 +143,13 @@ def _rounded(shares: FloatArray, step: float) -> FloatArray:
 
 
 def _strayed(guidance: FloatArray, weight: FloatArray) -> FloatArray:
-    """How far the people of each class are from the whole table, squared, times their number, shape (u,)."""
+    """Squared distance of each class's mean guidance from the whole table's, times its people, shape (u,)."""
     distance: FloatArray = np.einsum("ug,ug->u", guidance, guidance) / weight
     return distance
 
 
 def _cheapest(left: IntArray, right: IntArray, cost: FloatArray) -> IntArray:
-    """Which pairs are among the cheapest of one of their two, ascending."""
+    """The pairs that are among the `KEPT` cheapest of one of their two classes, ascending."""
     pair = np.tile(np.arange(len(cost)), 2)
     own = np.r_[left, right]
     order = np.lexsort((pair, cost[pair], own))

@@ -1,10 +1,9 @@
 """Which values of a column a release may name: those that at least k of its people share.
 
-A category is named where k people bear it. A number is named where every use of it is shared by k people: as many have
-it as the upper end of their value, as the lower end, and as the number that stands for their value. It is a multiple
-of the column's grid: one that k people have, one that nobody has, or one where k people lie on the step that begins
-there. Where people lie apart, such numbers are multiples of 2, 5, 10, 20, ... grid steps; beyond the last of them an
-end stays open.
+A category is named where k people have it. A number is named where k people share every use of it: as the upper end of
+their value, as the lower end, and as the number that stands for their value. It is a multiple of the column's grid that
+k people have, or that nobody has, or at which a grid step with k people begins. Where people lie far apart, such
+numbers are multiples of 2, 5, 10, 20, ... grid steps. Beyond the last of them an end stays open.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import numpy.typing as npt
 
 from anon_pipeline.arrays import BoolArray, IntArray
 
-#: No grid point beyond this is named: twice as much is the largest number that is reckoned with here.
+#: No grid point beyond this is named, since the computations here use numbers up to twice as large.
 LARGEST = 2**61
 
 
@@ -32,14 +31,14 @@ def coarser() -> Iterator[int]:
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """Where the values of a column lie on its grid, in ascending order, and who bears them; every array of shape (m,).
+    """The places of a column's values on its grid, ascending, and their numbers of people; every array has shape (m,).
 
     Attributes
     ----------
     first, last : the places of the smallest and the largest number that a value stands for: grid point i is place 2 i,
-        what lies between the points i and i + 1 is place 2 i + 1
+        and everything between the points i and i + 1 is place 2 i + 1
     nearest : the grid point nearest to each value
-    people : who bear the value, or one of the values that it stands for
+    people : how many have the value, or one of the values that it stands for
     """
 
     first: IntArray
@@ -52,18 +51,18 @@ class Values:
 class Scale:
     """The numbers of a column that may be named, as grid points.
 
-    Between two neighbours lie k people or nobody, or both are borne by k people themselves.
+    Between two neighbouring points lie k people or nobody, or each of the two points is the value of k people.
 
     Attributes
     ----------
     points : ascending, shape (s,)
-    of_few : which of them some people bear, but fewer than k; these are told as if they lay a little above, so that no
-        value is told to be exactly such a number, shape (s,)
-    between : what stands for the people between a point and the next; where they are too few for a name of their own
-        they go to the nearer point, shape (s,)
-    apart : whether they are enough, shape (s,)
-    open_below, open_above : whether some people, fewer than k, lie beyond the first or the last point, which is then
-        no end either: who reaches it cannot be told from who lies beyond
+    of_few : which points are the value of some people, but of fewer than k; these people are placed a little above the
+        point, so that no published value is exactly this number, shape (s,)
+    between : the number that stands for the people between a point and the next; where they are too few for a number
+        of their own, they go to the nearer point, shape (s,)
+    apart : whether they are enough for a number of their own, shape (s,)
+    open_below, open_above : whether some people, but fewer than k, lie beyond the first or the last point; that point
+        is then no end either, so that people at it cannot be distinguished from people beyond it
     """
 
     points: IntArray
@@ -74,18 +73,18 @@ class Scale:
     open_above: bool
 
     def lower(self, first: IntArray) -> tuple[IntArray, BoolArray]:
-        """The lower end for places, and where it stays open."""
+        """The lower end for each place, and whether it stays open."""
         place = np.searchsorted(self.points, first // 2, "right") - 1
         return self._at(place), place < int(self.open_below)
 
     def upper(self, last: IntArray) -> tuple[IntArray, BoolArray]:
-        """The upper end for places, and where it stays open."""
+        """The upper end for each place, and whether it stays open."""
         place = np.searchsorted(self.points, (last + 1) // 2, "left")
         place = place + (self._at(place, self.of_few) & (2 * self._at(place) == last))
         return self._at(place), place >= len(self.points) - int(self.open_above)
 
     def stand_in(self, first: IntArray, last: IntArray, nearest: IntArray) -> IntArray:
-        """The number that stands for values, between their ends; anything where no number may be named."""
+        """The number that stands for each value, between its ends; meaningless where no number may be named."""
         place = np.searchsorted(self.points, first // 2, "right") - 1
         below, above = self._at(place), self._at(place + 1)
         closer = np.where(nearest - below <= above - nearest, below, above)
@@ -97,12 +96,12 @@ class Scale:
         values: npt.NDArray[Any] = self.points if of is None else of
         if not len(values):
             return np.zeros(place.shape, dtype=values.dtype)
-        found: npt.NDArray[Any] = values[np.clip(place, 0, len(values) - 1)]
-        return found
+        chosen: npt.NDArray[Any] = values[np.clip(place, 0, len(values) - 1)]
+        return chosen
 
 
 def named_codes(people: IntArray, k: int) -> BoolArray:
-    """Which categories may be named, the missing value among them; `people` bear each."""
+    """Which categories may be named, the missing value among them; `people` is how many have each."""
     named: BoolArray = people >= k
     return named
 
@@ -110,13 +109,13 @@ def named_codes(people: IntArray, k: int) -> BoolArray:
 def named_ends(first: IntArray, last: IntArray, people: IntArray, named: BoolArray) -> tuple[IntArray, IntArray]:
     """The next places outwards that may be named, -1 where an end stays open.
 
-    Where people lie beyond the last place that may be named, it is no end either: who reaches it cannot be told from
-    them.
+    Where people lie beyond the outermost place that may be named, that place is no end either, so that people at it
+    cannot be distinguished from people beyond it.
 
     Parameters
     ----------
     first, last : places in an order of m names
-    people, named : who bears each, and whether it may be named, shape (m,)
+    people, named : how many people have each, and whether it may be named, shape (m,)
     """
     places = np.flatnonzero(named)
     if not len(places):
@@ -130,7 +129,7 @@ def named_ends(first: IntArray, last: IntArray, people: IntArray, named: BoolArr
 
 
 def scale(values: Values, k: int) -> Scale:
-    """The finest scale that can be read off a column without telling what fewer than k people have."""
+    """The finest scale that can be made from a column without revealing a value of fewer than k people."""
     line = _Line.of(values)
     own = np.flatnonzero((line.first == line.last) & (line.first % 2 == 0) & (line.people >= k))
     starts, ends = np.r_[0, own + 1], np.r_[own, len(line.people)]
@@ -154,8 +153,8 @@ class _Line:
     Attributes
     ----------
     first, last : places that people occupy, ascending; several where one code stands for values far apart, shape (a,)
-    people, nearest : who are there, and their mean of the nearest grid points, shape (a,)
-    reached : people before each, and all of them, shape (a + 1,)
+    people, nearest : how many are there, and the mean of their nearest grid points, shape (a,)
+    reached : how many people lie before each place, and all people, shape (a + 1,)
     """
 
     first: IntArray
@@ -176,7 +175,7 @@ class _Line:
         return cls(first, last, counts, first // 2 + mean, np.r_[0, np.cumsum(counts)])
 
     def at(self, points: IntArray) -> IntArray:
-        """People who may lie at grid points."""
+        """How many people may lie at each grid point."""
         before, until = np.searchsorted(self.last, 2 * points), np.searchsorted(self.first, 2 * points, "right")
         return self.reached[until] - self.reached[before]
 
@@ -192,12 +191,13 @@ class _Line:
         return nobody or bool(self.reached[end] - self.reached[start] >= k)
 
     def split(self, start: int, end: int, below: int | None, above: int | None, k: int) -> list[int]:
-        """Points that part the people `start` to `end`, who lie between two points that k people bear, or none.
+        """Points between the people `start` to `end`; `below` and `above` are the points of k people next to them.
 
-        Each part has the finest step of `coarser` at which k people lie between two multiples.
+        Each stretch between two points has the finest step of `coarser` at which k people lie between two multiples.
         """
         points: list[int] = []
-        # A power of ten below everybody: the multiples of a step are the same from there, but none of them stays at 0.
+        # Multiples are counted from a power of ten below everybody: the multiples are the same as from 0, but none is
+        # rounded towards 0.
         origin = -(10 ** len(str(int(np.abs(np.r_[self.first[:1], self.last[-1:]]).max()))))
         lowest, odd = divmod(int(self.first[start]), 2)
         beyond = int(np.searchsorted(self.last, 2 * lowest + 1, "right"))
@@ -224,7 +224,7 @@ class _Line:
         return points
 
     def centres(self, points: IntArray, k: int) -> tuple[IntArray, BoolArray]:
-        """What stands for the people between each point and the next, and whether they are enough."""
+        """The number that stands for the people between each point and the next, and whether they are enough."""
         after = np.searchsorted(self.last, 2 * points, "right")
         before = np.searchsorted(self.last, 2 * points[1:], "left")
         apart = np.zeros(len(points), dtype=bool)

@@ -1,9 +1,10 @@
-"""Which classes are nearest to which, by Ward's cost: what the squared error rises by where two become one.
+"""The nearest classes of each class by Ward's cost, which is the rise of the squared error if two classes are merged.
 
-A few thousand classes are compared with all others. Of more, a class is compared with those of the blocks whose
-centres are nearest to that of its own block (the inverted file of H. Jegou, M. Douze and C. Schmid, TPAMI 2011), where
-a block is some classes whose numbers follow each other: numbers follow the tree's leaves, whose neighbours are alike.
-The work then grows with the classes, but for the centres, and not with their square.
+If there are at most a few thousand classes, each is compared with all others. Otherwise a class is only compared with
+those of the blocks whose centres are nearest to that of its own block (the inverted file of H. Jegou, M. Douze and
+C. Schmid, TPAMI 2011). A block is a run of classes with consecutive numbers; numbers follow the tree's leaves, so
+neighbours are alike. Apart from comparing the centres, the work then grows with the number of classes and not with its
+square.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import numpy as np
 
 from anon_pipeline.arrays import FloatArray, IntArray
 
-#: At most so many classes are compared with all others.
+#: With at most so many classes, each is compared with all others.
 ALL = 4_096
 #: Blocks have at most so many classes, and a class is compared with those of so many blocks.
 BLOCK, BLOCKS = 64, 32
-#: Steps per unit of the outputs, where blocks are compared: whole numbers add up alike everywhere.
+#: Steps per unit of the outputs, where blocks are compared: sums of whole numbers are the same on every machine.
 STEPS = 2**10
 
 
@@ -35,8 +36,8 @@ def nearest(mean: FloatArray, weight: FloatArray, asking: IntArray, width: int) 
     -------
     Pairs of shape (a * width, 2), in the order of the asking classes, the cheapest partner first; their costs.
 
-    Candidates come from a matrix product, whose last bits depend on threads; which of them are the cheapest is decided
-    by costs that do not, a tie by the lower number.
+    Candidates come from a matrix product, whose last bits depend on threads. The cheapest among them are chosen by
+    costs that do not depend on threads; on a tie the lower number wins.
     """
     pairs, costs = [], []
     square = np.einsum("jo,jo->j", mean, mean)
@@ -45,8 +46,8 @@ def nearest(mean: FloatArray, weight: FloatArray, asking: IntArray, width: int) 
         rough = square[some, None] + square[among] - 2 * (mean[some] @ near.T)
         rough *= weight[some, None] * weight[among] / (weight[some, None] + weight[among])
         rough[np.arange(len(some)), own_place] = np.inf
-        doubt = 1e-11 * weight[some] * (square[some] + square.max())
-        row, place = np.nonzero(rough <= (np.partition(rough, width - 1, axis=1)[:, width - 1] + doubt)[:, None])
+        margin = 1e-11 * weight[some] * (square[some] + square.max())
+        row, place = np.nonzero(rough <= (np.partition(rough, width - 1, axis=1)[:, width - 1] + margin)[:, None])
         own, other = some[row], among[place]
         distance = square[own] + square[other] - 2 * np.einsum("po,po->p", mean[own], mean[other])
         cost = np.maximum(distance, 0) * (weight[own] * weight[other] / (weight[own] + weight[other]))

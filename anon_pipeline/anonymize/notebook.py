@@ -1,4 +1,4 @@
-"""How an anonymizer shows itself in a notebook: classes, information lost, and risk; no value of a person."""
+"""The display of an anonymizer in a notebook: classes, information lost, and risk; no value of a person."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def summary_html(tree: AnonymizerTree) -> str:
         ("information lost", f"{np.mean(list(tree.information_loss_.values())):.1%} on average"),
         *((f"lost of {name}", f"{lost:.1%}") for name, lost in tree.information_loss_.items()),
     ]
-    rows = "".join(f"<tr><th style='text-align:left'>{escape(what)}</th><td>{told}</td></tr>" for what, told in facts)
+    rows = "".join(f"<tr><th style='text-align:left'>{escape(name)}</th><td>{fact}</td></tr>" for name, fact in facts)
     return f"{drawn}<table style='{STYLE}'><tbody>{rows}</tbody></table>"

@@ -1,7 +1,7 @@
-"""What the parameters of an estimator may be, stated one by one, and the check of all of them before any work.
+"""The allowed values of each parameter of an estimator, and the check of all parameters before any work.
 
-scikit-learn's own constraints (`sklearn.utils._param_validation`) are private and know no mappings by column, which
-are half of the parameters here.
+scikit-learn's own constraints (`sklearn.utils._param_validation`) are private, and have none for mappings by column,
+which are half of the parameters here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The anonymizer that a spec asks for, and what it does to a part of the people."""
+"""The anonymizer that a spec asks for, and its use on a part of the people."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from anon_pipeline.spec import ReleaseSpec, Role
 def tree_of(spec: ReleaseSpec, key: Key | None, in_folds: bool = False) -> AnonymizerTree:
     """The unfitted anonymizer of a spec, under the dataset's private key, or one that is kept nowhere.
 
-    Within the folds of the utility measurement it shows values, and leaves out the demands on a population, of which
-    a fold's training part is no sample, and calendars: dates are numbers there, and a calendar only names their ranges.
+    Within the folds of the utility measurement it shows representatives instead of ranges. Demands on a population are
+    left out there, since a fold's training part is no sample of the population. Calendars are left out too: dates are
+    numbers there, and a calendar only names their ranges.
     """
     hierarchies = hierarchies_of(spec)
     if in_folds:
@@ -36,7 +37,7 @@ def tree_of(spec: ReleaseSpec, key: Key | None, in_folds: bool = False) -> Anony
         k=spec.fitted_k,
         spread=spec.guide.spread,
         orders=orders_of(spec),
-        # Cohorts go down a tree, so that what is measured for such a dataset is of trees as they are.
+        # Sequential publication sends cohorts down a tree, so its measurements are of trees without refinement.
         refine=0 if spec.across_releases else spec.grouping.refine,
         grids={name: grid for name in spec.quasi_identifiers if (grid := spec.columns[name].grid) is not None},
         levels=levels_of(spec),
@@ -51,7 +52,10 @@ def tree_of(spec: ReleaseSpec, key: Key | None, in_folds: bool = False) -> Anony
 
 
 def orders_of(spec: ReleaseSpec) -> Orders:
-    """What categories are ordered by: several targets mixed into one order would serve neither, so each has its own."""
+    """The category orders that the tree may split; with several targets each has an order of its own.
+
+    An order that mixes several targets would serve none of them.
+    """
     return "each" if len(spec.guide.targets) > 1 and spec.guide.orders == "both" else spec.guide.orders
 
 
@@ -62,7 +66,7 @@ def protected_columns(spec: ReleaseSpec) -> list[str]:
 
 
 def anonymize_part(spec: ReleaseSpec, key: Key, part: pd.DataFrame, guidance: npt.NDArray[np.float64]) -> pd.DataFrame:
-    """A part of the people as a release of them alone would show it; who is suppressed is left out."""
+    """A part of the people as a release of them alone would show it; suppressed people are left out."""
     protected = protected_columns(spec)
     tree = tree_of(spec, key, in_folds=True)
     tree.fit(part[spec.quasi_identifiers], guidance, part[protected] if protected else None)
@@ -71,7 +75,7 @@ def anonymize_part(spec: ReleaseSpec, key: Key, part: pd.DataFrame, guidance: np
 
 
 def check_feasible(spec: ReleaseSpec, everybody: ClassStatistics) -> None:
-    """Tell a demand that no grouping of these people can meet; `everybody` is all of them in one class.
+    """Refuse a demand that no grouping of these people can meet; `everybody` is all of them in one class.
 
     Raises
     ------

@@ -1,14 +1,14 @@
-"""What a class shows in place of its members' values, so that no published value is one person's.
+"""The values that a class shows in place of its members' values, so that no published value is one person's.
 
-Every value that is shown is one that k people of the release share (`naming` says which these are). Two more rules
-hold for every class and column, and the tests prove them on random tables:
+Every published value is shared by k people of the release (`naming` says which values these are). Two more rules hold
+for every class and column, and the tests check them on random tables:
 
-* a category borne by a single member is neither the class's representative nor listed in its set;
+* a category that only one member has is neither the class's representative nor listed in its set;
 * a numeric representative is not the value of a single member, unless it lies strictly between the smallest and the
-  largest member. Where no such number may be named it is withheld.
+  largest member. Where no such number may be named, the representative is withheld.
 
-An interval, a span of ordered categories and a hierarchy's label enclose all members. Where nothing that may be named
-lies beyond a member, that end is open.
+An interval, a span of ordered categories and a hierarchy's label enclose all members. Where no value beyond the
+outermost member may be named, that end is open.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from anon_pipeline.privacy.statistics import histogram
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Cells, Domain
 
-#: Stands for a category that is not told. A text column of the release shows it; other types show a missing value.
+#: Stands for a category that is not published. A text column shows it; columns of other types show a missing value.
 SUPPRESSED = "*"
 
-#: A number is at most this many grid steps, so that floats tell neighbouring grid points apart.
+#: A number is at most this many grid steps, so that neighbouring grid points are different floats.
 FINEST = 1e14
 
-#: A day, an hour, a minute, a second and less, for moments.
+#: The microseconds of a day, an hour, a minute, a second and a microsecond, for moments.
 MICROSECONDS = (86_400_000_000, 3_600_000_000, 60_000_000, 1_000_000, 1)
 
 #: Codes of a categorical representative beside those of the domain.
@@ -46,18 +46,18 @@ WITHHELD = -1
 
 @dataclass(frozen=True, eq=False)
 class OrderedSummary:
-    """What the classes show of an ordered column; every array has shape (J,).
+    """The recoded values of an ordered column by class; every array has shape (J,).
 
     Attributes
     ----------
     domain : the column
-    representative : the class's value, on the grid
-    withheld : where there is none: nobody has a value, most do not, or any number would be one person's
+    representative : the number that stands for the class, on the grid
+    withheld : where there is no representative: nobody has a value, most have none, or any number would be one person's
     low, high : grid points that enclose every member's value
-    open_low, open_high : where there is no such end that may be named
+    open_low, open_high : where no end may be named
     known : members with a value
-    missing : members without
-    missing_told : whether the class says that some have no value
+    missing : members without a value
+    missing_told : whether the class publishes that some members have no value
     labels : what classes show in the words of the column's hierarchy, where it has one
     """
 
@@ -74,16 +74,16 @@ class OrderedSummary:
     labels: Labels | None = None
 
     def of_classes(self, classes: IntArray) -> OrderedSummary:
-        """What some classes show, in the order in which they are named."""
+        """The summary of some classes, in the order in which they are named."""
         columns = [field.name for field in fields(self) if field.name not in ("domain", "labels")]
         chosen: dict[str, Any] = {name: getattr(self, name)[classes] for name in columns}
         return replace(self, **chosen, labels=None if self.labels is None else self.labels.of_classes(classes))
 
     def ranges(self) -> list[str]:
-        """ "[25, 37]", "≥ 80" or "≤ 20" for each class; "or missing" where it is told that some have no value.
+        """ "[25, 37]", "≥ 80" or "≤ 20" for each class.
 
-        "or *" where that is not told. A value that a single member has beside missing ones is not told either:
-        "* or missing".
+        "or missing" is added where some members have no value and this is published, "or *" where it is not published.
+        A value that only one member has beside missing ones is not published either: "* or missing".
         """
         if self.labels is not None:
             return list(self.labels.texts)
@@ -103,7 +103,7 @@ class OrderedSummary:
 
 @dataclass(frozen=True, eq=False)
 class CategorySummary:
-    """What the classes show of a categorical column.
+    """The recoded values of a categorical column by class.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class CategorySummary:
     labels: Labels | None = None
 
     def of_classes(self, classes: IntArray) -> CategorySummary:
-        """What some classes show, in the order in which they are named."""
+        """The summary of some classes, in the order in which they are named."""
         labels = None if self.labels is None else self.labels.of_classes(classes)
         members = self.members[classes].tocsr()
         return replace(self, representative=self.representative[classes], members=members, labels=labels)
@@ -130,8 +130,8 @@ class CategorySummary:
     def sets(self) -> list[list[str | None]]:
         """The categories each class stands for: those of two or more members, None for missing, "*" for the rest.
 
-        The rest are those of single members, and those that no class may name. They stand in the order of the
-        column's levels, where it has some.
+        The rest are the categories of single members and those that may not be named. Categories follow the order of
+        the column's levels, where it has levels.
         """
         members, values, named = self.members, self.domain.values, self.named
         if self.domain.levels is not None:
@@ -141,15 +141,15 @@ class CategorySummary:
             members.sort_indices()
         classes = members.shape[0]
         of_entry = np.repeat(np.arange(classes), np.diff(members.indptr))
-        is_told = (members.data > 1) & named[members.indices]
-        alone = np.bincount(of_entry[~is_told], minlength=classes) > 0
-        shown = np.bincount(of_entry[is_told], minlength=classes) + alone
-        ends = np.cumsum(shown)
-        code = np.empty(shown.sum(), dtype=np.int64)
-        untold = np.zeros(len(code), dtype=bool)
-        untold[ends[alone] - 1] = True
-        code[untold] = len(self.domain)
-        code[~untold] = members.indices[is_told]
+        is_listed = (members.data > 1) & named[members.indices]
+        has_rest = np.bincount(of_entry[~is_listed], minlength=classes) > 0
+        length = np.bincount(of_entry[is_listed], minlength=classes) + has_rest
+        ends = np.cumsum(length)
+        code = np.empty(length.sum(), dtype=np.int64)
+        rest = np.zeros(len(code), dtype=bool)
+        rest[ends[has_rest] - 1] = True
+        code[rest] = len(self.domain)
+        code[~rest] = members.indices[is_listed]
         names = pa.array([None, *(str(value) for value in values), SUPPRESSED], pa.string())
         sets: list[list[str | None]] = pa.ListArray.from_arrays(
             pa.array(np.r_[0, ends], pa.int32()), names.take(pa.array(code))
@@ -192,10 +192,10 @@ Summary = OrderedSummary | CategorySummary
 def default_grid(domain: Domain, k: int, people: IntArray | None = None) -> float:
     """The finest step of 1, 2 or 5 times a power of ten at which the median person shares a value with k people.
 
-    `people` bear each value, shape (m,); everybody in the table where absent.
+    `people` is how many have each value, shape (m,); if it is absent, everybody in the table counts.
 
-    Never finer than 1 for whole numbers and dates, than a day for moments that are all midnights, and so on; never
-    finer than ten digits of the values' differences and thirteen of the values.
+    The step is never finer than 1 for whole numbers and dates, nor than a day for moments that are all at midnight, and
+    so on. It is never finer than ten digits of the values' differences, nor than thirteen digits of the values.
     """
     people = domain.counts[1:] if people is None else people
     values, people = domain.values[people > 0], people[people > 0]
@@ -229,7 +229,7 @@ def grid_index(values: npt.NDArray[np.generic], grid: float, towards: float = 0.
         whole, rest = np.divmod(values.astype(np.int64), step)
         return whole + (rest >= {0.0: step, 0.5: step - step // 2, 1.0: 1}[towards])
     scaled = values.astype(np.float64) / grid
-    # A value that lies on the grid stays there although its quotient is a hair off a whole number.
+    # A value on the grid stays there although its quotient may differ from a whole number by a rounding error.
     nearest = np.rint(scaled)
     on_grid = np.abs(scaled - nearest) <= 1e-15 * np.maximum(1.0, np.abs(nearest))
     rounded = np.floor(scaled) if towards == 0 else np.ceil(scaled) if towards == 1 else np.floor(scaled + 0.5)
@@ -237,7 +237,7 @@ def grid_index(values: npt.NDArray[np.generic], grid: float, towards: float = 0.
 
 
 def grid_value(index: IntArray, grid: float, like: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-    """The number at a grid index: whole where the column and the grid are, else free of binary dust."""
+    """The number at a grid index: whole where the column and the grid are, else rounded to a short decimal number."""
     if like.dtype.kind == "i" and float(grid).is_integer():
         return index * int(grid)
     parts = round(1 / grid)
@@ -254,7 +254,7 @@ def summarize_ordered(domain: Domain, members: sparse.csr_array, grid: float, k:
     start, end = (grid_index(ends, grid, 0.0) + grid_index(ends, grid, 1.0) for ends in (domain.low, domain.high))
     index = grid_index(domain.values, grid)
     people = np.asarray(raw.sum(axis=0)).ravel().astype(np.int64)
-    names = scale(Values(start, end, index, people), k)
+    nameable = scale(Values(start, end, index, people), k)
 
     known = np.asarray(raw.sum(axis=1)).ravel().astype(np.int64)
     some = np.flatnonzero(known)  # classes in which somebody has a value
@@ -263,18 +263,18 @@ def summarize_ordered(domain: Domain, members: sparse.csr_array, grid: float, k:
     reached = np.cumsum(raw.data)
     before = reached[raw.indptr[some]] - raw.data[raw.indptr[some]]
     median = raw.indices[np.searchsorted(reached, before + (known[some] + 1) // 2)] if len(some) else first
-    place = names.stand_in(start[median], end[median], index[median])
+    place = nameable.stand_in(start[median], end[median], index[median])
     lone = _only_one(raw, index, some)
     halfway = index[first] + (index[last] - index[first]) // 2
-    place = np.where(lone(place), names.stand_in(2 * halfway, 2 * halfway, halfway), place)
+    place = np.where(lone(place), nameable.stand_in(2 * halfway, 2 * halfway, halfway), place)
 
     withheld = np.ones(classes, dtype=bool)
-    withheld[some] = lone(place) | (missing[some] > known[some]) | (known[some] == 1) | (len(names.points) == 0)
+    withheld[some] = lone(place) | (missing[some] > known[some]) | (known[some] == 1) | (len(nameable.points) == 0)
     representative, lowest, highest = (np.zeros(classes, dtype=np.int64) for _ in range(3))
     open_low, open_high = np.zeros(classes, dtype=bool), np.zeros(classes, dtype=bool)
     representative[some] = place
-    lowest[some], open_low[some] = names.lower(start[first])
-    highest[some], open_high[some] = names.upper(end[last])
+    lowest[some], open_low[some] = nameable.lower(start[first])
+    highest[some], open_high[some] = nameable.upper(end[last])
     return OrderedSummary(
         domain=domain,
         representative=grid_value(representative, grid, domain.values),
@@ -292,8 +292,8 @@ def summarize_ordered(domain: Domain, members: sparse.csr_array, grid: float, k:
 def _only_one(raw: sparse.csr_array, index: IntArray, some: IntArray) -> Callable[[IntArray], BoolArray]:
     """Whether a grid point is the smallest or the largest of a class and a single member lies there.
 
-    `raw` are people by class and value, `index` the grid point of each value, `some` the classes in which people have
-    a value; the grid points asked about are one for each of these.
+    `raw` is the people by class and value, `index` the grid point of each value, and `some` the classes in which people
+    have a value. The returned function takes one grid point for each of these classes.
     """
     group = np.repeat(np.arange(raw.shape[0]), np.diff(raw.indptr))
     levels, level = np.unique(index, return_inverse=True)
@@ -303,16 +303,16 @@ def _only_one(raw: sparse.csr_array, index: IntArray, some: IntArray) -> Callabl
     alone = [rounded.data[end] == 1 for end in (first, last)]
 
     def lone(point: IntArray) -> BoolArray:
-        found: BoolArray = ((point == smallest) & alone[0]) | ((point == largest) & alone[1])
-        return found
+        is_lone: BoolArray = ((point == smallest) & alone[0]) | ((point == largest) & alone[1])
+        return is_lone
 
     return lone
 
 
 def summarize_category(domain: Domain, members: sparse.csr_array, k: int) -> CategorySummary:
-    """The most common category of each class, on a tie the smallest value, a missing value last; the median level.
+    """The most common category of each class, or the median level where the column has levels.
 
-    Only of those that may be named.
+    On a tie the smallest value wins, and a missing value comes last. Only categories that may be named count.
     """
     named = named_codes(np.asarray(members.sum(axis=0)).ravel(), k)
     if domain.levels is not None:
@@ -329,7 +329,7 @@ def summarize_category(domain: Domain, members: sparse.csr_array, k: int) -> Cat
 def summarize(cells: Cells, class_of_cell: IntArray, classes: int, k: int, grids: Mapping[str, float]) -> list[Summary]:
     """What each class shows, per quasi-identifier; `grids` overrides the default grid of ordered columns.
 
-    A cell of class -1 is suppressed and counts nowhere. What a class shows is shared by k people of the classes.
+    A cell of class -1 is suppressed and counts nowhere. Every value that a class shows is shared by k people.
     """
     kept = class_of_cell >= 0
     summaries: list[Summary] = []
@@ -357,7 +357,7 @@ def _column(members: sparse.csr_array, code: int) -> IntArray:
 
 
 def or_missing(texts: Sequence[str], missing: IntArray, named: BoolArray) -> list[str]:
-    """ "[25, 37] or missing" where it is told that members have no value, "[25, 37] or *" where it is not."""
+    """ "[25, 37] or missing" where members have no value and this is published, else "[25, 37] or *"."""
     rests = [
         ("" if not people else "missing" if is_named else SUPPRESSED)
         for people, is_named in zip(missing, named, strict=True)
@@ -366,7 +366,7 @@ def or_missing(texts: Sequence[str], missing: IntArray, named: BoolArray) -> lis
 
 
 def recoded_table(summaries: list[Summary], form: str) -> pa.Table:
-    """What each class shows, one row per class: coded values (text, numbers, days), or ranges as texts."""
+    """The recoded values, one row per class: representatives (text, numbers, days), or ranges as texts."""
     columns = {}
     for summary in summaries:
         name = summary.domain.name

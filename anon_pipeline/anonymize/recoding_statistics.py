@@ -1,4 +1,4 @@
-"""What the classes show of each column, counted: how many ranges or sets of values, and how wide a typical one is."""
+"""Statistics of the recoding of each column: the number of different ranges or sets, and the width of a typical one."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def column_statistics(
 
     Parameters
     ----------
-    summaries : what the J classes show
+    summaries : the recoded values of the J classes
     sizes : people per class, shape (J,)
-    units : what a column's numbers count ("years"), where somebody said so; dates are counted in days
+    units : the unit of a column's numbers ("years"), where the spec states one; dates are counted in days
 
     Returns
     -------
-    All of it can be counted again in the published table of classes. By column: `groups`, the different ranges or sets
-    of values; `width` of the one that the middle person is in (None where an end of it is open; for categories their
-    number, a missing value counting as one, and those that are not told as one); `unit` of that width (numbers and
-    dates only); `exact`, the share of people whose group is a single value; `withheld`, the share of people of whom no
-    value is told.
+    By column: `groups`, the number of different ranges or sets of values; `width` of the range that the middle person
+    is in (None where an end is open; for categories the size of the set, where a missing value counts as one and all
+    unpublished categories together count as one); `unit` of that width (numbers and dates only); `exact`, the share of
+    people whose range or set is a single value; `withheld`, the share of people for whom no value is published. All
+    figures can be counted again in the published table of classes.
     """
     statistics = {}
     for summary in summaries:
@@ -44,7 +44,7 @@ def column_statistics(
 
 
 def _ordered(summary: OrderedSummary, sizes: IntArray) -> dict[str, Any]:
-    known = summary.known > 1  # of fewer no range is told
+    known = summary.known > 1  # a class with fewer values publishes no range
     low, high = (of[known].astype(np.float64) for of in (summary.low, summary.high))
     people = sizes[known]
     low, high = np.where(summary.open_low[known], -np.inf, low), np.where(summary.open_high[known], np.inf, high)
@@ -75,7 +75,7 @@ def _in_days(domain: Domain) -> int:
 
 
 def _middle(width: np.ndarray, people: IntArray) -> float | None:
-    """The width that half of the people do not exceed: the lower median over people; None of nobody, or if endless."""
+    """The lower median of the width over people; None where there are no people, or where it is infinite."""
     if not people.sum():
         return None
     order = np.argsort(width, kind="stable")

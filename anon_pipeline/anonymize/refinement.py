@@ -1,20 +1,21 @@
-"""After the tree: cells change classes, and classes are founded, where that makes classes tighter.
+"""Local search after the tree: cells move to other classes, and new classes are seeded, where that lowers the loss.
 
-A tree parts people at one threshold after another, so its classes are boxes, and many have nearly 2k people because no
-threshold parts them. Four changes are made, in rounds that end when none helps, or after so many:
+A tree splits people at one threshold after another. So its classes are boxes, and many have nearly 2k people because no
+threshold splits them. Four kinds of changes are made, in rounds that end when no change helps, or after a fixed number:
 
-- a cell moves to the class where it costs least (the exchange of J. A. Hartigan, "Clustering Algorithms", 1975,
-  chapter 4, with a smallest size: no class falls below k people);
-- where k is small, two cells of as many people change places, since hardly anybody can be spared;
-- people whom their classes can spare found a new class of k (as groups are begun in the microaggregation of
-  J. Domingo-Ferrer and V. Torra, DMKD 2005);
-- cells move once more with the *set cover* beside the squared error, so that a class has few different values: the
-  share of a column's span, or of its other categories, that stands in a class.
+- A cell moves to the class where it costs least (the exchange of J. A. Hartigan, "Clustering Algorithms", 1975,
+  chapter 4, with a smallest size: no class falls below k people).
+- Where k is small, two cells with equally many people change places, since classes can hardly spare anybody.
+- A new class of k people is seeded from people whom their classes can spare (as groups are begun in the
+  microaggregation of J. Domingo-Ferrer and V. Torra, DMKD 2005).
+- Cells move once more with the *set cover* added to the squared error, so that a class has few different values. The
+  set cover is the share of a column's span, or of its other categories, that occurs in a class.
 
-Who moves is decided by the quasi-identifiers alone, and by what they say of the guidance: the mean over a leaf of a
-tree, never the one of a single person, which other columns decide. A cell moves as a whole. Demands beyond k are met
-afterwards (enforce.py): a change that was not made for the sake of a demand would tell who stood in its way. Sums run
-in one order, and matrix products over whole numbers, so that the number of threads decides nothing.
+The moves depend only on the quasi-identifiers and on the guidance that these alone would give: the mean over a leaf of
+a tree, never the guidance of a single person, which depends on other columns too. A cell moves as a whole. Demands
+beyond k are met afterwards (enforce.py): a move that was left out because of a demand would reveal whose value was in
+its way. Sums run in a fixed order, and matrix products are of whole numbers, so the result does not depend on the
+number of threads.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from anon_pipeline.anonymize.classes import information_loss
-from anon_pipeline.anonymize.cluster_statistics import PRICED, ClusterStatistics
+from anon_pipeline.anonymize.cluster_statistics import TABULATED, ClusterStatistics
 from anon_pipeline.anonymize.criterion import Criterion
 from anon_pipeline.anonymize.tree import fit_tree
 from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
@@ -35,7 +36,7 @@ from anon_pipeline.threads import one_thread
 
 log = logging.getLogger("anon_pipeline")
 
-#: Classes that are looked at together: at most so many, and so many numbers of classes times priced values.
+#: Classes that are improved together: at most so many, and at most so many classes times tabulated values.
 CLASSES, NUMBERS = 500, 1_000_000
 #: How many of the classes near its own each cell may move to.
 CHOICES = 3
@@ -47,11 +48,11 @@ class Effort:
 
     Attributes
     ----------
-    near : how many of the nearest classes cells are held against
-    companions : how often classes are founded, each time by others; the founder's people come from so many classes
-        beside its own
-    decays : how much of its price in the set cover a value keeps for each cell of the class that bears it already:
-        first much, so that a class is rid of a value cell by cell, then nothing, which is the set cover
+    near : with how many of the nearest classes a cell is compared
+    companions : one number for each time that classes are seeded, each time from other seeds: from so many classes
+        beside the seed's own the people of a new class are taken
+    decays : which share of its cost in the set cover a value keeps for each cell of the class that has it already: at
+        first a large one, so that a class can lose a value cell by cell, at last 0, which is the set cover
     """
 
     near: int
@@ -59,24 +60,24 @@ class Effort:
     decays: tuple[float, ...]
 
 
-#: Tables of more cells than `LARGE`, and than `HUGE`, are worked on for two to three times as long as their tree takes
-#: to grow, for nearly as much gain.
+#: Tables of more cells than `LARGE`, and than `HUGE`, get less effort, which gains nearly as much. It takes two to
+#: three times as long as growing their tree.
 LARGE, HUGE = 50_000, 1_000_000
 THOROUGH = Effort(48, (4, 4, 8, 16, 16, 16), (0.8, 0.5, 0.0))
 QUICK, SPARING = Effort(24, (4, 8), (0.0,)), Effort(12, (4,), (0.0,))
-#: Where the classes of a large table lose less than this share of the variance, they stay as they are.
+#: Where the classes of a large table lose less than this share of the variance, they are not refined.
 LITTLE = 0.001
 #: Rounds of moves in a row.
 ROUNDS = 12
-#: Up to this k cells change places, too: in small classes hardly anybody can be spared.
+#: Up to this k cells also change places, since small classes can hardly spare anybody.
 SWAPPED = 5
 #: At most this share of a class moves in one round.
 AT_ONCE = 0.1
-#: A cell that would cost so much more than it saves, as a share of the cost, is not asked again in the same rounds.
+#: A cell whose move would cost so much more than it saves, as a share of the cost, is not tried again in these rounds.
 FAR = 0.25
 #: A change must save this much of one person's variance.
 LEAST = 1e-4
-#: A leaf of so many people tells what the quasi-identifiers say of the guidance.
+#: Smallest number of people in a leaf whose mean is the guidance that the quasi-identifiers alone would give.
 MINIMUM_LEAF_SIZE = 50
 #: Weight of a column's set cover beside the share of its variance that is lost.
 COVER = 2.5
@@ -115,7 +116,7 @@ def _lost(cells: Cells, class_of_cell: IntArray) -> float:
 
 
 def _expected(cells: Cells, k: int) -> IntArray:
-    """The guidance that the quasi-identifiers alone would tell: each cell's share of its leaf's sum, shape (C, g)."""
+    """The guidance that the quasi-identifiers alone would give: each cell's share of its leaf's sum, shape (C, g)."""
     leaf = fit_tree(cells, max(k, MINIMUM_LEAF_SIZE), 0.0, "guidance", 0).apply(cells.codes)
     share = cells.counts / np.bincount(leaf, weights=cells.counts)[leaf]
     summed = np.stack([np.bincount(leaf, weights=output) for output in cells.guidance.T.astype(np.float64)], axis=1)
@@ -123,11 +124,11 @@ def _expected(cells: Cells, k: int) -> IntArray:
 
 
 def _parts(cells: Cells, class_of_cell: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
-    """The cells of so many classes as are looked at together, and the class of each, counted from 0.
+    """The cells of the classes that are improved together, and the class of each, counted from 0.
 
-    Cells go in the order of their codes, those of levels in the order of the levels, so that names decide nothing.
+    Cells are in the order of their codes, and levels in their own order, so that names decide nothing.
     """
-    values = sum(min(len(domain), PRICED if domain.ordered else len(domain)) for domain in cells.domains)
+    values = sum(min(len(domain), TABULATED if domain.ordered else len(domain)) for domain in cells.domains)
     at_once = min(CLASSES, max(64, NUMBERS // max(1, values)))
     classes = int(class_of_cell.max()) + 1
     keys = [
@@ -143,7 +144,7 @@ def _parts(cells: Cells, class_of_cell: IntArray) -> Iterator[tuple[IntArray, In
 
 
 class LocalSearch:
-    """Classes that stand beside each other, and how their cells change them.
+    """Improves some neighbouring classes by moving their cells.
 
     Attributes
     ----------
@@ -163,7 +164,7 @@ class LocalSearch:
         self._cover = cover
 
     def improve(self) -> None:
-        """Move cells and found classes until neither saves anything, or for so many rounds."""
+        """Move cells and seed classes until neither saves anything, or for a fixed number of rounds."""
         self._near = self.clusters.near(self._effort.near)
         self._relocate()
         for rank in range(len(self._effort.companions)):
@@ -185,11 +186,11 @@ class LocalSearch:
             self._move()
 
     def _rank_candidates(self) -> None:
-        """To which of the classes near its own each cell may move, and at what cost."""
+        """Find the classes near its own to which each cell may move, and the costs."""
         self._choice, self._costs = self.clusters.choices(self._near, CHOICES)
 
     def _move(self) -> None:
-        """Rounds of moves: several per class at once, and one per class where they hinder each other."""
+        """Rounds of moves: several per class at once, or only one per class where several at once do not help."""
         clusters = self.clusters
         at_once = AT_ONCE
         before = clusters.objective()
@@ -232,7 +233,7 @@ class LocalSearch:
             active = (touched[clusters.group] | other.any(axis=0)) & asked
 
     def _swap(self) -> None:
-        """Rounds of exchanges of two cells of as many people, at most one exchange per class in a round."""
+        """Rounds of exchanges of two cells with equally many people, at most one exchange per class in a round."""
         clusters = self.clusters
         touched = np.ones(clusters.classes, dtype=bool)
         for _ in range(ROUNDS):
@@ -251,9 +252,9 @@ class LocalSearch:
             touched[former] = True
 
     def _pairs(self, touched: BoolArray) -> tuple[IntArray, IntArray, FloatArray]:
-        """Cells, others of as many people in classes to which they may move, and what is saved where both change.
+        """Cells, others with equally many people in classes to which they may move, and what an exchange would save.
 
-        Only pairs of which a class is `touched`.
+        Only pairs with a class that is `touched`.
         """
         clusters = self.clusters
         by_class = np.argsort(clusters.group, kind="stable")
@@ -273,10 +274,10 @@ class LocalSearch:
         return cell, other, people * nearer
 
     def _compatible(self, source: IntArray, to: IntArray, people: FloatArray, at_once: float) -> IntArray:
-        """Moves, in their order, that little change each other, as positions.
+        """The positions of moves, in their order, that hardly influence each other.
 
-        The first of a class, and further ones while at most the share `at_once` of the class leaves or comes. A class
-        keeps k people.
+        These are the first move of each class, and further ones while at most the share `at_once` of the class leaves
+        or comes. A class keeps k people.
         """
         clusters = self.clusters
         rank = np.arange(len(source))
@@ -289,9 +290,9 @@ class LocalSearch:
         return np.flatnonzero(alone | (few & (leaves + people <= clusters.size[source] - self.k)))
 
     def _seed_clusters(self, rank: int) -> bool:
-        """Found classes, each by one who stands far from the centre of a class and the nearest who can be spared.
+        """Seed new classes: each of a cell far from the centre of its class and the nearest cells that can be spared.
 
-        By the one who stands furthest where `rank` is 0, by the next where it is 1, and so on.
+        The seed is the cell furthest from the centre where `rank` is 0, the next where it is 1, and so on.
         """
         clusters = self.clusters
         spare = clusters.size - self.k
@@ -301,7 +302,7 @@ class LocalSearch:
         by_class = np.lexsort((-own, clusters.group))
         starts = np.searchsorted(clusters.group[by_class], np.arange(clusters.classes + 1))
         seed = by_class[np.minimum(starts[:-1] + rank, starts[1:] - 1)]
-        # The people of each founder's class and of those near it: class of the founder, cell.
+        # The cells of each seed's class and of the classes near it, as pairs of the block and the cell.
         near = self._near[:, : self._effort.companions[rank]]
         around = np.c_[np.arange(clusters.classes), near].ravel()
         count = (starts[1:] - starts[:-1])[around]
@@ -333,7 +334,7 @@ class LocalSearch:
             members_of_seed = cell[bounds[candidate] : bounds[candidate + 1]]
             if gain[candidate] <= LEAST or not len(members_of_seed):
                 break
-            if not taken[former[members_of_seed]].any():  # so that each founding can be taken back by itself
+            if not taken[former[members_of_seed]].any():  # no two new classes take cells from the same class
                 taken[former[members_of_seed]] = True
                 seeded.append(members_of_seed)
         clusters.arrange(_with(former, classes, seeded))
@@ -344,7 +345,7 @@ class LocalSearch:
 
 
 def _with(group: IntArray, classes: int, seeded: list[IntArray]) -> IntArray:
-    """The class of each cell where every company is a class of its own after those there are."""
+    """The class of each cell, if the members of each seed become a class of their own, numbered after the others."""
     group = group.copy()
     for number, members_of_seed in enumerate(seeded, start=classes):
         group[members_of_seed] = number

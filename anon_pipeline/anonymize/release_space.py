@@ -1,10 +1,10 @@
-"""Raw rows as a published release would show them, by its class table alone: for models that were trained on it.
+"""Raw rows recoded as in a published release, by its class table alone: for models that were trained on the release.
 
-The tree that made the classes stays private, since it holds rare values. Here `classes.parquet` alone is read, so that
-nothing can be learnt that the release does not tell. A row goes to the class in which it is most likely, if the members
-of a class are spread evenly over what the class shows: a class that holds the row comes before one that does not, and
-of several the larger and narrower one (classes can overlap). Numbers are compared as float64, so whole numbers above
-2^53 may be taken for their neighbours.
+The tree that made the classes stays private, since it holds rare values. Only `classes.parquet` is read here, so that
+nothing beyond the release can be learnt. A row goes to the class in which it is most likely, if the members of a class
+are spread evenly over the values that the class shows. A class that encloses the row comes before one that does not; of
+several that enclose it, the larger and narrower one is taken (classes can overlap). Numbers are compared as float64, so
+whole numbers above 2^53 may be mistaken for their neighbours.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ColumnType
 
-#: Taken off a class's log-likelihood for each column in which it does not hold the row: no narrowness makes up for it.
+#: Subtracted from a class's log-likelihood for each column in which it does not enclose the row. It is so large that a
+#: narrow class cannot make up for it.
 OUTSIDE = 1000.0
-#: The same where the value may be one of those that the class does not tell.
-UNTOLD = 4.0
-#: So many likelihoods are looked at together, rows times classes.
+#: Subtracted where the value may be one of those that the class does not name.
+UNNAMED = 4.0
+#: So many likelihoods, rows times classes, are computed together.
 AT_ONCE = 4_000_000
 
 
@@ -44,8 +45,8 @@ class Interval:
     Attributes
     ----------
     representative : the classes' values, as the class table has them
-    low, high : what encloses the members, infinite where an end is open, both NaN where nothing is told
-    missing : whether members have no value: 0, 1, or NaN where that is not told
+    low, high : the ends of the interval around the members, infinite where open, both NaN where no value is published
+    missing : whether members have no value: 0, 1, or NaN where that is not published
     """
 
     name: str
@@ -87,7 +88,7 @@ class Interval:
         outside = -OUTSIDE - np.log(spread or 1.0) - gap / (spread or 1.0)
         known = np.where(gap > 0, outside, inside)
         known = np.where(np.isnan(self.low), -OUTSIDE, known)
-        unknown = np.select([self.missing == 1, np.isnan(self.missing)], [0.0, -UNTOLD], -OUTSIDE)
+        unknown = np.select([self.missing == 1, np.isnan(self.missing)], [0.0, -UNNAMED], -OUTSIDE)
         return np.where(np.isnan(value), unknown, known)
 
 
@@ -121,8 +122,8 @@ class Categories:
         """How likely each value is in each class, as a logarithm, shape (m, J)."""
         place = {value: number for number, value in enumerate(values)}
         sizes = np.array([len(set_) for set_ in self.named])
-        untold = np.array([SUPPRESSED in set_ for set_ in self.named])
-        log_fit = np.tile(np.where(untold, -UNTOLD, -OUTSIDE), (len(values), 1))
+        has_unnamed = np.array([SUPPRESSED in set_ for set_ in self.named])
+        log_fit = np.tile(np.where(has_unnamed, -UNNAMED, -OUTSIDE), (len(values), 1))
         for group, set_ in enumerate(self.named):
             log_fit[[place[value] for value in set_ if value in place], group] = 0.0
         likely: FloatArray = log_fit - np.log(sizes)
@@ -130,10 +131,10 @@ class Categories:
 
 
 class ReleaseSpace(KeepsColumns, TransformerMixin, BaseEstimator):
-    """The classes of a published release, as far as it tells them: a transformer of scikit-learn's for frames.
+    """The classes of a published release, as far as they are published: a scikit-learn transformer for frames.
 
-    All that it knows is in `classes`, so it needs no `fit`, which only looks at the parameter and at the columns of a
-    frame. Other columns than those of the release stay as they are.
+    All that it knows is in `classes`, so it needs no `fit`; `fit` only checks the parameter and the columns of a frame.
+    Columns other than those of the release stay as they are.
 
     Parameters
     ----------
@@ -177,7 +178,7 @@ class ReleaseSpace(KeepsColumns, TransformerMixin, BaseEstimator):
         return space
 
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002 (scikit-learn passes it)
-        """Look at the parameter and at the columns of a frame; nothing is learned.
+        """Check the parameter and the columns of a frame; nothing is learned.
 
         Parameters
         ----------
@@ -217,8 +218,10 @@ class ReleaseSpace(KeepsColumns, TransformerMixin, BaseEstimator):
         """
         people = to_pandas(X)
         chosen = self._places(people)
-        shown = people.assign(**{column.name: column.restored(chosen, people[column.name]) for column in self.columns})
-        return given_back(shown, X, output_of(self))
+        recoded = people.assign(
+            **{column.name: column.restored(chosen, people[column.name]) for column in self.columns}
+        )
+        return given_back(recoded, X, output_of(self))
 
     @property
     def columns(self) -> list[Interval | Categories]:
@@ -238,7 +241,7 @@ class ReleaseSpace(KeepsColumns, TransformerMixin, BaseEstimator):
         return of_frames(tags)
 
     def _read(self) -> _ClassTable:
-        """`classes` as they are compared with rows; read again where the parameter was set anew."""
+        """`classes` in the form in which rows are compared with them; read again after the parameter was set."""
         known: _ClassTable | None = self.__dict__.get("_table")
         if known is None or known.given is not self.classes:
             check_parameters({"classes": self.classes}, {"classes": With(pd.DataFrame, "a pandas DataFrame")})
@@ -249,7 +252,7 @@ class ReleaseSpace(KeepsColumns, TransformerMixin, BaseEstimator):
         return known
 
     def _check_frame(self, frame: pd.DataFrame) -> None:
-        """Refuse what is no frame, could be misread, or lacks a quasi-identifier."""
+        """Refuse an object that is no frame, and a frame that could be misread or lacks a quasi-identifier."""
         if not isinstance(frame, pd.DataFrame):
             encoding.check_frame(frame)
         check_present(frame, [column.name for column in self.columns])
@@ -290,7 +293,7 @@ class _ClassTable:
 
 
 def _columns(classes: pd.DataFrame) -> list[Interval | Categories]:
-    """The quasi-identifiers, by the names that follow each other in a class table (`classes.class_table`)."""
+    """The quasi-identifiers, recognized by the order of the names in a class table (`classes.class_table`)."""
     names = list(classes.columns)
     columns: list[Interval | Categories] = []
     place = 1

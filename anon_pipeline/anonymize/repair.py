@@ -1,4 +1,4 @@
-"""A partition and the demands that its classes must meet: what is repaired, apart from the key it is repaired under."""
+"""A partition and the demands that its classes must meet: the input of the repair, except for the private key."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from anon_pipeline.tables import Cells
 
 @dataclass(frozen=True, eq=False)
 class Repair:
-    """Classes that were found by the quasi-identifiers, and what is asked of them.
+    """Classes made from the quasi-identifiers alone, and the demands on them.
 
     Attributes
     ----------
@@ -35,8 +35,8 @@ class Repair:
     people : the sensitive columns counted per cell
     demands : all of them, that of k people included
     suppressible : how many people may be left out
-    recount : counts people of a population anew, where a demand is about them (see `enforce`)
-    mixes : whether classes are paired by what the guidance lets expect of them, too
+    recount : counts the people of a population anew, where a demand is about them (see `enforce`)
+    mixes : whether classes may also be paired by the sensitive values that the guidance lets expect
     """
 
     cells: Cells
@@ -60,11 +60,11 @@ class Repair:
         return max((demand.k for demand in self.demands if isinstance(demand, KAnonymity)), default=1)
 
     def chance(self, key: Key) -> Chance:
-        """What the key leaves open; nothing where no demand looks at sensitive values."""
+        """The random decisions under the key; none where no demand depends on sensitive values."""
         return Chance.of(key, self.cells) if self.people.sensitive else Chance.none(self.cells)
 
     def mixing(self, people: ClassStatistics | None = None) -> Mixing | None:
-        """What the guidance lets expect of the people; None where a demand is about a population."""
+        """The sensitive values that the guidance lets expect; None where a demand is about a population."""
         return Mixing.of(self.cells, people or self.people) if self.mixes and self.recount is None else None
 
     def repaired(self, key: Key, people: ClassStatistics | None = None) -> IntArray:

@@ -1,6 +1,6 @@
-"""Cells and fitted trees as files of the private zone: plain arrays and JSON, nothing that runs code when read.
+"""Cells and fitted trees as files of the private zone: plain arrays and JSON, so that reading runs no code.
 
-Both hold the values of the table's columns, also the rare ones, so neither belongs into a release folder.
+Both hold the values of the table's columns, rare ones included, so neither belongs into a release folder.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def fitted_from_json(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def summaries_to_json(summaries: list[Summary]) -> list[dict[str, Any]]:
-    """What classes show, and the columns it is about, as plain data."""
+    """The summaries of the classes, and their columns, as plain data."""
     return [{"domain": _domain_to_json(summary.domain), **_summary_to_json(summary)} for summary in summaries]
 
 
@@ -188,8 +188,8 @@ def _summary_to_json(summary: Summary) -> dict[str, Any]:
 def _summary_from_json(content: dict[str, Any], domain: Domain) -> Summary:
     labels = None
     if "labels" in content:
-        told = content["labels"]
-        labels = Labels(np.array(told["texts"], dtype=object), np.array(told["levels"], np.int64))
+        stored = content["labels"]
+        labels = Labels(np.array(stored["texts"], dtype=object), np.array(stored["levels"], np.int64))
     if domain.ordered:
         return OrderedSummary(domain, **{name: np.array(content[name]) for name in ORDERED_ARRAYS}, labels=labels)
     representative = np.array(content["representative"], np.int64)

@@ -1,6 +1,6 @@
-"""The anonymizer tree: which people are put together, and how a person finds the leaf.
+"""The anonymizer tree: it is fitted on cells, and gives the leaf of each person.
 
-The tree of Goldsteen et al., "Anonymizing Machine Learning Models" (arXiv 2007.13086), fitted on cells instead of
+It is the tree of Goldsteen et al., "Anonymizing Machine Learning Models" (arXiv 2007.13086), fitted on cells instead of
 rows, with the quasi-identifiers' own spread as further outputs beside the guidance.
 """
 
@@ -19,12 +19,13 @@ from anon_pipeline.anonymize.criterion import Criterion
 from anon_pipeline.arrays import CACHED, FloatArray, IntArray
 from anon_pipeline.tables import Cells
 
-#: A table of at most this many cells, or outputs of all cells, is left to scikit-learn; in a larger one each group of
-#: at most this many cells is.
+#: scikit-learn fits the whole tree of a table with at most `BLOCK` cells, or with at most `WHOLE` outputs of all cells
+#: together. In a larger table it fits the subtree of each group of at most `BLOCK` cells.
 BLOCK = 4_000
 WHOLE = 200_000
 
-#: In a table of more than `EXACT_LIMIT` cells, a group of more than `SAMPLE` is split by the counts of so many of them.
+#: In a table of more than `EXACT_LIMIT` cells, a group of more than `SAMPLE` cells is split by the counts of a sample
+#: of so many of them.
 EXACT_LIMIT = 400_000
 SAMPLE = 50_000
 
@@ -37,7 +38,7 @@ class SplitTree:
     ----------
     features : the split axes
     feature : axis of each inner node, -1 for a leaf
-    threshold : a rank at most this goes left
+    threshold : a rank goes left if it is at most this
     left, right : child nodes, -1 for a leaf
     leaf : number of the leaf, 0 ... L - 1, -1 for an inner node
     """
@@ -82,10 +83,10 @@ class SplitTree:
 def fit_tree(cells: Cells, k: int, spread: float, orders: Orders, seed: int, weighed: bool = False) -> SplitTree:
     """Fit the tree on cells so that every leaf holds at least k people; `weighed` as in `Criterion`.
 
-    Each cell weighs as many as it has people; with a smallest leaf weight of (k - 1e-6) / N the partition is the one
-    that `min_samples_leaf=k` gives on the N rows. In a large table the groups of more than `BLOCK` cells are split by
-    counts, and the blocks that are left by scikit-learn: the splits are the same but where two are equally good, or
-    where a column has so many values that counts only see bins of them (`BINS`). Where a hierarchy is strict, counts
+    The weight of a cell is its number of people. With a smallest leaf weight of (k - 1e-6) / N the partition is the one
+    that `min_samples_leaf=k` gives on the N rows. In a large table groups of more than `BLOCK` cells are split by
+    counts, and the remaining blocks by scikit-learn. The splits are the same, except where two are equally good or
+    where a column has so many values that counts only use bins of them (`BINS`). Where a hierarchy is strict, counts
     split every group, since scikit-learn would split any group along any axis.
     """
     features = split_features(cells, orders)
@@ -116,14 +117,14 @@ def _grow(
 ) -> tuple[_Nodes, list[IntArray]]:
     """The top of the tree, split by counts, and the cells of each of its leaves, from left to right.
 
-    A leaf is a group of at most `block` cells, or one for which counts know no split.
+    A leaf is a group of at most `block` cells, or one that no split improves.
     """
     counter = Counter(features, cells, outputs)
     limit = len(cells.counts) if len(cells.counts) <= EXACT_LIMIT else SAMPLE
     order = hash_of_codes(cells.codes)
 
     def counted(group: IntArray) -> Table:
-        """The table of a group, or of a part of a very large one: k people of the part are k of the group."""
+        """The table of a group, or of a sample of a very large one: k people of the sample are k of the group."""
         if len(group) <= limit:
             return counter.count(group)
         return counter.count(group[order[group] <= np.uint64(2**64 // len(group) * limit)])
@@ -189,9 +190,9 @@ def _fit(
 
 
 def _assembled(features: tuple[SplitFeature, ...], parts: list[_Nodes]) -> SplitTree:
-    """One tree of a top and, where there are any, the trees that take the place of its leaves, in their order.
+    """One tree made of a top and, if there are any, the trees that replace its leaves, in their order.
 
-    Leaves are numbered from left to right, so that their numbers do not tell how the tree was put together.
+    Leaves are numbered from left to right, so that their numbers do not depend on how the tree was put together.
     """
     top = tuple(array.copy() for array in parts[0])
     ends = np.flatnonzero(parts[0][0] == -1)

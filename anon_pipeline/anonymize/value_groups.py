@@ -1,6 +1,7 @@
-"""The values of a column in a few groups that people can read, none of them smaller than asked.
+"""The values of a column in a few readable groups, none of them smaller than asked.
 
-Categories stand alone, the commonest first, and the rare ones together; numbers and dates are cut at round ones.
+Each common category is a group of its own, the commonest first, and the rare ones are one group together. Numbers and
+dates are cut at round values.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from anon_pipeline.arrays import IntArray
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Domain
 
-#: So many groups at most, beside those of rare and of missing values.
+#: Most groups, beside those of rare and of missing values.
 MOST = 8
 
 MISSING, OTHERS = "missing", "all others"
@@ -29,7 +30,7 @@ class ValueGroups:
 
     Attributes
     ----------
-    labels : what they are called, in the order in which one reads them
+    labels : their names, in the order in which they are read
     of_code : the group of each code of the domain (0 is missing), shape (m + 1,)
     place : the group of any value of the column's kind, whether the domain knows it or not; for ordered columns
     """
@@ -85,7 +86,7 @@ def _ranges(domain: Domain, smallest: int, alone: int) -> ValueGroups:
     missing = int(domain.counts[0])
     if missing >= smallest and known.sum() >= smallest:
         labels, of_code[0] = [*labels, MISSING], len(labels)
-    elif missing:  # too few to be told of alone: they go with the group that has the fewest
+    elif missing:  # too few for a group of their own: they join the smallest group
         sizes = np.bincount(of_code[1:], weights=known, minlength=len(labels))
         of_code[0] = int(np.argmin(sizes))
         labels[of_code[0]] += f" or {MISSING}"
@@ -93,7 +94,7 @@ def _ranges(domain: Domain, smallest: int, alone: int) -> ValueGroups:
 
 
 def _calendar(domain: Domain) -> tuple[Callable[[npt.NDArray[np.generic]], npt.NDArray[np.generic]], str]:
-    """How values become what is cut at round ones: numbers stay, dates are years, months or days since 1970."""
+    """How values become numbers that are cut at round ones: dates become years, months or days since 1970."""
     if domain.type is not ColumnType.DATE:
         return lambda values: values, ""
     first, last = domain.readable(domain.values[[0, -1]]).astype("datetime64[D]").astype(np.int64)
@@ -120,13 +121,13 @@ def _edges(values: npt.NDArray[np.generic], counts: IntArray, whole: bool) -> np
 def _far_enough_apart(edges: npt.NDArray[np.generic], counts: IntArray, smallest: int) -> npt.NDArray[np.generic]:
     """The edges that leave `smallest` people in every range; `counts` are those of the ranges, one more than edges."""
     kept: list[int] = []
-    waiting = 0
+    gathered = 0
     for place, count in enumerate(counts[:-1]):
-        waiting += int(count)
-        if waiting >= smallest:
+        gathered += int(count)
+        if gathered >= smallest:
             kept.append(place)
-            waiting = 0
-    if kept and waiting + int(counts[-1]) < smallest:
+            gathered = 0
+    if kept and gathered + int(counts[-1]) < smallest:
         kept.pop()
     return edges[kept]
 

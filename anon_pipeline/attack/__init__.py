@@ -1,5 +1,5 @@
-"""What an adversary achieves against a release or a model, measured beside control people the release never saw.
+"""Attacks on a release or a model: their success, compared with control people who are not in the release.
 
-Nothing here anonymizes, and nothing that anonymizes is used here: of the project only `anon_pipeline.errors` may be
-imported, so that one mistake cannot hide itself.
+The code here anonymizes nothing and uses no code that anonymizes, so that a mistake there cannot hide itself here. Of
+the project only `anon_pipeline.errors` may be imported.
 """

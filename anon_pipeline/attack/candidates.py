@@ -1,10 +1,10 @@
-"""Which groups of a release fit a person best: the candidate sets that every attack on a table starts from.
+"""The groups of a release that fit a person best: the candidate sets that every attack on a table starts from.
 
-Boxes of a release overlap, and a person lies in many of them. An attacker does not pick among them blindly: a narrow
-box holds more of the people who fit it than a wide one. The best group is the one in which the known cells are
-likeliest (naive Bayes over the cells); where it is known that some cells are wrong, one that does not fit only makes a
-group less likely. On Adult, k = 10, this finds the right record four times as often as a draw from all groups that fit,
-and with 2-diversity seven times.
+Boxes of a release overlap, and a person lies in many of them. An attacker does not pick one of them blindly: of the
+people who fit a box, a narrow box holds a larger share than a wide one. The best group is the one in which the known
+cells are likeliest (naive Bayes over the cells). If the attacker knows that some cells are wrong, a cell that does not
+fit only makes a group less likely. On Adult, k = 10, this finds the right record four times as often as a draw from all
+groups that fit, and with 2-diversity seven times.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from scipy import sparse
 from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.attack.released import UNIT, UNLIKE, OrderedBoxes, Released, combined
 
-#: Costs held at once, in cells: 32 MB.
+#: Most costs in memory at once, in cells: 32 MB.
 BLOCK = 8_000_000
 
-#: Cells compared for one set of people at most; where they do not suffice, fewer people are attacked.
+#: Most cells compared for a set of people; if more would be needed, fewer people are attacked.
 BUDGET = 100_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The best-fitting units of the first n people; a unit is all groups that look alike in the known columns.
+    """The best-fitting units of the first n people; a unit is all groups that are equal in the known columns.
 
     Attributes
     ----------
@@ -45,11 +45,11 @@ class Candidates:
         return int(self.best.shape[0])
 
     def records(self) -> IntArray:
-        """Released rows among which a person cannot be told, shape (n,)."""
+        """How many released rows each person's candidates have, shape (n,)."""
         return np.asarray(self.best @ self.sizes, dtype=np.int64)
 
     def hits(self, units: sparse.csr_array) -> FloatArray:
-        """Of rows by person and unit, those that lie in a person's best units, shape (n,)."""
+        """How many rows lie in a person's best units, shape (n,); `units` has the rows by person and unit."""
         return np.asarray(self.best.multiply(units).sum(axis=1), dtype=np.float64).ravel()
 
 
@@ -68,7 +68,7 @@ def find_candidates(
     codes : the people's quasi-identifiers, not negative, shape (n, p)
     columns : positions of the known quasi-identifiers, all if absent
     wrong : the share of known cells that the attacker takes to be wrong
-    rule : "likeliest", or "fitting" for all units that agree with as many cells as any does
+    rule : "likeliest", or "fitting" for all units that agree with the most cells
     budget : cells to be compared at most; people beyond that are left out from the end
     """
     known = list(range(release.box.shape[1]) if columns is None else columns)
@@ -77,7 +77,7 @@ def find_candidates(
     boxes = release.box[first][:, known]
     exact = _looked_up(release, known, boxes, codes)
     allowed = max(budget // (len(boxes) * len(known)), 1)
-    last = int(np.searchsorted(np.cumsum(exact < 0), allowed, "right"))  # those looked up cost nothing
+    last = int(np.searchsorted(np.cumsum(exact < 0), allowed, "right"))  # people who are looked up cost nothing
     exact, codes = exact[:last], codes[:last]
     rows, units = [np.flatnonzero(exact >= 0)], [exact[exact >= 0]]
     scanned = np.flatnonzero(exact < 0)
@@ -86,9 +86,9 @@ def find_candidates(
         block = scanned[start : start + step]
         total = np.zeros((len(block), len(boxes)), dtype=np.int32)
         for place, column in enumerate(known):
-            borne, which = np.unique(codes[block, column], return_inverse=True)
+            distinct, which = np.unique(codes[block, column], return_inverse=True)
             of_boxes = release.boxes[column]
-            costs = ~of_boxes.fits(borne) if rule == "fitting" else of_boxes.costs(borne, wrong)
+            costs = ~of_boxes.fits(distinct) if rule == "fitting" else of_boxes.costs(distinct, wrong)
             total += costs[:, boxes[:, place]][which]
         row, best = np.nonzero(total == total.min(axis=1, keepdims=True))
         rows.append(block[row])
@@ -102,9 +102,10 @@ def find_candidates(
 
 
 def misfit(release: Released, codes: IntArray, candidates: Candidates) -> FloatArray:
-    """Known cells that do not fit a person's best groups, fractions where numbers are near to those shown, shape (n,).
+    """How many known cells do not fit a person's best groups, shape (n,).
 
-    Only for candidates found with all quasi-identifiers.
+    A number that is near to the number that a group shows counts as a fraction. Only for candidates found with all
+    quasi-identifiers.
     """
     first = np.unique(candidates.unit, return_index=True)[1]
     pairs = candidates.best.tocoo()
@@ -125,7 +126,7 @@ def misfit(release: Released, codes: IntArray, candidates: Candidates) -> FloatA
 
 
 def _looked_up(release: Released, known: Sequence[int], boxes: IntArray, codes: IntArray) -> IntArray:
-    """The unit that shows exactly a person's values, where units show values; -1 for all others, shape (n,)."""
+    """The unit that shows exactly a person's values, if units show single values; -1 where there is none, (n,)."""
     columns = []
     for place, column in enumerate(known):
         points = release.boxes[column].points()

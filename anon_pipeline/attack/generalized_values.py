@@ -1,7 +1,7 @@
-"""How tools write a generalized value as text, and how a value of a person is read beside it.
+"""A parser of generalized values as tools write them, and of the raw values that are compared with them.
 
-Ours are "[25, 37]", "{a, b}", "37 or missing" and "*"; others write "[20, 30[", "(20,30]", "20-30", ">=50", "50+" or
-"130**". Text is read for what it allows at most: what cannot be read allows everything.
+We write "[25, 37]", "{a, b}", "37 or missing" and "*"; other tools write "[20, 30[", "(20,30]", "20-30", ">=50", "50+"
+or "130**". A text is read as the widest range that it may mean. A text that cannot be read allows every value.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-#: Stands for something that is not told.
+#: Stands for a value that is not named.
 ANYTHING = "*"
 
 _MISSING = ("missing", "nan", "none", "null", "na", "n/a", "<na>", "nat", "?", "")
@@ -44,7 +44,7 @@ ABSENT = Interval(math.inf, -math.inf, True)
 
 
 def read_interval(text: str) -> Interval | None:
-    """What a text allows of a number or date (in days since 1970); None where it cannot be read."""
+    """The numbers or dates (in days since 1970) that a text allows; None where it cannot be read."""
     text = text.strip()
     if text == ANYTHING:
         return UNKNOWN
@@ -62,7 +62,7 @@ def read_interval(text: str) -> Interval | None:
 
 
 def _hull(parts: list[Interval | None]) -> Interval | None:
-    """What several intervals allow together; None where one of them cannot be read."""
+    """The interval around several intervals; None where one of them cannot be read."""
     known = [part for part in parts if part is not None]
     if not known or len(known) < len(parts):
         return None
@@ -124,10 +124,10 @@ def _days(moments: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 def read_set(text: str, vocabulary: Set[str]) -> frozenset[str | None]:
-    """The categories a text tells, None among them for a missing value, "*" for any that it does not tell.
+    """The categories that a text names, None for a missing value, and "*" for categories that it does not name.
 
-    A category people bear is read as itself, even if it looks like a set. A text that nobody bears and that is
-    neither a set nor a prefix may be any category: a hierarchy of which we know no more.
+    A text that is a category of the people is read as this category, even if it looks like a set. Any other text that
+    is neither a set nor a prefix may mean any category: it is a node of an unknown hierarchy.
     """
     if text in vocabulary and text != ANYTHING:
         return frozenset([text, None]) if text == "missing" else frozenset([text])
@@ -143,7 +143,7 @@ def read_set(text: str, vocabulary: Set[str]) -> frozenset[str | None]:
 
 
 def _members(inside: str, vocabulary: Set[str]) -> frozenset[str | None]:
-    """The members of a set; parts that only together are a category, as in "{Smith, John, *}", are put together."""
+    """The members of a set; parts that are a category only together, as in "{Smith, John, *}", are put together."""
     parts = inside.split(",")
     members: set[str | None] = set()
     at = 0
@@ -207,9 +207,10 @@ def _number(value: Any) -> float:
 
 
 def texts(column: pd.Series) -> npt.NDArray[np.object_]:
-    """A column of categories as text, None where missing, so that 1, 1.0 and "1", True and "true" are one, shape (n,).
+    """A column of categories as texts, None where missing, shape (n,); 1, 1.0 and "1" become the same text.
 
-    Columns whose types differ between the source and its release can so be compared.
+    True and "true" become the same text too. So columns whose types differ between the source and its release can be
+    compared.
     """
     codes, values = pd.factorize(column)
     parsed = np.array([*[category(value) for value in values], None], dtype=object)
@@ -217,7 +218,7 @@ def texts(column: pd.Series) -> npt.NDArray[np.object_]:
 
 
 def category(value: Any) -> str:
-    """One spelling for a category, however its table stores it."""
+    """The same spelling of a category, whichever type its table has."""
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     text = str(value)

@@ -1,9 +1,10 @@
-"""Attribute inference: what a release tells of a known person's sensitive value.
+"""Attribute inference: an attacker guesses a known person's sensitive value from a release.
 
-Four attacks. Within groups: the most frequent value of the person's candidate groups. Across groups: a model trained on
-the released rows. Similarity and skewness (N. Li, T. Li, S. Venkatasubramanian, ICDE 2007): groups whose values lie
-within a narrow share of the ranks, and groups in which a rare value is frequent. Control people get the same guesses
-from the same release, so what everybody could learn from statistics is told from what a record gives away.
+There are four attacks. Within groups, the guess is the most frequent value of the person's candidate groups. Across
+groups, it comes from a model trained on the released rows. Similarity and skewness (N. Li, T. Li, S.
+Venkatasubramanian, ICDE 2007) use groups whose values lie within a narrow share of the ranks, and groups in which a
+rare value is frequent. Control people get the same guesses from the same release. This separates what a person's record
+gives away from what everybody could learn from statistics.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ from anon_pipeline.attack.released import CategoryBoxes, Domain
 from anon_pipeline.attack.targets import Attacked, People, counts
 from anon_pipeline.threads import one_thread
 
-#: A number is guessed right if it falls into the right one of so many equally frequent intervals.
+#: A guess of a number is right if it names the right one of so many equally frequent intervals.
 INTERVALS = 5
 
 #: A group's values are similar if no more than this share of all people have a value between its least and greatest.
 NARROW = 0.1
 
-#: The largest values of an ordered column, this share of it, are its rare ones; of a category, its least frequent.
+#: The rare values of an ordered column are its largest, this share of it; of a category, the least frequent one.
 RARE = 0.1
 
-#: A category rarer than this is not one that a group could make frequent.
+#: A category with a smaller share than this is too rare to become frequent in a group.
 SCARCE = 0.01
 
 #: Different values that the model learns at most, and iterations of its training.
 LEARNED, ITERATIONS = 20, 40
 
-#: Categories that gradient boosting tells apart; the rarer ones are one.
+#: Most categories that gradient boosting distinguishes; the rarer ones are put together.
 MOST_CATEGORIES = 250
 
 
@@ -49,8 +50,9 @@ class Outcome:
     Attributes
     ----------
     domain : the column
-    label : of each code, shape (m,); -1 for one that no released row has
-    labels : number of labels; the smaller, the more frequent in the release
+    column : its position among the kept columns
+    label : the label of each code, shape (m,); -1 for a code that no released row has
+    labels : number of labels; the more frequent a label is in the release, the smaller is its number
     released, members, control : labels of released rows and of people
     """
 
@@ -69,8 +71,8 @@ def outcome(attacked: Attacked, column: int, members: People, control: People | 
     raw = np.arange(len(domain))
     present = np.unique(code[code > 0])
     if domain.ordered and len(present) > INTERVALS:
-        borne = np.sort(code[code > 0])
-        cuts = np.unique(borne[(np.arange(1, INTERVALS) * len(borne)) // INTERVALS])
+        known = np.sort(code[code > 0])
+        cuts = np.unique(known[(np.arange(1, INTERVALS) * len(known)) // INTERVALS])
         raw = np.where(raw == 0, 0, 1 + np.searchsorted(cuts, raw, "left"))
     frequency = np.bincount(raw[code], minlength=int(raw.max()) + 1)
     order = np.argsort(-frequency, kind="stable")
@@ -113,7 +115,7 @@ def within_groups(
     of_control = None
     if control is not None and sensitive.control is not None:
         of_control = measured(_mode_guess(table, control, sensitive.control)[0])
-    unknown = int(sensitive.label[0])  # a missing value is no other value, and so tells nobody apart
+    unknown = int(sensitive.label[0])  # a missing value does not make a group less homogeneous
     open_ = unknown >= 0 and sensitive.domain.name not in attacked.knowledge.answers
     known = (
         np.flatnonzero(np.arange(sensitive.labels) != unknown)
@@ -141,16 +143,16 @@ def within_groups(
 
 
 def across_groups(attacked: Attacked, sensitive: Outcome, members: People, control: People | None) -> Finding:
-    """A gradient-boosted model learns the column from what the released rows show, and is asked about raw people.
+    """A gradient-boosted model learns the column from the released rows, and is asked about raw people.
 
-    All rows of a group show the same, so groups are learned, weighted by their rows.
+    All rows of a group are equal, so the model learns from groups, weighted by their rows.
     """
     release = attacked.release
     table = counts(release.group, sensitive.released, (len(release.sizes), min(sensitive.labels, LEARNED))).tocoo()
     group, label = table.coords[0], table.coords[1]
     features = _features(attacked, release.representative)[group]
-    telling = np.array([len(np.unique(feature[~np.isnan(feature)])) > 1 for feature in features.T])
-    if len(np.unique(label)) < 2 or not telling.any():
+    varying = np.array([len(np.unique(feature[~np.isnan(feature)])) > 1 for feature in features.T])
+    if len(np.unique(label)) < 2 or not varying.any():
 
         def guess(people: People) -> IntArray:
             return np.zeros(len(people), dtype=np.int64)
@@ -159,15 +161,15 @@ def across_groups(attacked: Attacked, sensitive: Outcome, members: People, contr
         model = HistGradientBoostingClassifier(
             max_iter=ITERATIONS,
             learning_rate=0.2,
-            categorical_features=categories[telling],
+            categorical_features=categories[varying],
             early_stopping=False,
             random_state=attacked.seed,
         )
         with one_thread():  # several threads would mostly wait for each other over so little
-            model.fit(features[:, telling], label, sample_weight=table.data)
+            model.fit(features[:, varying], label, sample_weight=table.data)
 
         def guess(people: People) -> IntArray:
-            raw = _features(attacked, _raw(attacked, people))[:, telling]
+            raw = _features(attacked, _raw(attacked, people))[:, varying]
             return np.asarray(model.predict(raw), dtype=np.int64)
 
     with one_thread():
@@ -190,9 +192,10 @@ def skewness(
     people: People,
     others: People | None,
 ) -> Finding:
-    """Of the people who have a rare value, those whom the attacker names.
+    """The share of people with a rare value whom the attacker names.
 
-    As many people are named as have one, those first in whose candidate groups it is most frequent.
+    The attacker names as many people as have a rare value. People in whose candidate groups it is most frequent come
+    first.
     """
     rare = rare_codes(sensitive.domain, attacked.kept_codes[:, sensitive.column])
     of_rows = rare[attacked.kept_codes[:, sensitive.column]]
@@ -223,9 +226,9 @@ def skewness(
 def named_rare(
     scores: list[FloatArray], truths: list[npt.NDArray[np.bool_]], share: float
 ) -> tuple[Rate, Rate | None, Rate]:
-    """Of members (and control people) with a rare value, the share of those named, and of blind naming.
+    """The share of members (and of control people) with a rare value who are named, and that of blind naming.
 
-    Among members, and among control people, the `share` with the highest scores is named; those who tie by lot.
+    Among members, and among control people, the `share` with the highest scores is named; ties are drawn by lot.
     """
     rates = []
     for score, truth in zip(scores, truths, strict=True):
@@ -262,9 +265,10 @@ def similarity(
     people: People,
     others: People | None,
 ) -> Finding:
-    """The attacker says: this person's value lies between the least and greatest of their groups, where that is narrow.
+    """The attacker claims that a person's value lies between the least and greatest of their groups.
 
-    Success is to say so and to be right; blind, to say it of a random person.
+    The claim is made only where this range is narrow. Success is a claim that is right. The baseline makes the same
+    claim about a random person.
     """
     code = attacked.kept_codes[:, sensitive.column]
     unit = members.unit[attacked.release.group]
@@ -314,7 +318,7 @@ def _mode_guess(
 
 
 def _most_frequent(sensitive: Outcome, number: int) -> Rate:
-    """Always guessing the release's most frequent label, of the same people."""
+    """The success of always guessing the release's most frequent label, for the same people."""
     return known(float((sensitive.members[:number] == 0).mean()), number)
 
 
@@ -327,7 +331,7 @@ def _how_close(sensitive: Outcome) -> str:
 
 
 def _raw(attacked: Attacked, people: People) -> FloatArray:
-    """People's quasi-identifiers as the release would show them."""
+    """People's quasi-identifiers as numbers, in the form of the released groups' representatives."""
     columns = []
     for column, domain in enumerate(attacked.release.domains):
         code = people.codes[:, column]
@@ -336,13 +340,13 @@ def _raw(attacked: Attacked, people: People) -> FloatArray:
     return np.stack(columns, axis=1)
 
 
-def _features(attacked: Attacked, shown: FloatArray) -> npt.NDArray[Any]:
-    """Categories by the rank of their frequency, the rarest as one, so that there are few enough for the model."""
-    columns = shown.copy()
+def _features(attacked: Attacked, values: FloatArray) -> npt.NDArray[Any]:
+    """Categories as the rank of their frequency, the rarest put together, so that the model can take them."""
+    columns = values.copy()
     for column, domain in enumerate(attacked.release.domains):
         if not domain.ordered:
             rank = np.empty(len(domain))
             rank[np.argsort(-domain.shares, kind="stable")] = np.minimum(np.arange(len(domain)), MOST_CATEGORIES)
-            told = ~np.isnan(columns[:, column])
-            columns[told, column] = rank[columns[told, column].astype(np.int64)]
+            present = ~np.isnan(columns[:, column])
+            columns[present, column] = rank[columns[present, column].astype(np.int64)]
     return columns

@@ -1,8 +1,8 @@
-"""Intersection with earlier releases of overlapping people: what several tables tell that each alone does not.
+"""Intersection with earlier releases of overlapping people: several tables together may reveal more than each alone.
 
-Composition attacks: S. R. Ganta, S. P. Kasiviswanathan, A. Smith (KDD 2008). The person is in both tables, so only
-those records can be theirs whose kept values stand among the candidates of both. Where none does, the attacker has the
-wrong candidates, and goes on with those of the current release.
+Composition attacks: S. R. Ganta, S. P. Kasiviswanathan, A. Smith (KDD 2008). The person is in both tables. So a record
+can be theirs only if its kept values occur among the candidates of both. If there is no such record, the attacker has
+the wrong candidates, and goes on with those of the current release.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Earlier:
     Attributes
     ----------
     released : one row per person
-    classes : what each of its classes stands for, where that was published
+    classes : its class table, where that was published
     people : positions in the original table of those who are in this release too, all where absent
     """
 
@@ -46,7 +46,7 @@ def intersection(
     control: pd.DataFrame | None,
     targets: int,
 ) -> list[Finding]:
-    """One finding, over all earlier releases together; none without any."""
+    """A single finding over all earlier releases together; none without earlier releases."""
     if not earlier:
         return []
     members = attacked.members
@@ -96,14 +96,14 @@ def intersection(
 
 
 class _Table:
-    """People's candidate records in the current release, by kept value, as earlier releases narrow them."""
+    """People's candidate records in the current release, by kept value; earlier releases narrow them."""
 
     def __init__(self, attacked: Attacked, people: People) -> None:
         self.attacked = attacked
         candidates = find_candidates(attacked.release, people.codes)
         self.people = people.first(len(candidates))
         unit = candidates.unit[attacked.release.group]
-        # Rows of the same unit and kept values cannot be told apart: they stand or fall together.
+        # Rows of the same unit with the same kept values cannot be distinguished: all stay candidates, or none.
         self.kind, first = combined([unit, attacked.same_kept])
         self.kept = attacked.kept_codes[first]
         self.same_kept = attacked.same_kept[first]
@@ -112,9 +112,13 @@ class _Table:
         self.possible: sparse.csr_array = (candidates.best @ kinds).tocsr()
         self.contradicted = np.zeros(len(candidates), dtype=bool)
 
-    def narrow(self, shared: list[int], then_kept: list[IntArray], group: IntArray, finding: Candidates) -> None:
-        """Keep what an earlier release allows: in it a candidate has the same values in the `shared` columns."""
-        number = min(len(finding), self.possible.shape[0])
+    def narrow(self, shared: list[int], then_kept: list[IntArray], group: IntArray, earlier: Candidates) -> None:
+        """Keep the records that an earlier release allows.
+
+        Some candidate of the person in that release, of those in `earlier`, must have the record's values in the
+        `shared` columns.
+        """
+        number = min(len(earlier), self.possible.shape[0])
         self.possible, self.people = self.possible[:number], self.people.first(number)
         self.contradicted = self.contradicted[:number]
         if not shared:
@@ -123,7 +127,7 @@ class _Table:
         value = combined(stacked)[0]
         here, there = value[: len(self.kept)], value[len(self.kept) :]
         values = int(value.max()) + 1
-        seen = finding.best[:number] @ counts(finding.unit[group], there, (len(finding.sizes), values))
+        seen = earlier.best[:number] @ counts(earlier.unit[group], there, (len(earlier.sizes), values))
         mark = counts(here, np.arange(len(here)), (values, len(here)))
         allowed = (seen.sign() @ mark).tocsr()
         narrowed = self.possible.multiply(allowed.sign()).tocsr()
@@ -133,11 +137,11 @@ class _Table:
         self.possible.eliminate_zeros()
 
     def remaining(self) -> FloatArray:
-        """Records that can still be a person's, shape (n,)."""
+        """How many records can still be a person's, shape (n,)."""
         return np.asarray(self.possible @ self.sizes, dtype=np.float64).ravel()
 
     def success(self) -> FloatArray:
-        """The probability that one of them, drawn at random, is the right one, see `linkage.success`."""
+        """The probability that a record drawn from them at random is the right one, see `linkage.success`."""
         attacked, kinds = self.attacked, len(self.sizes)
         if attacked.identity is not None:
             numbers = int(max(attacked.identity.max(), self.people.identity.max())) + 1

@@ -1,10 +1,10 @@
-"""Record linkage: which released record is a known person's, from some or all quasi-identifiers or the rows' order.
+"""Record linkage: find a known person's record in a release, by some or all quasi-identifiers or by the rows' order.
 
-Success is to pick the person's own record, or one of a person who is equal in every released column; so it is defined
-for control people too, who have no record of their own. The attacker picks at random among the records of the groups
-that fit best (`candidates`); of that pick the probability of success is known for each person, and is what is counted.
-With groups that do not overlap it is the marketer risk J / N of K. El Emam (Guide to the De-Identification of Personal
-Health Information, 2013), but for people with a double.
+Success is to pick the person's own record, or a record of a person who is equal in every released column. So success is
+also defined for control people, who have no record of their own. The attacker picks at random among the records of the
+groups that fit best (`candidates`). The probability that this pick succeeds is known for each person, and these
+probabilities are added up. If groups do not overlap, the result is the marketer risk J / N of K. El Emam (Guide to the
+De-Identification of Personal Health Information, 2013), except for people with a double.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from anon_pipeline.attack.targets import Attacked, People, counts, with_wrong_ce
 #: Shares of cells that an attacker has wrong.
 WRONG = (0.05, 0.1)
 
-#: People among whom the most identifying columns are looked for, at most.
+#: Most people from whom the most identifying columns are found.
 SEARCHED = 20_000
 
 #: Random sets of columns per size, beside the most identifying one.
@@ -37,8 +37,8 @@ SUCCESS = "picks the right record"
 def success(attacked: Attacked, people: People, candidates: Candidates) -> FloatArray:
     """Each person's probability of being linked by a random pick from their candidates, shape (n,).
 
-    Where it is unknown who is behind a record, the person's own is taken to be among the candidates if one of them has
-    their values in all columns that are released as they are.
+    If it is unknown which person a record belongs to, the person's own record is taken to be among the candidates if
+    some candidate has the person's values in all columns that are released as they are.
     """
     number = len(candidates)
     unit = candidates.unit[attacked.release.group]
@@ -60,8 +60,8 @@ def blind(attacked: Attacked, people: People) -> Rate:
         of_rows, of_people = attacked.identity, people.identity
     else:
         of_rows, of_people = attacked.same_kept, people.same_kept
-    borne = np.bincount(of_rows[of_rows >= 0], minlength=int(of_people.max()) + 1)[of_people]
-    hits = borne if attacked.identity is not None else np.minimum(borne, 1)
+    rows = np.bincount(of_rows[of_rows >= 0], minlength=int(of_people.max()) + 1)[of_people]
+    hits = rows if attacked.identity is not None else np.minimum(rows, 1)
     return known(float(hits.mean()) / attacked.release.rows, len(people))
 
 
@@ -107,7 +107,7 @@ def linkage(attacked: Attacked, targets: int) -> list[Finding]:
 
 
 def most_identifying(codes: IntArray) -> list[int]:
-    """The columns in the order in which they tell most people apart, each beside those before it."""
+    """The columns in greedy order: each distinguishes the most people together with those before it."""
     order: list[int] = []
     key = np.zeros(len(codes), dtype=np.int64)
     while len(order) < codes.shape[1]:
@@ -122,12 +122,12 @@ def most_identifying(codes: IntArray) -> list[int]:
 def row_order(attacked: Attacked) -> list[Finding]:
     """Whether the place of a row in the release is the place of its person in the source.
 
-    The attacker knows the source's order, and who was left out. Two findings: by the whole table, and within groups,
-    where the attacker even knows who is in a group and only guesses who is who. Rows in random order stand for the
-    control, since control people have no place. Whoever keeps an order keeps it for many rows, while chance leaves one
-    or two where they were; so all rows are tried, and intervals are 99.9 % here. Equal people are tried once: an order
-    by any hash or value keeps them side by side, in the source as in the release, and tells nothing of who is who. None
-    where it is unknown who is behind the rows.
+    The attacker knows the source's order, and who was left out. There are two findings: for the whole table, and within
+    groups. Within groups the attacker knows who is in a group, and only guesses which row is whose. Rows in random
+    order stand for the control, since control people have no place. An anonymizer that keeps an order keeps it for many
+    rows, while chance keeps one or two rows in their places; so all rows are tried, and intervals are 99.9 % here.
+    Equal people are tried once: an order by any hash or value keeps them side by side, in the source as in the release,
+    and does not show which row is whose. None where it is unknown which people the rows belong to.
     """
     if attacked.origin is None or attacked.identity is None:
         return []
@@ -143,22 +143,22 @@ def row_order(attacked: Attacked) -> list[Finding]:
         ("row order", "the rows to be in the source's order", everybody),
         ("row order within groups", "the rows of each group to be in the source's order", group),
     ):
-        row = np.sort(drawn[combined([block[drawn], identity[drawn]])[1]])  # one of each person
+        row = np.sort(drawn[combined([block[drawn], identity[drawn]])[1]])  # a single row of equal people
         of_row = block[row]
         by_place, by_row = np.lexsort((origin[row], of_row)), np.lexsort((row, of_row))
         right = np.empty(len(row), dtype=bool)
         right[by_row] = by_place == by_row
         chance = 1 / np.bincount(of_row)[of_row]
-        # Where rows show nothing but the same, who is who means nothing.
+        # Where all rows of a group are equal, it means nothing to know which row is whose.
         alike = combined([of_row, same_kept[row]])[0] if block is group else np.arange(len(row))
-        telling = np.bincount(alike)[alike] < np.bincount(of_row)[of_row]
+        distinguishable = np.bincount(alike)[alike] < np.bincount(of_row)[of_row]
         details: dict[str, Any] = {"distinct_people": len(row)}
         if block is everybody:
             details |= {
                 "neighbours_in_source_order": float((origin[1:] > origin[:-1]).mean()),
                 "expected_links": float(right.sum()),
             }
-        findings.append(_ordered(name, taken, right[telling], chance[telling], details))
+        findings.append(_ordered(name, taken, right[distinguishable], chance[distinguishable], details))
     return findings
 
 
@@ -234,7 +234,7 @@ def _finding(
 
 
 def _complete(attacked: Attacked, members: People, candidates: Candidates) -> dict[str, Any]:
-    """What is only said where every quasi-identifier is known."""
+    """The details that a finding has only where every quasi-identifier is known."""
     release = attacked.release
     details: dict[str, Any] = {"marketer_risk": len(release.sizes) / release.rows, "groups": len(release.sizes)}
     if attacked.origin is not None:

@@ -1,7 +1,7 @@
-"""LiRA: shadow models, and how likely an answer is with and without each person among the trained.
+"""LiRA: shadow models show how likely an answer is with and without each person in the training data.
 
 N. Carlini, S. Chien, M. Nasr, S. Song, A. Terzis, F. Tramer: Membership Inference Attacks From First Principles, S&P
-2022. Scores come out; what they amount to is in `membership_inference` and `roc`.
+2022. The results are scores; `membership_inference` and `roc` make figures of them.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from anon_pipeline.attack.model_answers import Answer, Model, Question, Train
 from anon_pipeline.errors import InputError
 from anon_pipeline.workers import ALONE, Progress, Tally, Workers
 
-#: With fewer trainings on either side a variance per person is too noisy, and one pooled over everybody serves better
-#: (Carlini et al. 2022, who pool it below 64 shadow models).
+#: With fewer trainings on either side a variance per person is too noisy, and a variance pooled over everybody is
+#: better (Carlini et al. 2022, who pool it below 64 shadow models).
 ENOUGH_FOR_OWN_VARIANCE = 32
 
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """Who is in the training half of the attacked model and of each shadow model.
+    """The people on whom the attacked model and each shadow model are trained: half of all people each.
 
     Attributes
     ----------
-    member : bool of shape (n,), of the attacked model
-    inside : bool of shape (s, n), of the shadow models; every person is in exactly half of them, and each of them is
-        trained on about half of the people
+    member : whether each person is in the half of the attacked model, bool of shape (n,)
+    inside : the same for the shadow models, bool of shape (s, n); every person is in exactly half of them, and each of
+        them is trained on about half of the people
     seeds : of the s + 1 trainings, the attacked model's first
     """
 
@@ -43,14 +43,14 @@ class Halves:
 
 @dataclass(frozen=True, eq=False)
 class ShadowScores:
-    """An attacked model and what it and its shadow models say of everybody.
+    """An attacked model, and the confidences of it and its shadow models for everybody.
 
     Attributes
     ----------
     model : the attacked model, trained on the people where `halves.member`
     answer : how to read the confidences (`model_answers.confidence`)
     target : the attacked model's confidence in each person's truth, shape (n,)
-    shadows : that of the shadow models, shape (s, n)
+    shadows : the same for the shadow models, shape (s, n)
     """
 
     model: Model
@@ -61,10 +61,11 @@ class ShadowScores:
 
 
 def draw_halves(n: int, shadows: int, seed: int) -> Halves:
-    """Random halves of n people; each person is in as many shadow models as not, drawn independently of the others.
+    """Random halves of n people; each person is in half of the shadow models, drawn independently of other people.
 
-    A half and its complement would serve as well for that, but are opposites: what many people share is then as much
-    above the mean in one as below it in the other, and the gap between "with" and "without" is noisier than it seems.
+    Pairs of a half and its complement would also put each person into half of the models. But the two are opposites:
+    what many people share is then as much above the mean in one half as below it in the other, and the gap between
+    "with" and "without" is noisier than it seems.
 
     Raises
     ------
@@ -136,7 +137,10 @@ def train_all_shadows(
 def _trained_and_asked(
     train: Train, part: pd.DataFrame, seed: int, asked: pd.DataFrame, truth: pd.Series, answer: Answer | None
 ) -> tuple[Model, Answer, FloatArray]:
-    """A model trained on a part, how its answers are read, and what it says; of a shadow (`answer` given) only that."""
+    """A model trained on a part, how its answers are read, and its confidences; None as the model of a shadow.
+
+    `answer` is given for shadow models only.
+    """
     with model_answers.one_thread():
         model = model_answers.ask(lambda: train(part, seed), "be trained")
         used = model_answers.answer_of(model, truth) if answer is None else answer
@@ -147,14 +151,14 @@ def _trained_and_asked(
 def scores(shadow_scores: ShadowScores, *, online: bool = True, own_variance: bool | None = None) -> FloatArray:
     """How much likelier the attacked model's answer is with each person in its training data than without, shape (n,).
 
-    Log-likelihood ratio of two normal distributions fitted to the shadow models with and without the person. Offline,
-    the attacker has only shadow models that never saw the person: the score is how many standard deviations the
-    confidence lies above theirs.
+    The score is the log-likelihood ratio of two normal distributions, fitted to the shadow models with and without the
+    person. Offline, the attacker has only shadow models that never saw the person: the score is then how many standard
+    deviations the confidence lies above theirs.
 
-    The confidence is log(p / (1 - p)) where there are probabilities, the margin where there are decisions. For a
-    regression it is minus the size of the error, whose square is far from normal. Where there are only labels, the
-    distributions are Bernoulli. What few shadow models cannot know is pooled over the people: the variances, and part
-    of the gap between the means (`_shrunk`).
+    The confidence is log(p / (1 - p)) where the model gives probabilities, and the margin where it gives decisions. For
+    a regression it is minus the size of the error, whose square is far from normal. Where there are only labels, the
+    distributions are Bernoulli. A few shadow models cannot give good estimates for each person, so the variances and
+    part of the gap between the means (`_shrunk`) are pooled over the people.
 
     Parameters
     ----------
@@ -172,7 +176,7 @@ def scores(shadow_scores: ShadowScores, *, online: bool = True, own_variance: bo
         target, shadows = model_answers.log_odds(target, least), model_answers.log_odds(shadows, least)
     if shadow_scores.answer is Answer.NUMBER:
         target, shadows = -np.abs(target), -np.abs(shadows)
-    # Nobody's answer is known more exactly than this, however alike the few shadow models are.
+    # No answer is known more exactly than this, even if the few shadow models nearly agree.
     least_deviation = max(1e-3 * float(shadows.std()), 1e-12)
     out_mean, out_deviation = _fit(shadows, ~inside, own_variance, least_deviation)
     if not online:
@@ -199,11 +203,11 @@ def _fit(
 
 
 def _shrunk(gap: FloatArray, noise: FloatArray) -> FloatArray:
-    """What a person's presence changes, drawn towards what it changes for everybody, as far as the gap is noise.
+    """The gap between each person's two means, shrunk towards the mean gap as far as it is noise.
 
-    With few shadow models the gap between a person's two means is mostly chance, even in its sign, and the plain ratio
-    is then a weaker attack than the offline one. Empirical Bayes (Efron and Morris, JASA 1973): gaps vary among people
-    around their mean, and `noise` is the variance of each one's error.
+    With few shadow models the gap is mostly chance, even in its sign, and the plain ratio is then a weaker attack than
+    the offline one. The shrinkage is empirical Bayes (Efron and Morris, JASA 1973): gaps vary among people around their
+    mean, and `noise` is the variance of each gap's error.
     """
     common = gap.mean()
     varying = max(float(((gap - common) ** 2).mean() - noise.mean()), 0.0)
@@ -218,14 +222,14 @@ def _log_normal(values: FloatArray, mean: FloatArray, deviation: FloatArray) -> 
 
 
 def _bernoulli_ratio(target: FloatArray, shadows: FloatArray, inside: BoolArray, online: bool) -> FloatArray:
-    """The likelihood ratio where all that is known is whether the model is right (1) or wrong (0)."""
+    """The likelihood ratio where it is known only whether the model is right (1) or wrong (0)."""
 
     def right(chosen: BoolArray) -> FloatArray:  # half a count on either side keeps the logarithm finite
         share: FloatArray = (np.where(chosen, shadows, 0.0).sum(axis=0) + 0.5) / (chosen.sum(axis=0) + 1)
         return share
 
     without = right(~inside)
-    if not online:  # as for the normal distribution: the deviation from what is usual
+    if not online:  # as for the normal distribution: the deviation from the mean without the person
         return (target - without) / np.sqrt(without * (1 - without))
     within = right(inside)
     return np.where(target > 0, np.log(within / without), np.log((1 - within) / (1 - without)))

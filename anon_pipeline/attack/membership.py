@@ -1,8 +1,8 @@
-"""Membership of people from a register: who of them is in the release.
+"""Membership of people from a register: an attacker guesses which of them are in the release.
 
 The attacker holds a register with the quasi-identifiers of members and of others (delta-presence: M. E. Nergiz,
-M. Atzori, C. Clifton, SIGMOD 2007), puts everyone into the group they fit best, and takes those to be in the release
-who fit, and whose group has many records for the people of the register who fell into it.
+M. Atzori, C. Clifton, SIGMOD 2007), and puts everyone into the group that they fit best. A person is taken to be in the
+release if they fit their group, and if the group has many records for its number of people from the register.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from anon_pipeline.attack.rates import Finding, Known, Rates, finding, known, me
 from anon_pipeline.attack.released import combined
 from anon_pipeline.attack.targets import Attacked, People
 
-#: People of the register at most.
+#: Most people of the register.
 REGISTER = 10_000
 
 
 def membership(attacked: Attacked, targets: int) -> list[Finding]:
-    """One finding; none without control people, since a register of members only gives nothing to guess.
+    """A single finding; none without control people, since there is nothing to guess in a register of members only.
 
-    Half of the people in question are members. The attacker says "in" of the better half of them: attack and control
-    are the shares of members and of control people of whom it is said.
+    Half of the people asked about are members. The attacker says "in" for the half with the highest scores. Attack and
+    control are the shares of members and of control people for whom the attacker says so.
     """
     if attacked.control is None:
         return []
@@ -54,7 +54,7 @@ def membership(attacked: Attacked, targets: int) -> list[Finding]:
 def _scores(
     attacked: Attacked, members: People, control: People
 ) -> tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
-    """Ranks of members and control people, larger for "in", and how well they fit alone."""
+    """Ranks of members and control people, larger for "in", and ranks by their fit alone."""
     guessed = [find_candidates(attacked.release, people.codes) for people in (members, control)]
     fits = [
         -misfit(attacked.release, people.codes[: len(candidates)], candidates)
@@ -64,7 +64,8 @@ def _scores(
     crowd = sum((np.asarray(share.sum(axis=0)).ravel() for share in spread), np.zeros(len(guessed[0].sizes)))
     shares = []
     for candidates, own in zip(guessed, spread, strict=True):
-        # The person in question is left out of the crowd, members and others alike, so nobody tips their own scale.
+        # The person asked about does not count in the crowd, whether member or not, so nobody influences their own
+        # score.
         present = np.asarray(own @ (guessed[0].sizes / (crowd + 1.0))).ravel()
         shares.append(np.round(present, 9)[: len(candidates)])
     fit = np.asarray(np.round(np.concatenate(fits), 9), dtype=np.float64)
@@ -75,7 +76,7 @@ def _scores(
 
 
 def _better_half(inside: FloatArray, outside: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The probability that each is said to be in; those at the threshold by lot."""
+    """The probability that the attacker says "in" of each person; people at the threshold are drawn by lot."""
     every = np.concatenate([inside, outside])
     threshold = np.sort(every)[::-1][len(every) // 2]
     lot = (len(every) / 2 - (every > threshold).sum()) / (every == threshold).sum()

@@ -1,13 +1,13 @@
-"""Membership inference: does a model's answer about a person tell whether they were among those it was trained on?
+"""Membership inference: does a model's answer about a person reveal whether the person was in its training data?
 
-Two attacks. The loss threshold (Yeom, Giacomelli, Fredrikson, Jha: Privacy Risk in Machine Learning, CSF 2018) asks one
-fitted model and costs nothing. LiRA (Carlini, Chien, Nasr, Song, Terzis, Tramer: Membership Inference Attacks From
-First Principles, S&P 2022) trains shadow models to learn how the answer about each person is distributed with and
-without them, and takes the likelihood ratio.
+There are two attacks. The loss threshold (Yeom, Giacomelli, Fredrikson, Jha: Privacy Risk in Machine Learning, CSF
+2018) asks a fitted model and costs nothing. LiRA (Carlini, Chien, Nasr, Song, Terzis, Tramer: Membership Inference
+Attacks From First Principles, S&P 2022) trains shadow models to learn how the answer about each person is distributed
+with and without the person in the training data, and takes the likelihood ratio.
 
-The attacker of LiRA is the strongest one: they draw from the same people, know how the model was trained (and how the
-table was anonymized before that) and know every feature and the target of whoever they ask about. What the figures mean
-is in `roc`; the before and after of a release is in `models_audit`.
+The attacker of LiRA is the strongest: they draw from the same people, know how the model was trained (and how the table
+was anonymized before), and know every feature and the target of the people they ask about. `roc` explains the figures;
+`models_audit` compares models before and after anonymization.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from anon_pipeline.attack.roc import OperatingPoint
 
 @dataclass(frozen=True)
 class MembershipFinding:
-    """What one attack on one model tells about who was in its training data.
+    """How well an attack on a model recovers which people were in its training data.
 
     Attributes
     ----------
     model : which model, in words that go into a sentence
     attack : "loss_threshold", "lira" or "lira_offline"
-    answer : what of the model's answers was used (`model_answers.Answer`)
+    answer : which part of the model's answers was used (`model_answers.Answer`)
     members, non_members : number of people asked about (the targets)
     shadows : number of shadow models; 0 for the loss threshold
-    auc, auc_low, auc_high : chance to tell a member from a non-member, with its 95 % interval; .5 is guessing
+    auc, auc_low, auc_high : chance to distinguish a member from a non-member, with its 95 % interval; .5 is guessing
     at_1_percent, at_0_1_percent : share of the members found at 1 % and .1 % false accusations; None where there are
-        too few non-members (100 and 1,000) for that rate to mean something
-    epsilon : an attacker's measured lower bound (`roc.epsilon_lower_bound`), None where nothing is witnessed
+        too few non-members (100 and 1,000) for that rate
+    epsilon : the empirical lower bound of epsilon (`roc.epsilon_lower_bound`), None where there is none
     """
 
     model: str
@@ -58,7 +58,7 @@ class MembershipFinding:
 
     @property
     def leaks(self) -> bool:
-        """Whether the attack is better than guessing beyond its 95 % interval, or witnesses an epsilon."""
+        """Whether the attack is better than guessing beyond its 95 % interval, or has a lower bound of epsilon."""
         return self.auc_low > 0.5 or self.epsilon is not None
 
     def to_json(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class MembershipFinding:
         return text + "."
 
 
-#: How an attacker goes about it, by the name of the attack.
+#: How an attacker proceeds, in words, by the name of the attack.
 ATTACKS = {
     "loss_threshold": "by the size of its error",
     "lira": "with shadow models",
@@ -94,7 +94,7 @@ ATTACKS = {
 
 @dataclass(frozen=True)
 class MembershipAttack:
-    """What was done to which model, in the words of `MembershipFinding`; `answer` is how the model answers."""
+    """The attack and the attacked model, in the words of `MembershipFinding`; `answer` is how the model answers."""
 
     model: str
     attack: str
@@ -114,12 +114,12 @@ def attack_by_loss(
     name: str = "the model",
     delta: float = roc.DELTA,
 ) -> MembershipFinding:
-    """The cheap attack on a model that is already fitted.
+    """The loss-threshold attack on a fitted model.
 
     Parameters
     ----------
-    members, non_members : people with features and target; the model was trained on the former (or on a release of
-        them), and on nobody of the latter, who must come from the same population
+    members, non_members : people with features and target; the model was trained on the members (or on a release of
+        them) and on none of the non-members, who must come from the same population
 
     Raises
     ------
@@ -138,7 +138,7 @@ def attack_by_loss(
 
 
 def findings(shadow_scores: ShadowScores, name: str, *, delta: float = roc.DELTA) -> list[MembershipFinding]:
-    """All attacks on a watched model: "lira", "lira_offline", "loss_threshold"."""
+    """All attacks on a model with shadow models: "lira", "lira_offline", "loss_threshold"."""
     member, answer = shadow_scores.halves.member, shadow_scores.answer
     return [
         finding(scored, member, MembershipAttack(name, attack, answer, _shadows_used(attack, shadow_scores)), delta)
@@ -177,7 +177,7 @@ def finding(
 
 
 def scores(shadow_scores: ShadowScores) -> dict[str, FloatArray]:
-    """By attack, how much each person looks like a member to it, shape (n,)."""
+    """By attack, a score of how much each person looks like a member, shape (n,)."""
     return {
         "lira": lira.scores(shadow_scores),
         "lira_offline": lira.scores(shadow_scores, online=False),
@@ -186,5 +186,5 @@ def scores(shadow_scores: ShadowScores) -> dict[str, FloatArray]:
 
 
 def loss_scores(confidences: FloatArray, answer: Answer) -> FloatArray:
-    """Minus the loss of each person, on any monotone scale: who is fitted well is taken for a member."""
+    """Minus the loss of each person, on any monotone scale: people with a small loss are taken for members."""
     return -np.abs(confidences) if answer is Answer.NUMBER else confidences

@@ -1,11 +1,11 @@
-"""The minimality attack: do the shapes of the groups tell where a rare value made the anonymizer act?
+"""The minimality attack: do the shapes of the groups reveal where a rare value made the anonymizer act?
 
-R. C.-W. Wong, A. W.-C. Fu, K. Wang, J. Pei (VLDB 2007): an algorithm that changes no more than it must betrays, by what
-it changed, which people made it necessary. Here a model learns from half of the groups how their rare share depends on
-their shape alone (how many rows, how wide in each column, how many columns are withheld), without any sensitive value,
-and ranks the people of the other half by it. Large, wide groups may have more rare values for a good statistical
-reason; people who were not in the table and fall into the same groups are subject to that too, but not to what the
-anonymizer did for the members. So only what is learned of members beyond control people is the algorithm's doing.
+R. C.-W. Wong, A. W.-C. Fu, K. Wang, J. Pei (VLDB 2007): an algorithm that changes only what it must reveals, by its
+changes, which people made them necessary. Here a model learns from half of the groups how their share of rare values
+depends on their shape. The shape is the number of rows, the width in each column, and the number of withheld columns;
+no sensitive value is among it. The model then ranks the people of the other half. Large, wide groups may have more rare
+values for a good statistical reason. This holds for control people in the same groups too, but what the anonymizer did
+for the members does not. So only the success on members beyond that on control people is due to the algorithm.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from anon_pipeline.attack.released import Released
 from anon_pipeline.attack.targets import Attacked
 from anon_pipeline.threads import one_thread
 
-#: Fewer groups than this teach nothing.
+#: From fewer groups than this nothing can be learned.
 FEWEST = 40
 
 
@@ -33,7 +33,7 @@ def minimality(attacked: Attacked, targets: int) -> list[Finding]:
     members = attacked.members.first(targets)
     control = None if attacked.control is None else attacked.control.first(targets)
     people = [group for group in (members, control) if group is not None]
-    guessed = [find_candidates(release, person.codes) for person in people]
+    guessed = [find_candidates(release, group.codes) for group in people]
     shapes = _shapes(release)
     findings = []
     for column, domain in enumerate(attacked.kept):
@@ -61,26 +61,26 @@ def minimality(attacked: Attacked, targets: int) -> list[Finding]:
 
 
 def _shapes(release: Released) -> FloatArray:
-    """Size, widths, and the number of columns with an untold value, of each group, shape (J, p + 2)."""
+    """Size, number of columns without a representative, and widths of each group, shape (J, p + 2)."""
     widths = [boxes.widths()[release.box[:, column]] for column, boxes in enumerate(release.boxes)]
-    untold = np.isnan(release.representative).sum(axis=1)
-    return np.column_stack([release.sizes, untold, *widths]).astype(np.float64)
+    withheld = np.isnan(release.representative).sum(axis=1)
+    return np.column_stack([release.sizes, withheld, *widths]).astype(np.float64)
 
 
 def _cross_predicted(shapes: FloatArray, shares: FloatArray, release: Released, seed: int) -> FloatArray:
-    """The rare share of each group, as a model says that has learned from the other half, shape (J,)."""
+    """The rare share of each group as predicted by a model of the other half of the groups, shape (J,)."""
     half = np.random.default_rng([seed, 7]).permutation(len(shares)) % 2
     predicted = np.empty(len(shares))
     for side in (0, 1):
         model = HistGradientBoostingRegressor(max_iter=30, min_samples_leaf=10, early_stopping=False, random_state=seed)
         learned = half != side
-        telling = np.ptp(shapes[learned], axis=0) > 0
-        if not telling.any():
+        varying = np.ptp(shapes[learned], axis=0) > 0
+        if not varying.any():
             predicted[~learned] = np.average(shares[learned], weights=release.sizes[learned])
             continue
         with one_thread():
-            model.fit(shapes[learned][:, telling], shares[learned], sample_weight=release.sizes[learned])
-            predicted[~learned] = model.predict(shapes[~learned][:, telling])
+            model.fit(shapes[learned][:, varying], shares[learned], sample_weight=release.sizes[learned])
+            predicted[~learned] = model.predict(shapes[~learned][:, varying])
     return np.round(predicted, 9)
 
 

@@ -1,7 +1,7 @@
-"""How a model answers about a person: the confidence in the truth, read from any scikit-learn-compatible model.
+"""The answer of a model about a person: its confidence in the truth, read from any scikit-learn-compatible model.
 
-Also the careful ways to run foreign code: on one thread, and without passing on what an exception says. What an
-attacker makes of the answers belongs to the attacks.
+This module also runs foreign code with care: on a single thread, and without passing on the text of an exception. The
+attacks say how an attacker uses the answers.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from anon_pipeline.arrays import FloatArray
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.threads import one_thread as limited
 
-#: A fitted estimator: `predict`, and what else it has of `classes_`, `predict_proba` and `decision_function`.
+#: A fitted estimator: it has `predict`, and may have `classes_`, `predict_proba` and `decision_function`.
 Model = Any
-#: A raw part of the people (features and target) and a seed in, a model fitted on it out. Between the two the caller
-#: may anonymize the part.
+#: Takes a raw part of the people (features and target) and a seed, and gives a model fitted on that part. It may
+#: anonymize the part before.
 Train = Callable[[pd.DataFrame, int], Model]
 
 T = TypeVar("T")
 
 
 class Answer(StrEnum):
-    """What of a model's answer an attacker can use, the most telling first."""
+    """The kinds of answers that an attacker can use, the most informative first."""
 
     PROBABILITY = "probability"
     MARGIN = "margin"
@@ -39,7 +39,7 @@ class Answer(StrEnum):
 
 
 def answer_of(model: Model, truth: pd.Series) -> Answer:
-    """The most telling answer that a model gives about people whose targets are `truth`."""
+    """The most informative kind of answer that a model gives about people whose targets are `truth`."""
     from sklearn.base import is_regressor
 
     if hasattr(model, "classes_"):
@@ -54,7 +54,7 @@ def answer_of(model: Model, truth: pd.Series) -> Answer:
 
 
 def confidence(model: Model, features: pd.DataFrame, truth: pd.Series, answer: Answer) -> FloatArray:
-    """What the model says of the truth of each person, shape (n,).
+    """The model's confidence in the truth of each person, shape (n,).
 
     PROBABILITY: the probability of the true class, 0 for a class that the model never saw. MARGIN: the decision
     function of the true class less the largest of another. LABEL: 1 where the prediction is right, else 0. NUMBER: the
@@ -73,9 +73,9 @@ def confidence(model: Model, features: pd.DataFrame, truth: pd.Series, answer: A
 
 
 def log_odds(probability: FloatArray, least: float) -> FloatArray:
-    """log(p / (1 - p)), near normally distributed over trainings, where p itself is not (Carlini et al. 2022).
+    """log(p / (1 - p)), which is nearly normally distributed over trainings, unlike p (Carlini et al. 2022).
 
-    `least` bounds p away from 0 and 1: there the odds are infinite.
+    `least` keeps p away from 0 and 1, where the odds are infinite.
     """
     p = np.clip(probability, least, 1 - least)
     odds: FloatArray = np.log(p) - np.log1p(-p)
@@ -91,12 +91,12 @@ def probabilities(model: Model, features: pd.DataFrame, truth: pd.Series) -> Flo
 
 @dataclass(frozen=True)
 class Question:
-    """What a model is asked, and what an attacker wants to know.
+    """The columns that a model predicts and needs, and those that an attacker wants to know.
 
     Attributes
     ----------
-    target : the column that the model says
-    features : the columns that it is asked with
+    target : the column that the model predicts
+    features : the columns that it needs for a prediction
     attributes : the features to infer; all of them where None
     """
 
@@ -124,14 +124,14 @@ def split(people: pd.DataFrame, target: str, features: Sequence[str]) -> tuple[p
 
 
 def ask(function: Callable[[], T], verb: str = "answer") -> T:
-    """Run foreign code; of an exception only the type is told, because its text may hold a value of a person."""
+    """Run foreign code; of an exception only the type is passed on, because its text may hold a value of a person."""
     try:
         return function()
     except (Exception, SystemExit) as error:
         if isinstance(error, InputError | Refused):
             raise
         kind = type(error).__name__
-    # Raised out here, not in the handler: `from None` would hide the original but leave it in __context__.
+    # Raised here and not in the handler: `from None` would hide the original, but leave it in __context__.
     raise InputError(
         f"the attacked model failed to {verb} ({kind}; its own message is withheld because it may quote data); "
         "try it by hand on the same columns"
@@ -140,11 +140,11 @@ def ask(function: Callable[[], T], verb: str = "answer") -> T:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Foreign code runs on the calling thread alone, so that its figures do not depend on who finishes first.
+    """Run foreign code on the calling thread alone, so that its figures do not depend on which thread ends first.
 
-    Sums of floating-point numbers depend on how threads share the work: BLAS, OpenMP, and forests with n_jobs=-1. Nor
-    do several models run side by side: scikit-learn changes the process's warning filters while it works, which is not
-    safe among threads, and on Adult it would gain nothing.
+    Sums of floating-point numbers depend on how threads share the work: in BLAS, in OpenMP, and in forests with
+    n_jobs=-1. Several models do not run side by side either: scikit-learn changes the process's warning filters while
+    it works, which is not safe among threads, and on Adult it would gain nothing.
     """
     from joblib import parallel_config
 

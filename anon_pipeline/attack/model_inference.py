@@ -1,9 +1,9 @@
-"""What a model tells about the features of a person: attribute inference, and model inversion.
+"""Attacks that infer the features of a person from a model: attribute inference, and model inversion.
 
 Both look for the feature values that best explain the target, weighted by how frequent they are (Fredrikson, Lantz,
-Jha, Lin, Page, Ristenpart: Privacy in Pharmacogenetics, USENIX Security 2014). How often that is right for people the
-model was trained on, beside people it was not, separates what it remembers from what it has learnt (Yeom, Giacomelli,
-Fredrikson, Jha, CSF 2018). Whether a person was in the training data at all is `membership_inference`.
+Jha, Lin, Page, Ristenpart: Privacy in Pharmacogenetics, USENIX Security 2014). The success on people the model was
+trained on is compared with the success on other people; this separates what the model remembers from what it has learnt
+(Yeom, Giacomelli, Fredrikson, Jha, CSF 2018). Attacks on membership in the training data are in `membership_inference`.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from anon_pipeline.attack.rates import Finding, Known, percent
 from anon_pipeline.errors import InputError
 
 CodeArray = npt.NDArray[np.int64]
-#: How well the truths fit the rows of a frame: features (r, f) and truths (r,) in, log-likelihoods (r,) out.
+#: How well truths fit the rows of a frame: takes features (r, f) and truths (r,), gives log-likelihoods (r,).
 LogFit = Callable[[pd.DataFrame, pd.Series], FloatArray]
 
-#: Texts that an attacker tries, the most frequent ones. Whoever has another one is safe from this attack.
+#: So many texts, the most frequent, are tried by an attacker. People with another text are safe from this attack.
 MOST_TEXTS = 30
 #: Numbers with more different values than this are tried as so many quantile groups.
 MOST_GROUPS = 10
-#: Labels that are inverted, the most frequent ones; and rounds of coordinate ascent, which nearly always ends earlier.
+#: Most labels that are inverted, the most frequent; and most rounds of coordinate ascent, which usually ends earlier.
 MOST_LABELS = 10
 MOST_ROUNDS = 10
-#: No probability is taken to be less: a model's 0 is not certainty.
+#: Smaller probabilities count as this one: a model's 0 is not certainty.
 LEAST_PROBABILITY = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Guesses:
-    """How right an attacker is about each person, from 0 to 1.
+    """The success of an attacker on each person, from 0 to 1.
 
     Attributes
     ----------
-    right, blind : with the model, and by the most frequent value, shape (n,)
-    member : who of them the model was trained on, shape (n,)
+    right, blind : success with the model, and by the most frequent value, shape (n,)
+    member : whether the model was trained on each person, shape (n,)
     """
 
     right: BoolArray | FloatArray
@@ -59,7 +59,7 @@ class Candidates:
     ----------
     values : one value per candidate, of the column's own type, shape (m,); of a group of numbers its median
     log_prior : logarithm of each one's share of the people, shape (m,)
-    code : the candidate that each person's value belongs to, shape (n,); -1 where it is none of them
+    code : the candidate that each person's value belongs to, shape (n,); -1 where it belongs to none
     """
 
     values: pd.Series
@@ -75,16 +75,17 @@ def attribute_inference(
     *,
     name: str = "the model",
 ) -> list[Finding]:
-    """Guess one feature of a person who is otherwise known, the target included, with the help of a model.
+    """Guess a feature of a person from a model, where all other features and the target are known.
 
-    The guess is the candidate with the largest share of the people times likelihood of the true target. The likelihood
-    is the model's probability; of its label, the share of people with the true target among those given that label;
-    of its number, a normal density with the model's own error. The baseline guesses the most frequent candidate.
+    The guess is the candidate with the largest product of its share among the people and the likelihood of the true
+    target. For a model with probabilities the likelihood is the probability. For a model with labels it is the share of
+    people with the true target among those given the predicted label. For a model with numbers it is a normal density
+    with the model's own error. The baseline guesses the most frequent candidate.
 
     Parameters
     ----------
     people : the targets of the attack, and the attacker's knowledge of marginals and of the model's errors
-    member : bool of shape (n,), who of them the model was trained on
+    member : whether the model was trained on each person, bool of shape (n,)
     question : its attributes are guessed one at a time
     name : which model, in words that go into a sentence
 
@@ -131,13 +132,14 @@ def model_inversion(
     *,
     name: str = "the model",
 ) -> Finding:
-    """Reconstruct, for each label, the likeliest person, and compare them with the people of that label.
+    """Reconstruct the likeliest person for each label, and compare it with the people of that label.
 
-    The reconstruction maximises shares of the feature values times likelihood of the label, by coordinate ascent from
-    the most frequent values. Of a number the labels are the medians of five equal groups. Success is the share of a
-    person's features that agree with the reconstruction of their label; the baseline is a person made of the most
-    frequent values. In the details, "nearness" is the chance that the reconstruction agrees better with a random member
-    than with a random non-member, with its interval (.5: it resembles both alike).
+    The reconstruction maximises the product of the shares of the feature values and the likelihood of the label, by
+    coordinate ascent from the most frequent values. If the target is a number, the labels are the medians of five equal
+    groups. Success is the share of a person's features that agree with the reconstruction of their label; the baseline
+    is a person made of the most frequent values. In the details, "nearness" is the chance that the reconstruction
+    agrees better with a random member than with a random non-member, with its interval (at .5 it resembles both
+    equally).
 
     Parameters and errors are those of `attribute_inference`.
     """
@@ -165,7 +167,7 @@ def model_inversion(
 
 
 def candidates(column: pd.Series) -> Candidates:
-    """The values of a column that an attacker tries; a missing value is one of them."""
+    """The values of a column that an attacker tries, the missing value included."""
     code, representative = _groups(column) if _ordered(column) else _texts(column)
     count = np.bincount(code, minlength=len(representative))
     order = np.argsort(-count, kind="stable")[:MOST_TEXTS]
@@ -181,13 +183,13 @@ def _ordered(column: pd.Series) -> bool:
 
 
 def _texts(column: pd.Series) -> tuple[CodeArray, CodeArray]:
-    """The number of each person's value, and for each value the place of someone who has it."""
+    """The number of each person's value, and for each value the place of a person who has it."""
     code = pd.factorize(column, use_na_sentinel=False)[0].astype(np.int64)
     return code, np.unique(code, return_index=True)[1].astype(np.int64)
 
 
 def _groups(column: pd.Series) -> tuple[CodeArray, CodeArray]:
-    """Quantile groups of numbers or dates, and for each the place of its lower median; the missing are a group."""
+    """Quantile groups of numbers or dates, and for each the place of its lower median; missing values are a group."""
     present = np.flatnonzero(column.notna())
     rank = column.iloc[present].rank(method="dense").to_numpy(np.int64)
     ends = np.unique(np.quantile(rank, np.arange(1, MOST_GROUPS + 1) / MOST_GROUPS, method="inverted_cdf"))
@@ -204,7 +206,7 @@ def _groups(column: pd.Series) -> tuple[CodeArray, CodeArray]:
 
 
 def _labels(truth: pd.Series, answer: Answer) -> tuple[pd.Series, CodeArray]:
-    """The labels to invert, and the one of each person (-1: none of them)."""
+    """The labels to invert, and the label of each person (-1: none of them)."""
     if answer is Answer.NUMBER:
         group = pd.qcut(truth.rank(method="first"), min(5, len(truth)), labels=False).to_numpy(np.int64)
         return truth.groupby(group).median().reset_index(drop=True), group
@@ -217,7 +219,7 @@ def _labels(truth: pd.Series, answer: Answer) -> tuple[pd.Series, CodeArray]:
 
 
 def log_fit(model: Model, asked: pd.DataFrame, truth: pd.Series) -> LogFit:
-    """The likelihood of a truth given the model's answer; how often the model errs is known from these people."""
+    """The likelihood of a truth given the model's answer; the model's errors are estimated from these people."""
     answer = model_answers.answer_of(model, truth)
     if answer is Answer.PROBABILITY:
         return lambda rows, truths: np.log(
@@ -233,10 +235,10 @@ def log_fit(model: Model, asked: pd.DataFrame, truth: pd.Series) -> LogFit:
     log_share = np.log(table / table.sum(axis=1, keepdims=True))
 
     def by_label(rows: pd.DataFrame, truths: pd.Series) -> FloatArray:
-        found: FloatArray = log_share[
+        log_likelihood: FloatArray = log_share[
             labels.get_indexer(_predicted(model, rows)), labels.get_indexer(truths.astype(object))
         ]
-        return found
+        return log_likelihood
 
     return by_label
 
@@ -264,7 +266,7 @@ def _reconstruct(tried: dict[str, Candidates], labels: pd.Series, fit: LogFit) -
             )
             score = fit(frame, _taken(labels, np.repeat(at, m))).reshape(len(labels), m) + values.log_prior
             best = score.argmax(axis=1)
-            # A tie is left as it is, so that rounds end.
+            # On a tie the former choice stays, so that the rounds end.
             chosen[row] = np.where(score[at, best] > score[at, chosen[row]] + 1e-12, best, chosen[row])
         if (chosen == before).all():
             break
@@ -277,7 +279,7 @@ def _taken(values: pd.Series, places: CodeArray) -> pd.Series:
 
 
 def _with(asked: pd.DataFrame, attribute: str, values: pd.Series, number: int) -> pd.DataFrame:
-    """Everybody with the same value of one feature."""
+    """The people's features, with the same value of an attribute for everybody."""
     changed = asked.copy()
     changed[attribute] = _taken(values, np.full(len(asked), number, dtype=np.int64))
     return changed

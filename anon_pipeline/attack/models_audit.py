@@ -1,6 +1,6 @@
-"""All attacks on models together: a model trained on the raw table beside one trained on its release.
+"""All attacks on models together: they compare a model trained on the raw table with one trained on its release.
 
-Training and anonymizing are the caller's; the attacks are in `membership_inference` and `model_inference`.
+The caller trains and anonymizes; the attacks are in `membership_inference` and `model_inference`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ FITTED = "The given model"
 
 @dataclass(frozen=True)
 class Bought:
-    """What anonymization took from one membership attack, measured on the same people.
+    """How much anonymization weakened a membership attack, measured on the same people.
 
     Attributes
     ----------
     attack : as in `MembershipFinding`
     before, after : AUC against the model trained on the raw table and on the release
-    change, low, high : after less before, with its 95 % interval (paired, DeLong)
+    change, low, high : `after` minus `before`, with its 95 % interval (paired, DeLong)
     """
 
     attack: str
@@ -56,7 +56,7 @@ class Bought:
 
 @dataclass(frozen=True)
 class ModelsAudit:
-    """What the attacks on one or two models found; every figure is an aggregate.
+    """The results of the attacks on one or two models; every figure is an aggregate.
 
     Attributes
     ----------
@@ -101,11 +101,11 @@ class Effort:
 
     Attributes
     ----------
-    sample : people in the game, half of them members; 2,000 or more let .1 % FPR be judged
+    sample : people in the game, half of them members; at least 2,000 are needed to judge .1 % FPR
     shadows : shadow models, an even number, at least 4
     asked : most members, and most non-members, that attribute inference and inversion are tried on
-    seed : of all that is drawn
-    delta : at which an empirical lower bound of epsilon is stated
+    seed : of all random draws
+    delta : for which an empirical lower bound of epsilon is stated
     """
 
     sample: int = 4000
@@ -128,17 +128,18 @@ def audit_models(
 ) -> ModelsAudit:
     """Attack a model trained on raw people and one trained on a release of the same people.
 
-    Both are trained on the same random half of a sample, 2 (shadows + 1) trainings in all, every one of them on
-    sample / 2 people. Models of so few people remember each of them better than one of the whole table does, and a
-    release of them has larger boxes: the figures are about this way to train and to anonymize, not about one file.
+    Both are trained on the same random half of a sample. With the shadow models there are 2 (shadows + 1) trainings,
+    each on sample / 2 people. Models of so few people remember each person better than a model of the whole table does,
+    and a release of so few people has larger boxes. So the figures are about this way to train and to anonymize, and
+    not about a certain file.
 
     Parameters
     ----------
-    people : the table, in canonical row order, so that the same people give the same sample; whoever has no target
-        is left out
+    people : the table, in canonical row order, so that the same people give the same sample; people without a target
+        are left out
     trains : by `RAW` and `RELEASE`, `(part, seed) -> fitted model`, where `part` has all columns of `people`; the
         second anonymizes the part, then trains on that. Both models are asked about raw rows
-    workers : trainings go side by side in them; both ways to train must then be what pickle takes
+    workers : run trainings side by side; pickle must then be able to store both ways to train
     progress : called with (trainings done, trainings) after each
 
     Raises
@@ -151,15 +152,15 @@ def audit_models(
     shadow_scores = lira.train_all_shadows(trains, pool, question, halves, workers, progress)
     membership = [
         finding
-        for name, by in shadow_scores.items()
-        for finding in membership_inference.findings(by, name, delta=effort.delta)
+        for name, scores_of_model in shadow_scores.items()
+        for finding in membership_inference.findings(scores_of_model, name, delta=effort.delta)
     ]
     groups = [np.flatnonzero(side) for side in (halves.member, ~halves.member)]
     rows = np.sort(np.concatenate([group[_some(len(group), effort.asked, effort.seed)] for group in groups]))
     inference = [
         finding
-        for name, by in shadow_scores.items()
-        for finding in _inference(by.model, pool.iloc[rows], halves.member[rows], question, name)
+        for name, scores_of_model in shadow_scores.items()
+        for finding in _inference(scores_of_model.model, pool.iloc[rows], halves.member[rows], question, name)
     ]
     return ModelsAudit(
         members=int(halves.member.sum()),
@@ -205,7 +206,7 @@ def _inference(model: Model, people: pd.DataFrame, member: BoolArray, question: 
 
 
 def _bought(raw: ShadowScores, release: ShadowScores) -> list[Bought]:
-    """The change of AUC of each attack, of which both models were asked about the same people."""
+    """The change of each attack's AUC; both models were asked about the same people."""
     result = []
     before, after = membership_inference.scores(raw), membership_inference.scores(release)
     for attack in before:
@@ -218,11 +219,11 @@ def _bought(raw: ShadowScores, release: ShadowScores) -> list[Bought]:
 
 def _drawn(people: pd.DataFrame, target: str, sample: int, seed: int) -> pd.DataFrame:
     """A random sample of the people who have a target, in the order of the table."""
-    if target in people:  # where it is not, the attacks say so
+    if target in people:  # if the target is absent, the attacks say so
         people = people[people[target].notna()]
     return people.iloc[_some(len(people), sample, seed)].reset_index(drop=True)
 
 
 def _some(n: int, sample: int, seed: int) -> npt.NDArray[np.int64]:
-    """Places of a random sample among n, ascending; all of them where there are no more."""
+    """Places of a random sample among n people, ascending; all places if n is not larger than the sample."""
     return np.sort(np.random.default_rng(np.random.SeedSequence([seed, n, sample])).permutation(n)[:sample])

@@ -1,6 +1,6 @@
-"""Shares with intervals, the leak that is left of an attack after its control, and the finding that reports both.
+"""Shares with intervals, the leak of an attack (its success beyond the control's), and the finding that reports both.
 
-No attack belongs here. Intervals are 95 % unless `confidence` says otherwise.
+The attacks themselves are in other modules. Intervals are 95 % unless `confidence` says otherwise.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Leak:
-    """(attack - control) / (1 - control) with its interval; at most 1, cut off below -1, where it means nothing."""
+    """(attack - control) / (1 - control) with its interval; at most 1, cut off at -1, below which it has no meaning."""
 
     leak: float
     low: float
@@ -83,7 +83,7 @@ def measured(probabilities: npt.ArrayLike) -> Rate:
 
 
 def known(share: float, trials: int = 0) -> Rate:
-    """A share that is calculated, not measured: its interval is a point."""
+    """A share that is calculated and not measured, so that its interval is a point."""
     return Rate(share * trials, trials, share, share, share)
 
 
@@ -96,11 +96,11 @@ def difference(first: Rate, second: Rate) -> tuple[float, float, float]:
 
 
 def leak_of(attack: Rate, control: Rate) -> Leak | None:
-    """What the release itself gives away: (attack - control) / (1 - control).
+    """The leak of the release itself: (attack - control) / (1 - control).
 
-    It is 1 - (1 - attack) / (1 - control); the ratio's interval is recovered from those of its two parts (MOVER-R,
-    A. Donner and G. Y. Zou, Statistical Methods in Medical Research 21, 2012). None where every control person is hit,
-    since then nothing is left to leak, or where nobody was tried.
+    This is 1 - (1 - attack) / (1 - control); the ratio's interval is computed from those of its two parts (MOVER-R,
+    A. Donner and G. Y. Zou, Statistical Methods in Medical Research 21, 2012). None where the attack succeeds on every
+    control person, since then nothing is left to leak, or where nobody was attacked.
     """
     if attack.trials == 0 or control.trials == 0 or control.rate >= 1:
         return None
@@ -115,13 +115,13 @@ def _ratio_bound(a: float, c: float, a_end: float, c_end: float, side: int) -> f
     """The bound of a / c that pairs the end `a_end` of the numerator with `c_end` of the denominator."""
     below = c_end * (2 * c - c_end)
     under_root = (a * c) ** 2 - a_end * c_end * (2 * a - a_end) * (2 * c - c_end)
-    if c_end <= 0 or below <= 0:  # the denominator is not told from zero; its own ends bound the ratio
+    if c_end <= 0 or below <= 0:  # the denominator may be zero; its own ends bound the ratio
         return a_end / c_end if c_end > 0 else math.inf
     return max(0.0, (a * c + side * math.sqrt(max(under_root, 0.0))) / below)
 
 
 def judged(attack: Rate, control: Rate | None, baseline: Rate) -> tuple[Leak | None, str]:
-    """The leak, and whether it may be believed: only an attack that beats the blind guess shows that there is none."""
+    """The leak and the verdict; only an attack that beats blind guessing can show that there is no leak."""
     if attack.trials == 0:
         return None, NOTHING
     if control is None or control.trials == 0:
@@ -135,7 +135,7 @@ def judged(attack: Rate, control: Rate | None, baseline: Rate) -> tuple[Leak | N
 
 @dataclass(frozen=True)
 class Known:
-    """What an attacker knows of a target: the columns, and the share of these cells that are wrong."""
+    """The knowledge of an attacker about a person: the columns, and the share of these cells that are wrong."""
 
     columns: tuple[str, ...]
     wrong: float = 0.0
@@ -143,14 +143,14 @@ class Known:
 
 @dataclass(frozen=True)
 class Rates:
-    """How often an attack succeeds, and what it is held against.
+    """How often an attack succeeds, and the rates it is compared with.
 
     Attributes
     ----------
     attack : success on people in the release
     control : success on people who are not in it, None where there are none
     baseline : success of a naive guess
-    others : what the control stands for, in words
+    others : whom the control is about, in words
     """
 
     attack: Rate
@@ -161,19 +161,19 @@ class Rates:
 
 @dataclass(frozen=True)
 class Finding:
-    """What one attack achieved; every figure is an aggregate.
+    """The result of an attack; every figure is an aggregate.
 
     Attributes
     ----------
     name : the attack
-    criterion : what it is a measure of
-    knowledge : what the attacker knows
+    criterion : the criterion that it measures
+    knowledge : the attacker's knowledge
     attack : success on people in the release
     control : success on people who are not in it, None where there are none
     baseline : success of a naive guess
-    leak : what the release itself gives away, None without control people
+    leak : the leak of the release itself, None without control people
     verdict : one of `LEAK`, `NO_LEAK`, `TOO_WEAK`, `NO_CONTROL`, `NOTHING`
-    sentence : the same for a steward
+    sentence : the result in words, for a steward
     details : further aggregates, ready for JSON
     """
 
@@ -189,7 +189,7 @@ class Finding:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Only what JSON knows: no NaN, no infinity, no numpy type."""
+        """Data that JSON can hold: no NaN, no infinity, no numpy type."""
         return {name: _json(getattr(self, name)) for name in self.__dataclass_fields__}
 
 
@@ -232,7 +232,7 @@ def _sentence(knowledge: Known, success: str, rates: Rates, leak: Leak | None, v
 
 
 def percent(share: float) -> str:
-    """A share for a reader: "4.2 %", with more digits below 1 %."""
+    """A share as a text: "4.2 %", with more digits below 1 %."""
     digits = 1 if abs(share) >= 0.0995 or share == 0 else 2 if abs(share) >= 0.00995 else 3
     text = f"{100 * share:.{digits}f}"
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
@@ -243,7 +243,7 @@ def _range(interval: Rate | Leak) -> str:
 
 
 def quantiles(values: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> dict[str, float] | None:
-    """Smallest, quartiles and largest of some aggregate; None of nothing."""
+    """Smallest, quartiles and largest of some aggregate; None where there are no values."""
     numbers = np.asarray(values, dtype=np.float64)
     if not len(numbers):
         return None

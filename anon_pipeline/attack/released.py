@@ -1,6 +1,6 @@
-"""A released table as its reader sees it: groups of rows that look alike, and what each group may stand for.
+"""A released table as its reader sees it: groups of equal rows, and the values that each group may stand for.
 
-What people's cells cost against these groups is here; which groups fit a person best belongs in `candidates`.
+The costs of people's cells in these groups are computed here; `candidates` finds the groups that fit a person best.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from anon_pipeline.errors import InputError
 
 CostArray = npt.NDArray[np.int32]
 
-#: Costs are logarithms of likelihood ratios in thousandths, so that sums are exact and ties are ties.
+#: Costs are logarithms of likelihood ratios in thousandths, so that sums are exact and equal sums are equal.
 UNIT = 1000
 
-#: Of a cell that does not fit, where the attacker trusts every cell: more than all that fit can outweigh.
+#: The cost of a cell that does not fit, if the attacker trusts every cell: cells that fit cannot outweigh it.
 IMPOSSIBLE = 60.0
 
-#: Of a value unlike the one shown, where values stand for others near to them.
+#: The cost of a value other than the one shown, where a shown value stands for others near to it.
 UNLIKE = 6.0
 
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What is public about a release.
+    """The public knowledge about a release.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Knowledge:
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """The values that people bear in one column, in ascending order; code 0 is a missing value, others follow."""
+    """The values of people in a column, in ascending order; code 0 is a missing value, others follow."""
 
     name: str
     ordered: bool
@@ -76,7 +76,7 @@ class Domain:
 
     @classmethod
     def learn(cls, name: str, ordered: bool, columns: Sequence[pd.Series]) -> Domain:
-        """The values of some columns together, and the share of the people who bear each, by code."""
+        """The values of some columns together, and the share of the people who have each, by code."""
         read = [numbers(column) if ordered else texts(column) for column in columns]
         codes, distinct = pd.factorize(np.concatenate(read), sort=True)
         counts = np.bincount(codes + 1, minlength=len(distinct) + 1)
@@ -84,7 +84,7 @@ class Domain:
         return cls(name, ordered, values, counts / max(counts.sum(), 1))
 
     def encode(self, column: pd.Series) -> IntArray:
-        """The code of each cell, -1 for a value that nobody bears, shape (n,)."""
+        """The code of each cell, -1 for a value that nobody has, shape (n,)."""
         if self.ordered:
             cells = numbers(column)
             if not len(self.values):
@@ -103,11 +103,11 @@ class Domain:
 
 @dataclass(frozen=True, eq=False)
 class OrderedBoxes:
-    """What the distinct boxes of an ordered column allow.
+    """The values that the distinct boxes of an ordered column allow.
 
     Attributes
     ----------
-    domain : the column as people bear it
+    domain : the column's values among people
     low, high, missing : the numbers of each box, and whether it may hold a missing value, shape (B,)
     representative : the number that stands for each box, NaN for none, shape (B,)
     nearest : whether the column shows single values that others may be near to, instead of intervals
@@ -126,17 +126,17 @@ class OrderedBoxes:
         return np.where((codes == 0)[:, None], self.missing, (value >= self.low) & (value <= self.high))
 
     def costs(self, codes: IntArray, wrong: float) -> CostArray:
-        """How much less likely these codes are in each box than in the likeliest, shape (len(codes), B).
+        """How much less likely these codes are in each box than in the likeliest box, shape (len(codes), B).
 
-        Within a box people are taken to be distributed as they are in the whole table, but half of them on either
-        side of the number shown, which tools choose as a median or mean.
+        Within a box people are taken to be distributed as in the whole table, except that half of them lie on either
+        side of the number shown, since tools choose a median or mean.
         """
         if self.nearest:
             spread = 2 * float(np.std(self.domain.values) if len(self.domain.values) else 1.0) or 1.0
             with np.errstate(invalid="ignore"):
                 apart = np.nan_to_num(np.abs(self._values(codes) - self.low) / spread, nan=1.0)
             apart = np.where((codes == 0)[:, None] & self.missing, 0, np.minimum(apart, 1))
-            return np.ceil(UNLIKE * UNIT * apart).astype(np.int32)  # only what is equal costs nothing
+            return np.ceil(UNLIKE * UNIT * apart).astype(np.int32)  # only an equal value costs nothing
         below, above = self._mass(self.low, self.representative), self._mass(self.representative, self.high)
         absent = np.where(self.missing, self.domain.shares[0], 0.0)
         whole = self._mass(self.low, self.high) + absent
@@ -149,11 +149,11 @@ class OrderedBoxes:
         return _costs(self.fits(codes) / np.maximum(mass, 1e-12), wrong)
 
     def points(self) -> IntArray | None:
-        """The code that each box shows, -1 for one that nobody bears; None where boxes are more than values."""
+        """The code that each box shows, -1 for a value that nobody has; None unless all boxes are single values."""
         return self.domain.encode(pd.Series(np.where(self.missing, math.nan, self.low))) if self.nearest else None
 
     def widths(self) -> FloatArray:
-        """The share of the people whom each box would hold by this column alone, shape (B,)."""
+        """The share of the people that each box would hold by this column alone, shape (B,)."""
         return self._mass(self.low, self.high) + np.where(self.missing, self.domain.shares[0], 0.0)
 
     def _values(self, codes: IntArray) -> FloatArray:
@@ -171,15 +171,15 @@ class OrderedBoxes:
 
 @dataclass(frozen=True, eq=False)
 class CategoryBoxes:
-    """What the distinct boxes of a category allow.
+    """The values that the distinct boxes of a category allow.
 
     Attributes
     ----------
-    domain : the column as people bear it
-    named : boxes by code, sparse, shape (B, m)
-    others : boxes that may hold what they do not tell, shape (B,)
+    domain : the column's values among people
+    named : the codes that each box names, sparse, shape (B, m)
+    others : whether each box may hold categories that it does not name, shape (B,)
     representative : the code that stands for each box, -1 for none, shape (B,)
-    rest : the share of a box's people who are among its untold values
+    rest : the share of a box's people whose category it does not name
     nearest : whether the column shows single values that stand for others too, instead of sets
     """
 
@@ -195,10 +195,10 @@ class CategoryBoxes:
         return np.asarray(self.named[:, codes].toarray().T | self.others)
 
     def costs(self, codes: IntArray, wrong: float) -> CostArray:
-        """How much less likely these codes are in each box than in the likeliest, shape (len(codes), B).
+        """How much less likely these codes are in each box than in the likeliest box, shape (len(codes), B).
 
-        Among the categories told people are taken to be distributed as in the whole table, but half of them bear the
-        one shown, which is the most common; few are among those not told.
+        Over the named categories people are taken to be distributed as in the whole table, except that half of them
+        have the category shown, which is the most common one. Few people have a category that is not named.
         """
         inside = self.named[:, codes].toarray().T
         if self.nearest:
@@ -207,7 +207,7 @@ class CategoryBoxes:
         shares = self.domain.shares
         number = np.asarray(self.named.sum(axis=1)).ravel()
         mass = np.asarray(self.named @ shares).ravel()
-        # One that stands for several is borne by half; one that stands for itself by both halves.
+        # Half of the people have a category that stands for several; all have a category that stands for itself.
         half = np.where(self.representative >= 0, 0.5, 0.0)
         ratio = (1 - half) * inside / np.maximum(mass, 1e-12)
         ratio += np.where(
@@ -220,7 +220,7 @@ class CategoryBoxes:
         return _costs(ratio, wrong)
 
     def points(self) -> IntArray | None:
-        """The code that each box shows, -1 for one that nobody bears; None where boxes are more than values."""
+        """The code that each box shows, -1 for a value that nobody has; None unless all boxes are single values."""
         rows = self.named.tocsr()
         number = np.diff(rows.indptr)
         if self.others.any() or (number > 1).any():
@@ -230,14 +230,14 @@ class CategoryBoxes:
         return points
 
     def widths(self) -> FloatArray:
-        """The share of the people whom each box would hold by this column alone, shape (B,)."""
+        """The share of the people that each box would hold by this column alone, shape (B,)."""
         return np.where(self.others, 1.0, np.asarray(self.named @ self.domain.shares).ravel())
 
 
 def _costs(ratio: FloatArray, wrong: float) -> CostArray:
-    """Costs from how much likelier a code is in each box than in the whole table, shape (u, B).
+    """Costs from the ratio of a code's probability in each box to that in the whole table, shape (u, B).
 
-    A cell that is wrong is a draw from the whole table: its ratio is 1.
+    A cell that is wrong is a draw from the whole table, so its ratio is 1.
     """
     likely = np.log((1 - wrong) * ratio + max(wrong, math.exp(-IMPOSSIBLE)))
     costs: CostArray = np.rint(UNIT * (likely.max(axis=1, keepdims=True) - likely)).astype(np.int32)
@@ -249,12 +249,12 @@ Boxes = OrderedBoxes | CategoryBoxes
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """The groups of a released table, in ascending order of what they show, so that no row order is left.
+    """The groups of a released table, in ascending order of the values they show, so that no row order is left.
 
     Attributes
     ----------
     knowledge : the columns and their roles
-    domains : the quasi-identifiers as people bear them
+    domains : the quasi-identifiers' values among people
     boxes : per quasi-identifier its distinct boxes
     box : the box of each group, shape (J, p)
     group : the group of each released row, shape (N,)
@@ -284,7 +284,7 @@ def read_release(
     ----------
     released : one row per released person; quasi-identifiers as plain values, or as ranges and sets in text
     people : raw tables that hold the quasi-identifiers, from which the columns' vocabularies are learned
-    classes : what each class of our own releases stands for, one row per class
+    classes : the class table of one of our own releases, one row per class
     """
     for table in (released, *people):
         absent = [name for name in knowledge.quasi_identifiers if name not in table.columns]
@@ -296,24 +296,25 @@ def read_release(
         Domain.learn(name, name in knowledge.numeric, [table[name] for table in people])
         for name in knowledge.quasi_identifiers
     )
-    labels, texts = [], []
+    labels, distinct = [], []
     for domain in domains:
-        label, named = _labels(released[domain.name], domain.ordered)
+        label, values = _labels(released[domain.name], domain.ordered)
         labels.append(label)
-        texts.append(named)
+        distinct.append(values)
     group, first = combined(labels)
-    named_by = [
-        [named[label] for label in column_labels[first]] for column_labels, named in zip(labels, texts, strict=True)
+    cells_of_groups = [
+        [values[label] for label in column_labels[first]]
+        for column_labels, values in zip(labels, distinct, strict=True)
     ]
-    group_of_class = _group_of_class(classes, released, domains, named_by)
+    group_of_class = _group_of_class(classes, released, domains, cells_of_groups)
     boxes, box, representative = [], [], []
     rest = 1 / float(np.median(np.bincount(group)))
-    for domain, named in zip(domains, named_by, strict=True):
+    for domain, cells in zip(domains, cells_of_groups, strict=True):
         of_column: Boxes
         if domain.ordered:
-            of_column, of_group, plain = _ordered_column(domain, named, classes, group_of_class)
+            of_column, of_group, plain = _ordered_column(domain, cells, classes, group_of_class)
         else:
-            of_column, of_group, plain = _category_column(domain, named, classes, group_of_class, rest)
+            of_column, of_group, plain = _category_column(domain, cells, classes, group_of_class, rest)
         boxes.append(of_column)
         box.append(of_group)
         representative.append(plain)
@@ -339,7 +340,7 @@ def encode(domains: Sequence[Domain], people: pd.DataFrame) -> IntArray:
 
 
 def combined(columns: Sequence[npt.NDArray[np.integer]]) -> tuple[IntArray, IntArray]:
-    """A number for each distinct tuple, in ascending order, shape (n,), and the first row that has it."""
+    """The number of each row's tuple among the distinct tuples, ascending, shape (n,), and the first row of each."""
     key = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         place = np.unique(column, return_inverse=True)[1]
@@ -351,7 +352,7 @@ Cell = float | str | None
 
 
 def _labels(column: pd.Series, ordered: bool) -> tuple[IntArray, list[Cell]]:
-    """The distinct cells of a released column in ascending order: floats, texts that are no number, None."""
+    """The label of each row, and the distinct cells of a released column: None, floats, then other texts."""
     if ordered:
         cells = numbers(column)
         unread = np.isnan(cells) & column.notna().to_numpy()
@@ -367,47 +368,47 @@ def _labels(column: pd.Series, ordered: bool) -> tuple[IntArray, list[Cell]]:
 
 
 def _group_of_class(
-    classes: pd.DataFrame | None, released: pd.DataFrame, domains: Sequence[Domain], named: list[list[Cell]]
+    classes: pd.DataFrame | None, released: pd.DataFrame, domains: Sequence[Domain], cells: list[list[Cell]]
 ) -> IntArray:
-    """The group that shows what a row of `classes` shows, -1 where there is none, shape (C,).
+    """The group with the same values as a row of `classes`, -1 where there is none, shape (C,).
 
-    Classes that show the same are one group to the release's reader, who can only put their boxes together.
+    Classes with the same representatives are a single group to the release's reader, who can only unite their boxes.
     """
     if classes is None:
         return np.array([], dtype=np.int64)
     if any(domain.name not in classes.columns for domain in domains):
         return np.full(len(classes), -1)
     keys = []
-    for domain, representative in zip(domains, named, strict=True):
+    for domain, of_column in zip(domains, cells, strict=True):
         column = classes[domain.name]
         if released[domain.name].dtype == np.float32:  # the table of classes has more digits
             column = column.astype("Float32")
         label, values = _labels(column, domain.ordered)
-        # What is withheld is a missing value in columns that hold no text.
-        if generalized_values.ANYTHING not in representative:
+        # Withheld values are missing values in columns that hold no text.
+        if generalized_values.ANYTHING not in of_column:
             values = [None if value == generalized_values.ANYTHING else value for value in values]
         keys.append([values[code] for code in label])
-    group = {key: place for place, key in enumerate(zip(*named, strict=True))}
+    group = {key: place for place, key in enumerate(zip(*cells, strict=True))}
     groups = [group.get(key, -1) for key in zip(*keys, strict=True)]
     return np.array(groups, dtype=np.int64)
 
 
 def _ordered_column(
-    domain: Domain, named: list[Cell], classes: pd.DataFrame | None, group: IntArray
+    domain: Domain, cells: list[Cell], classes: pd.DataFrame | None, group: IntArray
 ) -> tuple[OrderedBoxes, IntArray, FloatArray]:
     """The distinct boxes of a column, each group's box, and a plain value per group."""
-    read = [_interval(cell) for cell in named]
+    read = [_interval(cell) for cell in cells]
     low, high = np.array([interval.low for interval in read]), np.array([interval.high for interval in read])
     missing = np.array([interval.missing for interval in read])
-    value = np.array([cell if isinstance(cell, float) else math.nan for cell in named])
-    plain = not any(isinstance(cell, str) for cell in named)
+    value = np.array([cell if isinstance(cell, float) else math.nan for cell in cells])
+    plain = not any(isinstance(cell, str) for cell in cells)
     if classes is not None and f"{domain.name}_low" in classes.columns and (group >= 0).any():
         plain, published, of = False, group >= 0, group[group >= 0]
         least, most = (numbers(classes[f"{domain.name}_{end}"])[published] for end in ("low", "high"))
         low[of], high[of], missing[of] = math.inf, -math.inf, False
         np.minimum.at(low, of, np.nan_to_num(least, nan=-math.inf))  # an end that is missing is open
         np.maximum.at(high, of, np.nan_to_num(most, nan=math.inf))
-        # Neither "some lack a value" nor "one of them might" rules a missing value out; only False does.
+        # A missing value is possible where some members lack a value, or one of them might; only False excludes it.
         lacking = f"{domain.name}_missing"
         full = (numbers(classes[lacking]) == 0)[published] if lacking in classes.columns else False
         np.logical_or.at(missing, of, np.logical_not(full))
@@ -417,7 +418,7 @@ def _ordered_column(
 
 
 def _middle(low: FloatArray, high: FloatArray) -> FloatArray:
-    """The middle of an interval, its one end where the other is open, NaN where both are."""
+    """The middle of an interval; the known end where the other is open, NaN where both are open."""
     low, high = np.where(np.isfinite(low), low, high), np.where(np.isfinite(high), high, low)
     named = np.isfinite(low)
     return np.where(named, (np.where(named, low, 0) + np.where(named, high, 0)) / 2, math.nan)
@@ -437,7 +438,7 @@ def _ranks(values: FloatArray) -> IntArray:
 
 
 def _category_column(
-    domain: Domain, named: list[Cell], classes: pd.DataFrame | None, group: IntArray, rest: float
+    domain: Domain, cells: list[Cell], classes: pd.DataFrame | None, group: IntArray, rest: float
 ) -> tuple[CategoryBoxes, IntArray, FloatArray]:
     """The distinct boxes of a column, each group's box, and a plain value per group."""
     code_of: Mapping[str | None, int] = {None: 0, **{value: code for code, value in enumerate(domain.values, 1)}}
@@ -448,8 +449,8 @@ def _category_column(
             published[place] = published.get(place, frozenset()) | _listed(values)
     read: dict[str | None, frozenset[str | None]] = {None: frozenset([None])}
     number: dict[tuple[tuple[int, ...], bool, int], int] = {}
-    box, plain = np.empty(len(named), dtype=np.int64), np.full(len(named), math.nan)
-    for place, cell in enumerate(named):
+    box, plain = np.empty(len(cells), dtype=np.int64), np.full(len(cells), math.nan)
+    for place, cell in enumerate(cells):
         text = None if cell is None else str(cell)
         if text not in read:
             read[text] = generalized_values.read_set(str(text), vocabulary)
@@ -471,7 +472,7 @@ def _category_column(
 
 
 def _listed(values: object) -> frozenset[str | None]:
-    """The published list of a class's categories; without one it may hold anything."""
+    """The published list of a class's categories; a class without a list may hold any category."""
     if not isinstance(values, list | tuple | np.ndarray):
         return frozenset([generalized_values.ANYTHING])
     return frozenset(

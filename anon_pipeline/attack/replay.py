@@ -1,9 +1,8 @@
-"""The replay attack: who reruns the code for every value that somebody may have, which values can they rule out?
+"""The replay attack: an attacker reruns the code for every value that a person may have, to rule some values out.
 
-R. C.-W. Wong, A. W.-C. Fu, K. Wang, J. Pei (VLDB 2007) call what is learned so a minimality attack. The attacker knows
-everybody's quasi-identifiers, the code, the demands and the published histogram of every class; they lack the private
-key, and try others. An assignment of values to people that never gives the published classes, whatever the key, is
-ruled out.
+R. C.-W. Wong, A. W.-C. Fu, K. Wang, J. Pei (VLDB 2007) call this a minimality attack. The attacker knows everybody's
+quasi-identifiers, the code, the demands and the published histogram of every class. They lack the private key, and try
+other keys. If an assignment of values to people gives the published classes under no key, it is ruled out.
 """
 
 from __future__ import annotations
@@ -17,25 +16,25 @@ import numpy.typing as npt
 
 from anon_pipeline.arrays import BoolArray, IntArray
 
-#: Groups people who have these values, under the key of this number; the group of each, -1 for who is left out.
+#: Groups people with these values, under the key of this number: gives the group of each, -1 for people left out.
 Regroup = Callable[[IntArray, int], IntArray]
 
-#: That a value is not found tells that it is ruled out where it would be found otherwise but for such a chance.
+#: A value that gives the release in no try is ruled out if a possible value would fail so only with this probability.
 FALSE_EXCLUSION_RATE = 0.01
-#: So often the truth is looked for, to know how likely it is.
+#: The true values are tried until they give the release so many times, to estimate how often they do.
 TRUTH_HITS = 5
-#: What the histogram says of a person weighs as much as so many assignments that were found to give the release.
+#: The weight of a class's histogram in a guess, in assignments that gave the release.
 HISTOGRAM = 4.0
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """What an attacker learns of the values of n people, apart from what the published histograms say.
+    """What an attacker learns about the values of n people beyond the published histograms.
 
     Attributes
     ----------
-    certain : whose value is learned for certain: every other that their class has is ruled out, shape (n,)
-    undecided : of whom so many tries did not tell, shape (n,)
+    certain : people whose value is learned for certain: every other value of their class is ruled out, shape (n,)
+    undecided : people for whom the tries were too few to decide, shape (n,)
     guessed, expected : the chance that the best guess after the attack is right, and before it, shape (n,)
     """
 
@@ -46,7 +45,7 @@ class Replay:
 
 
 def same_groups(some: IntArray, others: IntArray) -> bool:
-    """Whether two groupings are the same but for the numbers of the groups; -1 stands for nobody's group."""
+    """Whether two groupings are equal except for the numbers of the groups; -1 stands for people left out."""
     if ((some < 0) != (others < 0)).any():
         return False
     pairs = len(np.unique(np.stack([some, others]), axis=1).T)
@@ -60,11 +59,11 @@ def replay(
 
     Parameters
     ----------
-    group : the published class of each person, -1 for who is left out, shape (n,)
-    values : the true value of each, codes 0 ... m - 1, shape (n,)
+    group : the published class of each person, -1 for people left out, shape (n,)
+    values : the true value of each person, codes 0 ... m - 1, shape (n,)
     regroup : the anonymizer, to be run again
-    tries : how often it is run for the truth, and again for all that is not the truth
-    seldom : a value is ruled out that gives the release so many times more seldom than the truth
+    tries : how often it is run for the true values at most, and again for other assignments
+    seldom : a value is ruled out if it gives the release so many times less often than the true one
     seed : of the attacker's choices
     """
     random = np.random.default_rng(seed)
@@ -87,7 +86,7 @@ def replay(
         if not len(missing):
             break
         assigned = _assigned(number, values, random)
-        if attempt >= tries // 4:  # first blindly, which tells how likely values are; then those not found yet
+        if attempt >= tries // 4:  # first at random, to learn how likely values are; then values not explained yet
             person, value = missing[random.integers(len(missing))]
             _exchange(assigned, number, int(person), int(value), random)
         tried[np.arange(n), assigned] += 1
@@ -113,7 +112,7 @@ def replay(
 
 
 def _assigned(number: IntArray, values: IntArray, random: np.random.Generator) -> IntArray:
-    """Values handed out anew at random within every class."""
+    """The values, shuffled within every class."""
     order = np.lexsort((random.random(len(values)), number))
     assigned = np.empty_like(values)
     assigned[np.argsort(number, kind="stable")] = values[order]

@@ -1,7 +1,7 @@
-"""How well scores tell members from non-members: TPR at a low FPR, AUC, and the epsilon they witness.
+"""How well scores separate members from non-members: TPR at a low FPR, AUC, and an empirical lower bound of epsilon.
 
-Scores come in, figures go out; where the scores come from belongs to the attacks. All of it is rank-based, so any
-monotone scale of a score gives the same figures.
+The attacks compute the scores; the functions here make figures of them. All figures are rank-based, so any monotone
+scale of a score gives the same figures.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from anon_pipeline.errors import InputError
 
 #: Two-sided 95 % quantile of the normal distribution.
 Z = 1.959963984540054
-#: The false positive rates at which an attack is judged: rarely wrong, as an accusation must be.
+#: The false positive rates at which an attack is judged; they are small, since an accusation must rarely be wrong.
 JUDGED_AT = (0.01, 0.001)
-#: The delta of (epsilon, delta) that a bound allows for, unless told.
+#: The default delta of the (epsilon, delta) for which a lower bound is stated.
 DELTA = 1e-5
 
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """An attack tuned to be wrong about at most so many non-members.
+    """The success of an attack that is wrong about at most so many non-members.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class OperatingPoint:
     allowed : number of non-members that may be called members, floor of rate times non-members
     true_positive_rate : share of the members found, with its 95 % Clopper-Pearson interval
     false_positive_rate_high : upper 95 % Clopper-Pearson limit of the rate at `allowed`
-    epsilon : see `epsilon_lower_bound`; None where nothing is witnessed
+    epsilon : see `epsilon_lower_bound`; None where there is no positive bound
     """
 
     false_positive_rate: float
@@ -59,8 +59,8 @@ def operating_point(
 ) -> OperatingPoint | None:
     """The share of members found where at most `rate` of the non-members are called members.
 
-    Whoever scores strictly above the (allowed + 1)-th largest score of a non-member is called a member. Ties are thus
-    never broken in the attacker's favour, and no rate between two thresholds is interpolated.
+    A person who scores strictly above the (allowed + 1)-th largest score of a non-member is called a member. So ties
+    are never broken in the attacker's favour, and no rate between two thresholds is interpolated.
 
     Parameters
     ----------
@@ -69,8 +69,8 @@ def operating_point(
 
     Returns
     -------
-    None where there are fewer than 1 / rate non-members: then not one of them may be called a member, and the rate
-    cannot be told from a smaller one.
+    None where there are fewer than 1 / rate non-members: then none of them may be called a member, and the rate cannot
+    be distinguished from a smaller one.
     """
     if len(non_members) * rate < 1 - 1e-9 or len(members) == 0:
         return None
@@ -78,7 +78,8 @@ def operating_point(
     threshold = np.sort(non_members)[len(non_members) - 1 - allowed]
     members_found = int((members > threshold).sum())
     # The threshold is an order statistic of the non-members, so the rate beyond it is distributed as
-    # Beta(allowed + 1, n - allowed), or below where there are ties: of that, this limit is the exact quantile.
+    # Beta(allowed + 1, n - allowed), or is smaller if there are ties. This limit is the exact quantile of that
+    # distribution.
     most = clopper_pearson(allowed, len(non_members)).high
     epsilon = epsilon_lower_bound(members_found, len(members), allowed, len(non_members), delta=delta, judged=judged)
     return OperatingPoint(rate, allowed, clopper_pearson(members_found, len(members)), most, epsilon)
@@ -87,12 +88,12 @@ def operating_point(
 def epsilon_lower_bound(
     detected: int, members: int, allowed: int, non_members: int, *, delta: float = DELTA, judged: int = len(JUDGED_AT)
 ) -> float | None:
-    """ln((TPR_low - delta) / FPR_high), where positive: an attacker's measured lower bound, no guarantee of anything.
+    """ln((TPR_low - delta) / FPR_high) where positive: an empirical lower bound of epsilon, which guarantees nothing.
 
     A mechanism that is (epsilon, delta)-differentially private keeps TPR <= exp(epsilon) FPR + delta for every attack
     (Kairouz, Oh, Viswanath, ICML 2015; as an audit: Jagielski, Ullman, Oprea, NeurIPS 2020). With 95 % confidence no
-    smaller epsilon is possible. The confidence is shared (Bonferroni) by the two limits and the `judged` operating
-    points of which the best one is reported. The targets of one training are treated as independent.
+    smaller epsilon is possible. The two limits and the `judged` operating points, of which the best is reported, share
+    the confidence (Bonferroni). The people asked about in a training are treated as independent.
     """
     confidence = 1 - 0.05 / judged
     least = clopper_pearson(detected, members, confidence).low
@@ -105,8 +106,8 @@ def epsilon_lower_bound(
 def auc(members: FloatArray, non_members: FloatArray) -> Auc:
     """The area under the ROC curve with the interval of DeLong, DeLong and Clarke-Pearson (Biometrics 1988).
 
-    That interval is empty where every member scores above every non-member (or below). Then the least of an exact one
-    is taken: of min(m, n) disjoint, independent pairs the attack has won all (or none).
+    That interval is empty where every member scores above every non-member (or below). Then an exact interval is taken:
+    the attack has won all (or none) of min(m, n) disjoint, independent pairs.
     """
     of_members, of_non_members = _placements(members, non_members)
     value = float(of_members.mean())
@@ -123,8 +124,8 @@ def auc_difference(
 ) -> tuple[float, float, float]:
     """AUC of the first scores less that of the second, with its 95 % interval: (difference, low, high).
 
-    Each is (members, non_members), of the same people in the same order, so the two AUCs go up and down together and
-    their difference is known better than either (DeLong et al. 1988).
+    Each is (members, non_members), of the same people in the same order. So the two AUCs vary together, and their
+    difference is known more exactly than each of them (DeLong et al. 1988).
     """
     if len(first[0]) != len(second[0]) or len(first[1]) != len(second[1]):
         raise InputError("two attacks can be compared only where both have scored the same people")
@@ -172,7 +173,7 @@ def _below(scores: FloatArray, others: FloatArray) -> FloatArray:
 
 
 def _standard_error(of_members: FloatArray, of_non_members: FloatArray) -> float:
-    """Of the mean placement: both groups are samples."""
+    """The standard error of the mean placement, where both groups are samples."""
     return math.sqrt(
         sum(float(scores.var(ddof=1)) / len(scores) for scores in (of_members, of_non_members) if len(scores) > 1)
     )

@@ -1,8 +1,8 @@
 """Singling out: conditions, built from the release alone, that exactly one person of the original table meets.
 
-After A. Cohen and K. Nissim (Towards formalizing the GDPR's notion of singling out, PNAS 117, 2020). A condition that
-is met with probability w singles out someone among n people by luck with n w (1 - w)^(n - 1), at most 37 %. So success
-counts only beside that luck, which is measured on control people.
+After A. Cohen and K. Nissim (Towards formalizing the GDPR's notion of singling out, PNAS 117, 2020). A condition that a
+person meets with probability w singles out someone among n people by luck with probability n w (1 - w)^(n - 1), which
+is at most about 37 %. So success counts only beyond that luck, which is measured on control people.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from anon_pipeline.attack.rates import Finding, Known, Rate, Rates, clopper_pear
 from anon_pipeline.attack.released import combined
 from anon_pipeline.attack.targets import Attacked, People
 
-#: Conditions of each kind that are tried at most.
+#: Most conditions of each kind that are tried.
 CONDITIONS = 400
 
-#: Numbers of control people who meet a condition are told apart up to this.
+#: Numbers of control people who meet a condition are counted separately up to this number.
 MOST_MET = 6
 
-#: Expected numbers of people who meet a condition, as the luck of all conditions is made up from.
+#: The size of the grid of expected numbers of people who meet a condition, of which the luck is a mixture.
 GRID = 80
 
 
 @dataclass(frozen=True, eq=False)
 class Condition:
-    """A conjunction: by column the codes that meet it, as a mask over the column's codes.
+    """A conjunction: for each column the codes that meet it, as a mask over the column's codes.
 
     `columns` counts quasi-identifiers first, then the kept columns.
     """
@@ -49,7 +49,7 @@ class Condition:
 
 
 def singling_out(attacked: Attacked) -> list[Finding]:
-    """One finding for conditions on a single column, one for conjunctions of a group's box and kept values."""
+    """A finding for conditions on a single column, and a finding for conjunctions of a group's box and kept values."""
     names = [domain.name for domain in (*attacked.release.domains, *attacked.kept)]
     singles = univariate(attacked)
     of_column = Counter(names[condition.columns[0]] for condition in singles)
@@ -60,9 +60,9 @@ def singling_out(attacked: Attacked) -> list[Finding]:
 
 
 def alone_by_column(attacked: Attacked) -> dict[str, float]:
-    """Of the records that are alone with their group and all kept values, the share that one kept column isolates.
+    """The share of records that a kept column isolates, among those that are alone with their group and kept values.
 
-    By the name of the column: the one with the largest share is the one to make coarser.
+    By the name of the column: the column with the largest share should be made coarser.
     """
 
     def alone(*columns: IntArray) -> npt.NDArray[np.bool_]:
@@ -77,7 +77,7 @@ def alone_by_column(attacked: Attacked) -> dict[str, float]:
 
 
 def univariate(attacked: Attacked) -> list[Condition]:
-    """Values that stand once in the release, and being beyond all others in a column."""
+    """Conditions on a single column: a value that stands once in the release, or lies beyond all others."""
     release = attacked.release
     conditions = []
     for column, boxes in enumerate(release.boxes):
@@ -105,7 +105,7 @@ def _on_column(column: int, codes: IntArray, number: int, ordered: bool) -> list
 
 
 def multivariate(attacked: Attacked) -> list[Condition]:
-    """For records that are alone with their group and kept values: to lie in the group's box and have those values."""
+    """Conditions from records that are alone with their group and kept values: that box and those values."""
     release = attacked.release
     key, first = combined([release.group, *attacked.kept_codes.T])
     alone = first[np.bincount(key) == 1]
@@ -140,19 +140,20 @@ def matches(conditions: list[Condition], people: People) -> IntArray:
 
 
 def by_luck(counts: IntArray, control: int, people: int) -> Rate:
-    """How often such conditions single out one of `people`, from how many of fewer control people meet each.
+    """How often such conditions single out one of `people` by luck, estimated from fewer control people.
 
-    A condition that people meet with probability w is met by a number of control people that is Poisson distributed
-    with mean w * control, and singles out one of `people` with probability w * people * exp(-w * people). How w varies
-    among conditions is unknown. The interval spans all distributions of w that fit how many conditions none, one, two,
-    ... control people meet, within the sampling errors of these shares; its ends are linear programs. The estimate
-    takes w to be gamma distributed, with the mean and variance that fit.
+    `counts` is how many control people meet each condition. If a person meets a condition with probability w, the
+    number of control people who meet it is Poisson distributed with mean w * control, and the condition singles out one
+    of `people` with probability w * people * exp(-w * people). How w varies among conditions is unknown. The interval
+    spans all distributions of w that fit the shares of conditions that none, one, two, ... control people meet, within
+    the sampling errors of these shares; its ends are solved as linear programs. The estimate takes w to be gamma
+    distributed, with the mean and variance that fit.
     """
     if not len(counts):
         return known(0.0)
     scale, bins = control / people, MOST_MET + 2
     met = np.bincount(np.minimum(counts, bins - 1), minlength=bins)
-    # Means among all people from far below one to what no condition of the last bin could have.
+    # Means among all people, from far below one to more than any condition of the last bin could have.
     means = np.r_[0.0, 1.0, np.geomspace(1e-3, max(50.0, 4 * bins / scale), GRID)]  # 1 is luckiest
     likely = stats.poisson.pmf(np.arange(bins - 1)[:, None], means * scale)
     likely = np.vstack([likely, 1 - likely.sum(axis=0)])
@@ -172,7 +173,7 @@ def by_luck(counts: IntArray, control: int, people: int) -> Rate:
 
 
 def _gamma_estimate(people_matched: IntArray, conditions: int, scale: float) -> float:
-    """P(exactly one person) where w is gamma distributed; conditions that too many meet count as never."""
+    """P(exactly one person) where w is gamma distributed; conditions that too many people meet count as 0."""
     if not len(people_matched) or not people_matched.any():
         return 0.0
     mean, excess = (
@@ -188,7 +189,7 @@ def _gamma_estimate(people_matched: IntArray, conditions: int, scale: float) -> 
 
 
 def _finding(attacked: Attacked, name: str, conditions: list[Condition], by_column: Mapping[str, float]) -> Finding:
-    """`by_column` tells which columns make such conditions possible: how many of them, or of which share of records."""
+    """`by_column` has the number of conditions, or the share of records, that each column makes possible."""
     members, control = attacked.members, attacked.control
     people_matched = matches(conditions, members)
     shares = [domain.shares for domain in (*attacked.release.domains, *attacked.kept)]

@@ -31,7 +31,7 @@ def audit_table(
     knowledge : the columns and their roles
     earlier : releases that were published before and hold some of the same people
     targets : members, and control people, who are attacked at most
-    seed : of all that is drawn; the same tables and seed give the same findings, in whatever order their rows are
+    seed : of all random draws; the same tables and seed give the same findings, whatever the order of their rows
     """
     control = None if tables.control is None or not len(tables.control) else tables.control
     attacked = read_attacked(tables, knowledge, seed)

@@ -1,7 +1,7 @@
-"""The people an attack is tried on: members of a release and control people, as codes, in an order of their own.
+"""The people an attack is tried on: members of a release and control people, as codes.
 
-Targets are ordered by a hash of their content and the seed, so which of them are drawn, and what is drawn for them,
-does not depend on the order of any table's rows.
+They are ordered by a hash of their content and the seed. So the people who are drawn, and the numbers drawn for them,
+do not depend on the order of any table's rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from anon_pipeline.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """Raw people in an order that their content gives.
+    """Raw people, ordered by their content.
 
     Attributes
     ----------
@@ -47,14 +47,14 @@ class People:
 
 @dataclass(frozen=True, eq=False)
 class Attacked:
-    """A release with those it is about, and those it is not about.
+    """A release with its people (members) and with control people.
 
     Attributes
     ----------
     release : the table as its reader sees it
     kept : the columns that are released as they are
     kept_codes : of the released rows, shape (N, q)
-    same_kept : a number for each released row, the one of people with the same kept columns, shape (N,)
+    same_kept : a number for each released row, equal to that of people with the same kept columns, shape (N,)
     origin : the person behind each released row, a position in the original table, -1 for none, shape (N,)
     identity : the number of that person in all released columns, -1 for none, shape (N,); None with `origin`
     members, control : the people; no control people where None
@@ -84,9 +84,9 @@ class Tables:
     ----------
     released : one row per released person, N rows, by any tool
     original : the raw people who are in the release
-    control : raw people like them who are not; without them a leak is not told from statistics
+    control : raw people like them who are not in it; without them a leak cannot be distinguished from statistics
     origin : position in `original` of the person behind each released row, -1 for none, shape (N,); None if unknown
-    classes : our own published table of what each class stands for, where there is one
+    classes : our own published class table, where there is one
     """
 
     released: pd.DataFrame
@@ -147,7 +147,7 @@ def read_attacked(given: Tables, knowledge: Knowledge, seed: int = 0) -> Attacke
 
 
 def content_order(table: pd.DataFrame, seed: int) -> IntArray:
-    """Positions of the rows in an order that only their content and the seed decide; equal rows are interchangeable."""
+    """Positions of the rows in an order that depends only on their content and the seed; equal rows may swap."""
     plain = table.astype({name: object for name in table if isinstance(table[name].dtype, pd.CategoricalDtype)})
     content = pd.util.hash_pandas_object(plain, index=False).to_numpy(dtype=np.uint64)
     mixed = content ^ np.uint64((seed * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) % 2**64)
@@ -157,7 +157,7 @@ def content_order(table: pd.DataFrame, seed: int) -> IntArray:
 
 
 def with_wrong_cells(people: People, domains: Sequence[Domain], share: float, seed: int) -> IntArray:
-    """The people's codes as an attacker believes them: a share of the cells drawn from the column's values anew."""
+    """The people's codes as an attacker knows them: a share of the cells is replaced by random values of the column."""
     generator = np.random.default_rng([seed, round(share * 1_000_000), 1])
     believed = people.codes.copy()
     for column, domain in enumerate(domains):

@@ -1,1 +1,1 @@
-"""Running the attacks on a release, a model or a foreign table, and stating what they found."""
+"""Run the attacks on a release, a model or a foreign table, and state their results."""

@@ -1,6 +1,6 @@
-"""Attacking a table of any make, on people who are in it and on people who are not: what `anon-pipeline attack` does.
+"""The attack on a table from any tool, on people in it and people who are not: the work of `anon-pipeline attack`.
 
-Here files become the tables that `anon_pipeline.attack` wants, and columns get their roles, from a spec or by name.
+Files are read into the tables that `anon_pipeline.attack` needs, and columns get their roles, from a spec or by name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError, known_names
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role, Source
 
-#: Above this share of control people with an equal in the original they may be the same people.
+#: If more than this share of the control people equal a person of the original, they may be the same people.
 SAME_PEOPLE = 0.5
 
 _CODE = re.compile(r"[+-]?(?:0[0-9]|[0-9]{19})")  # digits that are no number: a leading zero, or too many
@@ -32,7 +32,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
 
 @dataclass(frozen=True)
 class Roles:
-    """What a table's columns are to a person; `declared` types are believed, all others looked up in the original."""
+    """The roles of a table's columns; `declared` types are believed, all others are read from the original."""
 
     quasi_identifiers: Sequence[str]
     sensitive: Sequence[str] = ()
@@ -53,14 +53,14 @@ class Roles:
 
 @dataclass(frozen=True)
 class AttackedTable:
-    """What came of it, and in what terms.
+    """The result of attacking a table.
 
     Attributes
     ----------
-    knowledge : the columns and the roles they were attacked in
+    knowledge : the columns and their roles in the attacks
     rows, people, control : rows of the table, of the original, and of the control people
     findings : one per attack
-    notes : what a reader should know of the tables
+    notes : what a reader should know about the tables
     """
 
     table: str
@@ -72,7 +72,7 @@ class AttackedTable:
     notes: list[str]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, aggregates all of it."""
+        """Plain data, all of it aggregates."""
         return {
             "table": self.table,
             "rows": self.rows,
@@ -86,14 +86,14 @@ class AttackedTable:
 
 @dataclass(frozen=True)
 class Files:
-    """Where the tables lie, CSV or Parquet.
+    """The files of the tables, CSV or Parquet.
 
     Attributes
     ----------
-    table : what is attacked
+    table : the table that is attacked
     original : the raw people who are in it, one row each
-    control : raw people like them who are not
-    written : how those of them that are text files are written; found out where absent
+    control : raw people like them who are not in it
+    written : how the text files among them are written; detected where absent
     """
 
     table: Path
@@ -109,12 +109,12 @@ def attack_table(
     targets: int = 2_000,
     seed: int = 0,
 ) -> AttackedTable:
-    """Attack a CSV or Parquet table, about which nothing is known but who is in it.
+    """Attack a CSV or Parquet table of which only the people in it are known.
 
     Parameters
     ----------
     scratch : an empty folder for converted files
-    targets : people of either kind who are attacked at most
+    targets : most people of either kind who are attacked
 
     Raises
     ------
@@ -187,7 +187,7 @@ def _without(people: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:
 def _columns(
     roles: Roles, table: Path, released: pd.DataFrame, tables: Mapping[Path | None, pd.DataFrame | None]
 ) -> tuple[tuple[list[str], list[str], list[str]], list[str]]:
-    """The quasi-identifiers, sensitive and other columns that all tables have, and what is to be said of the rest."""
+    """The quasi-identifiers, sensitive and other columns that all tables have, and notes on the other columns."""
     raw = {path: frame for path, frame in tables.items() if path is not None and frame is not None}
     named = [*roles.quasi_identifiers, *roles.sensitive]
     if twice := {name for name in named if named.count(name) > 1}:
@@ -216,11 +216,11 @@ def _columns(
 
 
 def _is_kept(published: pd.Series, raw: pd.Series) -> bool:
-    """Whether a column that nobody has named shows people's own values, and not what a tool made of them."""
+    """Whether a column without a named role holds people's own values, and not values changed by a tool."""
     read = generalized_values.numbers if _is_ordered(raw, None) else generalized_values.texts
-    shown_values, raw_values = pd.Series(read(published)), pd.Series(read(raw))
-    is_told = published.notna().to_numpy()
-    return bool((shown_values.isin(raw_values) & shown_values.notna())[is_told].all())
+    published_values, raw_values = pd.Series(read(published)), pd.Series(read(raw))
+    present = published.notna().to_numpy()
+    return bool((published_values.isin(raw_values) & published_values.notna())[present].all())
 
 
 def _is_ordered(column: pd.Series, declared: ColumnType | None) -> bool:
@@ -250,7 +250,7 @@ def _is_number(text: str) -> bool:
 
 
 def _share_with_an_equal(some: pd.DataFrame, others: pd.DataFrame) -> float:
-    """The share of these rows that equal one of the others in every column."""
+    """The share of these rows that equal some row of the others in every column."""
     hashes = [
         pd.util.hash_pandas_object(frame.astype(object).astype(str), index=False).to_numpy() for frame in (some, others)
     ]

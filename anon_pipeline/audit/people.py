@@ -1,9 +1,9 @@
-"""What a release tells an adversary: a twin of it is attacked, on people who are in it and on people who are not.
+"""The audit of a release: a twin of it is attacked, on people who are in the twin and on people who are not.
 
-The twin is made like the release, by the same spec and seed and with a model of its own, from everybody but the
-control people. So the published release loses nobody, and what the attacks find on the twin beyond what they find on
-the control people is what being in such a release gives away. The attacks themselves are in `anon_pipeline.attack`,
-which shares no code with what anonymizes.
+The twin is made like the release, with the same spec and seed and a model of its own, from everybody except the control
+people. So nobody is missing from the published release. The success of the attacks on the twin's members beyond that on
+the control people is what being in such a release gives away. The attacks are in `anon_pipeline.attack`, which shares
+no code with the anonymization.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from anon_pipeline.learning.without_target import scored_rows, taught
 from anon_pipeline.release.manifest import class_sizes
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 
-#: Masking techniques whose result is a token of its own for everyone.
+#: Masking techniques that replace values by tokens under a key.
 KEYED = frozenset({"pseudonymize", "encrypt"})
 
-#: Fewer people than this are not enough to tell a leak from chance, whoever is held out.
+#: Fewer people than this are too few to distinguish a leak from chance.
 FEWEST = 60
 
 
@@ -48,9 +48,9 @@ class Twin:
 
     Attributes
     ----------
-    released : what the twin shows of its m members, in the order of the values shown, as a release is written
+    released : the recoded rows of its m members, ordered by these values, as in a release
     origin : the position in `members` of each released row, shape (m,)
-    members : their raw rows, shape (m, c)
+    members : the raw rows of the members, shape (m, c)
     control : the raw rows of the people who were kept out
     classes : the twin's table of classes
     guide : the model that guided it
@@ -71,9 +71,9 @@ class Bound:
     Attributes
     ----------
     name : for example "attribute_inference_income"
-    demand : in words
-    measured : the upper end of the 95 % interval, or the estimate; None where nothing was measured: that never holds
-    limit : what it may be at most
+    demand : the demand in words
+    measured : the upper end of the 95 % interval, or the estimate; None where nothing was measured, which never holds
+    limit : the largest allowed value
     """
 
     name: str
@@ -87,7 +87,7 @@ class Bound:
 
 
 def control_people(hashes: IntArray, spec: ReleaseSpec, seed: int = 0) -> npt.NDArray[np.bool_]:
-    """Who is kept out: a share chosen by content and seed, so that every run chooses the same people, shape (n,).
+    """The people who are kept out, chosen by content and seed so that every run chooses the same, shape (n,).
 
     At least 500 and at most 5,000 people, but no more than a third; equal people stay together, which can add a few.
     """
@@ -101,7 +101,7 @@ def control_people(hashes: IntArray, spec: ReleaseSpec, seed: int = 0) -> npt.ND
 
 @dataclass(frozen=True, eq=False)
 class Audited:
-    """Whose release is attacked.
+    """The people whose release is attacked, and its policy.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class Audited:
 
 
 def make_twin(audited: Audited, control: npt.NDArray[np.bool_], fitting: Fitting = PLAINLY) -> Twin:
-    """The release that the spec makes of everybody but the control people; demands on a population are left out."""
+    """The spec's release of everybody except the control people; demands on a population are left out."""
     spec, key, people = audited.spec, audited.key, audited.people
     frame = pd.concat([people.features, people.target], axis=1)
     members = frame[~control].reset_index(drop=True)
@@ -142,7 +142,7 @@ def _twin(
 ) -> Twin:
     inside = members[tree.apply(members[spec.quasi_identifiers]) >= 0].reset_index(drop=True)
     recoded = inside.assign(**tree.transform(inside[spec.quasi_identifiers]))[spec.released]
-    # Rows that look the same have no order in a release, so theirs is drawn.
+    # Equal rows have no order in a release, so their order is drawn at random.
     shuffled = recoded.sample(frac=1, random_state=spec.seed)
     order = shuffled.assign(**{name: shuffled[name].astype(str) for name in spec.released}).sort_values(
         spec.released, kind="stable"
@@ -153,7 +153,7 @@ def _twin(
         any(summary.labels is not None or summary.domain.levels is not None for summary in tree.summaries_)
         and tree.form == "range"
     ):
-        # Labels are words that an attacker looks up in the table of classes, which tells what each stands for.
+        # An attacker looks labels up in the class table, which says what each stands for.
         classes = classes.assign(**{summary.domain.name: summary.ranges() for summary in tree.summaries_})
     return Twin(recoded.iloc[origin].reset_index(drop=True), origin, inside, control, classes, trained)
 
@@ -171,12 +171,12 @@ def audit(
     ----------
     earlier : former releases, as their readers have them
     held_out : the control people, where they were kept out of the release itself
-    seed : of all that is drawn; nobody who has the figures can count them again without it
-    fitting : attacks are made, too, side by side in its workers; its progress hears of shadow models
+    seed : of all random draws; without it nobody can compute the figures again
+    fitting : attacks also run side by side in its workers; its progress is called for shadow models
 
     Returns
     -------
-    Plain data for the manifest: who was attacked, `findings`, `models` and `guide`, aggregates all of it.
+    Plain data for the manifest: how many people were attacked, `findings`, `models` and `guide`, all of it aggregates.
     """
     spec, people = audited.spec, audited.people
     n = len(people.hash)
@@ -215,7 +215,7 @@ def audit(
 
 @dataclass(frozen=True)
 class Trainer:
-    """How a model is trained on a part of the people, with a seed: on their raw rows, or on a release of them."""
+    """Trains a model on a part of the people, with a seed: on their raw rows, or on a release of them."""
 
     spec: ReleaseSpec
     key: Key
@@ -226,7 +226,7 @@ class Trainer:
     def __call__(self, part: pd.DataFrame, seed: int) -> Any:
         spec = self.spec
         if self.released:
-            # Two folds are enough to guide a grouping of so few; the release itself has `guide.folds`.
+            # Two folds are enough to guide a grouping of so few people; the release itself has `guide.folds`.
             guide = spec.guide.model_copy(update={"folds": 2})
             folds = np.arange(len(part)) % 2
             problem = Problem.of_spec(spec, self.types, part[spec.features], part[spec.target])
@@ -240,8 +240,8 @@ class Trainer:
 
 
 def knowledge_of(spec: ReleaseSpec, types: dict[str, ColumnType]) -> Knowledge:
-    """What an attacker knows, from the roles of the spec: nobody has to pick columns by hand."""
-    # A keyed token tells nothing to who lacks the key, and the attacker is taken to lack it.
+    """The attacker's knowledge, from the roles of the spec, so that nobody has to pick columns by hand."""
+    # A keyed token reveals nothing without the key, and the attacker is assumed to lack it.
     tokens = {name for name, column in spec.columns.items() if column.steps and column.steps[-1].technique in KEYED}
     return Knowledge(
         quasi_identifiers=tuple(spec.quasi_identifiers),
@@ -253,15 +253,15 @@ def knowledge_of(spec: ReleaseSpec, types: dict[str, ColumnType]) -> Knowledge:
 
 
 def _attack_models(audited: Audited, twin: Twin, seed: int, fitting: Fitting) -> dict[str, Any]:
-    """Membership and attribute inference on models: raw against released people, and the guiding model itself."""
+    """Membership and attribute inference on models of raw people, models of released people, and the guiding model."""
     spec, key, types = audited.spec, audited.key, audited.types
-    load = None if isinstance(spec.guide.model, str) else fitting.load_logged  # else pickle need not take it
+    load = None if isinstance(spec.guide.model, str) else fitting.load_logged  # so that pickle need not store it
     try:
         members, control = (
             people.iloc[scored_rows(spec, people[spec.target])].reset_index(drop=True)
             for people in (twin.members, twin.control)
         )
-    except InputError as error:  # models know nobody without a target
+    except InputError as error:  # too few people have a target
         return {name: {"skipped": str(error)} for name in ("models", "guide")}
     try:
         models = audit_models(
@@ -296,9 +296,9 @@ def _attack_models(audited: Audited, twin: Twin, seed: int, fitting: Fitting) ->
 
 
 def bounds(spec: ReleaseSpec, content: dict[str, Any]) -> list[Bound]:
-    """The demands of the spec on the attacks, held against the upper ends of their 95 % intervals, or the estimates.
+    """The demands of the spec on the attacks, compared with the upper ends of 95 % intervals, or with the estimates.
 
-    An attack that was not made, or could not be measured, holds no bound.
+    A demand on an attack that was not made, or could not be measured, does not hold.
     """
     asked = spec.audit
     wanted: list[tuple[str, str, str | None, float, str]] = []
@@ -320,14 +320,14 @@ def bounds(spec: ReleaseSpec, content: dict[str, Any]) -> list[Bound]:
         demand = f"models trained on the release tell members from others, AUC at most {asked.membership_auc:g}"
         found.append(Bound("membership_auc", demand, max(aucs, default=None), asked.membership_auc))
     if asked.replayed is not None:
-        told = [column["high"] if upper else column["certain"] for column in content.get("replayed", [])]
+        shares = [column["high"] if upper else column["certain"] for column in content.get("replayed", [])]
         demand = f"who runs the grouping again learns the value of at most {100 * asked.replayed:g} % for certain"
-        found.append(Bound("replayed", demand, max(told, default=None), asked.replayed))
+        found.append(Bound("replayed", demand, max(shares, default=None), asked.replayed))
     return found
 
 
 def _counts(finding: dict[str, Any], criterion: str, column: str | None) -> bool:
-    """Whether an attack is one of those that a bound is about."""
+    """Whether a bound applies to an attack."""
     guesses = (f"inference: {column}", f"inference across groups: {column}")
     return (
         finding["criterion"] == criterion

@@ -1,20 +1,20 @@
-"""The replay attack on the release at hand: whom does the grouping betray to somebody who runs it again?
+"""The replay attack on an actual release: whose values does the grouping reveal to an attacker who runs it again?
 
-R. C.-W. Wong, A. W.-C. Fu, K. Wang, J. Pei (VLDB 2007). Some people are drawn. Each exchanges their value with
-a member of their class who has another, so that the histogram of the class stays, and how likely the class comes out is
-held against how likely it does with the true values. Another value is ruled out where it gives the class many times
-more seldom. Classes that no demand has touched tell nothing: they follow from the quasi-identifiers, whoever bears
-which value.
+R. C.-W. Wong, A. W.-C. Fu, K. Wang, J. Pei (VLDB 2007). Some people are drawn. Each exchanges their value with a member
+of their class who has another value, so that the histogram of the class stays the same. The probability of the class
+after the exchange is compared with its probability under the true values. If another value gives the class many times
+less often, it is ruled out. Classes that the demands have not changed reveal nothing: they follow from the
+quasi-identifiers, whichever person has which value.
 
-Every class came from one union of the ladder (enforce.py), by some cuts. What stands around the union counts the same
-after an exchange within it, and so does what a cut leaves aside. So the odds are known without trying keys: that the
-union stays, that each cut is chosen among those after which both halves hold, and that the class is not cut further.
-The directions of the cuts are taken as the private key drew them. Given what was published, the key's draws are a fair
-sample of all that could have led there, and the ratio is right in the mean over them (conditional Monte Carlo; A. B.
-Owen, "Monte Carlo theory, methods and examples", 2013, chapter 8).
+Every class came from a union of the ladder (enforce.py), by some cuts. An exchange within the union changes no counts
+outside of the union or of a cut-off half. So the probability can be computed without trying keys. It is the probability
+that the union stays, that each cut is chosen among those after which both halves hold, and that the class is not cut
+further. The directions of the cuts are taken as the private key drew them. Given the published classes, the key's draws
+are a fair sample of all draws that could have led there, and the ratio is right in the mean over them (conditional
+Monte Carlo; A. B. Owen, "Monte Carlo theory, methods and examples", 2013, chapter 8).
 
-It does not see what the guide tells (a run trains it on values, too), nor what several people's values tell together.
-So it finds leaks; it proves nothing.
+The attack does not use the guide, which a run also trains on sensitive values, nor the values of several people
+together. So it can find leaks, but it proves nothing.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.statistics import ClassStatistics
 
-#: A person's cell and value, and the cell and value of whom they exchange it with.
+#: A person's cell and value, and the cell and value of the member with whom they exchange it.
 Exchange = tuple[int, int, int, int]
 
-#: A value counts as ruled out that gives the class so many times more seldom than the true one.
+#: A value is ruled out if it gives the class so many times less often than the true one.
 SELDOM = 100.0
-#: So many people are drawn per sensitive column.
+#: People drawn per sensitive column.
 PEOPLE = 400
-#: Each other value is tried with so many members of the class who have it.
+#: Members of the class with whom each other value is exchanged.
 PARTNERS = 4
-#: The share is bounded by this confidence.
+#: Confidence of the upper bound of the share.
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class Regrouped:
-    """What grouping again says of one sensitive column.
+    """The result of the replay attack on a sensitive column.
 
     Attributes
     ----------
     column : the sensitive column
     people : people who were drawn, from classes with more than one value
-    certain : the share of them of whom every other value was ruled out
-    undecided : of whom even the true values do not give the class again
+    certain : the share of them for whom every other value was ruled out
+    undecided : the share for whom even the true values do not give the class again
     """
 
     column: str
@@ -71,8 +71,8 @@ class Regrouped:
 
         C. J. Clopper, E. S. Pearson (Biometrika 1934).
         """
-        found = round((self.certain + self.undecided) * self.people)
-        return float(beta.ppf(CONFIDENCE, found + 1, self.people - found)) if found < self.people else 1.0
+        count = round((self.certain + self.undecided) * self.people)
+        return float(beta.ppf(CONFIDENCE, count + 1, self.people - count)) if count < self.people else 1.0
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for the manifest."""
@@ -108,16 +108,16 @@ def _of_column(unions: Unions, class_of_cell: IntArray, key: Key, column: str) -
     )
     diverse = np.diff(sparse.csr_array(of_class @ counts).indptr) > 1
     random = np.random.default_rng(list(key.derived("replayed", column, 16)))
-    borne = counts[kept[diverse[class_of_cell[kept]]]].tocoo()
-    if not borne.nnz:
+    entries = counts[kept[diverse[class_of_cell[kept]]]].tocoo()
+    if not entries.nnz:
         return Regrouped(column, 0, 0.0, 0.0)
-    cells = kept[diverse[class_of_cell[kept]]][borne.row]
-    drawn = random.choice(len(cells), PEOPLE, p=borne.data / borne.data.sum())
-    found = []
-    for cell, value in zip(cells[drawn].tolist(), borne.col[drawn].tolist(), strict=True):
+    cells = kept[diverse[class_of_cell[kept]]][entries.row]
+    drawn = random.choice(len(cells), PEOPLE, p=entries.data / entries.data.sum())
+    certain = []
+    for cell, value in zip(cells[drawn].tolist(), entries.col[drawn].tolist(), strict=True):
         odds = unions.odds(np.flatnonzero(class_of_cell == class_of_cell[cell]), cell, value, column, random)
-        found.append(None if odds is None else odds < 1 / SELDOM)
-    return Regrouped(column, len(found), found.count(True) / len(found), found.count(None) / len(found))
+        certain.append(None if odds is None else odds < 1 / SELDOM)
+    return Regrouped(column, len(certain), certain.count(True) / len(certain), certain.count(None) / len(certain))
 
 
 class Unions:
@@ -146,7 +146,7 @@ class Unions:
         self.places = (enforce.means(points, self.classes, self.people.sizes), points)
 
     def union_of(self, here: IntArray) -> Union | None:
-        """The union that a class came from; None where the class is one of those before the demands.
+        """The union that a class came from; None where the class was there before the demands.
 
         Parameters
         ----------
@@ -158,14 +158,14 @@ class Unions:
         return Union(self, inside, levels[:depth], np.searchsorted(inside, here)) if depth else None
 
     def odds(self, here: IntArray, cell: int, value: int, column: str, random: np.random.Generator) -> float | None:
-        """How likely the likeliest other value of a person gives their class, beside the true one.
+        """How likely the best other value of a person gives their class, relative to the true value.
 
-        None where the true one does not give it. 1 / `SELDOM` and more is not told apart further.
+        None where the true value does not give it. A ratio of at least 1 / `SELDOM` is not computed exactly.
 
         Parameters
         ----------
         here : the cells of the class, ascending
-        cell, value : the person's own
+        cell, value : the person's own cell and value
         """
         union = self.union_of(here)
         if union is None:
@@ -175,20 +175,20 @@ class Unions:
         best = 0.0
         for exchanges in union.exchanges(cell, value, column).values():
             some = random.permutation(len(exchanges))[:PARTNERS]
-            found = 0.0
+            mean = 0.0
             for place in some.tolist():
-                found += union.ratio(exchanges[place], column) / len(some)
-                if found >= 1 / SELDOM:
-                    return found
-            best = max(best, found)
+                mean += union.ratio(exchanges[place], column) / len(some)
+                if mean >= 1 / SELDOM:
+                    return mean
+            best = max(best, mean)
         return best
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A class on the way from a union to the class that is attacked: its cells, and what was tried with it.
+    """A class on the way from a union to the attacked class: its cells, and the stages in which cuts were tried.
 
-    Each stage is a cutter, the share of the classes that it passes over, and whether it cut this one.
+    Each stage is a cutter, the share of classes that it passes over, and whether it cut this class.
     """
 
     cells: IntArray
@@ -223,18 +223,18 @@ class Union:
         self.truth = self.likelihood(self._people) if np.array_equal(np.sort(self._path[-1].cells), here) else 0.0
 
     def exchanges(self, cell: int, value: int, column: str) -> dict[int, list[Exchange]]:
-        """With whom somebody can exchange their value, by the other's value."""
-        found: dict[int, list[Exchange]] = {}
-        borne = sparse.csr_array(self._counts[column])[self._here].tocoo()
-        for there, other in zip(self._here[borne.row].tolist(), borne.col.tolist(), strict=True):
+        """The possible exchanges of a person's value with another member, by the other member's value."""
+        exchanges: dict[int, list[Exchange]] = {}
+        entries = sparse.csr_array(self._counts[column])[self._here].tocoo()
+        for there, other in zip(self._here[entries.row].tolist(), entries.col.tolist(), strict=True):
             if other != value:
-                found.setdefault(other, []).append((cell, value, int(self._inside[there]), other))
-        return found
+                exchanges.setdefault(other, []).append((cell, value, int(self._inside[there]), other))
+        return exchanges
 
     def ratio(self, exchange: Exchange, column: str) -> float:
-        """How likely the class is after an exchange, beside how likely it is with the true values.
+        """The probability of the class after an exchange, relative to that with the true values.
 
-        Never, where the exchange changes what is expected of the table: then the ladder may be another.
+        It is 0 if the exchange changes the values expected from the guidance, since the ladder may then be another.
         """
         if self._mixing is not None and self._mixing.moved_by(column, exchange[:2], exchange[2:]):
             return 0.0
@@ -256,10 +256,10 @@ class Union:
         return replace(self._people, sensitive={**self._people.sensitive, column: histogram})
 
     def likelihood(self, people: ClassStatistics) -> float:
-        """How likely these people's union stays, and is cut as it was; 0 where that cannot be."""
+        """The probability that the union of these people stays and is cut as it was; 0 where that is impossible."""
         can, nearly, held = self._parts(people)
         stays = enforce.chance_to_stay(np.array([can]), np.array([held]), self._classes, np.array([nearly.any()]))
-        found = float(stays[0])
+        likelihood = float(stays[0])
         whole = float(enforce.share_whole(np.array([can]), np.array([nearly.all()]))[0])
         for step in self._path:
             share = whole if len(step.cells) == len(people.sizes) else enforce.WHOLE
@@ -268,11 +268,11 @@ class Union:
                 ways = cutter.ways(people, step.cells)
                 chance *= (1 - passed) / ways if cut and ways else 0.0 if cut else passed + (1 - passed) * (not ways)
             cut = any(stage[2] for stage in step.stages)
-            found *= (1 - share) * chance if cut else share + (1 - share) * chance
-        return found
+            likelihood *= (1 - share) * chance if cut else share + (1 - share) * chance
+        return likelihood
 
     def _parts(self, people: ClassStatistics) -> tuple[bool, BoolArray, bool]:
-        """Whether all parts of the union can stand for themselves, which nearly fail, and whether the union holds."""
+        """Whether all parts of the union hold or can be split so, which nearly fail, and whether the union holds."""
         holds, parted = self._holds, np.zeros(0, dtype=bool)
         for number, level in enumerate(self._levels):
             counted = people.merge(level, int(level.max()) + 1)
@@ -287,7 +287,7 @@ class Union:
         return bool(parted.all()), nearly, bool(everybody[0])
 
     def _cuts(self, whole: float) -> list[Step]:
-        """What was made of the union on the way to the class: each class that was reached, the last being the own."""
+        """The classes that were cut from the union on the way to the attacked class, which is the last."""
         cells, steps, stages = np.arange(len(self._people.sizes)), [], []
         for cutter, passed in self._cutters:
             while True:

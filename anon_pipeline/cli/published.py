@@ -69,9 +69,9 @@ def show_one(version: str, dataset: OfDataset = None, as_json: AsJson = False) -
     withdrawn = ledger.withdrawal(home, entry.dataset, version)
     copies = record.read(home, entry.dataset, version)
     if as_json:
-        gone = {} if withdrawn is None else {"withdrawn": {"time": withdrawn.time, "why": withdrawn.why}}
+        withdrawal = {} if withdrawn is None else {"withdrawn": {"time": withdrawn.time, "why": withdrawn.why}}
         placed = {"copies": [copy.to_json() for copy in copies]} if copies else {}
-        print_json({**content, **gone, **placed})
+        print_json({**content, **withdrawal, **placed})
         return
     if withdrawn is not None:
         out.print(f"withdrawn on {withdrawn.time}: {withdrawn.why}", style="bold red", markup=False)

@@ -86,7 +86,7 @@ def statistics(
         _say(
             out,
             f"together an epsilon of {privacy['epsilon']:.4g} at delta {privacy['delta']:g}",
-            *_told(privacy["budget"]),
+            *_budget_lines(privacy["budget"]),
         )
         _say(out, f"in {outcome.folder}")
     else:
@@ -113,7 +113,7 @@ def show_budget(spec: SpecFile, as_json: AsJson = False) -> None:
             rho = f"{line.entries['nano_rho'] / 1e9:.6f}"
             table.add_row(line.time, line.entries["dataset"], rho, Text(line.entries["what"]))
     out.print(table)
-    _say(out, *_told(content), f"head {content['head']}")
+    _say(out, *_budget_lines(content), f"head {content['head']}")
 
 
 @budget.command("verify")
@@ -185,7 +185,7 @@ def _show_answer(content: dict[str, Any]) -> None:
     out.print(table)
     paid = content["cost"]
     spent = f"spent {_cost(paid)}" if content["new"] else "asked before: nothing was spent"
-    _say(out, spent, *_told(content["budget"]), *(f"note: {note}" for note in content["notes"]))
+    _say(out, spent, *_budget_lines(content["budget"]), *(f"note: {note}" for note in content["notes"]))
 
 
 def _show_preview(content: dict[str, Any]) -> None:
@@ -228,7 +228,7 @@ def _cost(cost: dict[str, float]) -> str:
     )
 
 
-def _told(state: dict[str, Any]) -> list[str]:
+def _budget_lines(state: dict[str, Any]) -> list[str]:
     rho, epsilon = state["rho"], state["epsilon"]
     return [
         f"budget of {state['subject']}: {rho['left']:.6f} of a rho of {rho['total']:.6f} is left; "

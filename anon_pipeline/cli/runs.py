@@ -125,13 +125,13 @@ def sweep(
         from anon_pipeline.pipeline.tradeoff import measure_source
         from anon_pipeline.report import tradeoff
 
-    prices = measure_source(Runtime(home=str(home.root)).run(policy), settings, utility)
-    files = tradeoff.write(prices, policy.dataset, folder)
+    points = measure_source(Runtime(home=str(home.root)).run(policy), settings, utility)
+    files = tradeoff.write(points, policy.dataset, folder)
     if as_json:
-        content = {"dataset": policy.dataset, "folder": str(folder), "prices": tradeoff.as_json(prices)}
+        content = {"dataset": policy.dataset, "folder": str(folder), "prices": tradeoff.as_json(points)}
         print_json(content)
         return
-    show_tradeoff(policy.dataset, prices, files)
+    show_tradeoff(policy.dataset, points, files)
 
 
 @app.command()

@@ -64,7 +64,7 @@ class Release:
         return column_of(name, type_, self.manifest)
 
     def altered(self) -> list[str]:
-        """Files that are not what the manifest says: such a release is put nowhere, and nothing is held against it."""
+        """Files that differ from the manifest: such a release is delivered nowhere, and nothing is compared with it."""
         return [
             name
             for name, facts in self.files.items()

@@ -144,9 +144,9 @@ def _put(home: Home, release: Release, places: list[Destination]) -> list[str]:
             if release.current and not place.keeps_former:
                 _note_replaced(home, release, destination)
         except InputError as error:
-            told = _without_label(str(error), destination)
-            record.note(home, release.dataset, release.version, destination, FAILED, told)
-            failures.append(f"{destination.label}: {told}")
+            message = _without_label(str(error), destination)
+            record.note(home, release.dataset, release.version, destination, FAILED, message)
+            failures.append(f"{destination.label}: {message}")
     return failures
 
 
@@ -175,9 +175,9 @@ def _take_back_withdrawn(home: Home, dataset: str) -> list[str]:
                 record.note(home, of, version, copy.place, TAKEN_BACK, left)
                 log.info("%s: %s is taken back at %s; %s", dataset, version, copy.place.label, left)
             except InputError as error:
-                told = _without_label(str(error), copy.place)
-                record.note(home, of, version, copy.place, FAILED, told)
-                failures.append(f"{copy.place.label}: {told}")
+                message = _without_label(str(error), copy.place)
+                record.note(home, of, version, copy.place, FAILED, message)
+                failures.append(f"{copy.place.label}: {message}")
     return failures
 
 

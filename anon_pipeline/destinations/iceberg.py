@@ -113,8 +113,8 @@ class IcebergTable:
 
 def _release_of(snapshot: Snapshot) -> tuple[str | None, str | None]:
     """Version and hash of the manifest of the release that a snapshot holds, or is on the way to."""
-    told = {} if snapshot.summary is None else snapshot.summary.additional_properties
-    return told.get(VERSION), told.get(MANIFEST_HASH)
+    properties = {} if snapshot.summary is None else snapshot.summary.additional_properties
+    return properties.get(VERSION), properties.get(MANIFEST_HASH)
 
 
 def _says(table: Table, release: Release) -> bool:
@@ -155,16 +155,16 @@ def _tag(table: Table, release: Release) -> None:
 
 def _expire(table: Table, release: Release) -> None:
     """Expire the snapshots of a release, and remove the files that no other snapshot has."""
-    gone = [snapshot for snapshot in table.snapshots() if _release_of(snapshot)[0] == release.version]
-    if not gone:
+    expired = [snapshot for snapshot in table.snapshots() if _release_of(snapshot)[0] == release.version]
+    if not expired:
         return
-    kept = [snapshot for snapshot in table.snapshots() if snapshot not in gone]
-    files = _files(table, gone) - _files(table, kept)
+    kept = [snapshot for snapshot in table.snapshots() if snapshot not in expired]
+    files = _files(table, expired) - _files(table, kept)
     # Files first: a snapshot that is still there says which are left, if this is killed.
     for file in sorted(files, key=lambda file: (file.endswith(".avro"), Path(file).name.startswith("snap-"))):
         with suppress(FileNotFoundError):
             table.io.delete(file)
-    table.maintenance.expire_snapshots().by_ids([snapshot.snapshot_id for snapshot in gone]).commit()
+    table.maintenance.expire_snapshots().by_ids([snapshot.snapshot_id for snapshot in expired]).commit()
 
 
 def _files(table: Table, snapshots: list[Snapshot]) -> set[str]:

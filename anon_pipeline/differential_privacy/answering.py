@@ -70,9 +70,9 @@ class Exact:
 
 def draw(plan: Plan, exact: Exact) -> dict[str, Any]:
     """Add the noise, and say everything that leaves: groups with their figures, and how they were made."""
-    shown, drawn = _measure(plan, exact)
+    cells, drawn = _measure(plan, exact)
     rows = []
-    for place, cell in enumerate(shown):
+    for place, cell in enumerate(cells):
         row: dict[str, Any] = {}
         for item in plan.statement.items:
             if isinstance(item.shows, str):

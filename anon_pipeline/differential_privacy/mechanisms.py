@@ -148,8 +148,8 @@ def noisy_groups(
     # Keys go in as numbers; only those that come out are looked up.
     keys = list(counts)
     values = _whole([counts[key] for key in keys])
-    shown = mechanism(dict(enumerate(values.tolist())))
-    return {keys[number]: int(count) for number, count in sorted(shown.items())}
+    released = mechanism(dict(enumerate(values.tolist())))
+    return {keys[number]: int(count) for number, count in sorted(released.items())}
 
 
 def quantile_scores(histogram: npt.ArrayLike, part: int, whole: int) -> IntArray:

@@ -33,8 +33,8 @@ def as_table(answers: Mapping[str, dict[str, Any]]) -> str:
             group = {column: value for column, value in row.items() if not isinstance(value, dict)}
             for column, value in row.items():
                 if isinstance(value, dict):
-                    said = json.dumps(group, sort_keys=True)
-                    writer.writerow([name, said, column, value["value"], value["low"], value["high"]])
+                    group_as_json = json.dumps(group, sort_keys=True)
+                    writer.writerow([name, group_as_json, column, value["value"], value["low"], value["high"]])
     return written.getvalue()
 
 

@@ -83,23 +83,23 @@ def _sums(budget: Budget, lines: list[Line]) -> list[str]:
 
 def _answers(lines: list[Line]) -> list[str]:
     """Each answer has a reservation of its own before it."""
-    found, waiting = [], set()
+    found, pending = [], set()
     for line in lines:
         if line.action == RESERVE:
-            waiting.add(line.sequence)
+            pending.add(line.sequence)
         elif line.action == ANSWER:
-            if line.entries.get("reserved") not in waiting:
+            if line.entries.get("reserved") not in pending:
                 found.append(f"budget line {line.sequence} answers what was never reserved")
-            waiting.discard(line.entries.get("reserved"))
+            pending.discard(line.entries.get("reserved"))
     return found
 
 
 def _head_stands(lines: list[Line], head: str) -> list[str]:
-    told = re.fullmatch(r"(\d+):([0-9a-f]{64})", head)
-    if told is None:
+    parsed = re.fullmatch(r"(\d+):([0-9a-f]{64})", head)
+    if parsed is None:
         raise InputError("--head: is the number of a line and its hash, as `anon-pipeline budget show` prints them")
-    number = int(told[1])
-    if number == 0 or (number <= len(lines) and lines[number - 1].hash == told[2]):
+    number = int(parsed[1])
+    if number == 0 or (number <= len(lines) and lines[number - 1].hash == parsed[2]):
         return []
     return [f"line {number} is not the one that was told before: the ledger was replaced or cut off"]
 

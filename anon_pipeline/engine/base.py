@@ -1,4 +1,4 @@
-"""What the pipeline asks of an engine, and what it gets back: small tables, never N rows at once."""
+"""The interface of an engine: the operations that the pipeline calls, and small results, never N rows at once."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from anon_pipeline.tables import Cells, Domain
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What is known of one stored column, in numbers.
+    """The facts about a stored column, in numbers.
 
     Attributes
     ----------
-    name, role, type : as the spec and the source say
+    name, role, type : as in the spec and the source
     storage : type in the stored table, in the engine's words
     missing : rows without a value
     distinct : distinct values, missing not counted
@@ -40,13 +40,13 @@ class ColumnFacts:
 
 @dataclass(frozen=True)
 class Repetition:
-    """How far one identifier fails to tell people apart; a row without it counts for nothing.
+    """How often the values of an identifier repeat; a row without a value does not count.
 
     Attributes
     ----------
-    name : of the column
-    rows : rows whose value stands in another row too
-    most : rows that share one value, at most
+    name : the column
+    rows : rows whose value occurs in another row too
+    most : the largest number of rows with the same value
     """
 
     name: str
@@ -56,7 +56,7 @@ class Repetition:
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """What is known of a stored source: its size, its content hash, its columns and each of its identifiers alone.
+    """The facts about a stored source: its size, its content hash, its columns and each of its identifiers.
 
     `table` is the state that a table was read in, where it keeps former ones: see `typed.OpenSource`. `left_out` are
     the rows of the source that were not stored for want of a target.
@@ -71,7 +71,7 @@ class SourceFacts:
 
     @property
     def duplicate_persons(self) -> int:
-        """Rows that share their value of the identifier that repeats most."""
+        """Rows whose value of the identifier occurs in another row too, for the identifier that repeats most."""
         return max((repetition.rows for repetition in self.identifiers), default=0)
 
     def types(self) -> dict[str, ColumnType]:
@@ -93,15 +93,15 @@ class SourceFacts:
 
 @dataclass(frozen=True)
 class ColumnSurvey:
-    """What a column of an unknown table looks like, in numbers.
+    """The facts about a column of an unknown table, in numbers.
 
     Attributes
     ----------
     storage : type in the table, in DuckDB's words
-    known, distinct : rows with a value, and distinct values, of the whole table; where it was sampled, `distinct` is
+    known, distinct : rows with a value, and distinct values, in the whole table; where it was sampled, `distinct` is
         estimated by HyperLogLog
-    present, numbers, codes, dates : rows of the sample with a value, with one that reads as a number, as digits with a
-        leading zero or too long for a number, as a date
+    present, numbers, codes, dates : rows of the sample with a value; with a value that reads as a number; as digits
+        with a leading zero or too long for a number; as a date
     """
 
     name: str
@@ -116,14 +116,14 @@ class ColumnSurvey:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """An unknown table: its columns, and some of its rows to look at.
+    """An unknown table: its columns, and a sample of its rows.
 
     Attributes
     ----------
-    rows : of the whole table
-    missing : texts found that stand for "not known"; counted as missing
-    sample : everybody, or of a large table the rows that a hash of their position chooses
-    empty : rows of a text file that are empty throughout, and are not among `rows`
+    rows : rows of the whole table
+    missing : texts in it that stand for "not known"; they count as missing
+    sample : all rows, or of a large table the rows that a hash of their position chooses
+    empty : rows of a text file that are entirely empty, and are not among `rows`
     """
 
     rows: int
@@ -135,13 +135,14 @@ class Survey:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Some rows on their way from the stored table to a model and on into the cells.
+    """Some rows of the stored table, for a model and then for the cells.
 
     Attributes
     ----------
     features : the model's columns; numbers and dates as float64, categories as text
     target : as `features`
-    hash : 63-bit hash of each row's released content, the same on every machine and engine, int64; empty unasked
+    hash : 63-bit hash of each row's released content, the same on every machine and engine, int64; empty if not
+        asked for
     key : the quasi-identifiers of each row packed into q integers, shape (n, q)
     people : how many people each row stands for
     """
@@ -155,13 +156,13 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class Recoding:
-    """The classes of a table's people, and what each class shows.
+    """The classes of a table's people, and the recoded values of each class.
 
     Attributes
     ----------
-    cells : the distinct people, C of them
-    class_of_cell : the class of each, -1 for who is left out, shape (C,)
-    recoded : the quasi-identifiers as they are shown, a row per class
+    cells : the C distinct tuples of quasi-identifiers
+    class_of_cell : the class of each cell, -1 for people who are left out, shape (C,)
+    recoded : the recoded quasi-identifiers, a row per class
     """
 
     cells: Cells
@@ -173,7 +174,7 @@ class Engine(Protocol):
     """The relational operations of the pipeline. Paths name Parquet files that the engine reads or writes."""
 
     def store_source(self, spec: ReleaseSpec, destination: Path) -> SourceFacts:
-        """Read the source, type it as the spec says, write it (without excluded columns) and describe it.
+        """Read the source, give its columns the types of the spec, write it without excluded columns and describe it.
 
         Raises
         ------
@@ -185,7 +186,7 @@ class Engine(Protocol):
         """A small result of a query over the relation that the source opens as; nothing is stored."""
 
     def describe(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType]) -> SourceFacts:
-        """Describe a stored table afresh, from the file."""
+        """Describe a stored table, from the file."""
 
     def rows(self, table: Path) -> int:
         """Rows of a stored table; no more than it has people, and no fewer than it has cells."""
@@ -193,10 +194,10 @@ class Engine(Protocol):
     def domains(
         self, table: Path, types: dict[str, ColumnType], bins: Mapping[str, int] | None = None
     ) -> tuple[Domain, ...]:
-        """The values of the named columns and how many people bear each; some coarsened into so many bins."""
+        """The values of the named columns and how many people have each; some columns coarsened into so many bins."""
 
     def count_cells(self, table: Path, domains: tuple[Domain, ...]) -> int:
-        """How many distinct tuples of codes there are."""
+        """The number of distinct tuples of codes."""
 
     def sample(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], size: int) -> Batch:
         """The `size` people of the smallest content hash, a row each, in the order of their hash; without a key."""
@@ -205,7 +206,7 @@ class Engine(Protocol):
         """A table small enough for memory, a row per person, values coded as in a batch; ranges stay texts."""
 
     def everybody(self, table: Path, about: int | None = None) -> pa.Table:
-        """A stored table in memory, a row per person; or about so many people of it, chosen by what they hold."""
+        """A stored table in memory, a row per person; or about so many people of it, chosen by their values."""
 
     def rewrite(
         self, table: Path, columns: Sequence[str], query: Callable[[dict[str, str], str], str], destination: Path
@@ -222,15 +223,15 @@ class Engine(Protocol):
     def add_column(
         self, table: Path, of: str, name: str, new_values: Callable[[pa.Array], IntArray], destination: Path
     ) -> None:
-        """Write a stored table with one more column of whole numbers, made of another batch by batch."""
+        """Write a stored table with a further column of whole numbers, computed from another column by batches."""
 
     def classes_of_people(
         self, table: Path, domains: tuple[Domain, ...], cells: Cells, class_of_cell: IntArray, person: str
     ) -> Iterator[pa.RecordBatch]:
-        """The value of the column `person` and the class, of everybody whose cell has one, in any order."""
+        """The value of the column `person` and the class of everybody whose cell has a class, in any order."""
 
     def hold_out(self, table: Path, spec: ReleaseSpec, hashes: IntArray, kept: Path, held_out: Path) -> None:
-        """Part a stored table in two: the people of these content hashes (ascending), and everybody else."""
+        """Split a stored table in two: the people with these content hashes (ascending), and everybody else."""
 
     def batches(
         self,
@@ -240,7 +241,7 @@ class Engine(Protocol):
         domains: tuple[Domain, ...],
         hashed: bool = True,
     ) -> Iterator[Batch]:
-        """Everybody, in any order; a row may stand for several people who are alike in all that is released."""
+        """Everybody, in any order; a row may stand for several people who are equal in all released columns."""
 
     def cells(self, domains: tuple[Domain, ...], key: IntArray, counts: IntArray, guidance: IntArray) -> Cells:
         """Unpack distinct keys, shape (C, q), into cells."""
@@ -258,10 +259,10 @@ class Engine(Protocol):
         """
 
     def classes(self, table: Path, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> ClassCounts:
-        """Group any table by its quasi-identifiers, as they are written."""
+        """Group any table by its quasi-identifiers, as they are written in it."""
 
     def groups(self, table: Path, recoded: GroupColumns, people: Path | None = None) -> pd.DataFrame:
-        """A table of groups, a row per group without its values; beside it what the people themselves come to.
+        """A table of groups, a row per group without its values; beside it the same figures counted from the people.
 
         Columns: `times` (rows of the table that show the group), `people` (shown), `counted`, and for the i-th mean
         `mean<i>` (shown), `known<i>`, `sum<i>`, `size<i>` (the sum of the values' sizes), `largest<i>` (that of the
@@ -280,7 +281,7 @@ class Engine(Protocol):
         """The sensitive columns counted per cell, as if each cell were a class."""
 
     def population_table(self, spec: ReleaseSpec, types: Mapping[str, ColumnType], path: str) -> pd.DataFrame:
-        """The distinct quasi-identifier tuples of a population table and how many people bear each.
+        """The distinct quasi-identifier tuples of a population table and how many people have each.
 
         The table is named relative to the spec and read as its source is. Values are coded as a Domain holds them
         (dates as timestamps); the column "#people" counts.
@@ -294,18 +295,18 @@ class Engine(Protocol):
 
 
 class ForeignTables(Protocol):
-    """Reading tables of unknown make, small enough for one machine."""
+    """Reads tables from other tools, small enough for one machine."""
 
     def import_table(
         self, path: Path, scratch: Path, measured: Sequence[str] = (), written: Source | None = None
     ) -> Path:
-        """Any CSV or Parquet table as a Parquet file whose values are as an outsider sees them.
+        """Any CSV or Parquet table as a Parquet file, with its values as an outsider sees them.
 
         `written` says how a text file is written, where that is known.
         """
 
     def survey(self, source: Source, path: Path, columns: Mapping[str, Column] = MappingProxyType({})) -> Survey:
-        """Describe every column of the source at `path`; texts that often stand for "not known" are looked for.
+        """Describe every column of the source at `path`, and find texts that stand for "not known".
 
         `columns` say how dates are written, where that is known.
 

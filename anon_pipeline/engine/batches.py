@@ -1,4 +1,4 @@
-"""Batches of people as frames, for models: from Arrow, and a sample of them."""
+"""Batches of people as frames, for models: made from Arrow tables, and samples of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def as_batch(
     for name in [*spec.features, spec.target]:
         coded = rows.column(CODED + name if CODED + name in rows.schema.names else name)
         frame[name] = _texts(coded) if types[name] is ColumnType.CATEGORICAL else _numbers(coded)
-    # Columns that stay apart: pandas would copy them into one array for each type.
+    # The columns stay separate: pandas would copy them into a single array for each type.
     features = pd.DataFrame({name: frame[name] for name in spec.features}, copy=False)
     key = [rows.column(name).to_numpy() for name in keys]
     names = spec.released if hashed else []
@@ -46,7 +46,7 @@ def _texts(column: pa.Array) -> Any:
 
 
 def _numbers(column: pa.Array) -> Any:
-    """Numbers of their own: Arrow's must not be written to, and a model may write to what it is given."""
+    """A copy of the numbers: Arrow's memory must not be written to, and a model may write to its input."""
     return np.array(column.cast(pa.float64(), safe=False).fill_null(np.nan))
 
 

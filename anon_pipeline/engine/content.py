@@ -1,7 +1,7 @@
 """Hashes of typed rows that are the same on every engine, machine and number of threads, and for every row order.
 
 A row's hash is made of the hashes of its values, not of their texts: engines write numbers and dates differently.
-It tells contents apart and picks samples; that no byte of a published file was changed is for SHA-256 to say.
+The hash distinguishes contents and picks samples; SHA-256 shows whether the bytes of a published file were changed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from anon_pipeline.arrays import IntArray
 
 Lanes = npt.NDArray[np.uint64]
 
-#: What a missing value counts as, a number that no text or number is likely to have as its own.
+#: The hash of a missing value, a number that is unlikely to be the hash of a text or number.
 MISSING = np.uint64(0x9E3779B97F4A7C15)
 
 
 def kind_of(type_: pa.DataType) -> str:
-    """What a column holds, in words that do not depend on how wide an engine stores it."""
+    """The kind of a column's values, in words that do not depend on the width in which an engine stores them."""
     if pa.types.is_dictionary(type_):
         return kind_of(type_.value_type)
     if pa.types.is_boolean(type_):
@@ -56,7 +56,7 @@ def row_hashes(columns: Sequence[pa.Array], names: Sequence[str]) -> Lanes:
 
 
 def sample_hash(lanes: Lanes) -> IntArray:
-    """63 bits per row, to choose people by what they are and not by where they stand."""
+    """63 bits per row, to choose people by their content and not by their position."""
     chosen: IntArray = (lanes[0] >> np.uint64(1)).astype(np.int64)
     return chosen
 
@@ -119,7 +119,7 @@ def _mix(bits: Lanes) -> None:
 class ContentHash:
     """A hash over the rows of a table that grows batch by batch, in any order.
 
-    The rows' hashes are added up: a double counts twice, and parts may be hashed apart and joined.
+    The rows' hashes are added up. So a row that occurs twice counts twice, and parts may be hashed separately.
     """
 
     rows: int = 0

@@ -1,4 +1,4 @@
-"""The people of a source as one query: typed, and equal people counted together."""
+"""The people of a source as a single query: typed, and equal people counted together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from anon_pipeline.spec import ReleaseSpec, Role
 def counted_people(session: Session, source: OpenSource, read: TypedPeople, spec: ReleaseSpec) -> str:
     """A row per distinct person with the number of people in `#people`; where there are identifiers, a row per person.
 
-    People are grouped by the numbers of their texts where the engine has such, and get the texts afterwards.
+    People are grouped by the numbers of their texts where the engine has these, and get the texts afterwards.
     """
     names = [quoted(column.name) for column in read.columns]
     keys = {name: column.expression for name, column in zip(names, read.columns, strict=True)}

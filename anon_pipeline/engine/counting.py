@@ -1,4 +1,4 @@
-"""Counting people in a source as it is, without storing it first: what differential privacy needs of an engine."""
+"""Counts of people in a source that is not stored first: the operation of an engine for differential privacy."""
 
 from __future__ import annotations
 

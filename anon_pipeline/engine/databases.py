@@ -1,7 +1,7 @@
-"""The rows of a query to a DuckDB or SQLite file, and nothing else of the machine.
+"""The rows of a query to a DuckDB or SQLite file, without access to anything else on the machine.
 
-A query may come from somebody else. It runs in a connection of its own, which has the named database open for reading
-and reaches nothing beside it: no file, no other database, no extension, no setting.
+A query may come from somebody else. It runs in a connection of its own, in which only the named database is open, for
+reading. The connection has no access to files, other databases, extensions or settings.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from anon_pipeline.errors import InputError
 
 #: The name of a DuckDB database within its connection.
 NAMED = "source_database"
-#: Table functions that read nothing, and functions that tell of the machine.
+#: Table functions that read nothing, and functions that reveal something about the machine.
 HARMLESS_TABLES, REVEALING = {"generate_series", "range", "unnest"}, {"current_setting", "getenv", "getvariable"}
-#: All that SQLite may do for a query; it asks before it does anything.
+#: All actions that SQLite may take for a query; it asks for permission before each action.
 READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 HOW = "write one SELECT from tables and views of that database"
 SQLITE_ROWS = 50_000
@@ -59,7 +59,7 @@ def store_duckdb(
 
 
 def duckdb_head(path: Path, query: str | None, label: str) -> tuple[list[str], int | None]:
-    """The columns of a query to the DuckDB database at `path`, and how many rows a table has, which it knows by itself.
+    """The columns of a query to the DuckDB database at `path`, and the rows of a table, whose number is stored in it.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def duckdb_head(path: Path, query: str | None, label: str) -> tuple[list[str], i
         views = connection.execute(
             f"SELECT 1 FROM duckdb_views() WHERE database_name = '{NAMED}' AND NOT internal LIMIT 1"
         ).fetchall()
-        if query is not None or views:  # to count these is to run them
+        if query is not None or views:  # their rows can only be counted by running them
             return list(rows.columns), None
         return list(rows.columns), int(rows.aggregate("count(*)").fetchall()[0][0])
 
@@ -79,7 +79,7 @@ def duckdb_head(path: Path, query: str | None, label: str) -> tuple[list[str], i
 def _selected(
     path: Path, query: str | None, label: str, settings: Mapping[str, object], written: Sequence[Path]
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, duckdb.DuckDBPyRelation]]:
-    """The rows of a query, or of the only table, in a connection that reaches the database and `written` alone."""
+    """The rows of a query, or of the only table, in a connection with access to the database and `written` alone."""
     with closing(duckdb.connect()) as connection:
         for setting, value in settings.items():
             connection.execute(f"SET {setting}={literal(str(value))}")
@@ -117,7 +117,7 @@ def _only_table(label: str, tables: list[tuple[str]]) -> str:
 
 
 def _one_select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.Statement:
-    """The query as DuckDB parses it, where it is one SELECT that names nothing beside the tables of the database."""
+    """The query as DuckDB parses it, if it is a single SELECT that names only tables of the database."""
     statements = connection.extract_statements(query)
     parsed = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [query]).fetchone()
     tree = json.loads(parsed[0]) if parsed else {"error": True}
@@ -148,14 +148,14 @@ def _one_select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.Sta
 
 def _parts(tree: Any) -> Iterator[dict[str, Any]]:
     """All nodes of a parsed query."""
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
+    pending = [tree]
+    while pending:
+        node = pending.pop()
         if isinstance(node, dict):
             yield node
-            waiting += node.values()
+            pending += node.values()
         elif isinstance(node, list):
-            waiting += node
+            pending += node
 
 
 def store_sqlite(path: Path, query: str | None, destination: Path, check_names: CheckNames, label: str = "it") -> None:

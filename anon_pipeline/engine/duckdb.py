@@ -23,7 +23,7 @@ from anon_pipeline.spec import Column, ReleaseSpec, Source
 
 FAILED = "the table could not be processed"
 
-#: An unknown table is looked at in at most so many rows, and so many cells.
+#: Most rows, and most cells, of an unknown table that are read for its description.
 SURVEYED_ROWS, SURVEYED_CELLS = 100_000, 5_000_000
 #: Texts that people write where they know nothing.
 MISSING_MARKERS = ("?", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "NaN", "nan")
@@ -36,13 +36,13 @@ def _sentence(error: duckdb.Error) -> str:
     return f"{what}: {sources.harmless(error)}"
 
 
-#: The database that each process has open, with its settings. A fork opens its own and leaves its parent's as it is:
-#: to close that would wait for threads that the fork has not.
+#: The database that each process has open, with its settings. A fork opens its own database and leaves its parent's
+#: open: closing it would wait for threads that the fork does not have.
 _OPEN: dict[int, tuple[tuple[Path, str | None, int | None], duckdb.DuckDBPyConnection]] = {}
 
 
 def _database(spill: Path, memory_limit: str | None, threads: int | None) -> duckdb.DuckDBPyConnection:
-    """An in-memory database for all engines with these settings: to open one takes far longer than most queries."""
+    """An in-memory database for all engines with these settings: opening a database takes longer than most queries."""
     settings = (spill, memory_limit, threads)
     known = _OPEN.get(os.getpid())
     if known is not None and known[0] == settings:
@@ -78,7 +78,7 @@ class DuckDBEngine(SqlEngine):
 
     @contextmanager
     def _session(self) -> Iterator[DuckDBSession]:
-        """A fresh connection, which sees nothing of others; DuckDB's words, which may quote a row, never leave it."""
+        """A new connection, separate from others; DuckDB's messages, which may quote a row, are not passed on."""
         try:
             database = _database(self._scratch, self._memory_limit, self._threads)
             with closing(database.cursor()) as connection, ExitStack() as files:
@@ -139,7 +139,7 @@ class DuckDBEngine(SqlEngine):
 
 
 def _value(name: str, storage: str, missing: Sequence[str]) -> str:
-    """A column of an unknown table, without what stands for "not known"; what is no plain value becomes a text."""
+    """A column of an unknown table, without markers of missing values; values that are not plain become texts."""
     column = quoted(name)
     if is_ordered(storage):
         return column
@@ -153,7 +153,7 @@ def _occurs(session: Session, marker: str, texts: Sequence[str]) -> bool:
 
 
 def _readings(session: Session, value: str) -> tuple[int, int, int, int]:
-    """How many rows of the sample have a value, and one that reads as a number, a code, a date."""
+    """How many rows of the sample have a value, and a value that reads as a number, a code, a date."""
     text = f"({value})::VARCHAR"
     present, numbers, codes, dates = _only_row(
         session,

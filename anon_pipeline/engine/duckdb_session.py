@@ -1,4 +1,4 @@
-"""One connection to DuckDB, in the terms that queries are written in."""
+"""A connection to DuckDB, as the session that queries are written for."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class DuckDBSession:
         return f"TRY_CAST({text} AS {target})"
 
     def is_nan(self, number: str) -> str:
-        """Not by `isnan`: DuckDB 2.0 answers that from the bounds of a Parquet file's numbers, which NaN is not in."""
+        """Not by `isnan`, which DuckDB 2.0 answers from the bounds of a Parquet file's numbers; NaN is not in these."""
         return f"(NOT isfinite({number}) AND NOT isinf({number}))"
 
     def hashed(self, columns: Sequence[str]) -> str:
@@ -76,7 +76,7 @@ class DuckDBSession:
         return few_texts.numbered_texts(self.connection, source.relation, places, columns, missing)
 
     def coded_text(self, position: int, domain: Domain, value: str) -> tuple[str, str]:
-        """By its place in the list of the domain's texts, or, of many, by the ENUM that holds them in their order."""
+        """By its place in the list of the domain's texts or, if there are many, by an ENUM with them in their order."""
         texts = domain.values.tolist()
         if not texts:
             return "0", ""

@@ -1,4 +1,4 @@
-"""What a source that is no file of this machine says of its own state, asked without reading its rows."""
+"""The state of a source that is no file of this machine, found without reading its rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def state_of_source(source: Source, folder: Path) -> object:
 
     Parameters
     ----------
-    folder : of the spec, which places are named relative to
+    folder : the folder of the spec, to which places are relative
 
     Raises
     ------

@@ -8,12 +8,12 @@ from anon_pipeline.engine.session import Session
 from anon_pipeline.engine.sql import quoted
 from anon_pipeline.tables import Domain
 
-#: Columns of our own beside those of the source, which may have any name but such a one.
+#: Columns of our own beside those of the source, which may have any other names.
 PEOPLE, CLASS, CODED = "#people", "#class", "#coded:"
 
 
 def repeated(session: Session, relation: str, people: str, name: str) -> tuple[int, int]:
-    """Rows that share their value of a column with another row, and how many share one value at most."""
+    """How many rows share their value of a column with another row, and the most rows with the same value."""
     column = quoted(name)
     shared = f"SELECT {people} AS n FROM {relation} WHERE {column} IS NOT NULL GROUP BY {column} HAVING {people} > 1"
     rows, most = session.rows(f"SELECT coalesce(sum(n), 0), coalesce(max(n), 0) FROM ({shared}) AS shared")[0]
@@ -26,7 +26,7 @@ def people_counted(storage: Mapping[str, str]) -> str:
 
 
 def people_with(people: str, name: str) -> str:
-    """Those of the people who have a value of a column."""
+    """The people who have a value of a column."""
     return f"{people} FILTER (WHERE {quoted(name)} IS NOT NULL)"
 
 
@@ -49,5 +49,5 @@ def bin_code(domain: Domain, value: str) -> str:
 
 
 def number_literal(value: float) -> str:
-    """A number as an SQL literal; without an exponent a fraction would be a decimal, and rounded on its way back."""
+    """A number as an SQL literal; without an exponent SQL would read a fraction as a decimal, which is rounded."""
     return f"{value!r}" if isinstance(value, int) or "e" in repr(value) else f"{value!r}e0"

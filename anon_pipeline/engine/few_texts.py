@@ -1,7 +1,7 @@
-"""Texts of which a Parquet file has few different ones, counted by their numbers (DuckDB).
+"""Columns with few different texts in a Parquet file, counted by the texts' numbers (DuckDB).
 
-Such a file holds each text once, and numbers that say who has it. DuckDB computes a function of one column once for
-each of its texts there, and it groups by small numbers in half the time that texts take.
+Such a file holds each text once, and for each row the number of its text. DuckDB computes a function of such a column
+only once for each text, and it groups by small numbers in half the time that it takes for texts.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import duckdb
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.typed import TypedColumn
 
-#: Rows of a source below which the questions asked beforehand cost more than they save.
+#: Fewest rows of a source for which the preparing queries cost less than they save.
 FROM_ROWS = 500_000
-#: Texts that a column may have: each is looked at until the right one is found.
+#: Most texts of a column: they are compared one after another until the right one is found.
 MOST_TEXTS = 256
 
 
@@ -26,11 +26,11 @@ def numbered_texts(
     columns: Sequence[TypedColumn],
     missing: Sequence[str],
 ) -> dict[str, tuple[str, str]]:
-    """By column the number of its text, missing where the text is, and the text of a number, both in SQL.
+    """For each column the number of its text, missing where the text is missing, and the text of a number, in SQL.
 
     Parameters
     ----------
-    files : what the relation reads, as SQL literals
+    files : the files that the relation reads, as SQL literals
     missing : texts that stand for "not known"
     """
     once = _kept_once(connection, files)
@@ -41,7 +41,7 @@ def numbered_texts(
             continue
         text = quoted(column.name)
         different = f"SELECT DISTINCT {text} AS text FROM {relation} LIMIT {MOST_TEXTS + 1}"
-        # Variables of this connection: a text of somebody is no part of a query.
+        # Texts are put into variables of this connection, so that no person's text is part of a query.
         variable = f"texts{position}"
         connection.execute(f"SET VARIABLE {variable} = (SELECT list(text) FROM ({different}))")
         if _only_value(connection, f"SELECT len(getvariable('{variable}'))") > MOST_TEXTS:
@@ -55,7 +55,7 @@ def numbered_texts(
 
 
 def _kept_once(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> set[str]:
-    """The columns of whose texts all parts of all files have dictionaries; none where the files are small."""
+    """The columns for which all parts of all files have dictionaries of texts; none where the files are small."""
     parts = f"FROM parquet_metadata([{', '.join(files)}])"
     if _only_value(connection, f"SELECT sum(num_values) {parts} WHERE column_id = 0") < FROM_ROWS:
         return set()

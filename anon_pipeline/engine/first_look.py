@@ -1,7 +1,7 @@
-"""What can be told of a source before any work starts: whether it is there, its columns, and how many rows it has.
+"""Checks of a source before any work starts: whether it exists, its columns, and its number of rows.
 
-A small file is looked at as a whole. Of a larger one only its head or its footers are read, and of a server, a store of
-objects or a table with former states nothing: what cannot be told cheaply is told by the run itself.
+A small file is read as a whole. Of a larger file only its head or its footers are read. Of a server, an object store or
+a table with former states nothing is read: checks that are not cheap are left to the run itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from anon_pipeline.spec import ColumnType, ReleaseSpec
 
 #: Bytes of a file that is read in a tenth of a second.
 SMALL = 2_000_000
-#: What is read as a whole where it is small; files of other programs need libraries that take longer to import.
+#: Kinds of sources that are read as a whole if small; files of other programs need libraries that take long to import.
 READ = {"csv", "parquet", "folder", "json", "arrow", "duckdb", "sqlite"}
 
 
@@ -39,14 +39,14 @@ class CountedValues:
 
 @dataclass(frozen=True)
 class FirstLook:
-    """What is known of a source by now.
+    """The facts about a source before a run.
 
     Attributes
     ----------
-    rows : people, or None where to count them is not cheap; rows that `source.where` leaves out may be among them
-    size : bytes of its files; None of what is no file
-    whole : whether every row was looked at
-    values : counts of those columns that were asked for, where every row was looked at
+    rows : people, or None where counting them is not cheap; rows that `source.where` leaves out may be among them
+    size : bytes of its files; None for a source that is no file
+    whole : whether every row was read
+    values : counts of the requested columns, if every row was read
     """
 
     rows: int | None = None
@@ -60,13 +60,13 @@ def first_look(spec: ReleaseSpec, counted: Sequence[str] = (), however_large: bo
 
     Parameters
     ----------
-    counted : columns whose values are counted, where every row is looked at
-    however_large : whether every row of a file is looked at, whatever it costs
+    counted : columns whose values are counted, if every row is read
+    however_large : whether every row of a file is read, even if it is large
 
     Raises
     ------
     InputError
-        For all that reading the source would refuse, as far as it can be seen by now.
+        For everything that reading the source would refuse, as far as it can be found before.
     """
     require_there(spec)
     if not spec.source.is_file:
@@ -82,7 +82,7 @@ def first_look(spec: ReleaseSpec, counted: Sequence[str] = (), however_large: bo
         if however_large or (size <= SMALL and kind in READ):
             return _whole(spec, counted, size)
         rows = _rows_by_head(spec, kind)
-    except duckdb.Error:  # what it means is for the run to say
+    except duckdb.Error:  # the run will say what is wrong
         return FirstLook(size=size)
     if rows is not None:
         check_size(rows, spec.source.path, spec)
@@ -111,7 +111,7 @@ def _whole(spec: ReleaseSpec, counted: Sequence[str], size: int) -> FirstLook:
 
 
 def _rows_by_head(spec: ReleaseSpec, kind: str) -> int | None:
-    """Hold the columns against the spec, and say how many rows there are where the file knows."""
+    """Compare the columns with the spec, and return the number of rows if the file has it."""
     plain, path = spec.source, spec.source_path
     if kind == "duckdb":
         names, rows = duckdb_head(path, plain.query, plain.path)
@@ -124,7 +124,7 @@ def _rows_by_head(spec: ReleaseSpec, kind: str) -> int | None:
     )
     if not is_head_cheap or (kind == "csv" and plain.encoding.lower() not in ("utf-8", "utf8")):
         return None
-    # How values are written would be looked up in the rows.
+    # Statements on how values are written are left out, since checking them would read the rows.
     plain = plain.model_copy(update={"where": None, "decimal": None, "thousands": None})
     with (
         scratch() as folder,

@@ -1,4 +1,4 @@
-"""A table of groups beside the people that it was made of, as one query: a row per group, shown or not."""
+"""A table of groups beside the people it was made of, as a single query: a row per group, published or not."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from anon_pipeline.engine.sql import quoted
 
 @dataclass(frozen=True)
 class GroupColumns:
-    """What stands where in a table of groups.
+    """The columns of a table of groups.
 
     Attributes
     ----------
-    columns : what people are grouped by
+    columns : the columns by which people are grouped
     people : the column of counts
-    means : per column of means, the column of the people that is averaged
+    means : for each column of means, the column of the people that is averaged
     largest : how many of the largest contributions to a mean are added up
     """
 
@@ -27,7 +27,7 @@ class GroupColumns:
 
 
 def written_groups(table: GroupColumns, relation: str, numbers: Mapping[str, str]) -> str:
-    """The rows of a table of groups: what is shown of each, and nothing counted.
+    """The rows of a table of groups: the published figures of each, and no counted ones.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ def written_groups(table: GroupColumns, relation: str, numbers: Mapping[str, str
     return f"SELECT {', '.join(select)} FROM {relation}"
 
 
-#: Of the known values of a group: how many, their sum, the sum of their sizes, and that of the largest.
+#: Figures of a group's known values: their number, their sum, the sum of their sizes, and that of the largest sizes.
 MEASURES = ("known", "sum", "size", "largest")
 
 
 def counted_groups(table: GroupColumns, relation: str, people: str) -> str:
-    """The same columns for the people themselves: everything counted, and nothing shown.
+    """The same columns for the people themselves: the counted figures of each group, and no published ones.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def counted_groups(table: GroupColumns, relation: str, people: str) -> str:
     select.append(f"{people} AS people")
     values = [f"CAST({quoted(column)} AS DOUBLE)" for column in table.means.values()]
     for place, value in enumerate(values):
-        # How many people of the group have a larger value; a row may stand for several people.
+        # The number of people of the group with a larger value; a row may stand for several people.
         window = (
             f"PARTITION BY {', '.join(quoted(name) for name in table.columns)} ORDER BY abs({value}) DESC NULLS LAST"
         )
@@ -79,7 +79,7 @@ def counted_groups(table: GroupColumns, relation: str, people: str) -> str:
 
 
 def side_by_side(table: GroupColumns, queries: Sequence[str]) -> str:
-    """Both together, a row per group, without what people are grouped by; groups without a value are groups too."""
+    """Both together, a row per group, without the grouping columns; groups with missing values count too."""
     keys = ", ".join(f"key{place}" for place in range(len(table.columns)))
     measures = [f"{measure}{place}" for place in range(len(table.means)) for measure in ("mean", *MEASURES)]
     select = [f"max({name}) AS {name}" for name in ("people", "counted", *measures)]

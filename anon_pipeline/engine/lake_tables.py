@@ -1,7 +1,7 @@
-"""Delta Lake and Iceberg tables in one of their states, as Parquet: which state it was, and which files it may name.
+"""A state of a Delta Lake or Iceberg table as Parquet, with checks of the files that the table names.
 
-A table is a description that names files, and may come from somebody else. Every file is held to what a spec may name
-before anybody is read.
+A table is a description that names files, and may come from somebody else. Before any row is read, every file is
+checked: a spec must be allowed to name it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 #: Raises InputError for names of columns that cannot be used.
 CheckNames = Callable[[list[str]], None]
-#: Words by which the libraries say that a table asks for more than they can.
+#: Words in the libraries' messages when a table needs a feature that they lack.
 NOT_BY_LIBRARY = re.compile(r"not (yet )?support|unsupported", re.IGNORECASE)
-#: Reads Iceberg's files, whatever a table asks for in the place of it: that would be code of its choice.
+#: The class that reads Iceberg's files; a table may name another class, which would be code of its choice.
 FILE_IO = "pyiceberg.io.pyarrow.PyArrowFileIO"
-#: In the path of a folder, the library of Delta Lake would take them for other letters.
+#: Characters in a folder's path that the library of Delta Lake misreads.
 MISREAD = "%#?"
 NOT_SUPPORTED = (
     "is written in a way that cannot be read here (deletion vectors, column mapping, equality deletes or the like); "
@@ -42,11 +42,11 @@ NOT_SUPPORTED = (
 def store_table(
     source: Source, folder: Path, destination: Path, check_names: CheckNames, unread: Collection[str] = ()
 ) -> dict[str, str]:
-    """Write the rows of a table as a new Parquet file, and tell the state that was read.
+    """Write the rows of a table as a new Parquet file, and return the state that was read.
 
     Parameters
     ----------
-    folder : of the spec, which the table is named relative to
+    folder : the folder of the spec, to which the table's path is relative
     unread : columns that are not read, and are missing throughout
 
     Raises
@@ -60,7 +60,7 @@ def store_table(
 
 
 def state_of_table(source: Source, folder: Path) -> list[str]:
-    """What changes when the table does, asked without reading its rows: its own identity, and its newest state.
+    """The table's identity and its newest state, read without its rows; they change when the table does.
 
     Raises
     ------
@@ -84,13 +84,13 @@ def _store_delta(
             raise InputError(f"{source.path}: {NOT_SUPPORTED}")
         dataset = table.to_pyarrow_dataset()
         root = str(source.delta)
-        # Not `file_uris`, which writes letters of the root otherwise than they are read.
+        # Not `file_uris`, which escapes characters of the root in a way that is not undone when reading.
         _check_files(source, folder, [f"{root.rstrip('/')}/{file}" for file in dataset.files])
         names = dataset.schema.names
         check_names(names)
         wanted = [name for name in names if name not in unread] or names
         scanner = dataset.scanner(columns=wanted, batch_size=BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
-    batches = _told(source, scanner.to_reader())
+    batches = _with_our_messages(source, scanner.to_reader())
     write_batches(batches, dataset.schema, destination, source.path, set(wanted))
     return {"format": "delta", "version": str(table.version())}
 
@@ -112,7 +112,7 @@ def _delta(source: Source, folder: Path) -> DeltaTable:
 
 
 def delta_options() -> dict[str, str]:
-    """What the library of Delta Lake must be told of a store that is not Amazon's own."""
+    """The options that the library of Delta Lake needs for a store that is not Amazon's own."""
     endpoint = s3_endpoint()
     options = {"allow_http": str((endpoint or "").startswith("http://")).lower()}
     return options | ({"aws_endpoint": endpoint} if endpoint else {})
@@ -137,12 +137,12 @@ def _store_iceberg(
         from pyiceberg.io.pyarrow import schema_to_pyarrow
 
         schema = schema_to_pyarrow(everything.projection(), include_field_ids=False)
-    write_batches(_told(source, _rows(table, scan, tasks)), schema, destination, source.path, set(wanted))
+    write_batches(_with_our_messages(source, _rows(table, scan, tasks)), schema, destination, source.path, set(wanted))
     return {"format": "iceberg", "snapshot": str(snapshot.snapshot_id)}
 
 
 def _rows(table: Table, scan: Any, tasks: list[Any]) -> Iterator[pa.RecordBatch]:
-    """The rows of one data file after the other, so that no more than one is held."""
+    """The rows of one data file after another, so that only one file is in memory."""
     from pyiceberg.io.pyarrow import ArrowScan
 
     reader = ArrowScan(table.metadata, table.io, scan.projection(), scan.row_filter)
@@ -165,7 +165,7 @@ def _iceberg(source: Source, folder: Path) -> Table:
     place = source.location if is_address(source.location) else str((folder / source.location).resolve())
     if not is_address(place) and not Path(place).is_file():
         raise Unavailable(f"source.iceberg: {source.iceberg}: there is no such file beside the spec")
-    # Not `StaticTable`: it would take the class that reads files, and the endpoint, from the table itself.
+    # Not `StaticTable`, which would take the class that reads files, and the endpoint, from the table itself.
     endpoint = s3_endpoint()
     of_store = {"s3.endpoint": endpoint, "s3.region": s3_region()} if endpoint else {}
     files = PyArrowFileIO({"py-io-impl": FILE_IO, **of_store})
@@ -186,24 +186,24 @@ def _snapshot(source: Source, table: Table) -> Any:
 
 
 def _check_files(source: Source, folder: Path, files: list[str]) -> None:
-    """Hold the files that a table names to what a spec in `folder` may name.
+    """Check that a spec in `folder` may name the files that a table names.
 
     Parameters
     ----------
     files : addresses, and paths of this machine as the library will open them
     """
     for file in files:
-        if not is_address(file) and not (folder / file).is_file():  # what is looked at must be what is read
+        if not is_address(file) and not (folder / file).is_file():  # the checked file must be the one read
             raise Unavailable(f"{source.path}: there is no such object: a file of the table")
         try:
             check_files(folder, [file], (), ())
-        except InputError as error:  # the name of a file may hold a value, by which its table is partitioned
-            told = str(error).removeprefix(f"{file}: ").removeprefix("source: ")
-            raise InputError(f"{source.path}: one of its files {told}") from None
+        except InputError as error:  # the name of a file may hold a value, if the table is partitioned by it
+            message = str(error).removeprefix(f"{file}: ").removeprefix("source: ")
+            raise InputError(f"{source.path}: one of its files {message}") from None
 
 
 def as_opened(location: str) -> str:
-    """A location in an Iceberg table, as the library opens it: in `file:` it cuts off ? and #, and keeps %20.
+    """A location in an Iceberg table, as the library opens it: for `file:` it cuts off ? and #, and keeps %20.
 
     Raises
     ------
@@ -218,7 +218,7 @@ def as_opened(location: str) -> str:
 
 @contextmanager
 def _reading(source: Source) -> Iterator[None]:
-    """A block in which a library reads; its messages, which may quote a row or a credential, never leave it."""
+    """A block in which a library reads; its messages, which may quote a row or a credential, are not passed on."""
     with asking(source.path):
         try:
             yield
@@ -244,8 +244,8 @@ def _sentence(source: Source, error: Exception) -> InputError:
     return Unavailable(f"{source.path}: {sentence(error)}")
 
 
-def _told(source: Source, batches: Any) -> Iterator[pa.RecordBatch]:
-    """The same batches; what fails on the way is told in a sentence of ours."""
+def _with_our_messages(source: Source, batches: Any) -> Iterator[pa.RecordBatch]:
+    """The same batches; a failure while they are read raises a message of our own."""
     while True:
         with _reading(source):
             batch = next(batches, None)

@@ -1,7 +1,7 @@
 """Rows of a MySQL or MariaDB server, through PyMySQL, which leaves them on the server until they are read.
 
-They arrive as texts, which Arrow turns into the types that the server declares. The transaction is read only, and at
-one snapshot.
+They arrive as texts, which Arrow converts to the types that the server declares. The transaction is read-only, and sees
+a single snapshot.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from anon_pipeline.engine.server_rows import (
 )
 
 BATCH_ROWS = 10_000
-#: Texts end as the parser of a query takes them to end, moments are those of UTC, and no lock is waited for for ever.
+#: Texts end where the parser of a query expects it, moments are in UTC, and no wait for a lock is endless.
 SESSION = (
     "SET SESSION sql_mode = 'STRICT_TRANS_TABLES', time_zone = '+00:00', lock_wait_timeout = {seconds}",
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
 )
-#: A server does not tell whether there is what a user may not read.
+#: A server does not say whether something exists that a user may not read.
 NOT_GRANTED = "the user may not read what is asked for, or it does not exist; grant SELECT on it"
-#: What went wrong, by the server's number for it.
+#: Sentences for failures, by the server's error number.
 SENTENCES = {
     1044: NOT_GRANTED,
     1045: "the server does not take this user or password",
@@ -57,7 +57,7 @@ SENTENCES = {
     1698: "the server does not take this user or password",
     1792: "would write; only what reads is run",
 }
-#: Numbers that say something of the query, and will again; all others may pass.
+#: Error numbers that are due to the query and will come again; all others may pass.
 LASTING = (1044, 1054, 1060, 1064, 1142, 1143, 1146, 1356, 1370, 1690, 1792)
 # Numbers of types and bits of flags (MySQL, "Column Definition Protocol"); an unknown type is no plain value.
 INTEGERS = {1: 8, 2: 16, 3: 32, 9: 32, 8: 64}
@@ -69,15 +69,15 @@ UNSIGNED, ZEROFILL, ENUM, SET = 32, 64, 256, 2048
 BINARY = 63  # the character set of bytes
 VALID_JSON = r"json_valid\(`((?:[^`]|``)*)`\)"
 NO_DATE = r"^\d{4}-(00|\d{2}-00)"
-#: How the connection is kept secret, as MySQL's own client calls it.
+#: Modes of encryption of the connection, as MySQL's own client names them.
 TLS = ("DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
 OPTIONS = {"unix_socket", "ssl_mode", "ssl_ca", "ssl_cert", "ssl_key"}
-#: Ways to log in that give the password itself away.
+#: Ways to log in that send the password itself.
 PLAIN_LOGINS = ("mysql_clear_password", "dialog")
 
 
 class _Unwilling:
-    """In the place of a way to log in that gives the password to whoever answers."""
+    """Replaces a way to log in that would send the password to any server that answers."""
 
     def __init__(self, connection: object) -> None:
         pass
@@ -89,12 +89,12 @@ class _Unwilling:
 
 
 def settings_of(address: str) -> dict[str, Any]:
-    """What PyMySQL is told of an address such as mysql://USER:PASSWORD@HOST:3306/DATABASE?ssl_mode=REQUIRED.
+    """PyMySQL's settings for an address such as mysql://USER:PASSWORD@HOST:3306/DATABASE?ssl_mode=REQUIRED.
 
     Raises
     ------
     ServerFailure
-        Which repeats nothing of the address.
+        Without any part of the address.
     """
     form = "mysql://USER:PASSWORD@HOST:PORT/DATABASE, with special characters as %40"
     try:
@@ -160,8 +160,8 @@ def _session(address: str) -> Iterator[Any]:
             with suppress(pymysql.Error):
                 connection.close()
     except (pymysql.Error, UnicodeError, struct.error, IndexError, EOFError) as error:
-        told = error.args[0] if isinstance(error, pymysql.MySQLError) and error.args else None
-        number = told if isinstance(told, int) else 0
+        code = error.args[0] if isinstance(error, pymysql.MySQLError) and error.args else None
+        number = code if isinstance(code, int) else 0
         raise ServerFailure(
             SENTENCES.get(number, BROKEN if reached else UNREACHED), lasting=reached and number in LASTING
         ) from None
@@ -176,14 +176,14 @@ def _ask(connection: Any, query: str) -> Any:
 
 @contextmanager
 def _unread(connection: Any, query: str) -> Iterator[Any]:
-    """A cursor whose rows stay on the server until they are fetched; the last thing that a connection is asked."""
+    """A cursor whose rows stay on the server until they are fetched; the last query of a connection."""
     from pymysql.cursors import SSCursor
 
     cursor = connection.cursor(SSCursor)
     cursor.execute(query)
     try:
         yield cursor
-    finally:  # else it asks for the rows that were not fetched, of a connection that has ended
+    finally:  # otherwise it would ask for the remaining rows on a connection that has ended
         cursor._result.unbuffered_active = False
 
 
@@ -236,7 +236,7 @@ def levels_of_mysql(question: Question) -> dict[str, tuple[str, ...]]:
 
 def _fields(connection: Any, query: str) -> list[Any]:
     """The columns of a query as the server describes them."""
-    # Of a subquery MariaDB does not tell which tables its columns come from, and takes no WITH in parentheses alone.
+    # For a subquery MariaDB does not say from which tables its columns come, and it accepts no WITH in parentheses.
     none = f"SELECT * FROM ({query}\n) AS asked LIMIT 0" if query[:4].upper() == "WITH" else f"({query}\n) LIMIT 0"
     return list(_ask(connection, none)._result.fields)
 
@@ -247,11 +247,11 @@ def _origins(fields: list[Any]) -> list[tuple[str, str]]:
 
 
 def _documents(connection: Any, fields: list[Any]) -> set[tuple[str, str]]:
-    """Table and name of columns that are JSON to MariaDB, to which that is a text with a condition."""
+    """Table and name of MariaDB's JSON columns, which it declares as texts with a condition."""
     found: set[tuple[str, str]] = set()
     for schema, table in _origins([field for field in fields if field.type_code in LONG_TEXTS]):
-        told = _ask(connection, f"SHOW CREATE TABLE {_name(schema)}.{_name(table)}").fetchone()
-        found |= {(table, name.replace("``", "`")) for name in re.findall(VALID_JSON, told[1])}
+        definition = _ask(connection, f"SHOW CREATE TABLE {_name(schema)}.{_name(table)}").fetchone()
+        found |= {(table, name.replace("``", "`")) for name in re.findall(VALID_JSON, definition[1])}
     return found
 
 
@@ -260,7 +260,7 @@ def _name(text: str) -> str:
 
 
 def _selected(field: Any) -> str:
-    """A column by its name; a FLOAT as the number that is stored, not the six digits that are shown of it."""
+    """A column by its name; a FLOAT as the stored number, and not rounded to the six digits that are displayed."""
     name = _name(field.name)
     return f"{name} + 0e0" if field.type_code == FLOAT else name
 
@@ -268,7 +268,7 @@ def _selected(field: Any) -> str:
 def _plain_column(
     field: Any, missing: tuple[str, ...], documents: set[tuple[str, str]]
 ) -> tuple[pa.DataType, Callable[[list[Any]], pa.Array]]:
-    """The type that a column is stored as, and how its texts become such.
+    """The type in which a column is stored, and the conversion of its texts to this type.
 
     Raises
     ------
@@ -277,7 +277,7 @@ def _plain_column(
     """
     number, flags = field.type_code, field.flags
     if number in INTEGERS:
-        if flags & ZEROFILL:  # a number that is shown with its leading zeros is a code
+        if flags & ZEROFILL:  # a number with leading zeros is a code
             return pa.string(), _texts
         if number == 1 and field.length == 1 and not flags & UNSIGNED:  # what BOOLEAN stands for
             return pa.bool_(), lambda values: _bools(field.name, values, {"0": False, "1": True})
@@ -331,7 +331,7 @@ def _cast(column: str, kind: pa.DataType) -> tuple[pa.DataType, Callable[[list[A
 def _dates(
     column: str, kind: pa.DataType, missing: tuple[str, ...]
 ) -> tuple[pa.DataType, Callable[[list[Any]], pa.Array]]:
-    """Dates, of which 0000-00-00 and days of 00 are none."""
+    """Dates; 0000-00-00 and days of 00 are missing."""
     within = pa.timestamp("us") if pa.types.is_timestamp(kind) else kind
     _, cast = _cast(column, within)
 

@@ -1,7 +1,7 @@
-"""Objects of S3, Google Cloud Storage and Azure as files of a private folder, and what a store says of them.
+"""Objects of S3, Google Cloud Storage and Azure as files of a private folder, and their descriptions by the store.
 
-Credentials come from where the store's own tools look for them, never from a spec. Nothing of a message of a store or
-of its library is repeated: it may quote a credential, or the signature of a request.
+Credentials come from the places where the store's own tools look for them, never from a spec. Messages of a store or of
+its library are never repeated, since they may quote a credential or the signature of a request.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from anon_pipeline.spec.locations import parts_of
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-#: A text is copied so many bytes at a time, and a Parquet object so many rows.
+#: A text is copied by so many bytes at a time, and a Parquet object by so many rows.
 CHUNK_BYTES, BATCH_ROWS = 8 << 20, 65_536
-#: Seconds that a store has to take a connection, and to answer; it is asked three times.
+#: Seconds that a store has to accept a connection, and to answer; it is asked three times.
 CONNECT_SECONDS, ANSWER_SECONDS, ATTEMPTS, GIVE_UP_SECONDS = 10, 60, 3, 30
-#: Where another server than the store's own is named that speaks its protocol, by the names that its tools know.
+#: Environment variables, also used by the store's tools, that name another server with the same protocol.
 S3_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 S3_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 GS_ENDPOINT, AZURE_ACCOUNT, AZURE_KEY = "STORAGE_EMULATOR_HOST", "AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_KEY"
-#: Words by which libraries say that they are not let in.
+#: Words in libraries' messages when a store denies access.
 NOT_LET_IN = re.compile(
     r"ACCESS_DENIED|FORBIDDEN|INVALID_ACCESS_KEY|SIGNATURE|TOKEN|\b40[13]\b|PERMISSION.DENIED|UNAUTHENTICATED|CREDENTIAL"
     r"|AUTHENTICATION|AUTHORIZATION",
@@ -47,15 +47,15 @@ PARQUET, PARQUET_HEAD = (".parquet", ".pq"), b"PAR1"
 
 @dataclass(frozen=True)
 class StoredObject:
-    """One object as its store describes it.
+    """An object as its store describes it.
 
     Attributes
     ----------
     path : as the library names it
-    name : below the address that was asked for, or the last part of that
+    name : its name below the requested address, or the last part of that address
     size : in bytes
     modified : nanoseconds since 1970
-    tag : what the store calls its content (ETag), where it does
+    tag : the store's identifier of its content (ETag), where it has one
     """
 
     path: str
@@ -69,8 +69,8 @@ class StoredObject:
 def fetched(address: str, scratch: Path, unread: Collection[str] = ()) -> Iterator[Path]:
     """The object of an address as a private file, or all Parquet objects below it as a folder, for the block.
 
-    Of Parquet the `unread` columns are not fetched, and are missing throughout; the others are read as ranges, a row
-    group at a time. Everything else is copied as it is.
+    For Parquet, the `unread` columns are not fetched and all their values are missing; the others are read as ranges, a
+    row group at a time. Other objects are copied as they are.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def fetched(address: str, scratch: Path, unread: Collection[str] = ()) -> Iterat
 
 
 def state_of(address: str) -> list[list[Any]]:
-    """What changes when an object of an address does, asked without reading it: name, size, and ETag or time.
+    """The state of the objects of an address, found without reading them: name, size, and ETag or time of each.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def filesystem_of(address: str) -> FileSystem:
         )
     if store == "gs":
         endpoint = urlsplit(os.environ.get(GS_ENDPOINT, ""))
-        limit = timedelta(seconds=GIVE_UP_SECONDS)  # else it asks for a quarter of an hour
+        limit = timedelta(seconds=GIVE_UP_SECONDS)  # the default is a quarter of an hour
         if endpoint.netloc:
             return fs.GcsFileSystem(
                 anonymous=True, endpoint_override=endpoint.netloc, scheme=endpoint.scheme, retry_time_limit=limit
@@ -141,12 +141,12 @@ def filesystem_of(address: str) -> FileSystem:
 
 
 def s3_endpoint() -> str | None:
-    """The URL of the server that is asked in the place of Amazon's."""
+    """The URL of the server that is used instead of Amazon's."""
     return _stated(S3_ENDPOINTS)
 
 
 def s3_region() -> str:
-    """The region that requests are signed for; servers that are not Amazon's mostly take any."""
+    """The region for which requests are signed; most servers that are not Amazon's accept any."""
     return _stated(S3_REGIONS) or "us-east-1"
 
 
@@ -162,7 +162,7 @@ def path_of(address: str) -> str:
 
 @contextmanager
 def asking(label: str) -> Iterator[None]:
-    """A block in which a store is asked, and nothing else: what fails in it is told in a sentence of ours."""
+    """A block that only asks a store: a failure in it raises a message of our own."""
     try:
         yield
     except InputError:
@@ -178,7 +178,7 @@ def asking(label: str) -> Iterator[None]:
 
 
 def sentence(error: Exception) -> str:
-    """What of a library's message is told: whether it was let in, or got no answer."""
+    """Our message for a library's error: whether access was denied, or there was no answer."""
     if NOT_LET_IN.search(str(error)):
         return (
             "the store does not take these credentials, or they may not read this (docs/sources.md says where they lie)"
@@ -223,7 +223,7 @@ def _is_parquet(store: FileSystem, stored: StoredObject, label: str) -> bool:
 
 
 def _copy(store: FileSystem, stored: StoredObject, copy: Path, label: str) -> None:
-    """The bytes as they are: what is packed stays so."""
+    """Copy the bytes as they are; packed files stay packed."""
     with copy.open("wb") as file:
         with asking(label):
             stream = store.open_input_stream(stored.path, compression=None)
@@ -250,7 +250,7 @@ def write_batches(
 ) -> None:
     """Write batches that hold the `wanted` columns of a schema as a Parquet file with all of its columns.
 
-    The columns that are not wanted are missing throughout, under their names.
+    The columns that are not wanted have missing values only, under their names.
     """
     fields = [field if field.name in wanted else pa.field(field.name, pa.null()) for field in schema]
     written = pa.schema(fields)

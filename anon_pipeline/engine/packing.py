@@ -1,6 +1,6 @@
 """Tuples of quasi-identifier codes packed into as few 64-bit integers as hold them (mixed radix), and back.
 
-Grouping and joining on one integer instead of nine texts is most of the engine's speed.
+Most of the engine's speed comes from grouping and joining on one integer instead of nine texts.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def is_dense(domain: Domain) -> bool:
 
 @dataclass(frozen=True)
 class Packing:
-    """Which columns share which integer.
+    """The assignment of columns to integers.
 
     Attributes
     ----------

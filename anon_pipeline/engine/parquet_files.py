@@ -1,4 +1,4 @@
-"""Parquet files and folders of them as a relation: which files, which columns, what they are called."""
+"""Parquet files and folders of them as a relation: their files, their columns, and the columns' names."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def parquet_relation(
 
 
 def refuse_table(below: Iterable[str], label: str) -> None:
-    """Refuse a folder of which a table keeps its states: its Parquet files hold people who were taken out, too.
+    """Refuse a folder in which a table keeps its states: its Parquet files also hold people who were removed.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def refuse_table(below: Iterable[str], label: str) -> None:
     Raises
     ------
     InputError
-        Where there is what describes a Delta Lake or an Iceberg table.
+        If the folder holds the description of a Delta Lake or an Iceberg table.
     """
     for name in below:
         *within, file = name.split("/")
@@ -72,7 +72,7 @@ def refuse_table(below: Iterable[str], label: str) -> None:
 def renamed(
     connection: duckdb.DuckDBPyConnection, relation: str, files: tuple[Path, ...], source: Source, label: str
 ) -> tuple[str, tuple[Path, ...]]:
-    """The relation with its columns called as the spec calls them, and the files where these call them so, too."""
+    """The relation with the spec's names for its columns, and the files if they have the same names."""
     if not source.rename:
         for file in files[:1]:
             check_names(label, pq.read_schema(file).names)
@@ -86,7 +86,7 @@ def renamed(
 
 
 def _refuse_names_that_wander(files: Sequence[Path], label: str) -> None:
-    """Of columns that differ by capitals only DuckDB takes the first in a file for the first in all others.
+    """Refuse columns that differ by capitals only and come in different orders, since DuckDB would mix them up.
 
     Raises
     ------
@@ -103,22 +103,22 @@ def _refuse_names_that_wander(files: Sequence[Path], label: str) -> None:
 
 
 def check_names(label: str, names: Sequence[str], rename: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Refuse a name that stands twice in a schema or a query, where no name is a person's value.
+    """Refuse a name that stands twice in a schema or a query, whose names are never a person's values.
 
     Raises
     ------
     InputError
-        `NamesDifferByCapitals` where only capitals tell names apart.
+        `NamesDifferByCapitals` where names differ by capitals only.
     """
     called = [rename.get(name, name) for name in names]
     new = told_apart(called) if len(set(names)) == len(names) else {}
     if new:
-        told = {name: new[other] for name, other in zip(names, called, strict=True) if other in new}
-        listed = ", ".join(f"{name}: {other}" for name, other in told.items())
+        proposed = {name: new[other] for name, other in zip(names, called, strict=True) if other in new}
+        listed = ", ".join(f"{name}: {other}" for name, other in proposed.items())
         raise NamesDifferByCapitals(
             f"{label}: has columns whose names differ by capitals only, which do not tell columns apart in SQL; call "
             f"one otherwise, as in source.rename: {{{listed}}}",
-            told,
+            proposed,
         )
     plain = [name.casefold() for name in called]
     twice = sorted({name for name in called if plain.count(name.casefold()) > 1})
@@ -148,6 +148,6 @@ def _refuse_files_that_differ(files: Sequence[Path], folder: Path, label: str) -
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type of the values: a dictionary of texts is texts, however long they may be."""
+    """The type of the values; a dictionary of texts counts as texts, and large texts too."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return pa.string() if pa.types.is_large_string(kind) or pa.types.is_string_view(kind) else kind

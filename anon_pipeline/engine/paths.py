@@ -1,8 +1,8 @@
-"""Paths that people name, as DuckDB reads them: each means exactly the file that bears that name.
+"""Paths in SQL for DuckDB, so that each path means exactly the file of that name.
 
-DuckDB takes `*`, `?` and `[` in a path for a pattern, `~` for a home and `s3:` for a place elsewhere. So it is given
-absolute paths only, and a file whose name could be a pattern as the descriptor under which it is open here. Folders
-named `age=40` are columns to it unless `PLAIN` is said; a path says nothing about the people in a file.
+DuckDB reads `*`, `?` and `[` in a path as a pattern, `~` as a home folder and `s3:` as an address. So it gets absolute
+paths only. A file whose name could be a pattern is opened here, and DuckDB gets its descriptor. Without `PLAIN`, DuckDB
+would read folders named `age=40` as columns; but a path says nothing about the people in a file.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from pathlib import Path
 
 from anon_pipeline.engine.sql import literal
 
-#: For every reader of files: the names of folders are no columns.
+#: An option for every reader of files: names of folders are not columns.
 PLAIN = "hive_partitioning=false"
 
-#: What a file is packed with, by the end of its name; the descriptor of a file has no such name.
+#: The packing of a file, by the end of its name; the descriptor of a file does not show it.
 PACKED = {".gz": "gzip", ".zst": "zstd"}
 
 

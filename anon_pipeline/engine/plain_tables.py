@@ -1,4 +1,4 @@
-"""JSON and Arrow tables as Parquet: columns of plain values, as they are typed there."""
+"""JSON and Arrow tables as Parquet: columns of plain values with their own types."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from anon_pipeline.engine.sql import literal
 #: A list of objects, or one object a line.
 JSON_FILES = (".json", ".jsonl", ".ndjson", *(f".{kind}{packed}" for kind in ("jsonl", "ndjson") for packed in PACKED))
 ARROW_FILES = (".arrow", ".feather", ".ipc", ".arrows")
-#: How an Arrow file begins that is no stream.
+#: The first bytes of an Arrow file that is not a stream.
 ARROW_HEAD = b"ARROW1"
 
 
 def store_json(connection: duckdb.DuckDBPyConnection, path: Path, destination: Path) -> None:
-    """Write the objects of a JSON file as a new Parquet file; all of them are looked at before a column is typed."""
+    """Write the objects of a JSON file as a new Parquet file; the type of a column is decided from all objects."""
     with exactly(path) as (place,):
         rows = f"read_json({place}, {packing(path)}, sample_size=-1, {PLAIN})"
         connection.execute(f"COPY (FROM {rows}) TO {literal(str(destination))} (FORMAT parquet)")

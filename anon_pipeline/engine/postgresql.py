@@ -1,6 +1,6 @@
 """Rows of a PostgreSQL server, through ADBC, which copies them as Arrow batches.
 
-The transaction is read only, and at one snapshot.
+The transaction is read-only, and sees a single snapshot.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from anon_pipeline.engine.server_rows import (
     not_plain,
 )
 
-#: How much of the rows the driver holds at a time.
+#: Bytes of rows that the driver holds at a time.
 BATCH_BYTES = 16 << 20
 SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-#: Types of the server that become something else than their text or number, and lose by it.
+#: Types of the server whose values the driver would change.
 NOT_PLAIN = {"money", "json", "jsonb", "xml"}
-#: What went wrong, by the beginning of the server's code for it (PostgreSQL documentation, Appendix A).
+#: Sentences for failures, by the beginning of the server's error code (PostgreSQL documentation, Appendix A).
 SENTENCES = {
     "28": "the server does not take this user or password",
     "3D": "the server has no such database",
@@ -42,8 +42,8 @@ SENTENCES = {
     "55P03": "somebody else has locked the table; run again when that is over",
     "57": "the server has ended the query",
 }
-#: Classes of SQLSTATE that say nothing of the query: no connection, a conflict, no resources, a lock, an operator, a
-#: system.
+#: Classes of SQLSTATE that are not due to the query: connection, conflict, resources, lock, operator intervention and
+#: system error.
 PASSING = ("08", "40", "53", "55", "57", "58")
 
 
@@ -64,7 +64,7 @@ def levels_of_postgresql(question: Question) -> dict[str, tuple[str, ...]]:
 
 @contextmanager
 def _asked(question: Question, become: Callable[[pa.RecordBatchReader], Rows] | None = None) -> Iterator[Rows]:
-    """The rows of a query as ADBC gives them, or as they `become`, in a transaction of its own that cannot write."""
+    """The rows of a query as ADBC gives them, or converted by `become`, in a read-only transaction of its own."""
     from adbc_driver_manager import Error
     from adbc_driver_postgresql import StatementOptions, dbapi
 
@@ -101,7 +101,7 @@ def _plain(reader: pa.RecordBatchReader) -> Rows:
 
 
 def _sentence(reached: bool, state: str | None) -> str:
-    """A sentence for a code of the server; while rows are copied there is none."""
+    """A sentence for an error code of the server; while rows are copied there is no code."""
     if not reached:
         return UNREACHED
     if state is None:
@@ -111,12 +111,12 @@ def _sentence(reached: bool, state: str | None) -> str:
 
 
 def _server_type(field: pa.Field) -> str:
-    """What the server calls the type of a column."""
+    """The server's name for the type of a column."""
     return ((field.metadata or {}).get(b"POSTGRESQL:type") or b"").decode()
 
 
 def _plain_column(field: pa.Field) -> tuple[pa.DataType, Callable[[pa.Array], pa.Array]]:
-    """The type that a column is stored as, and how its values become such.
+    """The type in which a column is stored, and the conversion of its values to this type.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def _plain_column(field: pa.Field) -> tuple[pa.DataType, Callable[[pa.Array], pa
 
 
 def _decimal(field: pa.Field) -> pa.DataType:
-    """The decimal type of a numeric column, where it declares its digits; else text, which is then typed."""
+    """The decimal type of a numeric column that declares its digits; otherwise text, which gets a type later."""
     modifier = int((field.metadata or {}).get(b"POSTGRESQL:typmod") or -1)
     if modifier < 4:
         return pa.string()

@@ -14,12 +14,12 @@ from anon_pipeline.spec.source import path_of, path_parts
 
 
 def is_record(storage: str) -> bool:
-    """Whether a type, in DuckDB's words, is one of records, and no list of them."""
+    """Whether a type, in DuckDB's words, is a record, and not a list of records."""
     return storage.startswith("STRUCT") and not storage.endswith("]")
 
 
 def with_fields(connection: duckdb.DuckDBPyConnection, relation: str, source: Source, label: str) -> str:
-    """The relation with the fields that `source.paths` names as columns of their own, beside all others.
+    """The relation with the fields that `source.paths` names as further columns.
 
     Raises
     ------
@@ -41,19 +41,19 @@ def with_fields(connection: duckdb.DuckDBPyConnection, relation: str, source: So
 
 def fields_of(column: str, storage: str) -> list[str]:
     """The paths to all plain fields of a column of records, in their order; none through a list."""
-    waiting: list[tuple[tuple[str, ...], Any]] = [((column,), duckdb.sqltype(storage))]
+    pending: list[tuple[tuple[str, ...], Any]] = [((column,), duckdb.sqltype(storage))]
     paths = []
-    while waiting:
-        parts, kind = waiting.pop(0)
+    while pending:
+        parts, kind = pending.pop(0)
         if kind.id == "struct":
-            waiting[:0] = [((*parts, name), inner) for name, inner in kind.children]
+            pending[:0] = [((*parts, name), inner) for name, inner in kind.children]
         elif len(parts) > 1 and not _has_several(kind):
             paths.append(path_of(parts))
     return paths
 
 
 def _field(storage: Mapping[str, str], name: str, parts: tuple[str, ...], label: str) -> str:
-    """The value at the end of a path; missing where a record on the way is."""
+    """The value at the end of a path; missing where a record on the path is missing."""
     place, column = f"source.paths.{name}", parts[0]
     if column not in storage:
         raise InputError(
@@ -82,10 +82,10 @@ def _field(storage: Mapping[str, str], name: str, parts: tuple[str, ...], label:
 
 
 def _type(storage: str) -> Any:
-    """A type as an object; None for one that is nothing to go into."""
+    """A type as an object; None for a type that has no fields."""
     return duckdb.sqltype(storage) if storage.startswith(("STRUCT", "MAP", "UNION")) or storage.endswith("]") else None
 
 
 def _has_several(kind: Any) -> bool:
-    """Whether values of a type hold several values of one kind, or of one of several kinds."""
+    """Whether a value of this type holds several values (a list), or is of one of several types (a union)."""
     return kind is not None and kind.id in ("list", "array", "map", "union")

@@ -1,10 +1,10 @@
 """The engine protocol in SQL, written once: every engine runs these queries, each in its own dialect.
 
-What differs between engines stands in a `Session`: how a query is run, how a file is read, how a text gets its code.
-Queries are written as DuckDB reads them and keep to what sqlglot can say in other dialects.
+The differences between engines are in a `Session`: how a query is run, how a file is read, how a text gets its code.
+Queries are written for DuckDB, and use only expressions that sqlglot can translate to other dialects.
 
-A stored source has one row per distinct person and a column `#people` that counts them (identifiers make everybody
-distinct). All that follows runs over these few rows; only reading the source and writing the release touch everyone.
+A stored source has a row per distinct person and a column `#people` with their number (with identifiers everybody is
+distinct). All later steps run over these few rows; only reading the source and writing the release touch everybody.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class SqlEngine(CountingEngine):
 
     @abstractmethod
     def _session(self) -> AbstractContextManager[Session]:
-        """A fresh session; the engine's own messages, which may quote a row, never leave it."""
+        """A new session; the engine's own messages, which may quote a row, are not passed on."""
 
     @abstractmethod
     def _opened(self, session: Session, spec: ReleaseSpec, scratch: Path) -> AbstractContextManager[OpenSource]:
-        """The source of a spec as a relation; `scratch` is a private folder for one that must be converted first."""
+        """The source of a spec as a relation; `scratch` is a private folder for a source that must be converted."""
 
     # ------------------------------------------------------------------ source
 
@@ -130,15 +130,15 @@ class SqlEngine(CountingEngine):
             return int(session.rows(f"SELECT count(*) FROM (SELECT DISTINCT {keys} FROM {keyed}) AS cell")[0][0])
 
     def sample(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], size: int) -> Batch:
-        """Batch by batch: only the people who may still be among the smallest are kept."""
+        """Batch by batch; only people who may still have one of the smallest hashes are kept."""
         parts: list[Batch] = []
-        waiting, largest = 0, None
+        gathered, largest = 0, None
         for batch in self.batches(table, spec, types, ()):
             parts.append(batch if largest is None else chosen_rows(batch, np.flatnonzero(batch.hash <= largest)))
-            waiting += len(parts[-1].hash)
-            if waiting > 2 * size + 100_000:
+            gathered += len(parts[-1].hash)
+            if gathered > 2 * size + 100_000:
                 parts = [of_smallest_hashes(parts, size)]
-                waiting, largest = len(parts[0].hash), parts[0].hash[-1]
+                gathered, largest = len(parts[0].hash), parts[0].hash[-1]
         best = of_smallest_hashes(parts, size)
         alone = chosen_rows(best, np.repeat(np.arange(len(best.hash)), best.people)[:size])
         return Batch(alone.features, alone.target, alone.hash, alone.key, np.ones(len(alone.hash), dtype=np.int64))
@@ -184,7 +184,7 @@ class SqlEngine(CountingEngine):
                 relation = f"(SELECT *, CAST(1 AS BIGINT) AS {quoted(PEOPLE)} FROM {relation}) AS people"
             masked = f"({query({**storage, PEOPLE: 'BIGINT'}, relation)}) AS made"
             names = ", ".join(quoted(name) for name in columns)
-            # To group rows that are all different takes several times as long as to write them.
+            # Grouping rows that are all different takes several times as long as writing them.
             rows, different = session.rows(f"SELECT count(*), approx_count_distinct(hash({names})) FROM {masked}")[0]
             together = f"SELECT {names}, CAST(sum({quoted(PEOPLE)}) AS BIGINT) AS {quoted(PEOPLE)} FROM {masked}"
             if different * 2 <= rows:
@@ -348,7 +348,7 @@ class SqlEngine(CountingEngine):
             names = ", ".join(quoted(name) for name in quasi_identifiers)
             if quasi_identifiers:
                 counted = session.arrow(f"SELECT {names}, {together} FROM alike GROUP BY {names} ORDER BY {names}")
-            else:  # then everybody is one class
+            else:  # without quasi-identifiers everybody is in a single class
                 counted = session.arrow(f"SELECT {together} FROM alike")
             session.register("classes", counted.append_column(CLASS, pa.array(np.arange(len(counted)))))
             same = [f"classes.{quoted(name)} IS NOT DISTINCT FROM alike.{quoted(name)}" for name in quasi_identifiers]
@@ -476,7 +476,7 @@ class SqlEngine(CountingEngine):
             return self._hash(session, table)
 
     def _hash(self, session: Session, table: Path) -> tuple[int, str]:
-        """Rows, and a hash of the typed rows that is blind to their order; equal rows are counted together first."""
+        """Number of rows, and a hash of the typed rows in any order; equal rows are counted together first."""
         relation = session.parquet(table)
         storage = session.storage(relation)
         names = sorted(name for name in storage if name != PEOPLE)

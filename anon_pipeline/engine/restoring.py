@@ -1,4 +1,4 @@
-"""What classes show, in the types of the source's columns."""
+"""The recoded values of classes, in the types of the source's columns."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from anon_pipeline.tables import Domain
 
 
 def with_decimals(recoded: pa.Table, domains: tuple[Domain, ...]) -> pa.Table:
-    """What classes show with decimals in place of floats, where the source has a type that holds every one of them.
+    """The recoded values with decimals instead of floats, where the source has a type that holds all of them.
 
-    Decided here, since engines make different decimals of one float.
+    This is decided here, since engines make different decimals of the same float.
     """
     for domain in domains:
         position = recoded.schema.get_field_index(domain.name)
@@ -35,7 +35,7 @@ def with_decimals(recoded: pa.Table, domains: tuple[Domain, ...]) -> pa.Table:
 
 
 def value_expression(session: Session, domain: Domain, recoded: pa.Table) -> str:
-    """What a class shows, as a value of the source's own type where that holds it; the reverse of `coded`."""
+    """The recoded value as a value of the source's own type, where that can hold it; the reverse of `coded`."""
     column = f"shown.{quoted(domain.name)}"
     type_ = recoded.schema.field(domain.name).type
     if domain.ordered and (pa.types.is_string(type_) or pa.types.is_decimal(type_)):

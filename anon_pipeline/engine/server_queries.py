@@ -1,4 +1,4 @@
-"""What a spec may ask of a server, and where the address of it stands."""
+"""The queries that a spec may send to a server, and the server's address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from anon_pipeline.spec import Source
 from anon_pipeline.spec.source import Connection
 
 HOW = "write one SELECT from tables and views of the database"
-#: A server, a database, a schema and a table: the first of four would be another server.
+#: Most parts of a table's name: database, schema and table. The first of four parts would be another server.
 PARTS_OF_A_NAME = 3
 
 
@@ -22,7 +22,7 @@ def query_of(source: Source, dialect: str) -> str:
     Raises
     ------
     InputError
-        For a query that does more than to read.
+        For a query that does more than read.
     """
     from sqlglot import exp
 
@@ -36,10 +36,10 @@ def query_of(source: Source, dialect: str) -> str:
 
 
 def one_select(place: str, query: str, dialect: str) -> str:
-    """The query, where it is one SELECT that calls functions of standard SQL only.
+    """The query, if it is a single SELECT that calls functions of standard SQL only.
 
-    A query may come from somebody else. What else a server can do for it (read its files, open connections) is done by
-    functions of its own; who needs one makes a view that calls it.
+    A query may come from somebody else. A server's own functions can do other things (read its files, open
+    connections), so they are refused. If one is needed, make a view on the server that calls it.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def one_select(place: str, query: str, dialect: str) -> str:
         raise InputError(f"{place}: is not one SELECT; {HOW}") from None
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         raise InputError(f"{place}: is not one SELECT; {HOW}")
-    if dialect == "mysql" and "/*" in query:  # what stands in /*! ... */ runs
+    if dialect == "mysql" and "/*" in query:  # the server runs the text within /*! ... */
         raise InputError(f"{place}: has a comment in /* */, which may run there; begin it with # or leave it out")
     changing = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Into, exp.Lock, exp.Command, exp.WithTableHint)
     assignment = (exp.PropertyEQ,) if dialect == "mysql" else ()
@@ -83,8 +83,8 @@ def address_of(place: Connection | None, folder: Path, field: str = "source.conn
 
     Parameters
     ----------
-    folder : of the spec, which a file is named relative to
-    field : of the spec, for messages
+    folder : the folder of the spec, to which a file's path is relative
+    field : the field of the spec, for messages
 
     Raises
     ------

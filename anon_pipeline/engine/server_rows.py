@@ -1,4 +1,4 @@
-"""What every server of a database gives for a query: rows in Arrow batches, or a reason why there are none."""
+"""The common interface of database servers: a query gives rows in Arrow batches, or the reason why there are none."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-#: How long a query waits for a table that somebody else has locked, in seconds.
+#: Seconds that a query waits for a table that somebody else has locked.
 LOCK_SECONDS = 60
-#: Said where a server does not answer, whatever the reason: its own message may quote the address.
+#: The message where a server does not answer, whatever the reason: its own message may quote the address.
 UNREACHED = "the server cannot be reached, or does not take this user; check source.connection"
-#: Said where a server ends the rows before the last one, and has no code for the reason.
+#: The message where a server stops before the last row, and gives no code for the reason.
 BROKEN = "the query fails on a row, or would write, or the server has ended the connection"
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a query, of which only a batch is held at a time."""
+    """The rows of a query; only a batch is in memory at a time."""
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
 
     def read(self) -> list[dict[str, object]]:
-        """All of the rows, for answers that are short."""
+        """All rows, for short answers."""
         return list(pa.Table.from_batches(self.batches, self.schema).to_pylist())
 
 
 class ServerFailure(Exception):
-    """No rows, and why: a sentence that repeats nothing of the server's message.
+    """The reason why there are no rows, in a sentence that repeats nothing of the server's message.
 
     Attributes
     ----------
-    lasting : whether the same question fails again for as long as nobody changes it
+    lasting : whether the same query will fail again unless somebody changes something
     """
 
     def __init__(self, sentence: str, lasting: bool) -> None:
@@ -43,12 +43,12 @@ class ServerFailure(Exception):
 
 @dataclass(frozen=True)
 class Question:
-    """What a server is asked.
+    """A query to a server.
 
     Attributes
     ----------
-    address : with its secrets
-    query : one SELECT that was looked through
+    address : the server's address with its secrets
+    query : a single SELECT that was checked
     missing : texts that stand for "not known"
     """
 
@@ -59,15 +59,15 @@ class Question:
 
 @dataclass(frozen=True)
 class Server:
-    """How a kind of server is asked.
+    """A kind of server and the functions that query it.
 
     Attributes
     ----------
-    label, extra, driver : what it is called, the extra of this package that it needs, and the package that reads it
-    dialect : of its SQL, as sqlglot calls it
+    label, extra, driver : its name, the extra of this package that it needs, and the package that reads it
+    dialect : the dialect of its SQL, as sqlglot names it
     rows : the rows of a query in a transaction that cannot write, with columns of plain values
-    answer : the same with whatever values, for a question of a few rows
-    levels : per column of an enumerated type its values in their order
+    answer : the same with values of any type, for a query with few rows
+    levels : for each column of an enumerated type its values in their order
     """
 
     label: str
@@ -80,7 +80,7 @@ class Server:
 
 
 def not_plain(column: str, kind: object) -> ServerFailure:
-    """For a column of lists, documents, bytes and the like."""
+    """The failure for a column of lists, documents, bytes and the like."""
     return ServerFailure(
         f"columns.{column}: holds values of the type {kind}, which is no plain value; cast it or leave it out in "
         "source.query",

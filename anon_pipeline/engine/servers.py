@@ -1,6 +1,6 @@
 """The rows of a table or a query of a database server as Parquet: one snapshot, read in batches, nothing written.
 
-Nothing of a message of a server or of a driver is repeated: it may quote a row, or the connection.
+Messages of a server or of a driver are never repeated, since they may quote a row or the connection.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from anon_pipeline.engine.server_rows import Question, Server, ServerFailure
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.spec import Source
 
-#: By what `source.database` says.
+#: The servers by the value of `source.database`.
 SERVERS = {"postgresql": postgresql.SERVER, "mysql": mysql.SERVER, "sqlserver": sql_server.SERVER}
 
 
@@ -27,7 +27,7 @@ def store_server(source: Source, folder: Path, destination: Path, check_names: C
 
     Parameters
     ----------
-    folder : of the spec, which a file with the connection is named relative to
+    folder : the folder of the spec, to which the path of a file with the connection is relative
 
     Raises
     ------
@@ -36,7 +36,7 @@ def store_server(source: Source, folder: Path, destination: Path, check_names: C
     """
     server = _installed(source)
     question = _question(source, folder, query_of(source, server.dialect))
-    with _told(source), server.rows(question) as rows:
+    with _failures_as_input_errors(source), server.rows(question) as rows:
         check_names(rows.schema.names)
         with pq.ParquetWriter(destination, rows.schema) as writer:
             for batch in rows.batches:
@@ -53,17 +53,17 @@ def levels_of_server(source: Source, folder: Path) -> dict[str, tuple[str, ...]]
     """
     server = _installed(source)
     question = _question(source, folder, query_of(source, server.dialect))
-    with _told(source):
+    with _failures_as_input_errors(source):
         return server.levels(question)
 
 
 def changes_of_server(source: Source, folder: Path) -> str | None:
-    """What `source.changed` gives now, as text; None where the spec has no such question."""
+    """The current answer to `source.changed`, as text; None where the spec has no such query."""
     if source.changed is None:
         return None
     server = _installed(source)
     question = _question(source, folder, one_select("source.changed", source.changed, server.dialect))
-    with _told(source), server.answer(question) as rows:
+    with _failures_as_input_errors(source), server.answer(question) as rows:
         return str(rows.read())
 
 
@@ -72,7 +72,7 @@ def _question(source: Source, folder: Path, query: str) -> Question:
 
 
 def _installed(source: Source) -> Server:
-    """How the server is asked, where its driver is installed."""
+    """The functions that query the server; its driver must be installed."""
     server = SERVERS[str(source.database)]
     if importlib.util.find_spec(server.driver) is None or importlib.util.find_spec("sqlglot") is None:
         raise InputError(
@@ -82,8 +82,8 @@ def _installed(source: Source) -> Server:
 
 
 @contextmanager
-def _told(source: Source) -> Iterator[None]:
-    """A failure of the server as bad input that names the source; one that may pass by itself as such."""
+def _failures_as_input_errors(source: Source) -> Iterator[None]:
+    """Turn a failure of the server into bad input that names the source, or into `Unavailable` if it may pass."""
     try:
         yield
     except ServerFailure as failure:

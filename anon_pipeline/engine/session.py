@@ -1,4 +1,4 @@
-"""What differs between engines that speak SQL: how a query is run, a file is read, a text gets its code."""
+"""The differences between SQL engines: how a query is run, a file is read, and a text gets its code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from anon_pipeline.engine.typed import OpenSource, TypedColumn
 from anon_pipeline.tables import Domain
 
-#: How many rows a batch of a result has at most.
+#: Most rows of a batch of a result.
 BATCH_ROWS = 250_000
 
 
@@ -34,10 +34,10 @@ class Session(Protocol):
         """The columns of a relation and their types, in DuckDB's words."""
 
     def register(self, name: str, table: pa.Table) -> None:
-        """Make a table of our own known under a name."""
+        """Register a table of our own under a name."""
 
     def keep(self, name: str, query: str) -> None:
-        """Make a result of any size known under a name, so that it is computed once."""
+        """Register a result of any size under a name, so that it is computed once."""
 
     def parquet(self, table: Path) -> str:
         """A relation that reads a Parquet file."""
@@ -46,18 +46,18 @@ class Session(Protocol):
         """Write a result of any size as one Parquet file."""
 
     def parsed(self, text: str, target: str) -> str:
-        """A text as a DOUBLE or a TIMESTAMP, missing where it is none; DuckDB's rules say what is one."""
+        """A text as a DOUBLE or a TIMESTAMP by DuckDB's rules; missing where it cannot be read as such."""
 
     def is_nan(self, number: str) -> str:
-        """Whether a number is none (NaN); missing where it is missing."""
+        """Whether a number is NaN; missing where the number is missing."""
 
     def hashed(self, columns: Sequence[str]) -> str:
-        """64 bits that hang on the values of columns alone; each engine has its own."""
+        """A 64-bit hash of the values of columns alone; each engine has its own hash."""
 
     def numbered_texts(
         self, source: OpenSource, columns: Sequence[TypedColumn], missing: Sequence[str]
     ) -> Mapping[str, tuple[str, str]]:
-        """By column the number of its text and the text of a number, where people are faster grouped by numbers."""
+        """For each column the number of its text and the text of a number, if grouping by numbers is faster."""
 
     def coded_text(self, position: int, domain: Domain, value: str) -> tuple[str, str]:
-        """The code of a text in its domain, 0 where it is missing, and the join that this needs."""
+        """The code of a text in its domain, 0 where it is missing, and the join that the expression needs."""

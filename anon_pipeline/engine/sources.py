@@ -1,4 +1,4 @@
-"""Reading a source with DuckDB: what kind of file it is, and how it becomes a relation."""
+"""Reads a source with DuckDB: detects the kind of file, and opens it as a relation."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def require_there(spec: ReleaseSpec) -> None:
 def opened(connection: duckdb.DuckDBPyConnection, spec: ReleaseSpec, scratch: Path) -> Iterator[OpenSource]:
     """Open the source of a spec; `scratch` is a private folder for a table that must be converted first."""
     require_there(spec)
-    # A condition may look at any column, a path into one that is left out, and a new name is no name of the file.
+    # All columns are needed where a condition may use any of them, a path may lead into one that is left out, or the
+    # names in the file are others.
     all_read = spec.source.where is not None or spec.source.rename or spec.source.paths
     unread = frozenset() if all_read else frozenset(spec.columns) - frozenset(spec.stored)
     with opened_at(connection, spec.source, spec.source_path, scratch, spec.columns, unread) as source:
@@ -87,9 +88,9 @@ def opened_at(
 
 @contextmanager
 def _unchanged(source: Source, path: Path) -> Iterator[None]:
-    """Nobody writes to the file, or the files of the folder, while they are read: a source is asked more than once.
+    """Check that nobody writes to the source's files during the block, since a source is read more than once.
 
-    A database sees to that itself.
+    A database ensures this itself.
 
     Raises
     ------
@@ -112,12 +113,12 @@ def _unchanged(source: Source, path: Path) -> Iterator[None]:
 def _is_database(path: Path) -> bool:
     try:
         return path.is_file() and kind_of(path) in DATABASES
-    except (InputError, OSError):  # whoever reads it says why it cannot be read
+    except (InputError, OSError):  # the reader will say why it cannot be read
         return False
 
 
 def _stamps(path: Path) -> list[tuple[str, int, int, int]]:
-    """Name, size, time of the last change and number of each file, as far as they are there."""
+    """Name, size, time of the last change and inode of each existing file."""
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     stamps = []
     for file in files:
@@ -167,7 +168,7 @@ def _opened_here(
 def _relation(
     connection: duckdb.DuckDBPyConnection, kind: str, source: Source, path: Path, scratch: Path
 ) -> Iterator[tuple[str, tuple[Path, ...]]]:
-    """The rows of a source as they are in it, and the Parquet files that are read for them, where it is such."""
+    """The rows of a source as they are in it, and the Parquet files that are read for them, if it has such files."""
     label = source.path
     if kind == "csv":
         with text_relation(connection, source, path, label, scratch) as rows:
@@ -177,7 +178,7 @@ def _relation(
             yield relation
     else:
         stored = scratch / f"{kind}.parquet"
-        stored.unlink(missing_ok=True)  # of a killed process
+        stored.unlink(missing_ok=True)  # a killed process may have left it
         try:
             check, selected = partial(check_names, label, rename=source.rename), "*"
             if kind == "duckdb":
@@ -203,7 +204,7 @@ def _relation(
 def _table_relation(
     connection: duckdb.DuckDBPyConnection, source: Source, folder: Path, scratch: Path, unread: frozenset[str]
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """The rows of a table that keeps its former states, and the state that they are of."""
+    """The rows of a table that keeps its former states, and the state that was read."""
     stored = scratch / "table.parquet"
     try:
         table = store_table(source, folder, stored, partial(check_names, source.path, rename=source.rename), unread)
@@ -214,7 +215,7 @@ def _table_relation(
 
 
 def kind_of(path: Path) -> str:
-    """What a file is read as: by how it begins, else by the end of its name; a sheet is a text, too."""
+    """The kind of a file, by its first bytes or else by the end of its name; a sheet counts as a text."""
     with path.open("rb") as file:
         head = file.read(16)
     if head.startswith(b"SQLite format 3"):
@@ -238,7 +239,7 @@ def kind_of(path: Path) -> str:
 
 
 def empty_rows(connection: duckdb.DuckDBPyConnection, source: Source, path: Path, scratch: Path) -> int:
-    """How many rows of a text file are empty throughout; none of any other source."""
+    """How many rows of a text file are entirely empty; 0 for any other source."""
     if path.is_dir() or kind_of(path) != "csv":
         return 0
     with text_relation(connection, source, path, source.path, scratch, whole=True) as rows:
@@ -249,7 +250,7 @@ def empty_rows(connection: duckdb.DuckDBPyConnection, source: Source, path: Path
 
 
 def harmless(error: BaseException) -> str:
-    """What of a library's message is safe to repeat: its kind and the line number, never the row it quotes."""
+    """The part of a library's message that is safe to repeat: its kind and the line number, never the quoted row."""
     text = str(error)
     line = re.search(r"CSV Error on Line: (\d+)", text)
     if line:
@@ -286,8 +287,8 @@ def import_table(
 ) -> Path:
     """Any CSV or Parquet table as a Parquet file, for reading it as an outsider would.
 
-    The fields of a CSV stay the texts that they are: "1" and "1.0" are two values to whoever sees the file. Only the
-    `measured` columns become numbers where all their fields are, since their order matters then.
+    The fields of a CSV stay texts: "1" and "1.0" are two values for a reader of the file. Only the `measured` columns
+    become numbers, if all their fields are numbers, since the order of their values matters.
     """
     if not path.exists():
         raise InputError(f"{path}: there is no such file")

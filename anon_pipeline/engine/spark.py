@@ -1,7 +1,7 @@
 """The engine for tables that one machine cannot hold: Spark, on this machine or on a cluster.
 
-Here is what differs from DuckDB and nothing else: how Spark is started or found, how its SQL is said, how its types are
-called, how results come back. What is asked stands in `engine/relational.py`; results equal DuckDB's, or are refused.
+This module has only the differences from DuckDB: how Spark is started or found, its dialect of SQL, the names of its
+types, and how results come back. The queries are in `engine/relational.py`. Results equal DuckDB's, or are refused.
 
 Everything passes between Spark and this process as Parquet files in a private folder, which the workers of a cluster
 must see under the same path. PySpark and sqlglot are imported where they are used: the package works without them.
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 CATEGORY = ColumnType.CATEGORICAL
 
 
-#: What a query may rely on, whatever the environment has set. They hold for our own session, not for others.
+#: Settings on which queries rely, whatever the environment has set. They hold for our own session only.
 SETTINGS = {
     "spark.sql.ansi.enabled": "true",  # an overflow is an error, not another number
-    "spark.sql.broadcastTimeout": "-1",  # however busy the machine is
+    "spark.sql.broadcastTimeout": "-1",  # the machine may be busy
     "spark.sql.caseSensitive": "true",
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
-    "spark.sql.files.ignoreCorruptFiles": "false",  # else people would be lost without a word
+    "spark.sql.files.ignoreCorruptFiles": "false",  # otherwise people would be lost without a message
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.legacy.parquet.nanosAsLong": "true",  # Spark has no nanoseconds; see `SparkColumn`
     "spark.sql.parquet.binaryAsString": "false",
@@ -63,8 +63,8 @@ SETTINGS = {
 BROADCAST_BYTES = 64 * 2**20
 
 
-#: Texts that DuckDB takes for numbers; an underscore may stand between two digits, and a plus before a minus. Of long
-#: ones with an underscore it makes wrong numbers (DuckDB 2.0), so those are none here.
+#: Texts that DuckDB reads as numbers; an underscore may stand between two digits, and a plus before a minus. DuckDB 2.0
+#: reads long texts with an underscore as wrong numbers, so these are no numbers here.
 DIGITS = r"[0-9]+(?:_[0-9]+)*"
 SPACE = r"[ \t\n\x0B\f\r]*"
 FINITE = rf"(?:{DIGITS}(?:\.(?:{DIGITS})?)?|\.{DIGITS})(?:[eE][+-]?{DIGITS})?"
@@ -73,7 +73,7 @@ NO_PART_OF_IT = rf"_|\A{SPACE}\+"
 NO_NUMBER = rf"\A{SPACE}\+?-?(?i:nan)(?:\(\w*\))?{SPACE}\z"
 #: Texts that stand for no date at all; the year 0 stands for them, since `isfinite` takes it for none.
 ENDLESS = r"\A-?infinity\z"
-#: Of the texts that DuckDB takes for dates those that mean one thing only; the others are refused as no dates.
+#: Texts that DuckDB reads as dates and that have only one meaning; other texts are refused as dates.
 CLOCK = r"(?:[01]?[0-9]|2[0-3]):[0-5]?[0-9](?::[0-5]?[0-9](?:\.[0-9]{1,6})?)?"
 MOMENT = (
     r"\A([0-9]{4})([-/])([0-9]{1,2})\2([0-9]{1,2})"
@@ -87,7 +87,7 @@ class SparkSqlSession:
     Parameters
     ----------
     spark : a session of our own, with its own settings and views
-    folder : where tables of ours and results of any size lie while they pass from one process to the other
+    folder : the folder for our tables and for results of any size while they pass between the processes
     """
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
@@ -103,7 +103,7 @@ class SparkSqlSession:
         return table
 
     def stream(self, query: str) -> Iterator[pa.RecordBatch]:
-        """Spark writes the whole result, all cores at once, before the first batch is read: memory holds one."""
+        """Spark writes the whole result, with all cores, before the first batch is read; memory holds one batch."""
         frame = self._frame(query)
         names = frame.columns
         self._results += 1
@@ -155,9 +155,9 @@ class SparkSqlSession:
         return self.view(f"parquet{len(self._columns)}", [table], columns)
 
     def view(self, name: str, files: Sequence[Path], columns: dict[str, SparkColumn], broadcast: bool = False) -> str:
-        """Make Parquet files known under a name; a column that they lack is missing there.
+        """Register Parquet files under a name; the values of a column that they lack are missing.
 
-        Spark is told which types to read: asked to find out, it fails on a whole file for one column it does not know.
+        Spark gets the types to read: if it detected them itself, a single unknown column would make the file fail.
         """
         from pyspark.sql import functions
         from pyspark.sql.types import StructType
@@ -190,7 +190,7 @@ class SparkSqlSession:
         return f"xxhash64({', '.join(columns)})"
 
     def parsed(self, text: str, target: str) -> str:
-        """By DuckDB's rules: Spark also takes "1d" for a number and "2020" for a date."""
+        """By DuckDB's rules; Spark would also read "1d" as a number and "2020" as a date."""
         if target == "TIMESTAMP":
             plain = f"regexp_replace({text}, {literal(MOMENT)}, '$1-$3-$4 $5')"
             return (
@@ -235,8 +235,8 @@ class SparkEngine(SqlEngine):
     ----------
     spill : folder for what passes to and from Spark; in the private zone, since it holds people. The workers of a
         cluster must see it, and the files to read, under the same path
-    memory_limit : of the driver, which is all there is on one machine, for example "4GB"; Spark's default where absent
-    threads : on one machine; all cores where absent
+    memory_limit : memory of the driver, which does all work on one machine, such as "4GB"; Spark's default if absent
+    threads : threads on one machine; all cores where absent
     """
 
     name = "spark"
@@ -246,7 +246,7 @@ class SparkEngine(SqlEngine):
 
     @contextmanager
     def _session(self) -> Iterator[SparkSqlSession]:
-        """Settings and views of our own; Spark's own messages, which may quote a row, never leave it."""
+        """A session with its own settings and views; Spark's messages, which may quote a row, are not passed on."""
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         with harmless("the table could not be processed"):
             spark = running_session(self._scratch, self._memory_limit, self._threads).newSession()
@@ -261,7 +261,7 @@ class SparkEngine(SqlEngine):
 
     @contextmanager
     def _opened(self, session: Session, spec: ReleaseSpec, scratch: Path) -> Iterator[OpenSource]:
-        """Spark reads Parquet. Texts are first made Parquet by DuckDB, so that both engines see the same fields."""
+        """Spark reads Parquet. DuckDB converts text files to Parquet first, so that both engines see equal fields."""
         spark, kept = cast(SparkSqlSession, session), _kept(spec)
         converted = scratch / "source.parquet"
         label = spec.source.path
@@ -290,7 +290,7 @@ def _kept(spec: ReleaseSpec) -> set[str]:
 
 
 def _refuse_types_that_differ(spec: ReleaseSpec, columns: dict[str, SparkColumn]) -> None:
-    """Types that Spark lacks, or that it writes as other texts than DuckDB, would make another release."""
+    """Refuse types that Spark lacks or writes as other texts than DuckDB, since the release would be another."""
     for name, column in spec.columns.items():
         if column.role is Role.EXCLUDE or name not in columns:
             continue
@@ -310,7 +310,7 @@ def _refuse_types_that_differ(spec: ReleaseSpec, columns: dict[str, SparkColumn]
 def _refuse_values_that_differ(
     session: SparkSqlSession, source: OpenSource, spec: ReleaseSpec, columns: dict[str, SparkColumn]
 ) -> None:
-    """Moments finer than Spark's, and years whose dates it writes as other texts than DuckDB."""
+    """Refuse moments finer than Spark's, and years whose dates it writes as other texts than DuckDB."""
     fine = {name: SparkColumn("BIGINT", "bigint") for name in columns if WHOLE_MICROSECONDS in columns[name].conversion}
     if fine:
         session.view("nanoseconds", source.files, fine)

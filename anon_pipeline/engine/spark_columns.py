@@ -1,4 +1,4 @@
-"""Columns of Parquet files as Spark reads them, so that their values are the ones that DuckDB would see."""
+"""Columns of Parquet files as Spark reads them, with the same values that DuckDB would read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anon_pipeline.engine.parquet_files import check_names
 from anon_pipeline.engine.spark_sql import backticks
 from anon_pipeline.errors import InputError
 
-#: How Spark calls its types, how DuckDB does, and what they are in Arrow.
+#: Spark's names of its types, DuckDB's names, and the types in Arrow.
 TYPES: dict[str, tuple[str, pa.DataType]] = {
     "boolean": ("BOOLEAN", pa.bool_()),
     "tinyint": ("TINYINT", pa.int8()),
@@ -39,7 +39,7 @@ class SparkColumn:
     ----------
     storage : its type in DuckDB's words
     spark : the type to read it as; None where Spark has none
-    conversion : what makes of it a value of the type that DuckDB would see
+    conversion : an expression that converts it to the type that DuckDB would read
     """
 
     storage: str
@@ -71,7 +71,7 @@ _COLUMNS = {
 
 
 def type_names(spark: str) -> tuple[str, pa.DataType]:
-    """How DuckDB calls a type of Spark, and what it is in Arrow."""
+    """DuckDB's name of a Spark type, and the type in Arrow."""
     decimal = re.fullmatch(r"decimal\((\d+),(\d+)\)", spark)
     if decimal:
         return spark.upper(), pa.decimal128(int(decimal[1]), int(decimal[2]))
@@ -126,7 +126,7 @@ def _columns_of(file: Path) -> dict[str, SparkColumn]:
 
 
 def columns_of_all(files: Sequence[Path], label: str, kept: set[str]) -> dict[str, SparkColumn]:
-    """The columns of several files, of which each may lack some. Those that nobody will look at are not read."""
+    """The columns of several files, each of which may lack some. Columns that are not used are not read."""
     columns: dict[str, SparkColumn] = {}
     for file in files:
         if file.name.startswith(("_", ".")) and len(files) > 1:

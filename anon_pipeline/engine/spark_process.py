@@ -1,4 +1,4 @@
-"""Spark itself: found or started, kept on this machine, ended, and its errors without what they quote."""
+"""The Spark process: found or started, kept on this machine, and ended; its errors lose the data that they quote."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MASTER_VARIABLE = "SPARK_MASTER"
-#: How long parts of Spark wait for each other on one machine, where a wait says that the machine is busy, not that the
-#: network failed.
+#: How long parts of Spark wait for each other on one machine, where a long wait means a busy machine and not a broken
+#: network.
 LONGEST_WAIT = "3600s"
-#: Seconds between two looks at a cluster that has nobody for our work; it is told at the second.
+#: Seconds between two checks of a cluster without workers for our work; the second check reports it.
 LOOKS_EVERY = 15.0
 #: The exit code of an executor that has no memory left (`SparkExitCode.OOM`).
 OUT_OF_MEMORY = 52
@@ -38,7 +38,7 @@ INSTALL = (
     "for example from `apt-get install openjdk-17-jre-headless`"
 )
 
-#: What in an error at the start of Spark says that its user can mend it. Any other is a mistake in a program.
+#: Parts of an error at the start of Spark that its user can fix. Any other error is a mistake in a program.
 MENDABLE = (
     "JAVA_GATEWAY_EXITED",  # another Java than Spark's, or less memory than a JVM takes
     "FileNotFoundError",  # SPARK_HOME is not where it says
@@ -76,7 +76,7 @@ def _start(scratch: Path, memory_limit: str | None, threads: int | None) -> None
     if memory_limit is not None:
         launched.set("spark.driver.memory", f"{_megabytes(memory_limit)}m")
     try:
-        # What the JVM says may quote a row: it speaks to nobody.
+        # Messages of the JVM may quote a row, so its output is discarded.
         nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         SparkContext._ensure_initialized(gateway=SparkContext._gateway or launch_gateway(launched, nowhere))
         settings = SparkConf()  # with the defaults of the environment
@@ -100,7 +100,7 @@ def _start(scratch: Path, memory_limit: str | None, threads: int | None) -> None
 
 
 def _tell_of_waiting(context: Any) -> None:
-    """Say it where work waits for a cluster that gives nobody to do it: Spark says so in its log alone."""
+    """Report that work waits for a cluster without workers; Spark itself only writes this to its log."""
     with suppress(Exception):  # Spark has ended, and nobody waits
         waited = 0
         while waited < 2:
@@ -121,10 +121,10 @@ def _tell_of_waiting(context: Any) -> None:
 
 @contextmanager
 def ended_by_interrupts(context: Any) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end what Spark works at for us, too: otherwise our next word to it waits until that is done.
+    """Let Ctrl-C and SIGTERM end Spark's current work too; otherwise our next call would wait until it is done.
 
-    The thread that is interrupted waits for an answer over its own connection, so another thread has to speak. What
-    the interrupted connection says afterwards answers other questions than ours: its errors are the interrupt.
+    The interrupted thread waits for an answer over its own connection, so another thread has to stop the work. Answers
+    on the interrupted connection may then belong to earlier calls, so errors there count as the interrupt.
     """
     if current_thread() is not main_thread():
         yield
@@ -162,7 +162,7 @@ def _cancel(context: Any) -> None:
 
 
 def _stop(context: Any) -> None:
-    """Wait until the JVM that we started has ended and removed what it spilled."""
+    """Wait until the JVM that we started has ended and removed its spill files."""
     with suppress(Exception):
         context.stop()
         context._gateway.shutdown()
@@ -171,10 +171,10 @@ def _stop(context: Any) -> None:
 
 
 def _stay_at_home(settings: Any, scratch: Path, threads: int | None) -> None:
-    """On one machine Spark asks nothing of a network, and keeps what it spills in the private zone."""
+    """Let Spark on one machine use no network, and keep its spill files in the private zone."""
     if settings.get("spark.master") == "local[*]" and threads is not None:
         settings.setMaster(f"local[{threads}]")
-    # Partitions enough for what does not fit into memory at once; Spark's 200 cost a small table seconds.
+    # Enough partitions for data that do not fit into memory at once; Spark's 200 would cost a small table seconds.
     settings.setIfMissing("spark.sql.shuffle.partitions", str(8 * (threads or os.cpu_count() or 1)))
     for name, value in {
         "spark.driver.bindAddress": "127.0.0.1",
@@ -201,13 +201,13 @@ def _megabytes(limit: str) -> int:
 
 
 def _silence_python() -> None:
-    """PySpark logs the errors that it raises, with what they quote."""
+    """Silence PySpark's log, which would hold the errors that it raises with the data that they quote."""
     for name in ("py4j", "DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 def uri(path: Path) -> str:
-    """A path as Spark takes one."""
+    """A path in the form that Spark accepts."""
     return f"file://{path}"  # Hadoop takes a path as it is, without %20
 
 

@@ -1,4 +1,4 @@
-"""Queries as Spark reads them: sqlglot's translation from DuckDB, and what it leaves or means otherwise."""
+"""Queries for Spark: sqlglot's translation from DuckDB, and corrections where the meaning would differ."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def spark_sql(query: str) -> str:
-    """A query of `engine/relational.py` as Spark reads it."""
+    """A query of `engine/relational.py` in Spark's dialect."""
     import sqlglot
 
     tree = sqlglot.parse_one(query, read="duckdb")
@@ -21,7 +21,7 @@ def spark_sql(query: str) -> str:
 
 
 def _in_sparks_words(node: exp.Expression) -> exp.Expression | None:
-    """What sqlglot leaves as DuckDB says it, or says in another sense, in Spark's words."""
+    """The translation of an expression that sqlglot does not translate, or translates with another meaning."""
     from sqlglot import exp
 
     def spark(text: str, *values: exp.Expression) -> exp.Expression:

@@ -1,7 +1,7 @@
 """Rows of a Microsoft SQL Server, through mssql-python, which fetches them as Arrow batches.
 
-The transaction is at one snapshot. SQL Server knows none that cannot write: what is asked is one SELECT within another,
-so that nothing else can stand there, and the transaction is rolled back.
+The transaction sees a single snapshot. SQL Server has no read-only transactions. So the query is put as a subquery into
+a SELECT, which allows no other statement, and the transaction is rolled back.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ DESCRIBED = (
     "WHERE is_hidden = 0 ORDER BY column_ordinal"
 )
 NO_LIBRARIES = "mssql-python finds no libltdl or libkrb5; on Debian, `apt-get install libltdl7 libgssapi-krb5-2`"
-#: What went wrong, by a sign in the message, which is not repeated.
+#: Sentences for failures, by a part of the server's message, which is not repeated.
 SENTENCES = {
     "snapshot isolation": "the database gives no snapshot; ALTER DATABASE ... SET ALLOW_SNAPSHOT_ISOLATION ON",
     "permission was denied": "the user may not read what is asked for; grant it SELECT on that",
@@ -48,9 +48,9 @@ SENTENCES = {
     "Syntax error": "is no query that the server takes",
     "Division by zero": "the query fails on a value; write it so that it cannot",
 }
-#: Signs of what may pass by itself.
+#: Parts of messages about failures that may pass by themselves.
 PASSING = ("Lock request time out",)
-#: By the declared type, without its digits.
+#: The stored type for each declared type, without its digits.
 TYPES = {
     "bit": pa.bool_(),
     "tinyint": pa.uint8(),
@@ -73,7 +73,7 @@ DECIMAL = re.compile(r"(?:decimal|numeric)\((\d+),(\d+)\)")
 
 @contextmanager
 def _asked(question: Question, plain: bool) -> Iterator[Rows]:
-    """The rows of a query, with columns of plain values or of whatever values."""
+    """The rows of a query, with columns of plain values or of any values."""
     import mssql_python
 
     failures = (mssql_python.Error, mssql_python.ConnectionStringParseError, pa.ArrowException, RuntimeError)
@@ -96,14 +96,14 @@ def _asked(question: Question, plain: bool) -> Iterator[Rows]:
 
 
 def within(query: str) -> str:
-    """The query inside of another: a second statement, which needs no semicolon before it, cannot stand there."""
+    """The query as a subquery, in which a second statement, even without a semicolon, is not possible."""
     return f"SELECT * FROM ({query}\n) AS asked"
 
 
 def failure_of(message: str, reached: bool) -> ServerFailure:
-    """What a message of the server or its driver is told as; nothing of it is repeated.
+    """The failure for a message of the server or its driver; nothing of the message is repeated.
 
-    It may quote the connection, where `reached` is not, and else a row.
+    The message may quote the connection if the server was not `reached`, and otherwise a row.
     """
     if "Failed to load the driver" in message:
         return ServerFailure(NO_LIBRARIES, lasting=True)
@@ -140,7 +140,7 @@ def plain_rows(cursor: Any, described: list[tuple[str, str]]) -> Rows:
 
 
 def plain_column(name: str, declared: str) -> tuple[pa.DataType, Callable[[pa.Array], pa.Array]]:
-    """The type that a column is stored as, and how its values become such.
+    """The type in which a column is stored, and the conversion of its values to this type.
 
     Raises
     ------

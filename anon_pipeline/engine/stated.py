@@ -1,6 +1,6 @@
-"""What a spec states of how values are written, made plain: numbers, dates, missing markers, which rows count.
+"""Applies a spec's statements on how values are written: numbers, dates, missing markers, and which rows count.
 
-Both engines then read the same fields, since this happens before either of them types a column.
+This happens before an engine types a column, so that both engines read the same fields.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Column, ColumnType, Source
 
-#: What a condition may be made of, in DuckDB's words for the parts of an expression.
+#: The parts that a condition may have, by DuckDB's names.
 PARTS = {"COLUMN_REF", "CONSTANT", "COMPARISON", "CONJUNCTION", "OPERATOR", "BETWEEN", "FUNCTION", "CAST"}
-#: The functions that it may call: none of them sees more than the row.
+#: The functions that a condition may call; they depend on the row alone.
 FUNCTIONS = {"lower", "upper", "trim", "length", "abs", "round", "year", "month", "day", "substr", "substring", "left"}
 FUNCTIONS |= {"right", "contains", "starts_with", "coalesce", "~~", "!~~", "~~*", "!~~*", "+", "-", "*", "/", "%", "||"}
-#: Stands where the spec states how numbers are written and a value is written otherwise; it reads as no number.
+#: Replaces a value that is not written as the spec states for numbers; it cannot be read as a number.
 NO_NUMBER = "no number as stated"
 TEXTS = ("VARCHAR", "ENUM")
 
@@ -34,7 +34,7 @@ def as_stated(
     Raises
     ------
     InputError
-        For a condition that is none, or that cannot be asked of these columns.
+        For a condition that cannot be parsed, or that does not fit these columns.
     """
     storage = {row[0]: row[1] for row in connection.execute(f"DESCRIBE FROM {relation}").fetchall()}
     plain = {name: _plain(connection, relation, source, name, storage[name], columns.get(name)) for name in storage}
@@ -46,13 +46,13 @@ def as_stated(
 
 
 def number_pattern(decimal: str, thousands: str | None) -> str:
-    """A regular expression of numbers that are written so: digits are grouped in threes throughout, or not at all."""
+    """A regular expression for numbers written so; all digits are grouped in threes, or none are."""
     grouped = f"[0-9]{{1,3}}([{thousands}][0-9]{{3}})+|" if thousands else ""
     return f"[+-]?(({grouped}[0-9]+)([{decimal}][0-9]*)?|[{decimal}][0-9]+)([eE][+-]?[0-9]+)?"
 
 
 def plain_number(value: str, decimal: str, thousands: str | None) -> str:
-    """SQL for a text that is written so, as SQL writes numbers."""
+    """SQL that converts a text written so to a number as SQL writes it."""
     trimmed = f"trim({value})"
     if thousands:
         trimmed = f"replace({trimmed}, {literal(thousands)}, '')"
@@ -100,10 +100,10 @@ def _filtered(
     storage: Mapping[str, str],
     columns: Mapping[str, Column],
 ) -> str:
-    """The rows of which the condition is true; it sees numbers as numbers, dates as dates, markers and NaN as missing.
+    """The rows that meet the condition; it sees numbers as numbers, dates as dates, and markers and NaN as missing.
 
-    DuckDB 2.0 answers comparisons from the bounds of a Parquet file's numbers, which NaN is not in: in a file of ones
-    and NaN all are 1.
+    DuckDB 2.0 answers comparisons from the bounds of a Parquet file's numbers, and NaN is not in these: in a file of
+    ones and NaN all values would seem to be 1.
     """
     condition = _parsed_condition(connection, str(source.where))
     markers = ", ".join(literal(marker) for marker in ("", *source.missing))
@@ -119,7 +119,7 @@ def _filtered(
         if kind in ("FLOAT", "DOUBLE"):
             value = f"CASE WHEN isfinite({value}) OR isinf({value}) THEN {value} END"
         seen.append(f"{value} AS {quoted(name)}")
-    # The values as they are stand beside those that the condition sees, under names that no column has.
+    # The original values are kept beside those that the condition sees, under names that no column has.
     kept = [f"{quoted(name)} AS {quoted(f'#kept{place}')}" for place, name in enumerate(storage)]
     back = ", ".join(f"{quoted(f'#kept{place}')} AS {quoted(name)}" for place, name in enumerate(storage))
     filtered = f"(SELECT {back} FROM (SELECT {', '.join([*seen, *kept])} FROM {relation}) WHERE {condition})"
@@ -134,12 +134,12 @@ def _filtered(
 
 
 def _parsed_condition(connection: duckdb.DuckDBPyConnection, condition: str) -> str:
-    """The condition as DuckDB has parsed it, where it looks at columns and nothing else.
+    """The condition as DuckDB has parsed it, if it depends on columns and nothing else.
 
     Raises
     ------
     InputError
-        For what is no single condition, or asks for more than the row.
+        For a text that is no single condition, or that depends on more than the row.
     """
     example = "write one, for example age >= 18 AND consent = 'yes'"
     ((parsed,),) = connection.execute(
@@ -164,12 +164,12 @@ def _parsed_condition(connection: duckdb.DuckDBPyConnection, condition: str) -> 
 
 def _expressions(tree: Any) -> Iterator[dict[str, Any]]:
     """All parts of a parsed expression."""
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
+    pending = [tree]
+    while pending:
+        node = pending.pop()
         if isinstance(node, dict):
             if "class" in node:
                 yield node
-            waiting += node.values()
+            pending += node.values()
         elif isinstance(node, list):
-            waiting += node
+            pending += node

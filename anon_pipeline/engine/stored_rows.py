@@ -1,6 +1,6 @@
-"""The rows of a stored table, straight from its file: texts come as numbers in a dictionary, as Parquet holds them.
+"""The rows of a stored table, read directly from its file: texts are numbers in a dictionary, as Parquet holds them.
 
-An engine would write every text out, and whoever hashes them would number them again.
+An engine would write out every text, and hashing would have to number the texts again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from anon_pipeline.errors import InputError
 
 
 def is_as_stored(table: Path, schema: pa.Schema) -> bool:
-    """Whether the file has each column of a schema under that very type (a UUID, to name one, engines give as text)."""
+    """Whether the file has each column of a schema with the same type (engines give a UUID as text, for example)."""
     stored = pq.read_schema(table)
     return all(stored.field(field.name).type == field.type for field in schema)
 

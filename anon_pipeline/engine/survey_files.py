@@ -1,7 +1,7 @@
-"""Files of SPSS, Stata and SAS as Parquet: labels in the place of codes, missing codes as missing.
+"""Files of SPSS, Stata and SAS as Parquet: labels instead of codes, and missing codes as missing values.
 
-A column of numbers shows its value labels where every value that occurs has one, as categories. Where only some have
-one (99 for "refused" beside ages), the numbers stay. What the file itself declares missing is missing.
+A column of numbers becomes categories, its value labels, if every value that occurs has a label. If only some values
+have one (99 for "refused" beside ages), the numbers stay. Values that the file itself declares missing are missing.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ EXACT = 2.0**53
 
 @dataclass(frozen=True)
 class SurveyFile:
-    """What a file says of its columns.
+    """A file's description of its columns.
 
     Attributes
     ----------
-    names : in the order of the file
-    labels : per column of numbers the text of each value that has one
+    names : the columns' names, in the order of the file
+    labels : for each column of numbers the label of each value that has one
     ordinal : the columns that the file calls ordinal
     """
 
@@ -59,7 +59,7 @@ def is_survey_file(path: Path) -> bool:
 
 
 def described(path: Path, label: str) -> SurveyFile:
-    """What the head of a file says of its columns; no row is read.
+    """The description of the columns in the head of a file; no row is read.
 
     Raises
     ------
@@ -68,8 +68,8 @@ def described(path: Path, label: str) -> SurveyFile:
     """
     read = _reader(path, label)
     with _harmless(label):
-        told = {"user_missing": True} if READERS[path.suffix.lower()] == "read_sav" else {}  # else no ranges are told
-        _, meta = read(str(path), metadataonly=True, **told)
+        options = {"user_missing": True} if READERS[path.suffix.lower()] == "read_sav" else {}  # for missing ranges
+        _, meta = read(str(path), metadataonly=True, **options)
     labels = {
         name: {
             float(value): str(text)
@@ -83,7 +83,7 @@ def described(path: Path, label: str) -> SurveyFile:
 
 
 def _declared_missing(value: float, ranges: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether a code lies in one of the ranges that SPSS calls missing; those of texts have no numbers as ends."""
+    """Whether a code lies in a range that SPSS declares missing; the ends of ranges of texts are no numbers."""
     ends = [(part["lo"], part["hi"]) for part in ranges]
     return any(
         low <= value <= high for low, high in ends if isinstance(low, int | float) and isinstance(high, int | float)
@@ -99,16 +99,16 @@ def levels_of(path: Path, label: str) -> dict[str, tuple[str, ...]]:
         For a file that is not intact.
     """
     file = described(path, label)
-    shown = _labelled(path, file, label)
+    labelled = _labelled(path, file, label)
     return {
         name: tuple(dict.fromkeys(text for _, text in sorted(file.labels[name].items())))
         for name in file.names
-        if name in shown and name in file.ordinal
+        if name in labelled and name in file.ordinal
     }
 
 
 def store_survey_file(path: Path, destination: Path, label: str) -> str:
-    """Write the rows of a file as a new Parquet file, and say how to select its columns: whole numbers as such.
+    """Write the rows of a file as a new Parquet file; returns how to select its columns, with whole numbers as such.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def store_survey_file(path: Path, destination: Path, label: str) -> str:
         For a file that is not intact.
     """
     file = described(path, label)
-    shown = _labelled(path, file, label)
+    labelled = _labelled(path, file, label)
     import pandas as pd
 
     writer: pq.ParquetWriter | None = None
@@ -124,10 +124,10 @@ def store_survey_file(path: Path, destination: Path, label: str) -> str:
     schema: pa.Schema | None = None
     with _harmless(label):
         for chunk in _chunks(path, list(file.names), label):
-            table = _table(chunk, file, shown, schema)
+            table = _table(chunk, file, labelled, schema)
             for name in file.names:
                 column = chunk[name]
-                if name not in shown and pd.api.types.is_float_dtype(column) and not _whole(column):
+                if name not in labelled and pd.api.types.is_float_dtype(column) and not _whole(column):
                     fractions.add(name)
             if writer is None:
                 schema = table.schema
@@ -145,14 +145,14 @@ def store_survey_file(path: Path, destination: Path, label: str) -> str:
     return ", ".join(selected)
 
 
-def _table(chunk: pd.DataFrame, file: SurveyFile, shown: set[str], schema: pa.Schema | None) -> pa.Table:
-    """Rows as Arrow, of one schema throughout."""
+def _table(chunk: pd.DataFrame, file: SurveyFile, labelled: set[str], schema: pa.Schema | None) -> pa.Table:
+    """Rows as Arrow, with the same schema for all chunks."""
     import pandas as pd
 
     arrays = []
     for name in file.names:
         column = chunk[name]
-        if name in shown:
+        if name in labelled:
             texts = file.labels[name]
             arrays.append(pa.array([None if pd.isna(value) else texts[float(value)] for value in column], pa.string()))
         elif pd.api.types.is_numeric_dtype(column):
@@ -165,7 +165,7 @@ def _table(chunk: pd.DataFrame, file: SurveyFile, shown: set[str], schema: pa.Sc
 
 
 def _of_objects(column: pd.Series[Any], known: pa.DataType | None) -> pa.Array:
-    """Texts, days or times; an empty text is how these files write that there is none."""
+    """Texts, days or times; these files write a missing text as an empty one."""
     import pandas as pd
 
     values = [None if value == "" or pd.isna(value) else value for value in column]
@@ -184,7 +184,7 @@ def _whole(column: pd.Series[Any]) -> bool:
 
 
 def _labelled(path: Path, file: SurveyFile, label: str) -> set[str]:
-    """The columns of numbers of which every value that occurs has a label."""
+    """The columns of numbers in which every value that occurs has a label."""
     import pandas as pd
 
     candidates = {name: set(texts) for name, texts in file.labels.items() if name in file.names}
@@ -223,7 +223,7 @@ def _reader(path: Path, label: str) -> Callable[..., tuple[pd.DataFrame, Any]]:
 
 @contextmanager
 def _harmless(label: str) -> Iterator[None]:
-    """A reader's message may quote what it read."""
+    """Replace a reader's message, which may quote the data that it read."""
     import pyreadstat
 
     try:

@@ -1,4 +1,4 @@
-"""CSV and its kin as a relation: encoding, packing, lines above the header, headers of any height, names."""
+"""CSV and similar text files as a relation: encoding, packing, lines above the header, long headers, and names."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from anon_pipeline.engine.unpacked import is_workbook, unpacked
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Source
 
-#: What DuckDB must not guess of a CSV: it would skip lines, and with them people, until the rest looks regular.
+#: Options of a CSV that DuckDB must not guess: it would skip lines, and people with them, until the rest is regular.
 EVERY_LINE = f"all_varchar=true, comment='', quote='\"', strict_mode=true, {PLAIN}"
-#: Letters that are decoded at a time.
+#: Characters that are decoded at a time.
 BLOCK = 1 << 20
 
 
@@ -26,14 +26,14 @@ BLOCK = 1 << 20
 def text_relation(
     connection: duckdb.DuckDBPyConnection, source: Source, path: Path, label: str, scratch: Path, whole: bool = False
 ) -> Iterator[str]:
-    """The rows of a text file, every field a text, without the rows that are empty throughout unless it is to be whole.
+    """The rows of a text file, every field a text; entirely empty rows are left out unless all rows are wanted.
 
-    In a source such a row is nobody. In a published table it is somebody of whom nothing is shown, and counts.
+    In a source such a row is no person. In a published table it is a person of whom nothing is published, and counts.
 
     Raises
     ------
     InputError
-        For an encoding that is none or not the file's, a name that stands twice, or no header.
+        For an encoding that does not exist or is not the file's, a name that stands twice, or no header.
     """
     decoded = scratch / "decoded.csv"
     try:
@@ -64,12 +64,12 @@ def text_relation(
 
 
 def first_rows(connection: duckdb.DuckDBPyConnection, text: str, skip: int, most: int) -> list[tuple[str | None, ...]]:
-    """The first rows of a text file in their order: several threads may give any row first, so one reads them."""
+    """The first rows of a text file in their order; a single thread reads them, since several would mix them up."""
     return connection.execute(f"FROM {text}, skip={skip}, header=false, parallel=false) LIMIT {most}").fetchall()
 
 
 def joined_header(lines: Sequence[Sequence[str | None]]) -> list[str]:
-    """One name per column from a header of several lines; a name above several columns holds for all of them.
+    """A name per column from a header of several lines; a name above several columns holds for all of them.
 
     >>> joined_header([("name", "income", None), (None, "gross", "net")])
     ['name', 'income gross', 'income net']
@@ -86,7 +86,7 @@ def joined_header(lines: Sequence[Sequence[str | None]]) -> list[str]:
 
 
 class NamesDifferByCapitals(InputError):
-    """Columns can be told apart by their names, and SQL cannot; `rename` are names by which it can."""
+    """Names of columns differ by capitals only, which SQL ignores; `rename` has names that differ otherwise."""
 
     def __init__(self, sentence: str, rename: dict[str, str]) -> None:
         super().__init__(sentence)
@@ -94,7 +94,7 @@ class NamesDifferByCapitals(InputError):
 
 
 def told_apart(names: Sequence[str]) -> dict[str, str]:
-    """New names for columns that differ from one before them by capitals only; none where a name stands twice.
+    """New names for columns that differ from an earlier one by capitals only; none where a name stands twice.
 
     >>> told_apart(["country", "age", "Country", "country_2"])
     {'Country': 'Country_3'}
@@ -114,14 +114,14 @@ def told_apart(names: Sequence[str]) -> dict[str, str]:
 
 
 def distinct_names(names: Sequence[str], rename: dict[str, str], label: str, plural: str) -> list[str]:
-    """The names of a file's columns as the spec calls them; each stands once, however it is written.
+    """The spec's names for a file's columns; each stands once, regardless of capitals.
 
-    A message says where names stand and not what they are: a file without a header begins with a person.
+    A message gives the places of names and not the names: in a file without a header they are a person's values.
 
     Raises
     ------
     InputError
-        For a name that stands twice; `NamesDifferByCapitals` where only capitals tell names apart.
+        For a name that stands twice; `NamesDifferByCapitals` where names differ by capitals only.
     """
     if unknown := [name for name in rename if name not in names]:
         raise InputError(f"source.rename: {label} has no column {', '.join(unknown)}; correct or remove it")
@@ -138,8 +138,10 @@ def distinct_names(names: Sequence[str], rename: dict[str, str], label: str, plu
             )
             new = told_apart(called)
             if new:
-                told = {name: new[called_so] for name, called_so in zip(names, called, strict=True) if called_so in new}
-                raise NamesDifferByCapitals(sentence, told)
+                proposed = {
+                    name: new[called_so] for name, called_so in zip(names, called, strict=True) if called_so in new
+                }
+                raise NamesDifferByCapitals(sentence, proposed)
             raise InputError(sentence)
     return called
 
@@ -165,7 +167,7 @@ def _names(connection: duckdb.DuckDBPyConnection, text: str, source: Source, lab
     described = [
         row[0] for row in connection.execute(f"DESCRIBE FROM {text}, skip={source.skip}, header=true)").fetchall()
     ]
-    named = [of_file or made for of_file, made in zip(head[0], described, strict=True)]
+    named = [of_file or invented for of_file, invented in zip(head[0], described, strict=True)]
     return distinct_names(named, source.rename, label, "its first line")
 
 

@@ -1,4 +1,4 @@
-"""How the columns of a source become typed: what the spec says, what the source holds, and what is refused."""
+"""The types of a source's columns, from the spec and from the source's values; values that do not fit are refused."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Role, did_you_me
 WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 FLOATING = {"FLOAT", "DOUBLE", "UBIGINT", "HUGEINT", "UHUGEINT"}
 MOMENTS = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"}
-#: A number beyond this is no measurement of a person, and would overflow on the way.
+#: A number beyond this is no measurement of a person, and would overflow in later steps.
 LARGEST = "1e18"
-#: A float holds every decimal of so many digits.
+#: A float can hold every decimal with so many digits.
 EXACT_DIGITS = 15
 
 PLAIN = {"VARCHAR", "BOOLEAN", "UUID", "TIME", *WHOLE, *FLOATING, *MOMENTS}
 
 
 class Reader(Protocol):
-    """What typing needs of an engine's session."""
+    """The part of an engine's session that is needed to type columns."""
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """A small result, as Python values."""
@@ -33,21 +33,21 @@ class Reader(Protocol):
         """The columns of a relation and their types, in DuckDB's words."""
 
     def parsed(self, text: str, target: str) -> str:
-        """A text as a DOUBLE or a TIMESTAMP, missing where it is none; DuckDB's rules say what is one."""
+        """A text as a DOUBLE or a TIMESTAMP by DuckDB's rules; missing where it cannot be read as such."""
 
     def is_nan(self, number: str) -> str:
-        """Whether a number is none (NaN); missing where it is missing."""
+        """Whether a number is NaN; missing where the number is missing."""
 
     def hashed(self, columns: Sequence[str]) -> str:
-        """64 bits that hang on the values of columns alone; each engine has its own."""
+        """A 64-bit hash of the values of columns alone; each engine has its own hash."""
 
 
 @dataclass(frozen=True)
 class OpenSource:
-    """A source as an engine sees it: a relation to select from, and the file to name in a sentence.
+    """A source as an engine sees it: a relation to select from, and the file to name in messages.
 
-    `files` are the Parquet files that the relation reads, where it reads such. `table` is the state that is read of a
-    table that keeps former ones: its `format`, and its `version` (Delta) or `snapshot` (Iceberg).
+    `files` are the Parquet files that the relation reads, if it reads such files. For a table that keeps former states,
+    `table` is the state that is read: its `format`, and its `version` (Delta) or `snapshot` (Iceberg).
     """
 
     relation: str
@@ -58,9 +58,9 @@ class OpenSource:
 
 @dataclass(frozen=True)
 class TypedColumn:
-    """How one column of the source becomes a column of the stored table.
+    """How a column of the source becomes a column of the stored table.
 
-    `is_text` says that its texts are stored as the source has them, but for those that stand for "not known".
+    `is_text` says that its texts are stored as in the source, except those that stand for "not known".
     """
 
     name: str
@@ -88,7 +88,7 @@ def coded(name: str, kind: ColumnType, storage: str, alias: str = "") -> str:
             return f"CAST(({column} - DATE '1970-01-01') AS BIGINT)"
         return f"epoch_us(CAST({column} AS TIMESTAMP))"
     if storage.startswith("DECIMAL") and int(storage.split("(")[1].split(",")[0]) > EXACT_DIGITS:
-        column = f"CAST({column} AS VARCHAR)"  # engines agree on the nearest float of a text, not of a long decimal
+        column = f"CAST({column} AS VARCHAR)"  # engines convert texts to the same floats, but not long decimals
     return f"CAST({column} AS {'BIGINT' if is_whole(storage) else 'DOUBLE'})"
 
 
@@ -99,13 +99,13 @@ def restored_moment(column: str, storage: str) -> str:
 
 @dataclass(frozen=True)
 class TypedPeople:
-    """The people of a source who are read, and how.
+    """The people of a source who are read, and the types of their columns.
 
     Attributes
     ----------
     columns : how each column that is not excluded is stored
-    relation : to select them from
-    left_out : how many have no target and are therefore not among them
+    relation : the relation to select them from
+    left_out : how many have no target and are therefore left out
     """
 
     columns: list[TypedColumn]
@@ -114,7 +114,9 @@ class TypedPeople:
 
 
 def typed_people(reader: Reader, source: OpenSource, spec: ReleaseSpec) -> TypedPeople:
-    """Who is read, and how each column that is not excluded is stored. Who is left out decides no type.
+    """The people who are read, and how each column that is not excluded is stored.
+
+    People who are left out do not influence the types.
 
     Raises
     ------
@@ -140,7 +142,7 @@ def typed_people(reader: Reader, source: OpenSource, spec: ReleaseSpec) -> Typed
 def _with_target(
     reader: Reader, source: OpenSource, storage: Mapping[str, str], spec: ReleaseSpec
 ) -> tuple[OpenSource, int]:
-    """The source without those people whom the spec leaves out for want of a target, and how many they are."""
+    """The source without the people whom the spec leaves out because they have no target, and their number."""
     if spec.missing_target != "leave_out":
         return source, 0
     _check_plain(spec.target, storage[spec.target])
@@ -162,7 +164,7 @@ def _check_plain(name: str, storage: str) -> None:
 
 
 def check_columns(names: Collection[str], label: str, spec: ReleaseSpec) -> None:
-    """Hold the columns of a source against those of the spec.
+    """Compare the columns of a source with those of the spec.
 
     Raises
     ------
@@ -170,7 +172,7 @@ def check_columns(names: Collection[str], label: str, spec: ReleaseSpec) -> None
         For a column without a role, one that the source lacks, or one that a step is said to make.
     """
     unnamed = [name for name in names if name not in spec.columns]
-    # Where most of the spec's columns are missing these are no names, but perhaps the first person's values.
+    # If most of the spec's columns are missing, the names may be the first person's values.
     if unnamed and 2 * (len(names) - len(unnamed)) < sum(not column.made for column in spec.columns.values()):
         share = "none" if len(unnamed) == len(names) else "few"
         raise InputError(
@@ -198,7 +200,7 @@ def check_columns(names: Collection[str], label: str, spec: ReleaseSpec) -> None
 def typed_quasi_identifiers(
     reader: Reader, source: OpenSource, spec: ReleaseSpec, types: Mapping[str, ColumnType]
 ) -> list[TypedColumn]:
-    """The quasi-identifiers of another table of people, such as a population, typed as those of the source are.
+    """The quasi-identifiers of another table of people, such as a population, with the types of the source.
 
     Raises
     ------
@@ -277,14 +279,14 @@ def _moments(reader: Reader, source: OpenSource, name: str, storage: str, value:
 
 
 def natural_type(storage: str) -> ColumnType:
-    """How values of a storage type compare where the spec does not say."""
+    """The column type for a storage type where the spec states none."""
     if storage in MOMENTS:
         return ColumnType.DATE
     return ColumnType.NUMERIC if is_ordered(storage) else ColumnType.CATEGORICAL
 
 
 def detected(reader: Reader, source: OpenSource, value: str) -> ColumnType:
-    """Text that is all numbers is numeric, unless a leading zero or the sheer length shows that it is a code."""
+    """A column of texts is numeric if all texts are numbers, unless a leading zero or the length shows a code."""
     code = f"({reader.parsed(value, 'DOUBLE')} IS NULL OR regexp_matches(trim({value}), '^[+-]?(0[0-9]|[0-9]{{19}})'))"
     query = f"SELECT count(*) FILTER (WHERE {value} IS NOT NULL AND {code}), count({value}) FROM {source.relation}"
     codes, known = reader.rows(query)[0]
@@ -322,7 +324,7 @@ def _check_people(reader: Reader, source: OpenSource, spec: ReleaseSpec, typed: 
         f"(SELECT {target.expression} AS value FROM {source.relation}) AS target"
     )[0]
     check_size(rows, source.label, spec)
-    if spec.aggregates:  # no model is trained, so nothing need be known of a target
+    if spec.aggregates:  # no model is trained, so there need be no target
         return
     if known < rows and spec.missing_target is None:
         raise InputError(

@@ -1,6 +1,6 @@
 """The text of a text file as a stream of bytes: plain, packed (gzip, zstd, a zip of one), or a sheet of a workbook.
 
-A sheet is read as the CSV that it would be saved as, with a point before fractions and dates as ISO 8601 writes them.
+A sheet is read as if it were saved as CSV, with a decimal point and with dates in ISO 8601.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Workbooks of Excel and of LibreOffice, by the end of their names.
 WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
-#: What the readers of `unpacked` take, by the end of the name; zips are looked into.
+#: Files that the readers of `unpacked` accept, by the end of the name; for a zip, the file in it counts.
 TEXTS = (".csv", ".tsv", ".txt")
 
 
@@ -34,7 +34,7 @@ def unpacked(path: Path, sheet: str | None, label: str) -> Iterator[BinaryIO]:
 
     Parameters
     ----------
-    sheet : which one of a workbook; its only filled one where absent
+    sheet : the sheet of a workbook; its only filled sheet where absent
 
     Raises
     ------
@@ -63,14 +63,14 @@ def is_workbook(path: Path) -> bool:
 
 
 def is_text(path: Path) -> bool:
-    """Whether a file is known by its name for one that holds a text, a workbook included."""
+    """Whether a file's name is that of a text file or a workbook."""
     name = path.name.lower()
     packed = (*(f"{text}{packing}" for text in TEXTS for packing in PACKED), *TEXTS)
     return name.endswith((*packed, ".zip", *WORKBOOKS))
 
 
 def _only_text(packed: zipfile.ZipFile, label: str) -> zipfile.ZipInfo:
-    """The one file of a zip; folders, and what macOS puts beside files, do not count."""
+    """The only file of a zip; folders, and the files that macOS adds, do not count."""
     members = [
         member
         for member in packed.infolist()
@@ -103,7 +103,7 @@ def _sheet_as_csv(path: Path, sheet: str | None, label: str) -> bytes:
 
 
 def _rows_of(book: CalamineWorkbook, sheet: str | None, label: str) -> Sequence[Sequence[object]]:
-    """The rows of a sheet, all of one width.
+    """The rows of a sheet, all of the same width.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Writing rows that stand for several people each as one row per person, in Parquet."""
+"""Writes rows that stand for several people each as a row per person, in Parquet."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ ROW_GROUP = 1_000_000
 def write_repeated(batches: Iterable[pa.RecordBatch], schema: pa.Schema, people: str, destination: Path) -> None:
     """Write every row as often as its column `people` says, in the order of the rows, without that column.
 
-    Texts are repeated as places in a dictionary, which is also how Parquet stores them: a release of 10 million
-    people that shows 100,000 different rows costs little more than these.
+    Texts are repeated as places in a dictionary, which is also how Parquet stores them. So a release of 10 million
+    people with 100,000 different rows costs little more than these rows.
     """
     kept = [field for field in schema if field.name != people]
     coded = pa.schema([pa.field(field.name, _coded(field.type)) for field in kept])
     measured = [field.name for field in kept if not pa.types.is_string(field.type)]
-    # Without Arrow's own schema the file says "text", not "dictionary of text". Smallest and largest texts help no
-    # reader and cost as much as all the rest.
+    # Without Arrow's own schema the file says "text", not "dictionary of text". Statistics of smallest and largest
+    # texts help no reader and cost as much as all the rest.
     with pq.ParquetWriter(
         destination, coded, compression="zstd", store_schema=False, write_statistics=measured
     ) as writer:
@@ -41,18 +41,18 @@ def write_repeated(batches: Iterable[pa.RecordBatch], schema: pa.Schema, people:
 
 
 def in_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Batches joined until they stand for a row group or so; a file of many small groups is slow to read."""
-    waiting: list[pa.RecordBatch] = []
+    """Batches joined until they make about a row group; a file of many small groups is slow to read."""
+    pending: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
         if batch.num_rows:
-            waiting.append(batch)
+            pending.append(batch)
             rows += batch.num_rows
         if rows >= ROW_GROUP:
-            yield pa.Table.from_batches(waiting)
-            waiting, rows = [], 0
-    if waiting:
-        yield pa.Table.from_batches(waiting)
+            yield pa.Table.from_batches(pending)
+            pending, rows = [], 0
+    if pending:
+        yield pa.Table.from_batches(pending)
 
 
 def _coded(type_: pa.DataType) -> pa.DataType:

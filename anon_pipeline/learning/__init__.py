@@ -1,1 +1,1 @@
-"""What a model sees in the table: the guide's predictions, and how accurate models are before and after."""
+"""Models: the guide's predictions for the grouping, and the accuracy of models before and after anonymization."""

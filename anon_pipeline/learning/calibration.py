@@ -1,4 +1,4 @@
-"""Whether a model's answers can be taken at their word: where they say 30 %, does it happen to 30 in 100?"""
+"""The calibration of a model: if it predicts 30 %, does the predicted class occur for 30 people in 100?"""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import numpy.typing as npt
 from anon_pipeline.arrays import FloatArray
 from anon_pipeline.learning.scores import Answers, Comparison, compared
 
-#: Into so many groups of about equally many people the answers are put.
+#: The answers are put into so many groups of about equally many people.
 BINS = 10
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """Groups of people by what the model said of them, in ascending order; every tuple has one entry per group.
+    """Groups of people by the model's prediction, in ascending order; every tuple has one entry per group.
 
     Attributes
     ----------
-    people : how many they are
-    predicted : the mean of what was said
-    observed : the mean of what was true: the share to whom it happened, or the mean number
+    people : number of people
+    predicted : the mean prediction
+    observed : the mean of the truth: the share of people for whom the prediction came true, or the mean number
     """
 
     people: tuple[int, ...]
@@ -34,12 +34,12 @@ class Reliability:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What the model says and what is true, before and after.
+    """The model's predictions and the truth, before and after.
 
     Attributes
     ----------
-    of : what is foretold: the target's second value where it has two; None where it is that the model's own answer is
-        right (more values), or a number (regression)
+    of : the value whose probability is predicted: the target's second value where it has two; None where the target has
+        more values (the probability that the model's answer is right) or is a number (regression)
     before, after : the answers of all folds together
     error : the expected calibration error, fold by fold
     """
@@ -58,8 +58,8 @@ def calibration(
     Parameters
     ----------
     before, after : the answers in each fold, of the same people
-    classes : the target's values, sorted; None of a regression
-    smallest : people in a group, at least
+    classes : the target's values, sorted; None for a regression
+    smallest : fewest people in a group
     """
     if classes is not None and any(answer.probabilities is None for answer in (*before, *after)):
         return None
@@ -78,11 +78,11 @@ def calibration(
 def reliability(predicted: FloatArray, observed: FloatArray, smallest: int = 1) -> Reliability:
     """Ten groups of about equally many people, fewer where they would be smaller than `smallest`; shapes (n,).
 
-    People of whom the same was said are in one group, so that their order decides nothing.
+    People with the same prediction are in the same group, so that their order decides nothing.
     """
     people = len(predicted)
     ascending = np.sort(predicted)
-    # By the middle place among all: many equal answers take the group that most of them are in.
+    # By the middle place among all: equal answers go to the group in which most of them are.
     first, last = np.searchsorted(ascending, predicted, "left"), np.searchsorted(ascending, predicted, "right")
     group = (first + last - 1) * BINS // (2 * people)
     counts = np.bincount(group, minlength=BINS)
@@ -98,8 +98,8 @@ def reliability(predicted: FloatArray, observed: FloatArray, smallest: int = 1) 
 def error_of(reliability: Reliability) -> float:
     """The expected calibration error: the mean over people of |predicted - observed| of their group.
 
-    Naeini, Cooper, Hauskrecht: Obtaining Well Calibrated Probabilities Using Bayesian Binning, AAAI 2015; with groups
-    of equally many people in place of equally wide ones. A perfect model has a small error too, from chance alone.
+    Naeini, Cooper, Hauskrecht: Obtaining Well Calibrated Probabilities Using Bayesian Binning, AAAI 2015; here the
+    groups have equally many people instead of equal widths. A perfect model has a small error too, by chance.
     """
     people, predicted, observed = (
         np.array(figures) for figures in (reliability.people, reliability.predicted, reliability.observed)
@@ -108,7 +108,7 @@ def error_of(reliability: Reliability) -> float:
 
 
 def _foretold(answers: Answers, classes: npt.NDArray[np.object_] | None) -> tuple[FloatArray, FloatArray]:
-    """What was said of each person as a number, and what was true, shape (n,) each."""
+    """The prediction for each person as a number, and the truth, shape (n,) each."""
     truth: npt.NDArray[Any] = answers.truth
     if classes is None or answers.probabilities is None:
         return answers.predicted.astype(np.float64), truth.astype(np.float64)
@@ -119,12 +119,12 @@ def _foretold(answers: Answers, classes: npt.NDArray[np.object_] | None) -> tupl
 
 
 def _merged(counts: npt.NDArray[np.int64], smallest: int) -> npt.NDArray[np.int64]:
-    """The new number of each group, so that every one has `smallest` people: it takes in the next ones until then."""
-    number, waiting = 0, 0
+    """The new number of each group; groups are merged with the next until each has `smallest` people."""
+    number, gathered = 0, 0
     merged = np.zeros(len(counts), dtype=np.int64)
     for place, count in enumerate(counts):
         merged[place] = number
-        waiting += int(count)
-        if waiting >= max(smallest, 1):
-            number, waiting = number + 1, 0
-    return np.minimum(merged, max(number - 1, 0))  # what is left over at the end joins the last one
+        gathered += int(count)
+        if gathered >= max(smallest, 1):
+            number, gathered = number + 1, 0
+    return np.minimum(merged, max(number - 1, 0))  # people left over at the end join the last group

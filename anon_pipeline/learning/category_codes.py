@@ -1,6 +1,6 @@
-"""scikit-learn's codes of categories, for which people are counted only where some categories must share a code.
+"""scikit-learn's codes of categories, where people are counted only if some categories must share a code.
 
-With `max_categories` they are always counted, value by value in Python, which takes longer than all the rest of it.
+With `max_categories` scikit-learn always counts them, value by value in Python, which takes longer than all the rest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class CategoryCodes(OrdinalEncoder):
     """`OrdinalEncoder` of an object array of shape (n, columns), with the same codes."""
 
     def fit(self, X: Any, y: Any = None) -> CategoryCodes:
-        """As if `max_categories` were not set where no column has as many: then it decides nothing."""
+        """Fit without `max_categories` if no column has so many categories, since it then decides nothing."""
         most: int | None = self.get_params()["max_categories"]
         if most is not None and all(len(pd.unique(column)) < most for column in X.T):
             self.max_categories = None

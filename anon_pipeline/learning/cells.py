@@ -18,10 +18,10 @@ from anon_pipeline.learning.targets import JointGuide
 from anon_pipeline.spec import ColumnType, Guide, ReleaseSpec
 from anon_pipeline.tables import HISTORY, Cells, Domain, fixed_point
 
-#: Into how many bins too many values are coarsened, the finest that fits.
+#: Numbers of bins for columns with too many values; the finest that fits is taken.
 BINS = (1024, 256, 64, 16, 4)
 
-#: Rows that wait to be added up per cell.
+#: Rows that are gathered before they are added up per cell.
 PILE = 4_000_000
 
 
@@ -33,8 +33,8 @@ class Sample:
     ----------
     hash : their content hashes, ascending, shape (n,)
     fold : the fold of each, shape (n,)
-    known : whose target M learns, shape (n,); everybody's where None. The others are asked about as everybody is, by a
-        model that did not see their fold
+    known : whether M learns each person's target, shape (n,); everybody's where None. The other people get predictions
+        like everybody, from a model that did not see their fold
     """
 
     hash: IntArray
@@ -43,11 +43,11 @@ class Sample:
 
     @property
     def trained(self) -> IntArray:
-        """The fold of everybody whom M learns from, -1 for the others, shape (n,)."""
+        """The fold of the people from whom M learns, -1 for the others, shape (n,)."""
         return self.fold if self.known is None else np.where(self.known, self.fold, -1)
 
     def fold_of(self, hashes: IntArray) -> IntArray:
-        """The fold of people by their content hashes, -1 for who is not in the sample, shape (m,)."""
+        """The fold of people by their content hashes, -1 for people who are not in the sample, shape (m,)."""
         if not len(self.hash):
             return np.full(len(hashes), -1)
         place = np.minimum(np.searchsorted(self.hash, hashes), len(self.hash) - 1)
@@ -60,9 +60,9 @@ class StoredPeople:
 
     Attributes
     ----------
-    engine : what reads it
-    table : where it lies, as `Engine.store_source` writes it
-    spec : the policy that says what each column is
+    engine : the engine that reads it
+    table : its path, as `Engine.store_source` writes it
+    spec : the policy, with the roles of the columns
     types : the types of its columns
     """
 
@@ -72,20 +72,20 @@ class StoredPeople:
     types: dict[str, ColumnType]
 
 
-#: Nobody: every person is predicted by the full model.
+#: An empty sample: every person is predicted by the full model.
 NOBODY = Sample(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
 
 
 def folds_of_sample(hashes: IntArray, guide: Guide, key: Key, known: BoolArray | None = None) -> tuple[Sample, Guide]:
     """The fold of each person of the training sample, drawn by their content hash (ascending, shape (n,)).
 
-    Drawn under the private key: predictions, and the tree that is guided by them, follow from who was left out with
-    whom, so that nobody else can train them anew and try which values give the release. People with equal content
-    share a fold, so nobody is predicted by a model that has seen their double. Where everyone is alike there is
-    nothing to hold out, and guidance is in-sample.
+    Folds are drawn under the private key. Predictions, and the tree that they guide, depend on the folds; so nobody
+    without the key can train the models again and try which values give the release. People with equal content share a
+    fold, so that nobody is predicted by a model that has seen their double. Where all people are equal there is nothing
+    to hold out, and guidance is in-sample.
 
-    Who has no target (not `known`, shape (n,)) is in a fold all the same: what the model of everybody says of them
-    could be found out without the key.
+    People without a target (not `known`, shape (n,)) have a fold too: the predictions of the full model for them could
+    be found out without the key.
     """
     different, first, person = np.unique(hashes, return_index=True, return_inverse=True)
     block = np.stack([different, np.zeros_like(different)], axis=1).view(np.uint64)
@@ -93,7 +93,7 @@ def folds_of_sample(hashes: IntArray, guide: Guide, key: Key, known: BoolArray |
     fold = np.empty(len(different), dtype=np.int64)
     teaches = np.ones(len(different), dtype=bool) if known is None else known[first]
     folds = min(guide.folds, max(int(teaches.sum()), 1))
-    for part in (order[teaches[order]], order[~teaches[order]]):  # there is somebody to learn from in every fold
+    for part in (order[teaches[order]], order[~teaches[order]]):  # every fold has people with a target
         fold[part] = np.arange(len(part)) % folds
     if teaches.sum() < 2:
         guide = guide.model_copy(update={"predictions": "in_sample"})
@@ -103,11 +103,10 @@ def folds_of_sample(hashes: IntArray, guide: Guide, key: Key, known: BoolArray |
 def fitting_domains(
     engine: Engine, table: Path, types: dict[str, ColumnType], limit: int, whole: Collection[str] = (HISTORY,)
 ) -> tuple[Domain, ...]:
-    """The quasi-identifiers' values, ordered columns coarsened where their distinct tuples would pass `limit`.
+    """The quasi-identifiers' values; ordered columns are coarsened if there would be more than `limit` distinct tuples.
 
-    A column is coarsened into bins of about equally many people; whether a class has k of them is counted on all
-    people all the same, and its published interval encloses every value of its bins. The columns `whole` stay as they
-    are.
+    A column is coarsened into bins of about equally many people. Still, all people are counted to see whether a class
+    has k of them, and its published interval encloses every value of its bins. The columns `whole` stay as they are.
 
     Raises
     ------
@@ -150,29 +149,29 @@ def guided_cells(
     sample : the people M was trained on; everyone else is predicted by the full model
     scale : guidance is counted in units of it (`tables.scale_of` of the model's own predictions)
     progress : called with (people done, people) after each batch
-    followed : whether the table tells everybody's cohort, which is then counted as one more quasi-identifier, the last
+    followed : whether the table has everybody's cohort, which is then counted as a further quasi-identifier, the last
     """
     engine, table, spec, types = stored.engine, stored.table, stored.spec, stored.types
     quasi_identifiers = {name: types[name] for name in spec.quasi_identifiers}
     if followed:
         quasi_identifiers[HISTORY] = ColumnType.NUMERIC
     hierarchies = hierarchies_of(spec)
-    whole = (HISTORY, *hierarchies)  # a bin would lie across nodes
+    whole = (HISTORY, *hierarchies)  # a bin could lie across nodes
     domains = fitting_domains(engine, table, quasi_identifiers, spec.grouping.cells, whole)
     domains = described(domains, levels_of(spec), hierarchies)
     parts: list[Sums] = []
-    waiting, done, people = 0, 0, int(domains[0].counts.sum())
+    gathered, done, people = 0, 0, int(domains[0].counts.sum())
     for batch in engine.batches(table, spec, types, domains, hashed=len(sample.hash) > 0):
         fold = sample.fold_of(batch.hash) if len(sample.hash) else np.full(len(batch.people), -1)
         guidance = fixed_point(trained.guidance(batch.features, fold) / scale)
         parts.append((batch.key, batch.people, guidance * batch.people[:, None]))
-        waiting += len(fold)
+        gathered += len(fold)
         done += int(batch.people.sum())
         if progress is not None:
             progress(done, people)
-        if waiting > PILE:
+        if gathered > PILE:
             parts = [_merged(parts)]
-            waiting = len(parts[0][0])
+            gathered = len(parts[0][0])
     return engine.cells(domains, *_merged(parts))
 
 
@@ -180,9 +179,9 @@ Sums = tuple[IntArray, IntArray, IntArray]
 
 
 def _merged(parts: list[Sums]) -> Sums:
-    """One row per distinct key, in ascending order, its counts and guidance added up."""
+    """One row per distinct key, in ascending order, with the sums of its counts and guidance."""
     key, counts, guidance = (np.concatenate([part[position] for part in parts]) for position in range(3))
-    # Whole numbers add up to the same in any order, so that of equal keys is left to the faster way.
+    # Sums of whole numbers do not depend on the order of equal keys, so the faster sort is taken.
     order = np.argsort(key[:, 0]) if key.shape[1] == 1 else np.lexsort(key.T[::-1])
     key = key[order]
     first = np.flatnonzero(np.r_[True, (key[1:] != key[:-1]).any(axis=1)])

@@ -1,10 +1,11 @@
-"""The model M that guides the grouping: how it is made, fitted on the people, and asked about each of them.
+"""The model M that guides the grouping: it is built, fitted on the people, and asked for a prediction for each.
 
-What becomes of its predictions (the tree), and where models are stored (MLflow), belongs elsewhere.
+Other modules use its predictions (the tree) and store models (MLflow).
 
-Two rules hold throughout. Everything is the same for the same seed and row order, whatever the number of threads: sums
-of floating-point numbers depend on how threads share the work, so one fit runs on one thread and several fits run
-side by side. And nothing a model says in an exception is passed on, because it may quote a person.
+Two rules hold throughout. First, everything is the same for the same seed and row order, whatever the number of
+threads. Sums of floating-point numbers depend on how threads share the work; so each fit runs on one thread, and
+several fits run side by side. Second, the text of a model's exception is never passed on, because it may quote a
+person.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from anon_pipeline.threads import one_thread
 
 IntArray = npt.NDArray[np.integer[Any]]
 
-#: Significant bits of a linear model's guidance. Its sums differ between processors by 1e-11 at most, other built-in
-#: models' by the last bit, which `tables.GUIDANCE_UNIT` rounds away; no model is right to 16 bits.
+#: Significant bits of a linear model's guidance. Its sums differ between processors by 1e-11 at most. Those of other
+#: built-in models differ in the last bit only, which `tables.GUIDANCE_UNIT` rounds away. No model is accurate to 16
+#: bits.
 LINEAR_BITS = 16
 #: Rows predicted at a time, so that the memory of an encoded table does not grow with the table.
 CHUNK = 50_000
@@ -42,7 +44,7 @@ def side_by_side(jobs: Sequence[Callable[[], T]]) -> list[T]:
         with one_thread():  # OpenMP counts threads per calling thread
             return job()
 
-    # BLAS counts them per process: hence the limit out here as well.
+    # BLAS counts threads per process, so the limit is needed here too.
     # (With more than one thread scikit-learn's boosting even starts processes to bin the columns.)
     with one_thread():
         if len(jobs) == 1:
@@ -58,10 +60,10 @@ class Model:
     Attributes
     ----------
     classes
-        The sorted classes that answers refer to, shape (c,), of which the estimator may have seen some only; None for
-        a regression.
+        The sorted classes that answers refer to, shape (c,); the estimator may have seen only some of them. None for a
+        regression.
     features
-        The columns it looks at, in order.
+        The columns that it uses, in order.
     """
 
     name: str
@@ -122,10 +124,11 @@ class TrainedGuide:
     Attributes
     ----------
     models
-        By fold number, the model that did not see that fold; by None, the one fitted on every training row. There are
-        none by fold for in-sample predictions, and none by None where only out-of-fold guidance was wanted.
+        By fold number, the model that did not see that fold; under None, the model fitted on every training row. For
+        in-sample predictions there are none by fold; where only out-of-fold guidance was wanted, there is none under
+        None.
     on
-        Whether labels or probabilities guide; without meaning for a regression.
+        Whether labels or probabilities guide; it has no meaning for a regression.
     """
 
     models: dict[int | None, FittedModel]
@@ -138,7 +141,7 @@ class TrainedGuide:
 
     @property
     def by_fold(self) -> dict[int, FittedModel]:
-        """The models that did not see a fold each."""
+        """The model that did not see each fold, by the fold's number."""
         return {number: model for number, model in self.models.items() if number is not None}
 
     @property
@@ -154,7 +157,7 @@ class TrainedGuide:
         return 1 if self.on == "probability" and len(self.classes) == 2 else len(self.classes)
 
     def guidance(self, frame: pd.DataFrame, fold: IntArray) -> FloatArray:
-        """What M says about each row: the vector that the tree keeps alike within a class.
+        """M's predictions for each row, as vectors that the tree keeps similar within a class.
 
         Parameters
         ----------
@@ -170,12 +173,12 @@ class TrainedGuide:
         """
         if len(fold) != len(frame):
             raise ValueError(f"{len(fold)} folds were given for {len(frame)} rows")
-        # Without models per fold everybody is asked of the full one.
+        # Without models per fold, the full model predicts everybody.
         fold = np.asarray(fold) if self.by_fold else np.full(len(frame), -1)
         numbers = np.unique(fold).tolist()
         unknown = {number for number in numbers if _known_as(number) not in self.models}
         if unknown:
-            # The full model has an answer for these rows too, but perhaps one it learnt from them.
+            # The full model could predict these rows too, but it may have learnt from them.
             raise ValueError(f"no model was trained without the folds {sorted(unknown)}")
         answers = np.empty((len(frame), self.width))
         for number in numbers:
@@ -198,7 +201,7 @@ class TrainedGuide:
 
 
 def _known_as(fold: int) -> int | None:
-    """The model that answers for a fold; for -1 it is the one fitted on everybody."""
+    """The key of the model that predicts a fold; for -1 the key of the model fitted on everybody."""
     return None if fold == -1 else fold
 
 
@@ -219,7 +222,7 @@ def train(
     fold
         Shape (n,): a number per row, as `assign_folds` gives it; rows with -1 are not trained on.
     with_full
-        Whether M is fitted on everybody, too, where guidance is out of fold.
+        Whether M is also fitted on everybody where guidance is out of fold.
     """
     rows, targets = len(problem.frame), len(problem.target)
     if not rows == targets == len(fold):
@@ -272,7 +275,7 @@ def fit_model(model: Model, frame: pd.DataFrame, target: npt.NDArray[Any]) -> Fi
 
     prototype = model.estimator
     frame = frame[list(model.features)].reset_index(drop=True)
-    # A number that nobody here has teaches nothing, but boosting cannot bin it: a constant is as silent.
+    # A column of numbers without any value holds no information, but boosting cannot bin it; a constant can be binned.
     void = [column for column in model.features if frame[column].dtype.kind == "f" and frame[column].isna().all()]
     frame = frame.assign(**dict.fromkeys(void, 0.0))
 
@@ -281,7 +284,7 @@ def fit_model(model: Model, frame: pd.DataFrame, target: npt.NDArray[Any]) -> Fi
             constant = DummyClassifier() if model.task is Task.CLASSIFICATION else DummyRegressor()
             return constant.fit(frame, target)
         estimator = clone(prototype).fit(frame, target)
-        # A forest adds up its trees in the order in which threads finish; one job makes that sum one number.
+        # A forest adds up its trees in the order in which threads finish; with a single job the sum is always the same.
         settings = estimator.get_params()
         jobs = [key for key in settings if key.split("__")[-1] == "n_jobs" and settings[key] is not None]
         return estimator.set_params(**dict.fromkeys(jobs, 1)) or estimator
@@ -309,7 +312,7 @@ def assign_folds(target: pd.Series[Any], task: Task, folds: int, seed: int) -> n
 
 
 def check_target(target: pd.Series[Any]) -> None:
-    """Nothing can be learnt from, or scored on, a row whose target is unknown."""
+    """Refuse rows without a target: nothing can be learnt from them or scored on them."""
     missing = int(target.isna().sum())
     if missing:
         raise InputError(

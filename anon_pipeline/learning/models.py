@@ -1,4 +1,4 @@
-"""Models before they are fitted: built-in ones, those of a factory or a store, and the columns as they take them."""
+"""Models before they are fitted: built-in ones, those of a factory or a store, and the encoding of their columns."""
 
 from __future__ import annotations
 
@@ -148,14 +148,14 @@ def _split(feature_types: dict[str, ColumnType]) -> tuple[list[str], list[str]]:
 
 
 def _none_to_nan(frame: pd.DataFrame) -> npt.NDArray[np.object_]:
-    """scikit-learn knows NaN as missing, but takes None for one more category."""
+    """Replace None by NaN: scikit-learn treats NaN as missing, but None as a category."""
     values = frame.to_numpy(dtype=object, copy=True)
     values[frame.isna().to_numpy()] = np.nan
     return values
 
 
 def _within_float32(frame: pd.DataFrame) -> FloatArray:
-    """Trees compare in float32, where a larger number would be infinite. Real infinity stays, and is an error."""
+    """Clip numbers to float32, in which trees compare them; true infinity stays, and is an error."""
     values = frame.to_numpy(dtype=np.float64, na_value=np.nan)
     most = float(np.finfo(np.float32).max)
     return np.where(np.isinf(values), values, np.clip(values, -most, most))
@@ -185,7 +185,7 @@ def _coded(feature_types: dict[str, ColumnType]) -> Estimator:
 
 
 def _one_hot(feature_types: dict[str, ColumnType]) -> Estimator:
-    """Numbers imputed (with a flag) and scaled, then a column per category, missing being one of them."""
+    """Numbers imputed (with an indicator) and scaled, then a column per category; missing is a category."""
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
@@ -203,7 +203,7 @@ def _one_hot(feature_types: dict[str, ColumnType]) -> Estimator:
 
 
 def _from_factory(field: str, path: str) -> Estimator:
-    """What the function at `package.module:factory` returns."""
+    """The return value of the function at `package.module:factory`."""
     require_code(field, path)
     module_name, _, function_name = path.partition(":")
     problem = None
@@ -223,7 +223,7 @@ def _from_factory(field: str, path: str) -> Estimator:
 
 
 def _kind(estimator: Estimator) -> Task | None:
-    """What an estimator says it is made for, where it says so."""
+    """The task that an estimator declares; None where it declares none."""
     from sklearn.base import is_classifier, is_regressor
 
     try:
@@ -237,14 +237,14 @@ def _kind(estimator: Estimator) -> Task | None:
 def quietly(
     field: str, name: str, verb: str, function: Callable[[], T], passing: tuple[type[Exception], ...] = ()
 ) -> T:
-    """Run foreign code; of an exception only the type is told, because its text may hold a value of a person."""
+    """Run foreign code; of an exception only the type is passed on, because its text may hold a value of a person."""
     try:
         return function()
     except (Exception, SystemExit) as error:
         if isinstance(error, passing):
             raise
         kind = type(error).__name__
-    # Raised out here, not in the handler: `from None` would hide the original but leave it in __context__.
+    # Raised here and not in the handler: `from None` would hide the original, but leave it in __context__.
     raise InputError(
         f"{field}: {name} failed to {verb} ({kind}; its own message is withheld because it may quote data); "
         "try the model by hand on the same columns, or choose a built-in one"

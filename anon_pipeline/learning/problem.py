@@ -1,4 +1,4 @@
-"""What a model is to learn and how it is fitted: what the functions of this package hand on to one another."""
+"""The learning problem and the way models are fitted: data that the functions of this package pass to each other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anon_pipeline.workers import ALONE, Progress, Workers
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is to be learnt, from whom. Rows are tied together by position.
+    """The data that a model learns from and its task. Frame and target belong together by position.
 
     Attributes
     ----------
@@ -26,10 +26,10 @@ class Problem:
     task
         Whether the target is a category or a number.
     types
-        The columns of `frame` that a model may look at, in order; and the guide's other targets, whose types say what
-        their models learn.
+        The columns of `frame` that a model may use, in order; and the guide's other targets, whose types decide the
+        task of their models.
     seed
-        Of every random choice of the models.
+        The seed of every random choice of the models.
     """
 
     frame: pd.DataFrame
@@ -40,14 +40,14 @@ class Problem:
 
     @classmethod
     def within(cls, frame: pd.DataFrame, target: str, task: Task, types: dict[str, ColumnType], seed: int) -> Problem:
-        """To learn a column of the frame, which no model then looks at."""
+        """The problem of learning a column of the frame; no model then uses this column."""
         return cls(frame, frame[target], task, {name: type_ for name, type_ in types.items() if name != target}, seed)
 
     @classmethod
     def of_spec(
         cls, spec: ReleaseSpec, types: dict[str, ColumnType], frame: pd.DataFrame, target: pd.Series[Any]
     ) -> Problem:
-        """What the spec's own model M learns."""
+        """The problem of the spec's own model M."""
         task, features = task_of(types[spec.target]), {name: types[name] for name in spec.features}
         return cls(frame, target, task, features, spec.seed)
 
@@ -71,5 +71,5 @@ class Fitting:
     progress: Progress | None = None
 
 
-#: In the calling process, one model after the other, and none from a store.
+#: Fitting in the calling process, one model after the other, and without a store.
 PLAINLY = Fitting()

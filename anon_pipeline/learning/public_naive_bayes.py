@@ -1,4 +1,4 @@
-"""Naive Bayes over public values, from tables of counts that somebody else has made: it never sees a row of people."""
+"""Naive Bayes over public values, from tables of counts that are given: it never sees a row of people."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-#: Added to every count, so that no chance is 0.
+#: Added to every count, so that no probability is 0.
 SMOOTHING = 0.5
-#: Calibration looks at so many rows at most, and shrinks weights and shifts by so little that they stay finite.
+#: Most rows that calibration uses, and a small ridge penalty that keeps weights and shifts finite.
 MOST_ROWS, TINY = 50_000, 1e-6
 
 
 @dataclass(frozen=True)
 class Codes:
-    """How values of a column become codes: places in a list, or intervals between cuts; a missing one is the last.
+    """How values of a column become codes: places in a list, or intervals between cuts; missing is the last code.
 
     Attributes
     ----------
-    values : of a list, in the order of their codes; None of numbers
-    cuts : of numbers, where the next interval begins, ascending
+    values : the values of a list, in the order of their codes; None for numbers
+    cuts : for numbers, where the next interval begins, ascending
     """
 
     name: str
@@ -55,7 +55,7 @@ class PublicNaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     columns : how each feature is read
     counts : per feature, how many people have each code and each class, shape (codes, classes); below 0 counts as 0
     classes : values of the target, shape (classes,)
-    held : how much the weights of the features are held together, 0 or more; infinitely much is one slope for all
+    held : penalty on differences between the features' weights, 0 or more; if it is infinite, all weights are equal
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class PublicNaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.columns, self.counts, self.classes, self.held = columns, counts, classes, held
 
     def fit(self, frame: pd.DataFrame, target: pd.Series[Any]) -> PublicNaiveBayes:
-        """Calibrate on rows that are nobody's, those of a synthetic table: logistic regression on its own scores.
+        """Calibrate by logistic regression on the model's own scores, on rows of a synthetic table.
 
-        Counting every column as independent counts twice what two columns say both, and makes naive Bayes too sure of
-        itself. A weight per column mends that (N. Zaidi, J. Cerquides, M. Carman and G. Webb, Alleviating naive Bayes
-        attribute independence assumption by attribute weighting, JMLR 14, 2013).
+        Naive Bayes treats columns as independent. So it counts information that two columns share twice, and its
+        probabilities are too extreme. A weight per column corrects that (N. Zaidi, J. Cerquides, M. Carman and G. Webb,
+        Alleviating naive Bayes attribute independence assumption by attribute weighting, JMLR 14, 2013).
         """
         self.classes_ = np.array(self.classes, dtype=object)
         self.n_features_in_ = len(self.columns)
@@ -105,7 +105,7 @@ class PublicNaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return likeliest
 
     def _logs(self, frame: pd.DataFrame) -> FloatArray:
-        """What each feature says of each class, shape (features, n, classes)."""
+        """The log-probability of each feature's value in each class, shape (features, n, classes)."""
         return np.stack(
             [
                 table[column.of(frame[column.name])]
@@ -127,6 +127,6 @@ class PublicNaiveBayes(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return float(value), slope + 2 * TINY * parameters
 
         start = np.r_[self.weights_, self.shift_]
-        bounds = [(0.0, None)] * features + [(None, None)] * classes  # what a feature says is never turned round
-        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
-        self.weights_, self.shift_ = found[:features], found[features:]
+        bounds = [(0.0, None)] * features + [(None, None)] * classes  # a feature's weight is never negative
+        fitted = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+        self.weights_, self.shift_ = fitted[:features], fitted[features:]

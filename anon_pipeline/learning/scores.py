@@ -1,7 +1,7 @@
-"""How well predictions agree with the truth, and how sure a mean over folds is. Plain arithmetic on arrays.
+"""Scores of predictions against the truth, and intervals for their mean over folds. Plain arithmetic on arrays.
 
-A score that is not defined (an AUC where one class is missing) is None and stays None in every mean: it must never
-look like a number that passed.
+A score that is not defined (an AUC where a class is missing) is None, and every mean with it is None too, so that it
+never looks like a valid number.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Scale:
-    """Makes a line without ends of the values, low < score < high, that a score can have; with its slope there."""
+    """A transformation of the possible values of a score, low < score < high, to the whole line; with its slope."""
 
     low: float
     high: float
@@ -58,11 +58,11 @@ def _share(line: float) -> float:
 #: Shares on the scale of log odds, and differences of shares.
 SHARE = Scale(0, 1, lambda x: math.log(x / (1 - x)), _share, lambda x: 1 / (x * (1 - x)))
 DIFFERENCE = Scale(-1, 1, math.atanh, math.tanh, lambda x: 1 / (1 - x * x))
-#: Errors on the scale of logarithms, and what an error leaves of 1.
+#: Errors on the scale of logarithms, and scores of at most 1 on that of the logarithm of 1 - score.
 ERROR = Scale(0, math.inf, math.log, _exp, lambda x: 1 / x)
 AT_MOST_ONE = Scale(-math.inf, 1, lambda x: -math.log(1 - x), lambda y: 1 - _exp(-y), lambda x: 1 / (1 - x))
 
-#: How each score is scaled for its interval, and how its difference is.
+#: The scale of each score for its interval, and the scale of its difference.
 SCALES: dict[str, tuple[Scale, Scale | None]] = {
     "accuracy": (SHARE, DIFFERENCE),
     "balanced_accuracy": (SHARE, DIFFERENCE),
@@ -75,7 +75,7 @@ SCALES: dict[str, tuple[Scale, Scale | None]] = {
 
 
 def compared(before: Sequence[float | None], after: Sequence[float | None], score: str) -> Comparison:
-    """A score, by its name in `SCALES`, that was taken in each fold before and after."""
+    """The comparison of a score, by its name in `SCALES`, that was computed in each fold before and after."""
     paired = [difference(then, first) for first, then in zip(before, after, strict=True)]
     scale, of_difference = SCALES[score]
     return Comparison(estimate(before, scale), estimate(after, scale), estimate(paired, of_difference))
@@ -83,14 +83,14 @@ def compared(before: Sequence[float | None], after: Sequence[float | None], scor
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a model says of some people, and what is true of them.
+    """A model's predictions for some people, and the truth.
 
     Attributes
     ----------
     truth, predicted
         Labels or numbers, shape (n,).
     probabilities
-        Shape (n, c), a column per class; None of a regression, and where the model gives none.
+        Shape (n, c), a column per class; None for a regression, and where the model gives none.
     """
 
     truth: npt.NDArray[Any]
@@ -98,13 +98,13 @@ class Answers:
     probabilities: FloatArray | None
 
     def scores(self, classes: npt.NDArray[np.object_] | None) -> dict[str, float | None]:
-        """Every score there is for them; `classes` None means a regression."""
+        """All scores of the predictions; `classes` is None for a regression."""
         if classes is None:
             return regression_scores(self.truth, self.predicted)
         return classification_scores(self.truth, self.predicted, self.probabilities, classes)
 
     def of(self, rows: npt.NDArray[np.bool_]) -> Answers:
-        """The same of some of these people, a mask of shape (n,)."""
+        """The answers for some of these people, a mask of shape (n,)."""
         probabilities = None if self.probabilities is None else self.probabilities[rows]
         return Answers(self.truth[rows], self.predicted[rows], probabilities)
 
@@ -113,11 +113,11 @@ def estimate(per_fold: Sequence[float | None], scale: Scale | None = None) -> Es
     """The mean of one score over the J folds of one cross-validation, with a corrected t interval.
 
     The training parts of the folds overlap, so their scores vary together and the plain variance s2 / J of the mean
-    is too small. Nadeau and Bengio ("Inference for the Generalization Error", Machine Learning 52, 2003) put
-    (1/J + n_test/n_train) s2 in its place, s2 being the sample variance (divisor J - 1). In J folds
-    n_test/n_train = 1/(J - 1). The interval is mean +- t(.975, J - 1) times the root of that, on a scale without ends
-    where the score has some (the delta method), so that no interval says what no score can be. Of two or three folds it
-    is very wide, and rightly so.
+    is too small. Nadeau and Bengio ("Inference for the Generalization Error", Machine Learning 52, 2003) replace it by
+    (1/J + n_test/n_train) s2, where s2 is the sample variance (divisor J - 1). In J folds n_test/n_train = 1/(J - 1).
+    The interval is mean +- t(.975, J - 1) times the root of that. Scores with limits are first put on a scale without
+    limits (the delta method), so that no interval holds impossible values. With two or three folds it is very wide, as
+    it should be.
     """
     from scipy.special import stdtrit
 
@@ -152,8 +152,8 @@ def classification_scores(
     probabilities
         Shape (n, c), a column per class; None where the model has none, and then the AUC is None.
     classes
-        Shape (c,), sorted. Of two the second is the positive one; of more, the AUC is the plain mean of
-        one-versus-rest over the classes present.
+        Shape (c,), sorted. If there are two, the second is the positive class; if there are more, the AUC is the plain
+        mean of one-versus-rest over the classes present.
     """
     hit = predicted == truth
     present = [column for column, label in enumerate(classes) if (truth == label).any()]
@@ -166,10 +166,10 @@ def classification_scores(
 
 
 def _auc(positive: npt.NDArray[np.bool_], score: FloatArray) -> float:
-    """The share of pairs of a positive and another in which the positive scores higher, ties counting half.
+    """The share of pairs of a positive and a negative in which the positive scores higher; ties count half.
 
-    From ranks, as Mann and Whitney's U is (J. A. Hanley and B. J. McNeil, Radiology 143, 1982): scikit-learn's function
-    takes thirty times as long where there are hundreds of people, and there are hundreds of subgroups and folds.
+    Computed from ranks, like Mann and Whitney's U (J. A. Hanley and B. J. McNeil, Radiology 143, 1982). scikit-learn's
+    function takes thirty times as long for hundreds of people, and there are hundreds of subgroups and folds.
     """
     from scipy.stats import rankdata
 

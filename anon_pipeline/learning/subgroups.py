@@ -1,4 +1,4 @@
-"""For whom a model works: its scores within groups of people, so that a majority cannot hide anybody else."""
+"""The scores of a model within groups of people, so that good scores of a majority do not hide poor ones of others."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from anon_pipeline.anonymize.value_groups import group_values
 from anon_pipeline.learning.scores import Answers, Comparison, compared
 from anon_pipeline.spec import ColumnType
 
-#: A value has a group of its own where it is that of this share of the people. The rest is taken together: figures of a
-#: few people say more about chance than about the release.
+#: A value has a group of its own if this share of the people has it. The other values are put together, since figures
+#: of a few people depend more on chance than on the release.
 SMALLEST_SHARE = 0.05
 
 
 @dataclass(frozen=True)
 class Subgroup:
-    """The scores of the people with one value, or range of values, of a column, all others aside.
+    """The scores of the people with a certain value, or range of values, of a column.
 
     Attributes
     ----------
     column, value
         "sex", "Female".
     people
-        How many they are.
+        Number of people.
     metrics
-        Before and after; not fold by fold, where they would be of a few people each.
+        Scores before and after; not fold by fold, since each would be of a few people.
     """
 
     column: str
@@ -47,15 +47,15 @@ def subgroups(
     columns: Mapping[str, tuple[ColumnType, str]],
     smallest: int = 1,
 ) -> tuple[Subgroup, ...]:
-    """The larger groups of each column; those of a column have everybody between them, the rare values together.
+    """The larger groups of each column, the rare values put together; the groups of a column hold everybody.
 
     Parameters
     ----------
     tests : in each fold, the people who were asked about, raw
     before, after : the answers about them
-    classes : the target's values, sorted; None of a regression
-    columns : with their type, and that in the source, by which the unit of a date is known
-    smallest : people of a group in each fold, on average
+    classes : the target's values, sorted; None for a regression
+    columns : with their type, and their type in the source, which decides the unit of a date
+    smallest : fewest people of a group in each fold, on average
     """
     everybody = pd.concat(list(tests), ignore_index=True)
     bounds = np.cumsum([len(test) for test in tests])[:-1]
@@ -88,7 +88,7 @@ def subgroups(
 
 
 def _summed_up(comparison: Comparison) -> Comparison:
-    """The same without the value in each fold."""
+    """The comparison without the value in each fold."""
     return Comparison(
         *(replace(estimate, per_fold=()) for estimate in (comparison.before, comparison.after, comparison.difference))
     )

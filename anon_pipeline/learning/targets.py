@@ -23,9 +23,9 @@ class JointGuide:
     Attributes
     ----------
     parts
-        What was trained for each target.
+        The trained guide of each target.
     scales
-        What each part's guidance is multiplied by, so that its total variance is 1 and every target weighs the same.
+        The factor for each part's guidance, so that its total variance is 1 and every target has the same weight.
     """
 
     parts: tuple[TrainedGuide, ...]
@@ -37,13 +37,13 @@ class JointGuide:
         return self.parts[0].full
 
     def guidance(self, frame: pd.DataFrame, fold: IntArray) -> FloatArray:
-        """What the models say about each row, shape (n, g); as `TrainedGuide.guidance` says for each of them."""
+        """The predictions of all models for each row, shape (n, g); see `TrainedGuide.guidance`."""
         scaled = [part.guidance(frame, fold) * scale for part, scale in zip(self.parts, self.scales, strict=True)]
         return np.hstack(scaled)
 
 
 def modelled(guide: Guide, feature_types: dict[str, ColumnType]) -> dict[str, ColumnType]:
-    """The columns that models look at: the features without any of the targets."""
+    """The columns that models use: the features without any of the targets."""
     return {name: type_ for name, type_ in feature_types.items() if name not in guide.targets}
 
 
@@ -55,7 +55,7 @@ def train_guide(
     Parameters
     ----------
     problem
-        Its target is the first of the guide's; the other targets are among its columns, and no model looks at these.
+        Its target is the first of the guide's. The other targets are among its columns, and no model uses these.
 
     Raises
     ------
@@ -70,14 +70,14 @@ def train_guide(
 def train_guides_by_fold(
     problem: Problem, guide: Guide, outer: IntArray, inner: Sequence[IntArray], fitting: Fitting = PLAINLY
 ) -> list[TrainedGuide | JointGuide]:
-    """What `train_guide` gives for the people outside of each fold, all fits side by side, and equal ones once.
+    """The result of `train_guide` for the people outside of each fold; fits run side by side, and equal ones once.
 
     Parameters
     ----------
     outer
         The fold of each person, 0 .. folds - 1, shape (n,).
     inner
-        Per fold, what holds out whom among the people outside of it, shape (n,); -1 for who is in the fold.
+        For each fold, the inner folds of the people outside of it, shape (n,); -1 for people in the fold.
     fitting
         Its progress is called with (fits done, fits) for each target.
     """
@@ -90,17 +90,18 @@ def train_guides_by_fold(
             outside = outer != number
             parts[number, None] = outside
             if guide.predictions == "out_of_fold":
-                for left in np.unique(held_out[outside]).tolist():
-                    parts[number, left] = outside & (held_out != left)
+                for left_out in np.unique(held_out[outside]).tolist():
+                    parts[number, left_out] = outside & (held_out != left_out)
         fitted = fit_parts(of_target, guide, list(parts.values()), fitting)
         models = dict(zip(parts, fitted, strict=True))
         for number, guides in enumerate(by_fold):
-            guides.append(TrainedGuide({left: model for (of, left), model in models.items() if of == number}, guide.on))
+            of_fold = {left_out: model for (of, left_out), model in models.items() if of == number}
+            guides.append(TrainedGuide(of_fold, guide.on))
     return [_joint(guides, frame, inner[number], outer != number) for number, guides in enumerate(by_fold)]
 
 
 def _of_targets(problem: Problem, guide: Guide, sample: BoolArray) -> Iterator[Problem]:
-    """What there is to learn, the spec's own target first."""
+    """The problem of each target, the spec's own target first."""
     features = modelled(guide, problem.types)
     yield replace(problem, types=features)
     for name in guide.targets[1:]:
@@ -124,7 +125,7 @@ def _joint(
 
 
 def _scale(guidance: FloatArray) -> float:
-    """What brings guidance to a total variance of 1; 1 for guidance that is the same for everybody."""
+    """The factor that gives guidance a total variance of 1; it is 1 for guidance that is the same for everybody."""
     variance = float(guidance.var(axis=0).sum())
     size = float(np.abs(guidance).max(initial=0.0))
     return 1.0 if variance <= 1e-12 * size**2 or variance == 0 else 1 / float(np.sqrt(variance))

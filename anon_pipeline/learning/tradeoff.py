@@ -1,6 +1,6 @@
-"""The price list: what each setting of a spec would cost and protect, side by side, so that a steward can choose.
+"""The privacy-utility trade-off: the cost and protection of each setting of a spec, so that a steward can choose.
 
-Only aggregates leave this module. How the list is shown is `release.trade_off`.
+Only aggregates leave this module. `report.tradeoff` shows the result.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Settings = dict[str, Any]
 
 @dataclass(frozen=True)
 class Measured:
-    """What the classes of one setting cost and protect.
+    """The cost and protection of the classes of a setting.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Measured:
     information_lost : mean over the quasi-identifiers of the share of variance lost
     suppressed : share of the people who are left out
     homogeneity : per sensitive column, share of the people in classes where everybody has the same value
-    largest_risk, mean_risk : of a person known to be in the table to be picked out (the prosecutor's risk)
+    largest_risk, mean_risk : the risk that a person known to be in the table is re-identified (prosecutor risk)
     """
 
     classes: int
@@ -59,15 +59,15 @@ class Measured:
 
 @dataclass(frozen=True)
 class TradeOffPoint:
-    """One line of the price list.
+    """A point of the privacy-utility trade-off.
 
     Attributes
     ----------
-    settings : what was set
-    current : whether that is what the spec says anyway
-    refused : why no release with this setting can be; everything else is then None
-    utility : accuracy before and after; None where it was not asked for or cannot be had
-    utility_refused : why accuracy cannot be had: the demands cannot be met in some training part
+    settings : the values that were set
+    current : whether the spec has these values already
+    refused : why a release with this setting is impossible; everything else is then None
+    utility : accuracy before and after; None where it was not asked for or cannot be measured
+    utility_refused : why accuracy cannot be measured: the demands cannot be met in some training part
     """
 
     settings: Settings
@@ -84,7 +84,7 @@ class TradeOffPoint:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """What is counted once for all settings: the cells, and all sensitive columns per cell."""
+    """The counts that all settings share: the cells, and all sensitive columns per cell."""
 
     cells: Cells
     people: ClassStatistics
@@ -102,7 +102,7 @@ def trade_off(
     Parameters
     ----------
     key : the dataset's private key
-    settings : as `spec.TradeOff.settings` gives them; what they vary is the grouping, never the model M
+    settings : as `spec.TradeOff.settings` gives them; they vary the grouping, never the model M
     fitting : its progress is called with (trees fitted, trees to fit) after each tree
 
     Raises
@@ -118,7 +118,7 @@ def trade_off(
     population_table = functools.cache(functools.partial(stored.engine.population_table, spec, stored.types))
     populations = [None if varied.population is None else population_table(varied.population) for varied in specs]
 
-    # A task is one tree, and all are in one queue: the small k take much longer than the large ones.
+    # A task is a tree, and all are in the same queue, since a small k takes much longer than a large one.
     tasks: list[tuple[Any, ...]] = [
         (_measure, varied, key, counted, population) for varied, population in zip(specs, populations, strict=True)
     ]
@@ -150,7 +150,7 @@ def trade_off(
 
 
 def _count(stored: StoredPeople, key: Key, fitting: Fitting) -> Counted:
-    """The cells as the pipeline counts them, M trained as the pipeline trains it."""
+    """The cells as the pipeline counts them, with M trained as in the pipeline."""
     engine, table, spec, types = stored.engine, stored.table, stored.spec, stored.types
     people = engine.sample(table, spec, types, spec.guide.sample)
     sample, guide = folds_of_sample(people.hash, spec.guide, key, taught(spec, people.target))
@@ -163,7 +163,7 @@ def _count(stored: StoredPeople, key: Key, fitting: Fitting) -> Counted:
 
 
 def _prepare(stored: StoredPeople, key: Key, fitting: Fitting) -> Folds:
-    """The cross-validation as the pipeline does it, with the raw models fitted."""
+    """The cross-validation as in the pipeline, with the raw models fitted."""
     spec, types = stored.spec, stored.types
     people = scored(spec, stored.engine.sample(stored.table, spec, types, spec.utility.sample))
     frame = pd.concat([people.features, people.target], axis=1)
@@ -174,7 +174,7 @@ def _prepare(stored: StoredPeople, key: Key, fitting: Fitting) -> Folds:
 
 
 def _measure(spec: ReleaseSpec, key: Key, counted: Counted, population_table: pd.DataFrame | None) -> Measured:
-    """Fit the tree of one setting, demands included.
+    """Fit the tree of a setting and measure its classes, demands included.
 
     Raises
     ------
@@ -191,8 +191,8 @@ def _measure(spec: ReleaseSpec, key: Key, counted: Counted, population_table: pd
     class_of_cell = tree.partition_.apply(cells.codes)
     classes = people.without(class_of_cell < 0).pool(members(class_of_cell, len(tree.sizes_)))
     # Two groups that show the same values are one equivalence class of the released table.
-    shown = recoded_table(tree.summaries_, spec.recode.form).to_pandas()
-    alike = shown.groupby(list(shown.columns), dropna=False, sort=False).ngroup().to_numpy()
+    recoded = recoded_table(tree.summaries_, spec.recode.form).to_pandas()
+    alike = recoded.groupby(list(recoded.columns), dropna=False, sort=False).ngroup().to_numpy()
     classes = classes.merge(alike, int(alike.max()) + 1)
     risk = prosecutor(classes.sizes)
     return Measured(
@@ -207,7 +207,7 @@ def _measure(spec: ReleaseSpec, key: Key, counted: Counted, population_table: pd
 
 
 def _or_refusal(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function gives, or the sentence with which it refuses."""
+    """The result of a function, or its message where it refuses."""
     try:
         return function(*arguments)
     except (Refused, InputError) as refusal:

@@ -1,9 +1,9 @@
-"""What a release costs the model: accuracy before and after anonymization, by cross-validation.
+"""The accuracy of models before and after anonymization, by cross-validation.
 
 In each fold everything is learnt on the training part alone: the guide, the grouping, and two models of each kind, one
-on the raw and one on the anonymized training part. Both are scored on the same raw rows that none of them has seen, and
-the guide's answers are looked at more closely: are its probabilities right (`calibration`), and for whom (`subgroups`)?
-How the table is anonymized is the caller's; the arithmetic is in `scores`.
+on the raw and one on the anonymized training part. Both are scored on the same raw rows, which neither of them has
+seen. For the guide's answers the probabilities are checked too (`calibration`), and the scores within groups of people
+(`subgroups`). The caller anonymizes the table; the arithmetic is in `scores`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from anon_pipeline.learning.targets import JointGuide, modelled, train_guides_by
 from anon_pipeline.spec import BuiltInModel, ColumnType, Guide
 from anon_pipeline.workers import ALONE, Progress, Tally, Workers
 
-#: Takes the raw training part (all released columns, the target among them) and its guidance, shape (n, g); gives the
-#: anonymized training part with the same columns and, where people were suppressed, fewer rows.
+#: Takes the raw training part (all released columns, the target among them) and its guidance, shape (n, g). Gives the
+#: anonymized training part with the same columns and, if people were suppressed, fewer rows.
 Anonymize = Callable[[pd.DataFrame, FloatArray], pd.DataFrame]
 
-#: Of these scores a smaller value is the better one, so that a loss shows as a positive difference.
+#: Scores of which a smaller value is better, so that a loss is a positive difference.
 SMALLER_IS_BETTER = frozenset({"mae"})
 
 
@@ -51,10 +51,10 @@ class Utility:
     metrics
         accuracy, balanced_accuracy and roc_auc, or r2 and mae.
     further_models
-        The same of the further models, by name.
+        The same scores of the further models, by name.
     calibration
-        How far the model's answers can be taken at their word; None where it gives no probabilities, or where in some
-        fold nobody was left to train on.
+        Whether the model's probabilities are right; None where it gives none, or where in some fold nobody was left to
+        train on.
     subgroups
         The same scores within the larger groups of people, column by column.
     """
@@ -82,13 +82,14 @@ class CrossValidation:
     Attributes
     ----------
     guide
-        Whose model is scored first.
+        The guide, whose model is scored first.
     folds
-        Of this cross-validation. Where out-of-fold guidance has as many, its folds are the ones that are left: what M
-        says of a person of fold j for the sake of fold i is then what it says of one of fold i for the sake of fold j,
-        from one fit without both. Else each training part is split anew, into `guide.folds`.
+        The number of folds of this cross-validation. If out-of-fold guidance has equally many, its folds within a
+        training part are the remaining folds of the cross-validation. Then a single fit without the folds i and j
+        predicts both the people of fold j when i is tested and those of fold i when j is tested. Otherwise each
+        training part is split again, into `guide.folds`.
     further_models
-        Scored beside the guide's own.
+        Models that are scored besides the guide's own.
     """
 
     guide: Guide
@@ -98,7 +99,7 @@ class CrossValidation:
 
 @dataclass(frozen=True)
 class Fold:
-    """What one fold needs whatever the anonymization: its parts, what M says, and each model's answers without it."""
+    """The data of a fold that do not depend on the anonymization: its parts, M's guidance, the raw models' answers."""
 
     part: pd.DataFrame
     test: pd.DataFrame
@@ -128,7 +129,7 @@ class Folds:
 
 @dataclass(frozen=True)
 class Anonymized:
-    """What came of an anonymization in one fold: the rows left to train on, and the answers of models trained on them.
+    """The result of an anonymization in a fold: the number of rows to train on, and the answers of the new models.
 
     Where everybody was suppressed there is no model, and no answer.
     """
@@ -145,19 +146,19 @@ def measure_utility(
     columns: Mapping[str, str] | None = None,
     smallest: int = 1,
 ) -> Utility:
-    """Cross-validate the models on the raw and on the anonymized table, and look at the guide's answers closely.
+    """Cross-validate the models on the raw and on the anonymized table, with calibration and subgroups of the guide.
 
     Parameters
     ----------
     problem
         Its frame has all released columns, the target among them.
     fitting
-        Fits and folds go side by side in its workers; `anonymize` must then be what pickle takes. Its progress is
-        called after each task: models of M without a fold or two, then folds anonymized.
+        Fits and folds run side by side in its workers; pickle must then be able to store `anonymize`. Its progress is
+        called after each task: first for models of M without a fold or two, then for anonymized folds.
     columns
-        By whose larger values the people are told apart in `subgroups`, each with its type in the source.
+        The columns by which `subgroups` groups people, each with its type in the source.
     smallest
-        No figure is of fewer people than these.
+        Fewest people of any figure.
     """
     fits = Tally(fitting.progress, after=validation.folds)
     prepared = prepare(problem, validation, replace(fitting, progress=fits))
@@ -185,9 +186,9 @@ def prepare(problem: Problem, validation: CrossValidation, fitting: Fitting = PL
     """
     guide, frame, name = validation.guide, problem.frame, str(problem.target.name)
     if isinstance(guide.model, str):
-        fitting = replace(fitting, load_logged=None)  # nothing will be loaded, and pickle need not take the loader
+        fitting = replace(fitting, load_logged=None)  # nothing will be loaded, and pickle need not store the loader
     elif fitting.load_logged is not None:
-        # A model store is asked once, not in every fold.
+        # The model store is asked once, and not in every fold.
         fitting = replace(fitting, load_logged=functools.cache(fitting.load_logged))
     outer = assign_folds(problem.target, problem.task, validation.folds, problem.seed)
     values = problem.target.to_numpy(dtype=_dtype(problem.task))
@@ -219,7 +220,7 @@ def prepare(problem: Problem, validation: CrossValidation, fitting: Fitting = PL
 def _inner_folds(
     problem: Problem, validation: CrossValidation, outer: npt.NDArray[np.int64], number: int
 ) -> npt.NDArray[np.int64]:
-    """What holds out whom among the people outside of a fold, for out-of-fold guidance; -1 within it, shape (n,)."""
+    """The inner folds of the people outside of a fold, for out-of-fold guidance; -1 within the fold, shape (n,)."""
     guide, training = validation.guide, outer != number
     inner = np.full(len(outer), -1)
     if guide.predictions == "out_of_fold":
@@ -242,7 +243,7 @@ def _fold(
     trained: TrainedGuide | JointGuide,
     inner: npt.NDArray[np.int64],
 ) -> Fold:
-    """One fold, with the answers of each raw model about the people in it."""
+    """A fold, with the answers of each raw model about the people in it."""
     # The guide's full model is the raw model: the same kind, the same seed, the same rows.
     own, *further = prepared.models
     before = {own: _ask(replace(trained.full, classes=prepared.classes), test, truth)}
@@ -258,14 +259,14 @@ def compare(prepared: Folds, anonymize: Anonymize) -> Utility:
 def compare_folds(
     prepared: Folds, anonymize: Anonymize, workers: Workers = ALONE, progress: Progress | None = None
 ) -> list[Anonymized]:
-    """What `compare_fold` gives for every fold, in their order."""
+    """The results of `compare_fold` for every fold, in their order."""
     alone = replace(prepared, folds=())  # a task gets its own fold only
     return workers.map(compare_fold, [(alone, fold, anonymize) for fold in prepared.folds], progress)
 
 
 def compare_fold(prepared: Folds, fold: Fold, anonymize: Anonymize) -> Anonymized:
-    """What `compare` does in one fold; several may be done at a time, and in any order."""
-    # The anonymizer gets a table of its own: whatever it does to it, the next step sees nothing of it.
+    """The work of `compare` in a fold; several folds may be done at the same time, in any order."""
+    # The anonymizer gets a copy, so that changes it makes do not affect the next step.
     anonymized = anonymize(fold.part.copy(), fold.guidance.copy()).reset_index(drop=True)
     if not len(anonymized):
         return Anonymized(0, {})
@@ -290,7 +291,7 @@ def summarize(prepared: Folds, anonymized: Sequence[Anonymized]) -> Utility:
 
 
 def _compared(prepared: Folds, anonymized: Sequence[Anonymized], name: str) -> dict[str, Comparison]:
-    """Every score of one model; a fold without anybody to learn from has none after."""
+    """Every score of a model; a fold in which nobody is left to train on has no scores after."""
     before = [fold.before[name].scores(prepared.classes) for fold in prepared.folds]
     after = [part.after[name].scores(prepared.classes) if part.rows else {} for part in anonymized]
     return {
@@ -300,7 +301,7 @@ def _compared(prepared: Folds, anonymized: Sequence[Anonymized], name: str) -> d
 
 
 def _fitted(prepared: Folds, name: str, part: pd.DataFrame) -> FittedModel:
-    """A fresh model of one kind, trained on a part of the people."""
+    """A new model by its name, trained on a part of the people."""
     task, features = prepared.task, prepared.feature_types
     prototype = build_model(prepared.models[name], task, features, prepared.seed, prepared.load_logged)
     target = part[prepared.target].to_numpy(dtype=_dtype(task))

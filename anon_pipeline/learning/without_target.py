@@ -1,4 +1,4 @@
-"""People whose target is not known, where the spec releases them all the same: who a model learns from without them."""
+"""People without a known target, where the spec releases them: which people models learn from and are scored on."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from anon_pipeline.spec import ReleaseSpec
 
 
 def taught(spec: ReleaseSpec, target: pd.Series[Any]) -> BoolArray | None:
-    """Whom the model that guides learns from, shape (n,); None where that is everybody.
+    """The people from whom the guiding model learns, shape (n,); None where these are all.
 
     Raises
     ------
     InputError
-        Where it is nobody.
+        Where there are none.
     """
     if spec.missing_target != "release":
         return None
@@ -42,9 +42,10 @@ def scored(spec: ReleaseSpec, people: Batch) -> Batch:
 def scored_rows(spec: ReleaseSpec, target: pd.Series[Any]) -> IntArray:
     """Which of n people have a target that models can be trained and scored on, by position.
 
-    Their number is published, and with it in all its digits who knows the release would know how many of the people who
-    are left out of it have a target. So of the first of them so many are taken that n less their number is a multiple
-    of sqrt(n), and one person more or less seldom changes it. Where the spec releases nobody else it is everybody.
+    Their number is published. From the exact number, a reader of the release would know how many of the people who are
+    left out of it have a target. So only the first of them are taken, so many that n minus their number is a multiple
+    of sqrt(n); one person more or less then seldom changes it. Where the spec releases only people with a target, these
+    are all.
 
     Raises
     ------

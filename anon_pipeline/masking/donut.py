@@ -94,12 +94,12 @@ def _radius_of(latitude: FloatArray, longitude: FloatArray, people: IntArray, k:
     points = unit_vectors(latitude, longitude)
     tree = cKDTree(points)
     radius = np.zeros(len(points))
-    waiting, neighbours = np.arange(len(points)), min(k, 8, len(points))
-    while len(waiting):  # most places hold few people, so few neighbours will often do
-        chords, nearest = tree.query(points[waiting], k=np.arange(1, neighbours + 1))
+    pending, neighbours = np.arange(len(points)), min(k, 8, len(points))
+    while len(pending):  # most places hold few people, so few neighbours will often do
+        chords, nearest = tree.query(points[pending], k=np.arange(1, neighbours + 1))
         counted = np.cumsum(people[nearest], axis=1)
         enough = counted[:, -1] >= k
         reached = (counted >= k).argmax(axis=1)
-        radius[waiting[enough]] = arc_of_chord(chords[enough, reached[enough]])
-        waiting, neighbours = waiting[~enough], min(4 * neighbours, len(points))
+        radius[pending[enough]] = arc_of_chord(chords[enough, reached[enough]])
+        pending, neighbours = pending[~enough], min(4 * neighbours, len(points))
     return radius

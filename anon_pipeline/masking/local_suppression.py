@@ -105,14 +105,14 @@ def _accept(
     kept: npt.NDArray[np.bool_],
     k: int,
 ) -> None:
-    """Suppress all but `kept` in the waiting cells that then reach k, with one another or with what is done already."""
-    waiting = np.flatnonzero(~done)
+    """Suppress all but `kept` in the pending cells that then reach k, with one another or with cells that are done."""
+    pending = np.flatnonzero(~done)
     joining = np.flatnonzero(done & (result[:, ~kept] == 0).all(axis=1))
-    candidates = np.concatenate([waiting, joining])
-    key = keys_of([np.concatenate([cells[waiting, i], result[joining, i]]) for i in np.flatnonzero(kept)])
+    candidates = np.concatenate([pending, joining])
+    key = keys_of([np.concatenate([cells[pending, i], result[joining, i]]) for i in np.flatnonzero(kept)])
     _, group = np.unique(key, return_inverse=True)
     sizes = np.bincount(group, counts[candidates])
-    reached = waiting[sizes[group[: len(waiting)]] >= k]
+    reached = pending[sizes[group[: len(pending)]] >= k]
     result[np.ix_(reached, np.flatnonzero(~kept))] = 0
     done[reached] = True
 

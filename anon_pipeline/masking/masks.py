@@ -71,9 +71,9 @@ class Mask(TextTechnique):
 
     @override
     def expression(self, value: str, kind: ColumnType, storage: str) -> str:
-        value, shown = text(value, storage), self.first + self.last
+        value, unmasked = text(value, storage), self.first + self.last
         if self.stars is None:
-            hidden = f"repeat({literal(self.character)}, CAST(length({value}) - {shown} AS BIGINT))"
+            hidden = f"repeat({literal(self.character)}, CAST(length({value}) - {unmasked} AS BIGINT))"
             all_hidden = f"repeat({literal(self.character)}, CAST(length({value}) AS BIGINT))"
         else:
             hidden = all_hidden = literal(self.character * self.stars)
@@ -82,7 +82,7 @@ class Mask(TextTechnique):
             hidden,
             *([f"right({value}, {self.last})"] if self.last else []),
         ]
-        some = f"WHEN length({value}) > {shown} THEN {' || '.join(parts)}"
+        some = f"WHEN length({value}) > {unmasked} THEN {' || '.join(parts)}"
         return f"CASE {some} WHEN {value} IS NOT NULL THEN {all_hidden} END"
 
 

@@ -140,15 +140,15 @@ def _nearest(distances: FloatArray, k: int) -> npt.NDArray[np.bool_]:
 
 def _blocks(points: FloatArray, most: int) -> list[IntArray]:
     """Rows cut at medians along the widest column until no block has more than `most`."""
-    done, waiting = [], [np.arange(len(points))]
-    while waiting:
-        block = waiting.pop()
+    done, pending = [], [np.arange(len(points))]
+    while pending:
+        block = pending.pop()
         if len(block) <= most:
             done.append(np.sort(block))
             continue
         widest = int(points[block].var(axis=0).argmax())
         order = block[np.argsort(points[block, widest], kind="stable")]
-        waiting += [order[: len(order) // 2], order[len(order) // 2 :]]
+        pending += [order[: len(order) // 2], order[len(order) // 2 :]]
     return done
 
 

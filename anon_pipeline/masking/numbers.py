@@ -76,7 +76,7 @@ def _clipped(whole: FloatArray, type_: pa.DataType) -> np.ndarray[tuple[int], np
 def _decimals(known: FloatArray, missing: np.ndarray[tuple[int], np.dtype[np.bool_]], type_: pa.DataType) -> pa.Array:
     end = (10**type_.precision - 1) / 10**type_.scale * (1 - 2.0**-50)  # below the end also after rounding
     exact = [
-        None if gone else Decimal(f"{value:.{max(type_.scale, 0)}f}")
-        for value, gone in zip(np.clip(known, -end, end).tolist(), missing.tolist(), strict=True)
+        None if is_missing else Decimal(f"{value:.{max(type_.scale, 0)}f}")
+        for value, is_missing in zip(np.clip(known, -end, end).tolist(), missing.tolist(), strict=True)
     ]
     return pa.array(exact, type=type_)

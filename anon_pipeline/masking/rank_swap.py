@@ -74,12 +74,12 @@ def _stretches(priority: FloatArray, longest: int) -> IntArray:
     They are subtrees of a treap (R. Seidel, C. Aragon: Randomized search trees, Algorithmica 16, 1996), whose shape
     follows from who is there and not from how they came, and which one person more changes in one place.
     """
-    starts, waiting = [], [(0, len(priority))] if len(priority) else []
-    while waiting:
-        first, end = waiting.pop()
+    starts, pending = [], [(0, len(priority))] if len(priority) else []
+    while pending:
+        first, end = pending.pop()
         if end - first <= longest:
             starts.append(first)
         else:
             cut = first + 1 + int(priority[first + 1 : end].argmax())
-            waiting += [(first, cut), (cut, end)]
+            pending += [(first, cut), (cut, end)]
     return np.sort(np.array(starts, dtype=np.int64))

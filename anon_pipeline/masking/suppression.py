@@ -131,9 +131,9 @@ class SuppressRare(ColumnTechnique):
                 break
             if code:
                 rare[code], hidden = True, hidden + int(counts[code])
-        gone = pa.array(rare[codes])
+        suppressed = pa.array(rare[codes])
         if self.by is None:
-            masked = pc.if_else(gone, pa.scalar(None, column.type), column)
+            masked = pc.if_else(suppressed, pa.scalar(None, column.type), column)
         else:
-            masked = pc.if_else(gone, pa.scalar(self.by), as_texts(column))
+            masked = pc.if_else(suppressed, pa.scalar(self.by), as_texts(column))
         return Applied({name: masked}, facts={"values_hidden": int(rare.sum()), "rows_hidden": int(rare[codes].sum())})

@@ -92,17 +92,17 @@ class Synthesize(TableTechnique):
         target = _classes(columns[name]) if is_category else _filled(to_floats(columns[name]))
         if not donors or len(train) < 2 * self.leaf:
             return train[context.draws.below(np.full(n, len(train)))]
-        real, shown = [], []
+        real, synthetic = [], []
         for before, donor in donors.items():
             feature = _feature(columns[before], context.kinds[before], target.astype(float), train)
             real.append(feature[train])
-            shown.append(feature[donor])
+            synthetic.append(feature[donor])
         tree = (DecisionTreeClassifier if is_category else DecisionTreeRegressor)(
             min_samples_leaf=self.leaf, random_state=int(context.draws.number() * 2**31)
         )
         tree.fit(np.column_stack(real), target[train])
         leaves = tree.apply(np.column_stack(real))
-        return _from_leaves(leaves, tree.apply(np.column_stack(shown)), train, context.draws)
+        return _from_leaves(leaves, tree.apply(np.column_stack(synthetic)), train, context.draws)
 
 
 def _from_leaves(leaves: IntArray, asked: IntArray, train: IntArray, draws: Draws) -> IntArray:

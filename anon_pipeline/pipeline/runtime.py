@@ -162,8 +162,8 @@ class Runtime(dg.ConfigurableResource):
                 ) from None
             # A library's message or traceback may quote a person's row, and Dagster's log is readable by all who
             # can open the UI: the whole story goes to the private zone, and only the kind of the error leaves.
-            told = internal_error(self.place(), f"{context.run.run_id}-{name}.txt", error)
-            raise _failure(f"{name}: {told}", INTERNAL, may_pass=True) from None
+            message = internal_error(self.place(), f"{context.run.run_id}-{name}.txt", error)
+            raise _failure(f"{name}: {message}", INTERNAL, may_pass=True) from None
 
 
 def internal_error(home: Home, file: str, error: Exception) -> str:

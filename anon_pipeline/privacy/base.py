@@ -1,4 +1,4 @@
-"""What every privacy model is: a demand, a value measured in each class, and a comparison of the two."""
+"""The base of all privacy models: a demand, a value measured in each class, and a comparison of the two."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class PrivacyModel(Demand):
         """The demand in words, for reports: "every class has at least 10 people"."""
 
     def impossible(self, classes: ClassStatistics) -> str | None:  # noqa: ARG002 (for subclasses)
-        """Why no grouping of these people can meet the demand, where that is known; None otherwise.
+        """The reason why no grouping of these people can meet the demand, if there is a known one; None otherwise.
 
         `classes` may be any grouping of the table, for example everybody in one class.
         """
@@ -52,12 +52,12 @@ class PrivacyModel(Demand):
 
 
 def privacy_models(demands: Sequence[Demand]) -> list[PrivacyModel]:
-    """The demands of a spec as the models that say what they mean.
+    """The demands of a spec as privacy models.
 
     Raises
     ------
     TypeError
-        For one that was registered and is no privacy model.
+        For a demand that was registered and is no privacy model.
     """
     models = [demand for demand in demands if isinstance(demand, PrivacyModel)]
     if len(models) < len(demands):

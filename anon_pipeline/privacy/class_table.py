@@ -1,7 +1,7 @@
-"""Whether a class table is that of the table beside it: the same shown values, for as many people.
+"""Check that a class table belongs to the released table beside it: the same values, for equally many people.
 
-Demands on a population are judged by the boxes of the class table. It is a file like any other, and whoever wrote it
-may have written what they liked, so it is believed only as far as the table bears it out.
+Demands on a population are judged by the boxes of the class table. Anybody may have written or changed that file, so it
+is believed only as far as it agrees with the released table.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from anon_pipeline.spec import ReleaseSpec
 
 SIZE = "class_size"
 
-#: Texts of ranges that a class table cannot tell from shorter ones.
-UNTOLD = {"* or missing": "missing", "* or *": "*"}
+#: Texts of ranges that look the same as shorter ones in a class table.
+SAME_IN_CLASS_TABLE = {"* or missing": "missing", "* or *": "*"}
 
 
 def classes_that_differ(classes: pd.DataFrame, counts: ClassCounts, spec: ReleaseSpec) -> int:
-    """How many shown tuples stand in one of the two only, or for another number of people; 0 where they agree.
+    """How many tuples stand in one of the two only, or for another number of people; 0 where they agree.
 
-    A class whose box does not hold what it shows differs too. Spans of ordered categories, of which a class table does
-    not tell the ends, are left out of the comparison.
+    A class whose box does not hold its representative differs too. Spans of ordered categories are not compared, since
+    a class table does not have their ends.
 
     Parameters
     ----------
-    classes : a class table as a release publishes it, or what somebody put in its place
+    classes : a class table as a release publishes it, or any table in its place
     counts : the classes counted in the table
     """
     everything = len(classes) + len(counts.sizes)
@@ -48,19 +48,19 @@ def classes_that_differ(classes: pd.DataFrame, counts: ClassCounts, spec: Releas
         if ranges and column.levels is not None and f"{name}_label" not in classes:
             continue
         if ranges:
-            # A class table does not tell whether nobody has a value beside those who have none, or somebody whose
-            # value is not told.
+            # A class table does not show whether all members lack a value, or one of them has a value that is not
+            # published.
             texts = _each(counts.classes[name], _text)
-            here.append([UNTOLD.get(str(text), text) for text in texts])
+            here.append([SAME_IN_CLASS_TABLE.get(str(text), text) for text in texts])
             there.append(_each(pd.Series(_ranges(classes, name, counts.classes[name]), dtype=object), _text))
         else:
-            shown, told = _alike(classes[name], counts.classes[name])
-            here.append(told)
-            there.append(shown)
+            in_class_table, in_data = _alike(classes[name], counts.classes[name])
+            here.append(in_data)
+            there.append(in_class_table)
             outside |= _outside(classes, name)
     expected = _people(here, counts.sizes, len(counts.sizes))
     written = _people(there, sizes.to_numpy(np.int64), len(classes))
-    differ = sum(expected[shown] != written[shown] for shown in {*expected, *written})
+    differ = sum(expected[values] != written[values] for values in {*expected, *written})
     return differ + int(outside.sum())
 
 
@@ -71,27 +71,27 @@ def _has_box(classes: pd.DataFrame, name: str) -> bool:
 
 def _people(columns: list[list[Hashable]], sizes: Iterable[int], rows: int) -> Counter[tuple[Hashable, ...]]:
     counted: Counter[tuple[Hashable, ...]] = Counter()
-    for shown, size in zip(zip(*columns, strict=True) if columns else [()] * rows, sizes, strict=True):
-        counted[shown] += int(size)
+    for values, size in zip(zip(*columns, strict=True) if columns else [()] * rows, sizes, strict=True):
+        counted[values] += int(size)
     return counted
 
 
-def _alike(shown: pd.Series, told: pd.Series) -> tuple[list[Hashable], list[Hashable]]:
-    """Both columns as values that can be compared, though one stands in a CSV, or was stored as another type."""
-    both = (shown, told)
+def _alike(in_class_table: pd.Series, in_data: pd.Series) -> tuple[list[Hashable], list[Hashable]]:
+    """Both columns as values that can be compared, even if one comes from a CSV or was stored as another type."""
+    both = (in_class_table, in_data)
     if any(pd.api.types.is_datetime64_any_dtype(series.dtype) for series in both):
         read = _moment
     elif any(pd.api.types.is_float_dtype(series.dtype) for series in both):
         read = _float
-        if told.dtype in (np.float32, "Float32"):  # the class table has more digits
-            shown = pd.to_numeric(shown, errors="coerce").astype("Float32")
+        if in_data.dtype in (np.float32, "Float32"):  # the class table has more digits
+            in_class_table = pd.to_numeric(in_class_table, errors="coerce").astype("Float32")
     elif any(pd.api.types.is_integer_dtype(series.dtype) for series in both):
         read = _number
     else:
         read = _text
-    if not told.eq("*").fillna(False).any():  # what is not told is missing, but in a column of texts
-        shown = shown.mask(shown.eq("*").fillna(False))
-    return _each(shown, read), _each(told, read)
+    if not in_data.eq("*").fillna(False).any():  # unpublished values are missing, except in a column of texts
+        in_class_table = in_class_table.mask(in_class_table.eq("*").fillna(False))
+    return _each(in_class_table, read), _each(in_data, read)
 
 
 def _each(column: pd.Series, read: Callable[[Any], Hashable]) -> list[Hashable]:
@@ -108,7 +108,7 @@ def _text(value: Any) -> Hashable:
 
 
 def _number(value: Any) -> Hashable:
-    """A whole number exactly, where it is one; what is no number stays what it is, and so equals none."""
+    """A whole number exactly, another number as a float, and anything else as a text, which equals no number."""
     try:
         return int(value)
     except (TypeError, ValueError):
@@ -131,17 +131,17 @@ def _moment(value: Any) -> Hashable:
 
 
 def _outside(classes: pd.DataFrame, name: str) -> np.ndarray:
-    """Which classes show a value that their own box does not hold; what is withheld lies nowhere."""
+    """Which classes have a representative outside their own box; withheld representatives do not count."""
     if f"{name}_low" in classes:
-        shown = classes[name]
-        below, above = shown < classes[f"{name}_low"], shown > classes[f"{name}_high"]  # an end that is missing is open
+        value = classes[name]
+        below, above = value < classes[f"{name}_low"], value > classes[f"{name}_high"]  # an end that is missing is open
         return np.asarray((below | above).fillna(False), dtype=bool)
-    shown_and_told = zip(classes[name], classes[f"{name}_values"], strict=True)
-    return np.array([value != "*" and value not in list(told) for value, told in shown_and_told], dtype=bool)
+    with_sets = zip(classes[name], classes[f"{name}_values"], strict=True)
+    return np.array([value != "*" and value not in list(named) for value, named in with_sets], dtype=bool)
 
 
-def _ranges(classes: pd.DataFrame, name: str, told: pd.Series) -> list[str]:
-    """The text that each class of a class table stands for where ranges are shown."""
+def _ranges(classes: pd.DataFrame, name: str, in_data: pd.Series) -> list[str]:
+    """The range of each class of a class table, as a text of the form that the data have."""
     if f"{name}_label" in classes:
         return [str(label).replace("* or missing", "missing") for label in classes[f"{name}_label"]]
     if f"{name}_values" in classes:
@@ -149,7 +149,7 @@ def _ranges(classes: pd.DataFrame, name: str, told: pd.Series) -> list[str]:
             ["missing" if value is None else str(value) for value in values] for values in classes[f"{name}_values"]
         ]
         return [names[0] if len(names) == 1 else "{" + ", ".join(names) + "}" for names in sets]
-    days = not any("T" in text for text in told.dropna())
+    days = not any("T" in text for text in in_data.dropna())
     ends = zip(classes[f"{name}_low"], classes[f"{name}_high"], classes[f"{name}_missing"], strict=True)
     return [_range(_end(low, days), _end(high, days), missing) for low, high, missing in ends]
 

@@ -77,6 +77,6 @@ def _disclosure(counts: ValueCounts) -> FloatArray:
     expected = counts.sizes[counts.row] * counts.total[counts.column]
     observed = counts.entry * counts.n
     excess = (observed - expected) / expected
-    # Near a ratio of 1 the integer difference is exact where the ratio is rounded; far from it log1p gains nothing.
+    # Near a ratio of 1 the integer difference is exact although the ratio is rounded; far from it log1p gains nothing.
     disclosure: FloatArray = np.abs(np.where(np.abs(excess) < 0.5, np.log1p(excess), np.log(observed / expected)))
     return disclosure

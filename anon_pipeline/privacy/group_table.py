@@ -1,6 +1,6 @@
-"""The verdict on a table of groups: its counts as they are written, and beside the people whom it was made of.
+"""The verdict on a table of groups: its counts as they are written, and compared with the people it was made of.
 
-Nothing here calls the technique that makes such a table, of which only the parameters are read.
+Nothing here calls the technique that makes such a table; only the technique's parameters are read.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from anon_pipeline.privacy.judge import Finding
 from anon_pipeline.privacy.verdict import Verdict
 from anon_pipeline.spec import ReleaseSpec
 
-#: What sums of floating-point numbers, added up in another order, may differ by, as a share of their size.
+#: By how much sums of floats may differ if added in another order, as a share of their size.
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class WrittenGroups:
-    """What a table of groups says by itself.
+    """The contents of a table of groups.
 
     Attributes
     ----------
@@ -47,13 +47,13 @@ class WrittenGroups:
 
 @dataclass(frozen=True)
 class GroupsAndPeople:
-    """What a table of groups says, held against the people themselves.
+    """A table of groups compared with the people themselves.
 
     Attributes
     ----------
-    miscounted : groups whose count is not the number of their people; one that has no people among them
-    left_out_groups, left_out_people : what is not shown
-    means_hidden : means that are not shown of groups that are
+    miscounted : groups whose count is not the number of their people, groups without people included
+    left_out_groups, left_out_people : groups that are not in the table, and their people
+    means_hidden : means that are not published of groups that are in the table
     wrong_means : means that are not those of the people
     means_of_few : means of fewer known values than the threshold
     dominated_means : means of which the n largest contributions make up more than the stated share
@@ -68,22 +68,25 @@ class GroupsAndPeople:
     dominated_means: int
 
     def stays_hidden(self, threshold: int) -> bool:
-        """Whether the difference from the number of all people is of several groups with enough people together."""
+        """Whether the people left out are in several groups, with enough people together.
+
+        Otherwise a group that was left out could be computed from the number of all people.
+        """
         return not self.left_out_groups or (self.left_out_groups > 1 and self.left_out_people >= threshold)
 
 
 def threshold_of(spec: ReleaseSpec) -> int:
-    """How many people a group must count: what the step says, and never fewer than k."""
+    """How many people a group must count: the threshold of the step, and never fewer than k."""
     return max(aggregate_of(spec).threshold, spec.k)
 
 
 def group_columns(step: Aggregate) -> GroupColumns:
-    """What stands where in the table that a step makes."""
+    """The columns of the table that a step makes, and what each of them holds."""
     return GroupColumns(step.columns, PEOPLE, {MEAN + name: name for name in step.means}, step.dominance.n)
 
 
 def read_groups(frame: pd.DataFrame) -> WrittenGroups:
-    """What the table says.
+    """Read the counts that the table has written.
 
     Parameters
     ----------
@@ -97,28 +100,28 @@ def read_groups(frame: pd.DataFrame) -> WrittenGroups:
 
 
 def compare_groups(frame: pd.DataFrame, step: Aggregate, threshold: int) -> GroupsAndPeople:
-    """The same with the people beside it, whose means are added up once more.
+    """Compare the table with the people, whose counts and means are computed once more.
 
     Parameters
     ----------
     frame : as `Engine.groups` gives it with people
     """
-    is_shown = (frame["times"] > 0).to_numpy()
-    groups, left_out = frame[is_shown], frame[~is_shown]
+    in_table = (frame["times"] > 0).to_numpy()
+    groups, left_out = frame[in_table], frame[~in_table]
     hidden = wrong = few = dominated = 0
     for place in range(len(step.means)):
         mean, known, total, size, largest = (
             groups[f"{measure}{place}"].to_numpy(dtype=np.float64)
             for measure in ("mean", "known", "sum", "size", "largest")
         )
-        is_told = ~np.isnan(mean)
-        # Written so that what cannot be compared, a number beyond the largest or of nobody, has failed.
+        is_published = ~np.isnan(mean)
+        # Written so that numbers that cannot be compared (infinite, or of nobody) count as wrong.
         right = np.abs(mean * known - total) <= ROUNDING * size
         in_limits = largest <= step.dominance.share * size * (1 + ROUNDING)
-        hidden += int((~is_told).sum())
-        wrong += int((is_told & ~right).sum())
-        few += int((is_told & ~(known >= threshold)).sum())
-        dominated += int((is_told & ~in_limits).sum())
+        hidden += int((~is_published).sum())
+        wrong += int((is_published & ~right).sum())
+        few += int((is_published & ~(known >= threshold)).sum())
+        dominated += int((is_published & ~in_limits).sum())
     return GroupsAndPeople(
         miscounted=int((groups["people"].to_numpy() != groups["counted"].to_numpy()).sum()),
         left_out_groups=len(left_out),

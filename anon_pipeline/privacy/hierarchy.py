@@ -64,7 +64,8 @@ class Subtrees:
 def subtrees(hierarchy: Sequence[Sequence[Label]], values: Sequence[object]) -> Subtrees:
     """The subtrees of a hierarchy (as paths) over the values of a table.
 
-    A missing value that the hierarchy does not place hangs from the root: it is as far as can be from all others.
+    A missing value without a place in the hierarchy is put directly below the root: it is as far from all others as
+    possible.
 
     Raises
     ------
@@ -73,7 +74,7 @@ def subtrees(hierarchy: Sequence[Sequence[Label]], values: Sequence[object]) -> 
     """
     tops = {path[-1] for path in hierarchy}
     one_root = len(tops) == 1 and all(len(path) > 1 for path in hierarchy)
-    # An inner node is known by the labels from the root down to it, so one name may stand in two branches.
+    # An inner node is identified by the labels from the root down to it, so one name may stand in two branches.
     parent_of = {path[0]: tuple(reversed(path[1:])) for path in hierarchy}
     root: tuple[Label, ...] = (next(iter(tops)),) if one_root else ()
     parent_of.setdefault(None, root)

@@ -1,4 +1,4 @@
-"""The verdict on a table: each demand of a spec held against the classes counted in that table."""
+"""The verdict on a table: each demand of a spec is checked against the classes counted in that table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from anon_pipeline.spec import ColumnType, Demand, ReleaseSpec
 
 @dataclass(frozen=True)
 class Finding:
-    """What one demand came to.
+    """The result of checking one demand.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ def statistics_of(counts: ClassCounts, answers: Collection[str] = ()) -> ClassSt
 
 
 def judge(demands: Sequence[Demand], classes: ClassStatistics) -> list[Finding]:
-    """Hold every demand against the classes; a table without classes meets none."""
+    """Check every demand against the classes; a table without classes meets none."""
     return [judgement.finding for judgement in judge_classes(demands, classes)]
 
 
@@ -105,9 +105,9 @@ def judge_classes(demands: Sequence[Demand], classes: ClassStatistics) -> list[J
 def judge_release(
     engine: Engine, spec: ReleaseSpec, types: Mapping[str, ColumnType], counts: ClassCounts, class_table: Path
 ) -> list[Judgement]:
-    """Hold the demands of a spec against a release (or a candidate for one), read afresh from its two files.
+    """Check the demands of a spec against a release (or a candidate for one), read again from its two files.
 
-    Demands on a population are held against the boxes of the class table, all others against `counts`, the classes
+    Demands on a population are checked against the boxes of the class table, all others against `counts`, the classes
     counted in the data. Where the two do not agree, no class meets a demand on a population.
 
     Raises
@@ -150,7 +150,7 @@ def _beside_population(
 def classes_beside_population(
     engine: Engine, spec: ReleaseSpec, types: Mapping[str, ColumnType], class_table: Path
 ) -> ClassStatistics | None:
-    """The rows of a class table with the people of the population in the box of each; None where no demand names one.
+    """The rows of a class table with the people of the population in each box; None where no demand names a population.
 
     Parameters
     ----------

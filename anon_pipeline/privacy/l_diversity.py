@@ -182,7 +182,7 @@ def _entropy_at_least(counts: ValueCounts, l: Fraction) -> npt.NDArray[np.bool_]
 
 @lru_cache(maxsize=1 << 12)  # many classes are near a limit only where they have the same counts
 def _entropy_excess(row: tuple[int, ...], l: Fraction) -> Decimal:  # noqa: E741
-    """f (H - ln l). Uneven counts can meet a whole l too, (4, 1, 1, 1, 1) has exp(H) = 4, so dust counts as zero."""
+    """f (H - ln l). Uneven counts can meet a whole l exactly ((4, 1, 1, 1, 1) has exp(H) = 4), so tiny values are 0."""
     size = sum(row)
     with localcontext(prec=DIGITS):
         excess = size * (logarithm(size) - logarithm(l.numerator, l.denominator))

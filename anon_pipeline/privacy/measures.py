@@ -1,4 +1,4 @@
-"""What is known about any sensitive column with nothing demanded: each model's measure, the worst over all classes."""
+"""The measures of all privacy models for a sensitive column without demands: each the worst over all classes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def describe(classes: ClassStatistics) -> dict[str, dict[str, float]]:
     `delta` : largest |ln(q_s / p_s)|; infinite if a class lacks a value of the table
     `homogeneity` : share of people in classes with a single value
 
-    Missing values stand for what is worst: see `anon_pipeline.privacy.missing`.
+    A missing value counts as the value that is worst for the people: see `anon_pipeline.privacy.missing`.
     """
     return {column: _describe(histogram) for column, histogram in classes.sensitive.items()}
 

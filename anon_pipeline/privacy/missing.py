@@ -1,15 +1,15 @@
-"""What a missing value of a sensitive column may stand for, and so in which readings a class must hold.
+"""The readings of missing sensitive values: which values they may stand for, and in which readings a class must hold.
 
-A missing value is no answer: whoever bears it has some value that the table does not tell. Unless the spec says that
+A missing value is no answer: the person has some value that the table does not contain. Unless the spec says that
 missing is an answer of its own, a demand is judged in the reading that is worst for the people.
 
-Demands that look at a class alone (diversity, the largest share) count the missing as bearers of the class's most
-frequent value. No other way to fill them in leaves fewer people on the rest: the counts majorize those of all other
-ways, and distinct values, entropy, (c,l)-diversity and the largest share are all worst where counts majorize.
+Demands on a class alone (diversity, the largest share) count missing values as the class's most frequent value. No
+other way to fill them in leaves fewer people with the other values: the counts majorize those of all other ways.
+Distinct values, entropy, (c,l)-diversity and the largest share are all worst where counts majorize.
 
-Demands that compare a class with the table are held twice: with missing as a value, for what the release shows, and
-among those of whom a value is told, of class and table alike. A class that is rare only in that most of it is missing
-is not near to the table for whoever knows that the person's value is told.
+Demands that compare a class with the table are checked twice. Once missing counts as a value, as the release shows it.
+Once only people with a value count, in the class and in the table. A class may be near to the table only because most
+of its values are missing; it is not near for an attacker who knows that the person's value is not missing.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from anon_pipeline.privacy.statistics import Histogram
 
 
 def is_open(histogram: Histogram) -> bool:
-    """Whether somebody of the table has no value, and that is no answer."""
+    """Whether somebody in the table has no value, and missing is not an answer of its own."""
     return bool(histogram.values) and histogram.values[0] is None and not histogram.missing_is_a_value
 
 
 def as_the_most_frequent(histogram: Histogram) -> Histogram:
-    """The missing of each class as bearers of its most frequent value; where nobody has one they stay as they are."""
+    """The missing values of each class as its most frequent value; where no member has a value, they stay missing."""
     if not is_open(histogram):
         return histogram
     counts = sparse.csr_array(histogram.counts, copy=True)
@@ -47,7 +47,7 @@ def as_the_most_frequent(histogram: Histogram) -> Histogram:
 
 
 def with_and_without(histogram: Histogram) -> tuple[Histogram, ...]:
-    """The histogram as it is and, where somebody's value is missing, that of the people who have one."""
+    """The histogram as it is and, where somebody's value is missing, the histogram of the people who have a value."""
     total = histogram.total
     if not is_open(histogram) or not total[1:].any():
         return (histogram,)

@@ -1,6 +1,6 @@
-"""Whether every value that a table of classes names is shared by k people, counted from the people themselves.
+"""Check that every value that a class table names is shared by k people, counted from the people themselves.
 
-What may be named is decided where classes are recoded; here nothing of that is believed.
+The recoding decides which values may be named; this check does not rely on it.
 """
 
 from __future__ import annotations
@@ -17,25 +17,26 @@ from anon_pipeline.tables import Domain
 
 Numbers = npt.NDArray[Any]
 
-#: How far floats may lie from the number that they are, as a share of it.
+#: By how much a float may differ from the number that it stands for, as a share of that number.
 DUST = 1e-15
-#: Stand for what is not told, and for a missing value in words.
-UNTOLD, MISSING = "*", "missing"
+#: Texts for a value that is not named, and for a missing value.
+UNNAMED, MISSING = "*", "missing"
 
 
 def unshared_numbers(domain: Domain, classes: pd.DataFrame, k: int, left_out: int) -> int:
     """How many numbers or dates the classes name that too few people share.
 
-    An upper end is shared by the people above the next smaller upper end, up to itself; a lower end by those from
-    itself to below the next larger one; an open end by those beyond the last end; the number that a class shows by
-    those between the ends around it. And a named number is borne by nobody or by k people, or k people lie on the step
-    that begins there; the steps are as long as the least difference of two named numbers.
+    An upper end is shared by the people above the next smaller upper end, up to this end. A lower end is shared by the
+    people from this end to below the next larger lower end. An open end is shared by the people beyond the last end. A
+    representative is shared by the people between the ends around it. In addition, nobody or at least k people must
+    have a named number, or k people must lie on the step that begins there. The steps are as long as the smallest
+    difference of two named numbers.
 
     Parameters
     ----------
-    domain : the column as people bear it
-    classes : what they show, with the columns `name`, `name_low` and `name_high`
-    left_out : people who are not in the classes, who may be all that bear a number that is named
+    domain : the column with the people of each value
+    classes : the class table, with the columns `name`, `name_low` and `name_high`
+    left_out : how many people are in no class; a named number may be the value of these people only
     """
     people = _People(domain)
     columns = [_numbers(classes[f"{domain.name}{end}"], domain) for end in ("_low", "_high", "")]
@@ -48,12 +49,12 @@ def unshared_numbers(domain: Domain, classes: pd.DataFrame, k: int, left_out: in
     ends = np.union1d(lows, highs)
     up_to_end_before = np.r_[0, people.up_to(ends)][np.searchsorted(ends, representatives, "left")]
     below_end_after = np.r_[people.below(ends), everybody][np.searchsorted(ends, representatives, "right")]
-    of_shown = below_end_after - up_to_end_before
+    of_representative = below_end_after - up_to_end_before
     named = np.union1d(ends, representatives)
     step = np.diff(named).min() if len(named) > 1 else 0
     before = people.below(named)
     bearers, on_step = people.up_to(named) - before, people.below(named + step) - before
-    few = [of_low < k, of_high < k, of_shown < k, (bearers > left_out) & (bearers < k) & (on_step < k)]
+    few = [of_low < k, of_high < k, of_representative < k, (bearers > left_out) & (bearers < k) & (on_step < k)]
     if (~no_high & no_low).any():
         few.append(np.array([(below_lows[0] if len(lows) else everybody) < k]))
     if (~no_low & no_high).any():
@@ -62,15 +63,15 @@ def unshared_numbers(domain: Domain, classes: pd.DataFrame, k: int, left_out: in
 
 
 def unshared_categories(domain: Domain, named: Iterable[str | None], k: int) -> int:
-    """How many of these categories (None for a missing value) fewer than k people bear."""
+    """How many of these categories (None for a missing value) fewer than k people have."""
     shared = {None if code == 0 else str(domain.values[code - 1]) for code in np.flatnonzero(domain.counts >= k)}
-    return len({name for name in named if name != UNTOLD} - shared)
+    return len({name for name in named if name != UNNAMED} - shared)
 
 
 def unshared_texts(domain: Domain, texts: Iterable[str], k: int) -> int:
-    """How many of these texts name a value, or a node of the column's hierarchy, that fewer than k people bear.
+    """How many of these texts name a value, or a node of the column's hierarchy, that fewer than k people have.
 
-    They are as ranges of ordered categories and labels are written: "low", "low .. middle", "≥ low", "low or missing".
+    The texts are labels or ranges of ordered categories: "low", "low .. middle", "≥ low", "low or missing".
     """
     written = [str(value) for value in domain.readable(domain.values)]
     counted = {name: int(count) for name, count in zip(written, domain.counts[1:], strict=True)}
@@ -79,15 +80,15 @@ def unshared_texts(domain: Domain, texts: Iterable[str], k: int) -> int:
             people = np.bincount(domain.nodes.node[:, place], weights=domain.counts[1:], minlength=len(names))
             for name, count in zip(names, people.astype(int).tolist(), strict=True):
                 counted[name] = max(count, counted.get(name, 0))
-    shared = {name for name, count in counted.items() if count >= k} | {UNTOLD, MISSING}
+    shared = {name for name, count in counted.items() if count >= k} | {UNNAMED, MISSING}
     return sum(not _all_shared(text, shared) for text in set(texts))
 
 
 def _all_shared(text: str, shared: Set[str]) -> bool:
-    """Whether a text is a shared name, or made of such."""
+    """Whether a text is a shared name, or made of shared names."""
     if text in shared or text + " 00:00:00" in shared:
         return True
-    for ending in (f" or {MISSING}", f" or {UNTOLD}"):
+    for ending in (f" or {MISSING}", f" or {UNNAMED}"):
         if text.endswith(ending):
             return _all_shared(text.removesuffix(ending), shared)
     if text[:2] in ("≥ ", "≤ "):
@@ -115,11 +116,11 @@ class _People:
 
 
 def _numbers(column: pd.Series, domain: Domain) -> tuple[Numbers, npt.NDArray[np.bool_]]:
-    """A column of a table of classes as the domain codes its values, and where it is missing."""
+    """A column of a class table as the domain codes its values, and where it is missing."""
     absent = column.isna().to_numpy()
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         unit = "datetime64[D]" if domain.storage == "DATE" else "datetime64[us]"
         return column.to_numpy("datetime64[us]").astype(unit).astype(np.int64), absent
-    # Whole numbers stay whole: as floats, those above 2^53 would be taken for their neighbours.
+    # Whole numbers stay whole: as floats, numbers above 2^53 would be mistaken for their neighbours.
     kind = np.int64 if pd.api.types.is_integer_dtype(column.dtype) else np.float64
     return column.to_numpy(kind, na_value=0), absent

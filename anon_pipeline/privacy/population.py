@@ -1,4 +1,4 @@
-"""What the privacy models on a population share: its table's path in the spec, and its counts."""
+"""The base of privacy models on a population: the path of its table in the spec, and its counts."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""A population table beside the release: how many of its people match a class.
+"""Match a population table with a release: how many of its people match each class.
 
 The verdict counts the people inside the box that a class shows. Enforcement needs counts that add up when classes
-merge, and that never exceed the verdict's: it sends everyone of the population down the tree and counts those who are
-inside the box of the class they come to. The box of a merged class contains the boxes it was merged from.
+merge, and that never exceed the verdict's counts. So it sends everyone of the population down the tree, and counts the
+people who are inside the box of the class where they end. The box of a merged class contains the boxes it was merged
+from.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ import pandas as pd
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.privacy.statistics import ClassStatistics
 
-#: Column of a census frame that counts people; every other column is a quasi-identifier.
+#: Column of a population table that counts people; every other column is a quasi-identifier.
 PEOPLE = "#people"
 
 
 def people_in_own_box(
     classes: pd.DataFrame, quasi_identifiers: Sequence[str], population_table: pd.DataFrame, own: IntArray
 ) -> IntArray:
-    """People of the population inside the box of the one class that the tree sends them to, shape (J,).
+    """People of the population inside the box of the class to which the tree sends them, shape (J,).
 
     Parameters
     ----------
     classes : a class table
-    own : class of each row of the census, -1 for one that is suppressed
+    own : class of each row of the population table, -1 for a row that is suppressed
     """
     inside = own >= 0
     for name in quasi_identifiers:
@@ -62,7 +63,7 @@ def boxed(classes: pd.DataFrame, quasi_identifiers: Sequence[str], population_ta
 
 
 def _inside(classes: pd.DataFrame, name: str, column: pd.Series) -> tuple[np.ndarray, IntArray]:
-    """Whether each class takes in each distinct value of a column, and the distinct value of each row."""
+    """Whether each class encloses each distinct value of a column, and the distinct value of each row."""
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         column = pd.Series(_coded(column)).mask(column.isna().to_numpy())
     place, values = pd.factorize(column, use_na_sentinel=False)
@@ -70,14 +71,14 @@ def _inside(classes: pd.DataFrame, name: str, column: pd.Series) -> tuple[np.nda
     if f"{name}_low" in classes:
         low, high = (_coded(classes[f"{name}_{end}"])[:, None] for end in ("low", "high"))
         number = np.where(missing, np.nan, values).astype(float)
-        # One end that is missing is open; where both are, nothing is told of the column, and nobody counts.
+        # One end that is missing is open. Where both are missing, no value of the column is published; nobody counts.
         fits = (
             ((low <= number) | np.isnan(low)) & ((number <= high) | np.isnan(high)) & ~(np.isnan(low) & np.isnan(high))
         )
         fits[:, missing] = classes[f"{name}_missing"].fillna(False).to_numpy(bool)[:, None]
     else:
         sets = [{None if value is None else str(value) for value in named} for named in classes[f"{name}_values"]]
-        names = [None if gone else str(value) for value, gone in zip(values, missing, strict=True)]
+        names = [None if is_missing else str(value) for value, is_missing in zip(values, missing, strict=True)]
         fits = np.array([[value in named for value in names] for named in sets], dtype=bool)
         fits = fits.reshape(len(sets), len(names))
     return fits, place

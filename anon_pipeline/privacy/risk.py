@@ -1,11 +1,11 @@
-"""How likely a released record is re-identified or its sensitive value guessed, exactly, from class sizes alone.
+"""The risk that a released record is re-identified, or its sensitive value guessed: exact, from class sizes alone.
 
-Estimates about a population nobody has seen belong in `uniqueness`; demands that can refuse a release are the privacy
-models beside this module. Everything here is a frozen dataclass of which `dataclasses.asdict` is ready for JSON.
+Estimates about a population without a known table belong in `uniqueness`. Demands that can refuse a release are the
+privacy models beside this module. `dataclasses.asdict` of the results here is ready for JSON.
 
 Risks are those of K. El Emam: Guide to the De-Identification of Personal Health Information (2013). A record's risk is
-the probability of picking the right person among all that look alike: 1/f_j for a prosecutor, who knows that the person
-is in the table, 1/F_j for a journalist, who does not. A marketer wants many matches and does not care which.
+the probability of picking the right person among all who look alike. It is 1/f_j for a prosecutor, who knows that the
+person is in the table, and 1/F_j for a journalist, who does not. A marketer wants to match many people, no matter whom.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ReidentificationRisk:
 
 @dataclass(frozen=True)
 class AttributeInference:
-    """What membership in a class says about one sensitive column.
+    """How well the values of one sensitive column can be guessed from membership in a class.
 
     Attributes
     ----------
@@ -105,8 +105,9 @@ def prosecutor(sizes: IntArray, thresholds: Sequence[float] = THRESHOLDS) -> Pro
 def journalist(sizes: IntArray, population: IntArray) -> JournalistRisk:
     """Risk of a person of the population who may or may not be in the table: 1/F_j.
 
-    The mean is the larger of J / sum F_j, for an intruder who picks someone of the population and looks him up in the
-    table, and the mean of 1/F_j over records, for one who picks a record and looks it up in the population.
+    The mean is the larger of two figures. One is J / sum F_j, for an intruder who picks a person of the population and
+    looks the person up in the table. The other is the mean of 1/F_j over records, for an intruder who picks a record
+    and looks it up in the population.
 
     Parameters
     ----------
@@ -196,7 +197,7 @@ def _most_frequent(histogram: Histogram) -> int:
 
 
 def _people(sizes: IntArray) -> int:
-    """n; a size that is no number of people is a mistake upstream."""
+    """n; a size below 1 is a mistake in earlier code."""
     if len(sizes) and int(sizes.min()) < 1:
         raise ValueError("every class size must be at least 1")
     return int(sizes.sum())

@@ -1,8 +1,8 @@
 """Re-identification risk in a population of which only a weighted sample is known: the individual risk of a record.
 
-A survey's weight says how many people of the population a row stands for. The weights of a class, added up, estimate
-how many people of the population are in it (F_j), which nobody has counted. Given that estimate and the class's f_j
-rows, F_j is taken to be negative binomial: f_j successes, each with probability p_j = f_j over the sum of the weights.
+A survey's weight says how many people of the population a row stands for. The sum of the weights of a class estimates
+how many people of the population are in it (F_j), which nobody has counted. Given this estimate and the f_j rows of the
+class, F_j is taken to be negative binomial, with f_j successes of probability p_j = f_j over the sum of the weights.
 
 R. Benedetti, L. Franconi: Statistical and technological solutions for controlled data dissemination, Pre-proceedings of
 New Techniques and Technologies for Statistics, vol. 1 (1998) 225-232; S. Polettini: Some remarks on the individual risk
@@ -18,7 +18,7 @@ import numpy as np
 
 from anon_pipeline.arrays import FloatArray, IntArray
 
-#: From so many rows on, a class is one whose integral a few nodes give to ten digits.
+#: For classes of at least so many rows, a quadrature with few nodes gives the integral to ten digits.
 LARGE = 40
 
 
@@ -28,10 +28,10 @@ class WeightedRisk:
 
     Attributes
     ----------
-    population : people whom the weights stand for
-    smallest_class : people of the population in the class of fewest, by the weights
-    max, mean : over records of the individual risk, in (0, 1]; the mean is the share of records that is expected to be
-        matched rightly
+    population : the sum of the weights: people of the population
+    smallest_class : people of the population in the smallest class, by the weights
+    max, mean : of the individual risk over records, in (0, 1]; the mean is the share of records that is expected to be
+        matched with the right person
     """
 
     population: float
@@ -41,7 +41,7 @@ class WeightedRisk:
 
 
 def individual_risk(sizes: IntArray, weights: FloatArray) -> FloatArray:
-    """E(1/F_j | f_j): the chance that a record of class j is the person of the population that it is taken for.
+    """E(1/F_j | f_j): the chance that a record of class j is matched with the right person of the population.
 
     (p/f) 2F1(1, 1; f+1; q), with p = f / sum of weights and q = 1 - p. With f = 1 that is -(p/q) ln p, with p = 1 it
     is 1/f. (By Euler's transformation of (p^f / f) 2F1(f, f; f+1; q), which overflows where f is large.)
@@ -59,12 +59,12 @@ def individual_risk(sizes: IntArray, weights: FloatArray) -> FloatArray:
     f = sizes.astype(np.float64)
     p = f / np.maximum(weights, f)
     risk = np.empty(len(f))
-    for ways, chosen in (
+    for integrate, chosen in (
         (_by_series, p > 0.5),
         (_by_recurrence, (p <= 0.5) & (f < LARGE)),
         (_by_quadrature, (p <= 0.5) & (f >= LARGE)),
     ):
-        risk[chosen] = ways(f[chosen], p[chosen])
+        risk[chosen] = integrate(f[chosen], p[chosen])
     return risk
 
 

@@ -1,4 +1,4 @@
-"""What the privacy models on one sensitive column share: its histogram, and the test with everybody together."""
+"""The base of privacy models on one sensitive column: its histogram, and the check of the whole table as one class."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SensitiveModel(PrivacyModel):
         """Whether each class meets the demand, shape (J,), in one reading of the missing values."""
 
     def histograms(self, histogram: Histogram) -> tuple[Histogram, ...]:
-        """The readings of the column; those of a demand that compares a class with the table, unless overridden."""
+        """The readings of the column; by default those for a demand that compares a class with the table."""
         return with_and_without(histogram)
 
     def readings(self, classes: ClassStatistics) -> tuple[ClassStatistics, ...]:
@@ -75,9 +75,13 @@ class SensitiveModel(PrivacyModel):
         return ValueCounts.compared(self.histogram(classes))
 
     def impossible(self, classes: ClassStatistics) -> str | None:
-        """Every grouping can be merged into one class, and merging keeps a monotone demand: so that class must hold."""
+        """The reason why the whole table fails as a single class; None if it holds.
+
+        Every grouping can be merged into a single class, and merging keeps a monotone demand. So if the single class
+        fails, every grouping fails.
+        """
         histogram = self.histogram(classes)
-        # Not a merge of the classes: they may be hypothetical ones that are no partition of the table.
+        # The classes are not merged: they may be hypothetical and no partition of the table.
         total = histogram.total
         table = replace(histogram, counts=sparse.csr_array(total[np.newaxis, :]), table=None)
         everybody = ClassStatistics(total.sum(keepdims=True), {self.column: table})
@@ -86,8 +90,9 @@ class SensitiveModel(PrivacyModel):
         return f"{self.shortfall(everybody)}, so no grouping can meet the demand that {self.demand()}"
 
     def shortfall(self, everybody: ClassStatistics) -> str:
-        """What is amiss in the single class of the whole table, which does not hold.
+        """What is wrong with the single class of the whole table, which does not hold.
 
-        Models that compare a class with the table need no word of their own: the table is never far from itself.
+        Models that compare a class with the table need no message of their own, since the table never differs from
+        itself.
         """
         return f"{self.column} falls short in the whole table of {everybody.n} people"

@@ -1,4 +1,4 @@
-"""The class table as numbers: sizes and histograms, the only thing a privacy model ever sees."""
+"""The class table as numbers: sizes and histograms, which are all that a privacy model uses."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Histogram:
     values : the m distinct values of the table in their natural order (numbers and dates ascending, texts by code
         point); a missing value is counted like a value and stands first, as None
     counts : sparse int64 array of shape (J, m)
-    ordered : whether the values are numbers or dates, so that distances along their order mean something
+    ordered : whether the values are numbers or dates, so that distances along their order have a meaning
     table : counts over the whole table, shape (m,), where the J classes are not a partition of it
     missing_is_a_value : whether a missing value is an answer of its own; otherwise see `anon_pipeline.privacy.missing`
     """
@@ -87,7 +87,7 @@ class ClassStatistics:
         return self.pool(sparse.csr_array((ones, (group, np.arange(len(group)))), shape=(groups, len(group))))
 
     def pool(self, chosen: sparse.csr_array) -> ClassStatistics:
-        """Hypothetical classes, each the union of some of these, held against the same table.
+        """Hypothetical classes, each the union of some of these, compared with the same table.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class ClassStatistics:
         )
 
     def without(self, left_out: npt.NDArray[np.bool_]) -> ClassStatistics:
-        """The same classes, held against the table that lacks those `left_out`, a mask of shape (J,)."""
+        """The same classes, compared with the table without those `left_out`, a mask of shape (J,)."""
         kept = np.flatnonzero(~left_out)
         return ClassStatistics(
             sizes=self.sizes,
@@ -121,5 +121,5 @@ class ClassStatistics:
         )
 
     def some(self, kept: IntArray) -> ClassStatistics:
-        """A few of the classes, by position, held against the same table."""
+        """A few of the classes, by position, compared with the same table."""
         return self.pool(sparse.csr_array(sparse.eye_array(len(self.sizes), dtype=np.int64, format="csr")[kept]))

@@ -59,7 +59,7 @@ class TCloseness(SensitiveModel):
         )
 
     def impossible(self, classes: ClassStatistics) -> str | None:
-        """No t is out of reach of a single class of everybody; t = 0 asks for as good as that, and is told before."""
+        """A single class of everybody meets every t; t = 0 is refused, since it leaves little but that class."""
         if self.t == 0 and np.count_nonzero(self.histogram(classes).total) > 1:
             return (
                 f"t = 0 asks every class to show {self.column} exactly as the whole table does, which leaves little "
@@ -90,6 +90,6 @@ class TCloseness(SensitiveModel):
 
 
 def distance_to_table(histogram: Histogram, *, ordered: bool | None = None) -> Transport:
-    """The distance of each class to the table: ordered for numbers and dates, else equal, unless told."""
+    """The distance of each class to the table; if `ordered` is None, ordered for numbers and dates, else equal."""
     counts = ValueCounts.compared(histogram)
     return ordered_distance(counts) if (histogram.ordered if ordered is None else ordered) else equal_distance(counts)

@@ -1,7 +1,7 @@
-"""How many people are unique in the whole population, estimated from a sample: four published estimators.
+"""Estimates from a sample of how many people are unique in the whole population: four published estimators.
 
-What a known population table says is exact and belongs in `risk`. Everything here works on the frequencies of class
-sizes (at most sqrt(2n) distinct ones), never on people, so a hundred million of them take no longer than a thousand.
+Risks from a known population table are exact and belong in `risk`. Everything here works on the frequencies of class
+sizes (at most sqrt(2n) distinct ones) and never on people, so a hundred million people take no longer than a thousand.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class SizeFrequencies:
 
 @dataclass(frozen=True)
 class PopulationUniqueness:
-    """What one estimator says; `dataclasses.asdict` of it is ready for JSON.
+    """The result of one estimator; `dataclasses.asdict` of it is ready for JSON.
 
     Attributes
     ----------
@@ -100,12 +100,12 @@ def zayatz(classes: SizeFrequencies, sampling_fraction: float) -> PopulationUniq
 
     L. Zayatz: Estimation of the number of unique population elements using a sample (US Census Bureau, 1991).
     """
-    population, settled = _begin("zayatz", classes, sampling_fraction)
-    if settled is not None:
-        return settled
+    population, known = _begin("zayatz", classes, sampling_fraction)
+    if known is not None:
+        return known
     unique = classes.of_size(1)
     unsampled = population - classes.n
-    # Were a class larger than that, more than one of its people would have to be in the sample.
+    # Of a class larger than that, more than one person would have to be in the sample.
     possible = classes.size <= unsampled + 1
     size, count = classes.size[possible].astype(float), classes.count[possible]
     logarithm = log_gamma_difference(unsampled + 1, size - 1) - log_gamma_difference(population, size - 1)
@@ -117,9 +117,9 @@ def zayatz(classes: SizeFrequencies, sampling_fraction: float) -> PopulationUniq
 def pitman(classes: SizeFrequencies, sampling_fraction: float) -> PopulationUniqueness:
     """Pitman's sampling formula as superpopulation, theta and alpha by maximum likelihood.
 
-    The n people come one by one; the next founds a class with probability (theta + u alpha) / (theta + i) after i
-    people in u classes, and joins a class of size j with probability (j - alpha) / (theta + i); 0 <= alpha < 1,
-    theta > -alpha. So the log-likelihood of J classes is
+    The n people come one by one. After i people in u classes, the next person opens a new class with probability
+    (theta + u alpha) / (theta + i), and joins a class of size j with probability (j - alpha) / (theta + i), where
+    0 <= alpha < 1 and theta > -alpha. So the log-likelihood of J classes is
 
         l = sum_{i=1}^{J-1} ln(theta + i alpha) - sum_{i=1}^{n-1} ln(theta + i)
             + sum_j c_j sum_{i=1}^{j-1} ln(i - alpha)
@@ -129,17 +129,18 @@ def pitman(classes: SizeFrequencies, sampling_fraction: float) -> PopulationUniq
     and the number of uniques among N people is Gamma(theta+1) / Gamma(theta+alpha) N^alpha for large N (Hoshino),
     here never more than can be (see `_end`).
 
-    Newton's method on the two equations needs a good start and fails silently without. Here dl/dtheta = 0 is solved for
-    theta at every alpha, and the derivative of that profile, dl/dalpha, for alpha: two nested bracketed searches, which
-    cannot leave the region. Both maxima on its border are legitimate: alpha = 0 is Ewens' formula; all people unique
-    have likelihood 1 at alpha = 1, all people alike at theta = alpha = 0.
+    Newton's method on the two equations needs a good start and otherwise fails silently. Here dl/dtheta = 0 is solved
+    for theta at every alpha, and the derivative of that profile, dl/dalpha, is solved for alpha. These are two nested
+    bracketed searches, which cannot leave the region. Maxima on its border are legitimate: alpha = 0 is Ewens'
+    formula; if all people are unique, the likelihood is 1 at alpha = 1; if all are in one class, it is 1 at
+    theta = alpha = 0.
 
     N. Hoshino: Applying Pitman's sampling formula to microdata disclosure risk assessment, J. Official Statistics 17
     (2001) 499-520. J. Pitman: Exchangeable and partially exchangeable random partitions (1995).
     """
-    population, settled = _begin("pitman", classes, sampling_fraction)
-    if settled is not None:
-        return settled
+    population, known = _begin("pitman", classes, sampling_fraction)
+    if known is not None:
+        return known
     fit = _fit_pitman(classes)
     if fit is None:
         return _end("pitman", classes, sampling_fraction, None)
@@ -173,9 +174,9 @@ def snb(classes: SizeFrequencies, sampling_fraction: float) -> PopulationUniquen
     G. Chen, S. Keller-McNulty: Estimation of identification disclosure risk in microdata, J. Official Statistics 14
     (1998) 79-95.
     """
-    population, settled = _begin("snb", classes, sampling_fraction)
-    if settled is not None:
-        return settled
+    population, known = _begin("snb", classes, sampling_fraction)
+    if known is not None:
+        return known
     c1, c2, pi = classes.of_size(1), classes.of_size(2), sampling_fraction
     if c1 == 0:
         return _end("snb", classes, pi, 0.0)
@@ -230,7 +231,7 @@ def classes_in_population(classes: SizeFrequencies, sampling_fraction: float) ->
     if unique == 0 or pi == 1:
         return float(classes.classes)
     size, count = classes.size.astype(float), classes.count.astype(float)
-    # Powers as exp(i log1p(-x)): (1 - x) rounds away what a small x says.
+    # Powers as exp(i log1p(-x)), since (1 - x) would round a small x away.
     missed = np.exp(size * math.log1p(-pi))
     once_in_two = size * pi**2 * np.exp((size - 1) * math.log1p(-(pi**2)))
     found_again = np.exp(size * math.log1p(-(pi**2))) * -np.expm1(size * (math.log1p(-pi) - math.log1p(-(pi**2))))
@@ -283,7 +284,7 @@ def population_uniqueness(sizes: npt.ArrayLike, sampling_fraction: float) -> dic
 
 
 def _population(classes: SizeFrequencies, sampling_fraction: float) -> float:
-    """N = n / pi. It is a number of people: n / (n / N) misses N by a rounding, which is undone; a real gap is not."""
+    """N = n / pi. N is a whole number of people, so a difference from one by rounding is undone, a larger one kept."""
     population = classes.n / sampling_fraction
     nearest = float(round(population))
     return nearest if math.isclose(population, nearest, rel_tol=1e-12) else population
@@ -308,7 +309,7 @@ def _end(
     """The answer; `uniques` is None where the estimator's equations have no solution."""
     population = _population(classes, sampling_fraction)
     if uniques is not None:
-        # Someone unique in the population is unique in the sample or not in it. Fitted models need not know that.
+        # A person unique in the population is unique in the sample or not in it. Fitted models may not respect that.
         uniques = min(max(float(uniques), 0.0), classes.of_size(1) + (population - classes.n))
     share = None if uniques is None else uniques / population if population else 0.0
     return PopulationUniqueness(
@@ -349,16 +350,16 @@ def _fit_pitman(classes: SizeFrequencies) -> tuple[float, float] | None:
 
     def log_likelihood(alpha: float) -> float:
         theta = best_theta(alpha)
-        founded = (
+        opened = (
             (j - 1) * math.log(theta)
             if alpha == 0
             else (j - 1) * math.log(alpha) + float(log_gamma_difference(theta / alpha + j, j - 1))
         )
         joined = float((count * log_gamma_difference(size - alpha, size - 1)).sum())
-        return founded - float(log_gamma_difference(theta + n, n - 1)) + joined
+        return opened - float(log_gamma_difference(theta + n, n - 1)) + joined
 
-    # dl/dalpha falls to minus infinity towards 1 as J < n, so where it is positive at 0 there is a maximum inside. The
-    # grid is there to see more than one.
+    # dl/dalpha falls to minus infinity towards 1 as J < n, so where it is positive at 0 there is a maximum inside. With
+    # the grid, several maxima are found.
     grid = np.concatenate([[0.0], np.linspace(0.02, 0.98, 25), 1 - np.logspace(-2, -12, 11)])
     values = [score(float(alpha)) for alpha in grid]
     maxima = [] if values[0] > 0 else [0.0]
@@ -397,7 +398,7 @@ def _weighted_sum_of_inverses(theta: float, alpha: float, j: int) -> float:
 
 
 def _crossings(function: Callable[[Any], Any], grid: FloatArray) -> list[float]:
-    """The zeros of a continuous function, as far apart as the grid can tell."""
+    """The zeros of a continuous function; the grid must be fine enough to separate them."""
     values = function(grid)
     crossings = [float(x) for x, value in zip(grid, values, strict=True) if value == 0]
     for i in np.flatnonzero(values[1:] * values[:-1] < 0):

@@ -1,4 +1,4 @@
-"""Arithmetic on the rows of a sparse histogram. What the numbers mean for privacy stands in the models."""
+"""Arithmetic on the rows of a sparse histogram. The privacy models say what the numbers mean."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class ValueCounts:
     ----------
     counts : sparse int64 array of shape (J, m), indices sorted within a row, no stored zeros
     total : int64 array of shape (m,), the counts in T
-    foreign : mask of shape (J,), the classes with a value that nobody in T has. Hypothetical ones: see
-        `ClassStatistics.without`. A comparison with T is out of bounds for them, and no share of theirs is right.
+    foreign : mask of shape (J,), the classes with a value that nobody in T has. Only hypothetical classes have one (see
+        `ClassStatistics.without`). They cannot be compared with T, and their shares are meaningless.
     """
 
     counts: sparse.csr_array
@@ -34,7 +34,7 @@ class ValueCounts:
 
     @classmethod
     def within(cls, histogram: Histogram) -> ValueCounts:
-        """The counts for what looks at the classes alone, whatever the table holds."""
+        """The counts for measures of the classes alone, without the table."""
         counts = sparse.csr_array(histogram.counts, dtype=np.int64)
         if not counts.has_canonical_format or not counts.data.all():  # a product of sparse arrays has unsorted rows
             counts = counts.copy()
@@ -44,7 +44,7 @@ class ValueCounts:
 
     @classmethod
     def compared(cls, histogram: Histogram) -> ValueCounts:
-        """The counts for what compares the classes with the table: only of the values that somebody in T has."""
+        """The counts for comparing the classes with the table: only of the values that somebody in T has."""
         every = cls.within(histogram)
         known = every.total > 0
         if known.all():

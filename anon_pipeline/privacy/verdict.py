@@ -1,4 +1,4 @@
-"""Judging any table, ours or not, by reading it afresh: what `anon-pipeline verify` reports."""
+"""The verdict on any table, ours or not, from reading it again: the report of `anon-pipeline verify`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from anon_pipeline.spec import ReleaseSpec, Role
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a table holds.
+    """The verdict on a table.
 
     Attributes
     ----------
@@ -34,12 +34,12 @@ class Verdict:
     rows_below : rows in classes that fail k-anonymity
     findings : each demand and what was measured
     problems : what else is wrong, such as a column that must not be there
-    sensitive : per sensitive column what its classes give away, whether or not anything was demanded
-    risk : of being re-identified, highest and mean over people: by a prosecutor, who knows that a person is in the
-        table; and, where a demand names a population, by a journalist, who does not, and for a marketer, who matches
-        everybody (mean alone); empty where there is nobody, and for a table of groups
-    groups : whether it is a table of groups, not of people: then rows and classes are groups, `smallest_class` is the
-        smallest count written in it, and `rows_below` are groups that count too few
+    sensitive : per sensitive column the measures of its classes (`measures`), with demands or without
+    risk : the risk of re-identification, highest and mean over people: by a prosecutor, who knows that a person is in
+        the table; and, where a demand names a population, by a journalist, who does not know it, and by a marketer, who
+        matches everybody (mean alone); empty where there is nobody, and for a table of groups
+    groups : whether it is a table of groups and not of people: then rows and classes are groups, `smallest_class` is
+        the smallest count written in it, and `rows_below` are groups that count too few
     """
 
     rows: int
@@ -64,7 +64,7 @@ class Verdict:
 def verify_by_columns(
     engine: Engine, table: Path, quasi_identifiers: Sequence[str], k: int, sensitive: Sequence[str] = ()
 ) -> Verdict:
-    """Count a Parquet table's classes over some columns and hold k-anonymity against them.
+    """Count a Parquet table's classes over some columns and check k-anonymity.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def verify_by_columns(
 
 
 def verify_by_spec(engine: Engine, table: Path, spec: ReleaseSpec, class_table: Path) -> Verdict:
-    """Hold every demand of a spec against a Parquet table, and its columns against those the spec releases.
+    """Check a Parquet table against every demand of a spec, and its columns against those that the spec releases.
 
     `class_table` lies beside a release; demands on a population cannot be judged without it.
     """
@@ -121,14 +121,14 @@ def _verdict(classes: ClassStatistics, findings: list[Finding], k: int, problems
 
 
 def _risk(classes: ClassStatistics) -> dict[str, dict[str, float]]:
-    """The figures of `Verdict.risk`; who matches nobody of the population has no risk that could be told."""
+    """The figures of `Verdict.risk`; those of a population are left out if a class matches nobody in it."""
     if not len(classes.sizes):
         return {}
     if classes.population is not None and int(classes.population.min()) < 1:
         classes = replace(classes, population=None)
     risk = reidentification_risk(classes)
-    told = {"prosecutor": {"max": risk.prosecutor.max, "mean": risk.prosecutor.mean}}
+    figures = {"prosecutor": {"max": risk.prosecutor.max, "mean": risk.prosecutor.mean}}
     if risk.journalist is not None:
-        told |= {"journalist": {"max": risk.journalist.max, "mean": risk.journalist.mean}}
-        told |= {"marketer": {"mean": risk.marketer}}
-    return told
+        figures |= {"journalist": {"max": risk.journalist.max, "mean": risk.journalist.mean}}
+        figures |= {"marketer": {"mean": risk.marketer}}
+    return figures

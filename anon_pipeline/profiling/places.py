@@ -55,9 +55,9 @@ def seen_from(folder: Path, source: Source) -> Source:
     if place is None or is_address(place):
         return source
     key = source.table_format or "path"
-    said = source.model_dump(exclude_unset=True) | {
+    stated = source.model_dump(exclude_unset=True) | {
         key: Path(os.path.relpath(Path(place).resolve(), folder.resolve())).as_posix()
     }
     if key != "path":
-        del said["path"]  # follows from the other
-    return Source.model_validate(said)
+        del stated["path"]  # follows from the other
+    return Source.model_validate(stated)

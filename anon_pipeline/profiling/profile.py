@@ -160,9 +160,9 @@ def profile(survey: Survey, reading: Reading) -> Profile:
     ]
     of_compared = {name: codes[name] for name in compared}
     determined = [
-        (known, told)
-        for known, told in separation.functional_dependences(of_compared)
-        if separation.is_seen_often_enough(codes[known], codes[told])
+        (known, code)
+        for known, code in separation.functional_dependences(of_compared)
+        if separation.is_seen_often_enough(codes[known], codes[code])
     ]
     _leave_out_codes(proposals, determined, target)
     comparable = _comparable(survey, proposals, of_compared)
@@ -380,9 +380,9 @@ def _leave_out_codes(proposals: dict[str, Proposal], determined: list[tuple[str,
                 why = f"a code of {kept}; kept as it is it would tell what the grouping of {kept} hides"
                 proposals[code] = replace(proposals[code], role=Role.EXCLUDE, why=why, question=None)
     for name, proposal in proposals.items():
-        told = [b for a, b in determined if a == name and (b, a) not in determined]
-        if told and proposal.role is not Role.EXCLUDE:
-            why = f"{proposal.why}; who knows it knows {', '.join(told)}"
+        known_too = [b for a, b in determined if a == name and (b, a) not in determined]
+        if known_too and proposal.role is not Role.EXCLUDE:
+            why = f"{proposal.why}; who knows it knows {', '.join(known_too)}"
             proposals[name] = replace(proposal, why=why)
 
 

@@ -54,7 +54,7 @@ class ComparedColumn:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Columns side by side; ties between columns and utility are those of the manifest."""
+    """Columns side by side; associations between columns and utility are those of the manifest."""
 
     manifest: Mapping[str, Any]
     columns: tuple[ComparedColumn, ...]

@@ -26,13 +26,13 @@ def examples_of(counted: ClassCounts) -> list[dict[str, Any]]:
     Of each class `people`, the `recoded` value by quasi-identifier, and under `kept` by sensitive column its most
     frequent values with their numbers of people and how many `others` there are.
     """
-    shown = counted.classes.reset_index(drop=True)
-    keys = pd.DataFrame({place: _sorted_by(shown[name]) for place, name in enumerate(shown.columns)})
+    recoded = counted.classes.reset_index(drop=True)
+    keys = pd.DataFrame({place: _sorted_by(recoded[name]) for place, name in enumerate(recoded.columns)})
     first = keys.sort_values(list(keys.columns), kind="stable").index[:CLASSES]
     return [
         {
             "people": int(counted.sizes[place]),
-            "recoded": {name: _text(shown.at[place, name]) for name in shown.columns},
+            "recoded": {name: _text(recoded.at[place, name]) for name in recoded.columns},
             "kept": {column: _values(frame[frame["class"] == place]) for column, frame in counted.sensitive.items()},
         }
         for place in first

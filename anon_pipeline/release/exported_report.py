@@ -58,10 +58,10 @@ def export(home: Home, version: str, form: Form, dataset: str | None = None) -> 
         Where the folder is not what was published.
     """
     entry = ledger.published(home, version, dataset)
-    content, gone = manifest_of(home, entry), ledger.withdrawal(home, *entry.release)
-    if problems := ledger.verify_release(home, entry, withdrawn=gone is not None):
+    content, withdrawal = manifest_of(home, entry), ledger.withdrawal(home, *entry.release)
+    if problems := ledger.verify_release(home, entry, withdrawn=withdrawal is not None):
         raise Refused([f"{entry.dataset}/{entry.version}: {problem}; nothing is reported" for problem in problems])
-    withdrawn = "" if gone is None else f"This release was withdrawn on {gone.time[:10]}: {gone.why}"
+    withdrawn = "" if withdrawal is None else f"This release was withdrawn on {withdrawal.time[:10]}: {withdrawal.why}"
     if form is Form.MARKDOWN:
         if synthetic_report.is_synthetic(content):
             return synthetic_markdown.render(content, withdrawn).encode()

@@ -81,7 +81,7 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
     before, after = (risk_of(statistics, spec.sampling_fraction) for statistics in (of.distinct_people, of.classes))
     if of.beside_population is not None:
         after |= fineness.beside_population(asdict(reidentification_risk(of.beside_population)))
-        before |= {"marketer": None}  # the source is not held against the population, so the two would not compare
+        before |= {"marketer": None}  # the source is not compared with the population
     # Weights that are not released are no function of the release: what follows from them stays in the private zone.
     if candidate.get("weighted") is not None and spec.sampling_weight in spec.released:
         after |= fineness.weighted(candidate["weighted"], candidate["released"])

@@ -68,9 +68,11 @@ def read(home: Home) -> list[Entry]:
 def standing(home: Home, dataset: str) -> list[Entry]:
     """The releases of a dataset that were not withdrawn, oldest first."""
     entries = read(home)
-    gone = {entry.release for entry in entries if entry.action == WITHDRAW}
+    withdrawn = {entry.release for entry in entries if entry.action == WITHDRAW}
     return [
-        entry for entry in entries if entry.action == PUBLISH and entry.dataset == dataset and entry.release not in gone
+        entry
+        for entry in entries
+        if entry.action == PUBLISH and entry.dataset == dataset and entry.release not in withdrawn
     ]
 
 
@@ -98,9 +100,9 @@ def published(home: Home, version: str, dataset: str | None) -> Entry:
 def current(home: Home, dataset: str) -> Entry | None:
     """The line that made a release the current one of its dataset: the newest whose release was not withdrawn."""
     entries = read(home)
-    gone = {entry.release for entry in entries if entry.action == WITHDRAW}
+    withdrawn = {entry.release for entry in entries if entry.action == WITHDRAW}
     of_dataset = [entry for entry in entries if entry.dataset == dataset and entry.action != WITHDRAW]
-    return next((entry for entry in reversed(of_dataset) if entry.release not in gone), None)
+    return next((entry for entry in reversed(of_dataset) if entry.release not in withdrawn), None)
 
 
 def last_version(home: Home, dataset: str) -> str | None:

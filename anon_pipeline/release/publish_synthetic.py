@@ -55,7 +55,7 @@ def publish_synthetic(
                 shutil.copyfile(content, staged / name)
             else:
                 write_file(staged / name, content)
-        told = {
+        content_of_manifest = {
             **head(home, spec, version),
             "kind": KIND,
             "spec": spec.policy(),
@@ -63,9 +63,9 @@ def publish_synthetic(
             **facts,
             "software": _software(),
         }
-        (staged / REPORT).write_text(synthetic_report.render(told), encoding="utf-8")
-        written.write(staged, told, (DATA,))
-        return told
+        (staged / REPORT).write_text(synthetic_report.render(content_of_manifest), encoding="utf-8")
+        written.write(staged, content_of_manifest, (DATA,))
+        return content_of_manifest
 
     return publish_folder(home, spec.dataset, version, write, allowed=lambda: promises.require_an_answer(home, spec))
 

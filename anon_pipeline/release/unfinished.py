@@ -27,7 +27,7 @@ def enter(home: Home, action: str, dataset: str, version: str, manifest: str, wh
 
 
 def finish(home: Home) -> None:
-    """Complete what was noted: enter the line, let the pointer follow, and of a withdrawn release leave its manifest.
+    """Complete what the note says: enter the line, move the pointer, and of a withdrawn release keep its manifest only.
 
     A publication that was killed before its folder appeared never happened.
     """

@@ -1,4 +1,4 @@
-"""The picture of an audit: a lane from 0 to 100 % per attack, with its success, its control and the blind guess.
+"""The picture of an audit: a row from 0 to 100 % per attack, with its success, its control and the blind guess.
 
 Pure functions from numbers to text, by the conventions of `charts`. The three marks differ in shape, not in colour
 alone: a circle for people in the release, a square for people who are not, an upright line for the blind guess.
@@ -16,7 +16,7 @@ from anon_pipeline.report.charts import AFTER, BEFORE, NOT_MEASURED, TEXT, TRACK
 #: Percent of the width that is left free beside 0 and 100 %, so that no mark is cut off.
 INSET = 1.5
 
-HEAD, PITCH, HEADING, ROW = 54, 50, 34, 20  # pixels: above the lanes, of a row, of a group's heading, of a lane
+HEAD, PITCH, HEADING, ROW = 54, 50, 34, 20  # pixels: above the rows, from row to row, of a group's heading, of a row
 LETTERS = 48  # of a label; a phone breaks no line of a picture
 
 

@@ -28,7 +28,7 @@ def pictures(content: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _rows(content: Mapping[str, Any]) -> dict[str, list[ChartRow]]:
-    """A lane per attack, by group."""
+    """A row of the chart per attack, by group."""
     groups: dict[str, list[ChartRow]] = {}
     for criterion, (title, _) in GROUPS.items():
         of_group = [finding for finding in content.get("findings") or [] if finding["criterion"] == criterion]

@@ -61,10 +61,12 @@ def _of_replays(content: Mapping[str, Any]) -> list[SummaryRow]:
     if not replayed:
         return []
     worst = max(replayed, key=lambda column: float(column["certain"]))
-    told = sum(column["certain"] > 0 for column in replayed)
+    revealed = sum(column["certain"] > 0 for column in replayed)
     bound = f" (at most {percent(worst['high'])})" if known(worst.get("high")) else ""
     return [
-        SummaryRow(*REPLAYED, f"{told} of {len(replayed)}", str(worst["column"]), f"{percent(worst['certain'])}{bound}")
+        SummaryRow(
+            *REPLAYED, f"{revealed} of {len(replayed)}", str(worst["column"]), f"{percent(worst['certain'])}{bound}"
+        )
     ]
 
 

@@ -50,7 +50,7 @@ class Row:
 
 @dataclass(frozen=True)
 class AttackGroup:
-    """The attacks of one group: the most telling sentences, worst classes by number, and all other sentences."""
+    """A group of attacks: its strongest findings as sentences, worst classes by number, and all other sentences."""
 
     title: str
     question: str
@@ -198,15 +198,15 @@ def _groups(findings: Sequence[Mapping[str, Any]]) -> list[AttackGroup]:
         of_group = [finding for finding in findings if finding["criterion"] == criterion]
         if not of_group:
             continue
-        telling = _telling(of_group)
+        strongest = _strongest(of_group)
         groups.append(
             AttackGroup(
                 title=title,
                 question=question,
                 summary=_summary(of_group),
-                sentences=[*(_sentence(finding) for finding in telling), *_meaning(telling)],
+                sentences=[*(_sentence(finding) for finding in strongest), *_meaning(strongest)],
                 numbers=[sentence for finding in of_group for sentence in _numbers(finding)],
-                rest=[_sentence(finding) for finding in of_group if finding not in telling],
+                rest=[_sentence(finding) for finding in of_group if finding not in strongest],
             )
         )
     return groups
@@ -223,7 +223,7 @@ def _meaning(findings: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _telling(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _strongest(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Of each kind of attack that found a leak the strongest; where none did, the strongest of all."""
     leaks = [finding for finding in findings if finding["verdict"] == LEAK]
     if not leaks:

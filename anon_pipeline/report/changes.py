@@ -48,8 +48,8 @@ def in_words(content: Mapping[str, Any]) -> Changes | None:
     first: list[ChangeWords] = []
     rest: list[ChangeWords] = []
     for change in listed:
-        told = FIRST.get(words(change.get("part")))
-        (first if told is None or change.get("what") in told else rest).append(_words(change))
+        listed_first = FIRST.get(words(change.get("part")))
+        (first if listed_first is None or change.get("what") in listed_first else rest).append(_words(change))
     return Changes(words(content.get("previous")), first, rest)
 
 

@@ -96,7 +96,7 @@ def before_after_chart(
 
 @dataclass(frozen=True)
 class Panel:
-    """One measure of a price list.
+    """One measure of a privacy-utility trade-off.
 
     Attributes
     ----------

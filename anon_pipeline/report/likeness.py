@@ -15,7 +15,7 @@ TOLD, LITTLE = 5, 0.02
 
 
 def sentences(measured: Mapping[str, Any]) -> list[str]:
-    """What has become of the ties between columns: the whole in a sentence, then the largest changes."""
+    """How the associations between columns have changed: the whole in a sentence, then the largest changes."""
     pairs = [pair for pair in part(measured, "associations").get("pairs") or [] if known(_change(pair))]
     if not pairs:
         return []
@@ -27,7 +27,7 @@ def sentences(measured: Mapping[str, Any]) -> list[str]:
         f"typical one has changed by {strength(typical)}, the one that changed most by {strength(most)}"
         f"{_steps(part(measured, 'associations').get('step'))}."
     )
-    return [whole, *(_told(pair) for pair in changes[:TOLD] if abs(_change(pair) or 0) >= LITTLE)]
+    return [whole, *(_change_in_words(pair) for pair in changes[:TOLD] if abs(_change(pair) or 0) >= LITTLE)]
 
 
 def _steps(step: Any) -> str:
@@ -39,7 +39,7 @@ def strength(value: Any) -> str:
     return minus(f"{value:.2f}") if known(value) else "not defined"
 
 
-def _told(pair: Mapping[str, Any]) -> str:
+def _change_in_words(pair: Mapping[str, Any]) -> str:
     before, after = pair["before"], pair["after"]
     verb = "weaker" if abs(after) < abs(before) else "stronger"
     numbers = f"{strength(before)} before, {strength(after)} after"

@@ -12,7 +12,7 @@ from typing import Any
 from anon_pipeline.report.charts import AFTER, BEFORE, TEXT, TRACK, known, percent, rect, short, svg, text
 from anon_pipeline.report.likeness import strength
 
-#: So many columns are drawn together: those whose ties have changed most.
+#: So many columns are drawn together: those whose associations have changed most.
 MOST_COLUMNS = 16
 
 

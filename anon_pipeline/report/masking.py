@@ -94,8 +94,8 @@ def _changed(report: Mapping[str, Any]) -> list[str]:
     """The columns that a step changed or made; what it cost is measured of some of them only."""
     if report.get("technique") == PART_OF_THE_PEOPLE:
         return []
-    made = (report.get("parameters") or {}).get("into")  # in the place of those it works on
-    return list(dict.fromkeys([*([str(made)] if made else _named(report)), *(report.get("costs") or {})]))
+    new_column = (report.get("parameters") or {}).get("into")  # in the place of those it works on
+    return list(dict.fromkeys([*([str(new_column)] if new_column else _named(report)), *(report.get("costs") or {})]))
 
 
 def _named(report: Mapping[str, Any]) -> list[str]:

@@ -185,7 +185,7 @@ def draw(content: Mapping[str, Any]) -> Pictures:
     sizes = sizes if not records else None  # else the same people would be drawn twice
     losses = in_order(part(measured, "information_loss", "columns"), part(spec, "columns"))
     sensitive = risk_report.sensitive(part(measured, "sensitive"), spec)
-    calibration, ties = part(content, "utility", "calibration"), part(measured, "associations")
+    calibration, associations = part(content, "utility", "calibration"), part(measured, "associations")
     return Pictures(
         sizes=_picture(charts.class_size_chart(sizes)) if sizes else None,
         before_after=_picture(
@@ -202,7 +202,7 @@ def draw(content: Mapping[str, Any]) -> Pictures:
         if losses
         else None,
         reliability=_picture(likeness_chart.reliability_chart(calibration)) if calibration else None,
-        associations=_picture(likeness_chart.association_chart(ties)) if ties else None,
+        associations=_picture(likeness_chart.association_chart(associations)) if associations else None,
         marginals=[
             _picture(likeness_chart.marginal_chart(name, marginals))
             for name, marginals in part(measured, "marginals").items()

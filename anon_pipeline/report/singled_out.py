@@ -26,7 +26,7 @@ def sentences(content: Mapping[str, Any]) -> list[str]:
     if not any(finding.get("verdict") == LEAK for finding in both):
         return []
     tried = sorted((finding for finding in both if _trials(finding)), key=_trials, reverse=True)
-    return [" ".join([*_beside_the_promise(content), *map(_found, tried), _remedy(tried)])]
+    return [" ".join([*_beside_the_promise(content), *map(_in_words, tried), _remedy(tried)])]
 
 
 def _trials(finding: Mapping[str, Any]) -> int:
@@ -44,7 +44,7 @@ def _beside_the_promise(content: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _found(finding: Mapping[str, Any]) -> str:
+def _in_words(finding: Mapping[str, Any]) -> str:
     """ "By one value of visits, 14 of 14 conditions tried were met by exactly one person (100 %, ...)." """
     attack, leak = part(finding, "attack"), part(finding, "leak")
     named = _columns(finding)

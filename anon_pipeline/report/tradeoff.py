@@ -1,4 +1,4 @@
-"""The price list as a steward reads it: a table, a picture, and the files that hold them. Measures nothing itself."""
+"""The privacy-utility trade-off for a steward: a table, a picture, and the files with them. Measures nothing itself."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def table(points: Sequence[TradeOffPoint], brief: bool = False) -> tuple[list[st
             cells = (
                 [NONE] * 3
                 if comparison is None
-                else [_told(comparison.before), _told(comparison.after), _change(comparison.difference)]
+                else [_mean(comparison.before), _mean(comparison.after), _change(comparison.difference)]
             )
             row += cells[-len(parts) :]
         rows.append(row)
@@ -190,7 +190,7 @@ def _lost(point: TradeOffPoint, score: str) -> float | None:
     return change if change is None or score in SMALLER_IS_BETTER else 0.0 - change
 
 
-def _told(estimate: Estimate) -> str:
+def _mean(estimate: Estimate) -> str:
     return NONE if estimate.mean is None else minus(f"{estimate.mean:.4f}")
 
 

@@ -81,11 +81,11 @@ class Figure:
 def promises(content: Mapping[str, Any]) -> list[Promise]:
     """What was counted for each demand of the spec; a demand that nobody counted does not hold."""
     asked = list(part(content, "spec").get("privacy") or [])
-    waiting = [(_name_of(demand), demand) for demand in asked]
+    pending = [(_name_of(demand), demand) for demand in asked]
     counted = []
     for finding in content.get("verified") or []:
-        place = next((number for number, (name, _) in enumerate(waiting) if name == finding.get("name")), None)
-        demand = waiting.pop(place)[1] if place is not None else {}
+        place = next((number for number, (name, _) in enumerate(pending) if name == finding.get("name")), None)
+        demand = pending.pop(place)[1] if place is not None else {}
         holds = finding.get("holds") is True and not finding.get("failing")
         counted.append(
             Promise(
@@ -96,7 +96,7 @@ def promises(content: Mapping[str, Any]) -> list[Promise]:
                 holds=holds,
             )
         )
-    for _, demand in waiting:
+    for _, demand in pending:
         parameters = ", ".join(
             f"{key} {value}" for key, value in demand.items() if key != "model" and value is not None
         )
@@ -230,9 +230,9 @@ def cautions(content: Mapping[str, Any]) -> list[str]:
         name for name, column in declared.items() if part(column).get("role") == "sensitive" and name not in protected
     ]
     if bare:
-        settled = [(name, part(measures, name).get("homogeneity")) for name in bare]
+        homogeneity = [(name, part(measures, name).get("homogeneity")) for name in bare]
         settled_for = [
-            f"{name} for {percent(share)} of the people" for name, share in settled if known(share) and share
+            f"{name} for {percent(share)} of the people" for name, share in homogeneity if known(share) and share
         ]
         rest = f", and the class alone settles {listed(settled_for)}" if settled_for else ""
         sentences.append(f"No promise protects {listed(bare)}{rest}.")

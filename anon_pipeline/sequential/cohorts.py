@@ -30,9 +30,9 @@ class MinimumCohortSize:
     Attributes
     ----------
     k : no part of a cohort is released with fewer people
-    split_threshold : a cohort is parted only where each part has so many, at least k
-    departures : whether those who left must be at least k of their cohort, too, or none; who stays away with them is
-        held back
+    split_threshold : a cohort is split only where each part has so many people, at least k
+    departures : whether the people who left must also be at least k of their cohort, or none; people who are left out
+        together with them are withheld
     """
 
     k: int

@@ -58,7 +58,7 @@ class Membership:
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """The former releases that a new one is held against, oldest first.
+    """The former releases with which a new release is compared, oldest first.
 
     Attributes
     ----------
@@ -189,7 +189,7 @@ def routing(home: Home, dataset: str, version: str) -> Routing:
 def forget(home: Home, dataset: str, identifiers: pa.Array) -> int:
     """Replace people by random numbers in the memory of every release; how many entries that were.
 
-    Their classes keep their counts. They must be gone from the source first: who comes back is a newcomer.
+    Their classes keep their counts. They must be removed from the source first; a person who comes back is a newcomer.
     """
     folder = _folder(home, dataset)
     if not (folder / "key").exists():

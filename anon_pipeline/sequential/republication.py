@@ -204,7 +204,7 @@ def _without(cells: Cells) -> Cells:
 
 
 def _lost(outputs: npt.NDArray[np.float64], counts: IntArray, node: IntArray) -> float:
-    """Share of the criterion's variance within classes; people who are held back have lost all."""
+    """Share of the criterion's variance within classes; withheld people have lost all."""
     weight = counts / counts.sum()
     centred = outputs - np.einsum("c,co->o", weight, outputs)
     total = float(np.einsum("c,co->", weight, centred**2))

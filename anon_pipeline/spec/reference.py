@@ -61,7 +61,7 @@ def _section(path: str, model: type[BaseModel]) -> list[str]:
         lines += ["| Key | Value | Where absent | Meaning |", "|---|---|---|---|"]
     for name, field in model.model_fields.items():
         default = (
-            "must be stated" if field.is_required() else f"`{_shown(field.get_default(call_default_factory=True))}`"
+            "must be stated" if field.is_required() else f"`{_as_yaml(field.get_default(call_default_factory=True))}`"
         )
         cells = (f"`{field.alias or name}`", _type(field), default, comments.get(name, ""))
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
@@ -107,22 +107,24 @@ def _type(field: FieldInfo) -> str:
         for name, wording in BOUNDS.items()
         if getattr(constraint, name, None) is not None
     ]
-    return ", ".join([_said(field.annotation), *bounds])
+    return ", ".join([_type_in_words(field.annotation), *bounds])
 
 
-def _said(annotation: Any) -> str:
+def _type_in_words(annotation: Any) -> str:
     """A type in words of YAML."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Literal:
-        return " or ".join(f"`{_shown(argument)}`" for argument in arguments)
+        return " or ".join(f"`{_as_yaml(argument)}`" for argument in arguments)
     if origin in (types.UnionType, typing.Union):
-        return " or ".join(dict.fromkeys(_said(argument) for argument in arguments if argument is not type(None)))
+        return " or ".join(
+            dict.fromkeys(_type_in_words(argument) for argument in arguments if argument is not type(None))
+        )
     if origin is typing.Annotated:
-        return _said(arguments[0])
+        return _type_in_words(arguments[0])
     if origin is tuple:
-        return f"list of {_said(arguments[0])}"
+        return f"list of {_type_in_words(arguments[0])}"
     if origin is dict:
-        return f"mapping from {_said(arguments[0])} to {_said(arguments[1])}"
+        return f"mapping from {_type_in_words(arguments[0])} to {_type_in_words(arguments[1])}"
     if inspect.isclass(annotation) and issubclass(annotation, StrEnum):
         return " or ".join(f"`{member.value}`" for member in annotation)
     if inspect.isclass(annotation) and issubclass(annotation, MaskingStep):
@@ -132,7 +134,7 @@ def _said(annotation: Any) -> str:
     return {str: "text", int: "whole number", float: "number", bool: "true or false"}.get(annotation, str(annotation))
 
 
-def _shown(value: Any) -> str:
+def _as_yaml(value: Any) -> str:
     """A default or a choice as YAML has it."""
     if isinstance(value, BaseModel):
         return "its defaults"
@@ -141,7 +143,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple | list):
-        return f"[{', '.join(map(_shown, value))}]"
+        return f"[{', '.join(map(_as_yaml, value))}]"
     return repr(value) if isinstance(value, str) and (not value.isprintable() or value.strip() != value) else f"{value}"
 
 

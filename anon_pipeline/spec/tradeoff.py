@@ -1,4 +1,4 @@
-"""The settings of a price list: what is varied, and over which values."""
+"""The settings of a privacy-utility trade-off: the parameters that are varied, and their values."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from anon_pipeline.spec.written import PlainLoader, sentences
 #: Where k stands in a spec.
 K_PATH = "privacy.k_anonymity.k"
 
-#: The paths that a price list may vary: what is asked of the grouping. All else, the model among it, is done once.
+#: The paths that a trade-off may vary: the parameters of the grouping. All else, such as the model, is done once.
 SWEPT = re.compile(r"privacy\.[^.]+\..+|suppression\.limit|guide\.(spread|orders)|columns\..+\.grid")
 
 
 class TradeOff(Strict):
-    """The settings of a price list: every combination of these values in place of those that the spec states."""
+    """The settings of a privacy-utility trade-off: every combination of these values, instead of those in the spec."""
 
     k: tuple[int, ...] = ()
     set_: dict[str, tuple[Any, ...]] = Field(default={}, alias="set")  # by path, as ReleaseSpec.replaced takes it
@@ -51,7 +51,7 @@ class TradeOff(Strict):
         Raises
         ------
         InputError
-            For what is no such text, or no setting of a price list.
+            For a text of another form, or a path that a trade-off cannot vary.
         """
         varied: dict[str, list[Any]] = {}
         for assignment in assignments:

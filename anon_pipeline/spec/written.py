@@ -146,10 +146,10 @@ def _places(model: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[tup
     for key, field in model.model_fields.items():
         place = (*above, field.alias or key)
         yield place
-        waiting, named = [field.annotation], False
-        while waiting and len(place) < DEEPEST:
-            part = waiting.pop()
-            waiting += get_args(part)
+        pending, named = [field.annotation], False
+        while pending and len(place) < DEEPEST:
+            part = pending.pop()
+            pending += get_args(part)
             named = named or get_origin(part) is dict
             if not isinstance(part, type) or not issubclass(part, BaseModel):
                 continue

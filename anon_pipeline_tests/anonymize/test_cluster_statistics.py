@@ -16,7 +16,7 @@ from anon_pipeline_tests.anonymize.test_refinement import counted, error, some_p
 from anon_pipeline_tests.examples import times
 
 few = settings(max_examples=times(40))
-priced = pytest.mark.parametrize("priced", [0, 30, 256])  # no number has a price, ages have, incomes have, too
+tabulated = pytest.mark.parametrize("tabulated", [0, 30, 256])  # no numbers are tabulated, ages are, incomes are, too
 
 
 def some_classes(seed: int, weighed: bool = False) -> tuple[Cells, ClusterStatistics]:
@@ -48,11 +48,11 @@ def within(cells: Cells, group: IntArray, weighed: bool) -> float:
 
 
 @few
-@priced
+@tabulated
 @given(st.integers(0, 9999), st.booleans())
-def test_a_move_costs_what_it_is_said_to_cost(priced: int, seed: int, weighed: bool) -> None:
+def test_a_move_costs_what_it_is_said_to_cost(tabulated: int, seed: int, weighed: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster_statistics, "PRICED", priced)
+        patch.setattr(cluster_statistics, "TABULATED", tabulated)
         cells, clusters = some_classes(seed, weighed)
     clusters.weigh_cover(2.0, 0.0)
     draw = np.random.default_rng(seed)
@@ -69,11 +69,11 @@ def test_a_move_costs_what_it_is_said_to_cost(priced: int, seed: int, weighed: b
 
 
 @few
-@priced
+@tabulated
 @given(st.integers(0, 9999), st.sampled_from([0.0, 0.5, 0.8]))
-def test_all_classes_near_are_compared_as_one_by_one(priced: int, seed: int, decay: float) -> None:
+def test_all_classes_near_are_compared_as_one_by_one(tabulated: int, seed: int, decay: float) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster_statistics, "PRICED", priced)
+        patch.setattr(cluster_statistics, "TABULATED", tabulated)
         patch.setattr(cluster_statistics, "TOGETHER", 7)
         _, clusters = some_classes(seed)
         for cover in (False, True):

@@ -49,7 +49,7 @@ def test_classes_found_in_any_order_are_published_in_one(table: Table, random: A
 def test_everybody_stays_in_their_class(table: Table) -> None:
     found = grouped(table)
     ordered = found.in_order()
-    assert found.withheld_people == 0  # a tree leaves nobody waiting
+    assert found.withheld_people == 0  # a tree withholds nobody
     before, after = plain(found.table), plain(ordered.table)
     assert sorted(before) == sorted(after)
     alone = replace(found, class_of_cell=np.append(found.class_of_cell, -1)).in_order()

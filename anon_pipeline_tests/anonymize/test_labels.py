@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from anon_pipeline.anonymize.labels import UNTOLD, Labels, lowest_labels
+from anon_pipeline.anonymize.labels import NO_LABEL, Labels, lowest_labels
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Domain, Nodes
 
@@ -33,10 +33,10 @@ def labels(nodes: Nodes, k: int) -> Labels:
 @pytest.mark.parametrize(
     ("k", "texts", "levels"),
     [
-        (3, ["11", "1*", "*", "* or missing", "missing", "21 or *"], [0, 1, 2, UNTOLD, UNTOLD, 0]),
-        (5, ["11", "1*", "*", "* or missing", "missing", "21 or *"], [0, 1, 2, UNTOLD, UNTOLD, 0]),
-        (6, ["11", "1*", "*", "* or *", "*", "* or *"], [0, 1, 2, UNTOLD, UNTOLD, 2]),
-        (7, ["1*", "1*", "*", "* or *", "*", "* or *"], [1, 1, 2, UNTOLD, UNTOLD, 2]),
+        (3, ["11", "1*", "*", "* or missing", "missing", "21 or *"], [0, 1, 2, NO_LABEL, NO_LABEL, 0]),
+        (5, ["11", "1*", "*", "* or missing", "missing", "21 or *"], [0, 1, 2, NO_LABEL, NO_LABEL, 0]),
+        (6, ["11", "1*", "*", "* or *", "*", "* or *"], [0, 1, 2, NO_LABEL, NO_LABEL, 2]),
+        (7, ["1*", "1*", "*", "* or *", "*", "* or *"], [1, 1, 2, NO_LABEL, NO_LABEL, 2]),
     ],
 )
 def test_the_lowest_node_of_k_people_is_named(k: int, texts: list[str], levels: list[int]) -> None:

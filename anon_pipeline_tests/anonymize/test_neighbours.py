@@ -21,16 +21,16 @@ def test_the_nearest_classes_are_those_of_ward_and_the_lower_number_on_a_tie(wid
     expected = []
     for one in asking.tolist():
         others = [other for other in range(300) if other != one]
-        price = {
+        cost_of = {
             other: max(square[one] + square[other] - 2 * np.einsum("o,o->", mean[one], mean[other]), 0)
             * (weight[one] * weight[other] / (weight[one] + weight[other]))
             for other in others
         }
         expected += [
-            (one, other, price[other]) for other in sorted(others, key=lambda other: (price[other], other))[:width]
+            (one, other, cost_of[other]) for other in sorted(others, key=lambda other: (cost_of[other], other))[:width]
         ]
     assert [(one, other) for one, other in pairs.tolist()] == [(one, other) for one, other, _ in expected]
-    assert costs.tolist() == [price for *_, price in expected]
+    assert costs.tolist() == [cost_of for *_, cost_of in expected]
 
 
 def test_blocks_find_nearly_what_comparing_all_finds(monkeypatch: pytest.MonkeyPatch) -> None:

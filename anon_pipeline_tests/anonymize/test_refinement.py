@@ -73,7 +73,7 @@ def test_nobody_is_lost_and_no_class_falls_below_k(seed: int, k: int, people: in
     group = refinement.refine(cells, leaf, k, 1.0)
     sizes = np.bincount(group, weights=cells.counts)
     assert sizes.min() >= k and sizes.sum() == people
-    assert len(sizes) >= leaf.max() + 1  # classes are founded, and none is given up
+    assert len(sizes) >= leaf.max() + 1  # classes are seeded, and none is given up
 
 
 @pytest.mark.parametrize("k", [19, 20, 29])
@@ -153,7 +153,7 @@ def test_each_goes_where_it_costs_least() -> None:
     assert group.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 1]
 
 
-def test_people_who_can_be_spared_found_a_class() -> None:
+def test_a_class_is_seeded_from_people_who_can_be_spared() -> None:
     # Five and four people at k = 3, of whom two and one stand together elsewhere.
     cells = counted(pd.DataFrame({"at": [0, 1, 2, 100, 101, 102, 200, 201, 202]}))
     group = refinement.refine(cells, np.array([0, 0, 0, 0, 0, 1, 1, 1, 1]), 3, 1.0)
@@ -161,7 +161,7 @@ def test_people_who_can_be_spared_found_a_class() -> None:
 
 
 @pytest.mark.parametrize(("rank", "members_of_seed"), [(0, {300, 301, 302}), (3, {-202, -201, -200})])
-def test_others_found_a_class_the_next_time(rank: int, members_of_seed: set[int]) -> None:
+def test_other_seeds_are_taken_the_next_time(rank: int, members_of_seed: set[int]) -> None:
     at = np.array([-202, -201, -200, 0, 1, 2, 300, 301, 302, -902, -901, -900])
     cells = counted(pd.DataFrame({"at": at}))  # in the order of the numbers
     at = np.sort(at)
@@ -261,9 +261,13 @@ def test_tuples_whose_hashes_collide_are_told_apart(monkeypatch: pytest.MonkeyPa
     assert (AnonymizerTree(k=5).fit(frame).apply(frame) == expected).all()
 
 
-@pytest.mark.parametrize(("tilt", "most"), [(0.0, 0.87), (IMPORTANCE_WEIGHT, 0.91)])  # what columns tell has a price
-def test_adult_loses_less_and_shows_narrower_ranges(monkeypatch: pytest.MonkeyPatch, tilt: float, most: float) -> None:
-    monkeypatch.setattr(criterion, "IMPORTANCE_WEIGHT", tilt)
+@pytest.mark.parametrize(
+    ("importance_weight", "most"), [(0.0, 0.87), (IMPORTANCE_WEIGHT, 0.91)]
+)  # weights by importance cost variance
+def test_adult_loses_less_and_shows_narrower_ranges(
+    monkeypatch: pytest.MonkeyPatch, importance_weight: float, most: float
+) -> None:
+    monkeypatch.setattr(criterion, "IMPORTANCE_WEIGHT", importance_weight)
     people = pd.read_parquet(ADULT).replace("?", None).iloc[:8000]
     frame = people[["age", "education", "occupation", "marital_status", "native_country"]]
     guidance = people["age"].to_numpy() / 90

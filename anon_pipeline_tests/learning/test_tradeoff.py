@@ -1,4 +1,4 @@
-"""The price list: each line is what a release with its setting would be, and a demand that cannot be met is a line."""
+"""The trade-off: each point is what a release with its setting would be, also one whose demand cannot be met."""
 
 from __future__ import annotations
 

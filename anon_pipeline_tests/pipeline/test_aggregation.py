@@ -140,8 +140,8 @@ def test_the_commands_know_what_it_is(released: Place, tmp_path: Path) -> None:
     pd.read_parquet(file).assign(people=11).to_csv(altered, index=False)
     refused = asked(released, "verify", altered, "--spec", released.dataset)
     assert refused.exit_code == 3, refused.said
-    priced = asked(released, "sweep", released.dataset, "--k", "2,5")
-    assert (priced.exit_code, "no rows of people to judge" in priced.sentence) == (2, True), priced.said
+    swept = asked(released, "sweep", released.dataset, "--k", "2,5")
+    assert (swept.exit_code, "no rows of people to judge" in swept.sentence) == (2, True), swept.said
 
 
 def test_neither_the_order_of_the_source_nor_threads_change_the_release(released: Place, tmp_path: Path) -> None:

@@ -241,7 +241,7 @@ def test_people_who_are_nowhere_or_twice_do_not_add_up(stored: Candidate) -> Non
 
 @pytest.mark.parametrize(("suppressed", "fails"), [(20, set()), (21, {"suppresses_within_the_limit"})])
 def test_no_more_are_suppressed_than_the_spec_allows(stored: Candidate, suppressed: int, fails: set[str]) -> None:
-    """Of 400 people 5 % are 20; who waits for company is not suppressed."""
+    """Of 400 people 5 % are 20; people who are withheld are not suppressed."""
 
     def spoil(data: pd.DataFrame, classes: pd.DataFrame) -> Tables:
         return data.iloc[: 400 - suppressed], classes

@@ -1,4 +1,4 @@
-"""A table of groups held against its people: by brute force on random tables, and spoilt in every way there is."""
+"""A table of groups compared with its people: by brute force on random tables, and spoilt in every way there is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ties between columns, against textbook formulas on the rows themselves."""
+"""Associations between columns, against textbook formulas on the rows themselves."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ ROW = ChartRow("by all columns", "gives away 10 %", Mark(0.5, 0.4, 0.6), Mark(0.
 
 
 def elements(picture: str, tag: str, kind: str) -> list[dict[str, str]]:
-    """Those of the lanes: the legend's have positions in round percents or none."""
+    """Those of the rows: the legend's have positions in round percents or none."""
     return [one.attrib for one in ElementTree.fromstring(picture).iter(f"{SVG}{tag}") if one.attrib["class"] == kind]
 
 

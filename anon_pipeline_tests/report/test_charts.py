@@ -144,7 +144,7 @@ def test_count(value: float | None, text: str) -> None:
     assert charts.count(value) == text
 
 
-# ---------------------------------------------------------------------------------------------------- the price list
+# ---------------------------------------------------------------------------------------------------- the trade-off
 
 PANELS = [
     charts.Panel("lost", "", [0.1, 0.4, None], ["10 %", "40 %", "-"]),
@@ -152,19 +152,19 @@ PANELS = [
 ]
 
 
-def prices(labels: list[str] | None = None, refusal: str = "too many") -> str:
+def trade_off(labels: list[str] | None = None, refusal: str = "too many") -> str:
     return charts.trade_off_chart(labels or ["k 2", "k 5", "k 9"], PANELS, [None, None, refusal], "Prices")
 
 
 def test_each_measure_of_a_price_list_has_a_scale_of_its_own_and_no_bar_below_zero() -> None:
-    short, long = bars(prices(), "after")
+    short, long = bars(trade_off(), "after")
     assert long == pytest.approx(4 * short, abs=0.02)
     assert long == pytest.approx(50 * charts.BAR_OF_PANEL, abs=0.01)
 
 
 def test_a_refused_setting_says_so_in_place_of_bars() -> None:
-    picture = ElementTree.fromstring(prices())
-    assert words(prices())[-2:] == ["k 9", "refused: too many"]
+    picture = ElementTree.fromstring(trade_off())
+    assert words(trade_off())[-2:] == ["k 9", "refused: too many"]
     described = picture.findtext(f"{SVG}desc") or ""
     assert "k 9: refused, too many" in described
     assert "k 5: lost 40 %, one value only income less" in described
@@ -172,9 +172,9 @@ def test_a_refused_setting_says_so_in_place_of_bars() -> None:
 
 
 def test_a_price_list_stands_alone_and_holds_texts_as_texts() -> None:
-    picture = ElementTree.fromstring(prices(["<b>", "&", "k"], refusal='"<script>'))
+    picture = ElementTree.fromstring(trade_off(["<b>", "&", "k"], refusal='"<script>'))
     assert all(one.attrib["fill"].startswith("#") for one in picture if one.tag in (f"{SVG}rect", f"{SVG}text"))
-    assert "<script" not in prices(refusal="<script>")
+    assert "<script" not in trade_off(refusal="<script>")
     assert ElementTree.fromstring(charts.trade_off_chart([], [], [])).attrib["role"] == "img"
 
 

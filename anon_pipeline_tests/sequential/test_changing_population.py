@@ -63,7 +63,7 @@ class Publishing(RuleBasedStateMachine):
         routing = self.releases.routing
         try:
             found = self.releases.release(self.people[self.present], TOTAL)
-        except InputError:  # nobody has company enough: nothing appears, and what was known stays known
+        except InputError:  # no cohort is large enough: nothing appears, and what was known stays known
             assert (len(self.releases.published), self.releases.routing) == (made, routing)
             return
         window = self.releases.published[-self.releases.window :]

@@ -46,7 +46,7 @@ def test_no_part_of_a_cohort_is_smaller_than_k(
         released = {one: people for one, people in parts(node[own], counts[own]).items() if one != NOT_RELEASED}
         assert all(people >= k for people in released.values())
         absent = int(departed[cohort] + counts[own & (node == NOT_RELEASED)].sum())
-        if departures and cohort > 0:  # who left has company, too, unless the cohort is smaller than that
+        if departures and cohort > 0:  # the departed are enough, too, unless the cohort is smaller than that
             assert absent == 0 or absent >= k or not released
         if not departures:
             assert released or counts[own].sum() < k

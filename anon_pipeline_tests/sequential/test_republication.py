@@ -138,7 +138,7 @@ def test_who_has_all_releases_is_left_with_k(
         try:
             found = releases.release(people, total)
         except InputError:
-            return  # nobody has company enough; nothing is published
+            return  # no cohort is large enough; nothing is published
         grouping = found.grouping
         assert min(candidates(releases.published[-window:]).values()) >= k
         assert grouping.sizes.min() >= k

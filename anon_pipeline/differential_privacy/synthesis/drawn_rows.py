@@ -77,8 +77,8 @@ def with_all_values(codes: IntArray, measurements: Measurements, random: np.rand
 def as_table(codes: IntArray, axes: Sequence[Axis], random: np.random.Generator) -> pa.Table:
     """The public values of codes: texts, or numbers chosen evenly from their interval; sorted."""
     columns = {axis.name: _values(codes[:, place], axis, random) for place, axis in enumerate(axes)}
-    made = pa.table(columns)
-    return made.sort_by([(name, "ascending") for name in made.column_names])
+    table = pa.table(columns)
+    return table.sort_by([(name, "ascending") for name in table.column_names])
 
 
 def _values(codes: IntArray, axis: Axis, random: np.random.Generator) -> pa.Array:

@@ -81,9 +81,11 @@ def fit(
             if former is not None and former.tree.home(table.columns) >= 0:
                 continue
             axes = tree.cliques[home]
-            said = summed(tree.marginals(potentials)[home], axes, table.columns)
+            estimated = summed(tree.marginals(potentials)[home], axes, table.columns)
             floor = FLOOR * np.sqrt(table.variance) / total
-            potentials[home] += spread(np.log(np.maximum(goal, floor) / np.maximum(said, 1e-300)), table.columns, axes)
+            potentials[home] += spread(
+                np.log(np.maximum(goal, floor) / np.maximum(estimated, 1e-300)), table.columns, axes
+            )
     tables = tree.marginals(potentials)
 
     def loss_of(tables: list[FloatArray]) -> tuple[float, list[FloatArray]]:

@@ -59,13 +59,13 @@ class JunctionTree:
         """The spanning tree of largest separators."""
         order, parents = [0], [-1]
         separators: list[Clique] = [()]
-        waiting = set(range(1, len(cliques)))
-        while waiting:
+        pending = set(range(1, len(cliques)))
+        while pending:
             parent, new = max(
-                ((old, new) for old in range(len(order)) for new in sorted(waiting)),
+                ((old, new) for old in range(len(order)) for new in sorted(pending)),
                 key=lambda pair: len(set(cliques[order[pair[0]]]) & set(cliques[pair[1]])),
             )
-            waiting.discard(new)
+            pending.discard(new)
             shared = set(cliques[order[parent]]) & set(cliques[new])
             order.append(new)
             parents.append(parent)
@@ -115,7 +115,7 @@ class JunctionTree:
         if within >= 0:
             return summed(tables[within], self.cliques[within], columns)
         kept = self._spanning(set(columns))
-        made: dict[int, list[tuple[FloatArray, Clique]]] = {number: [] for number in kept}
+        messages_to: dict[int, list[tuple[FloatArray, Clique]]] = {number: [] for number in kept}
         root = min(kept)
         for number in sorted(kept, reverse=True):
             table, axes = tables[number], self.cliques[number]
@@ -124,7 +124,7 @@ class JunctionTree:
                 whole = np.broadcast_to(spread(summed(table, axes, shared), shared, axes), table.shape)
                 # Shares, each at most 1: the inverse of a sum that is nearly nothing would be infinite.
                 table = np.divide(table, whole, out=np.zeros_like(table), where=whole > 0)
-            for message, over in made[number]:
+            for message, over in messages_to[number]:
                 union = tuple(sorted({*axes, *over}))
                 table = spread(table, axes, union) * spread(message, over, union)
                 axes = union
@@ -132,7 +132,7 @@ class JunctionTree:
             table = summed(table, axes, wanted)
             if number == root:
                 return summed(table, wanted, columns)
-            made[self.parents[number]].append((table, wanted))
+            messages_to[self.parents[number]].append((table, wanted))
         raise AssertionError("a tree has a root")
 
     def _spanning(self, columns: set[int]) -> set[int]:
@@ -166,15 +166,15 @@ def spread(table: FloatArray, axes: Clique, over: Clique) -> FloatArray:
 
 def summed(table: FloatArray, axes: Clique, kept: Sequence[int]) -> FloatArray:
     """A table summed over the columns that are not kept; axes stay ascending."""
-    gone = tuple(place for place, axis in enumerate(axes) if axis not in kept)
-    result: FloatArray = table.sum(axis=gone)
+    summed_out = tuple(place for place, axis in enumerate(axes) if axis not in kept)
+    result: FloatArray = table.sum(axis=summed_out)
     return result
 
 
 def _log_sum(table: FloatArray, axes: Clique, kept: Clique) -> FloatArray:
-    gone = tuple(place for place, axis in enumerate(axes) if axis not in kept)
-    top = table.max(axis=gone, keepdims=True)
-    result: FloatArray = np.log(np.exp(table - top).sum(axis=gone)) + top.reshape(
+    summed_out = tuple(place for place, axis in enumerate(axes) if axis not in kept)
+    top = table.max(axis=summed_out, keepdims=True)
+    result: FloatArray = np.log(np.exp(table - top).sum(axis=summed_out)) + top.reshape(
         [table.shape[place] for place, axis in enumerate(axes) if axis in kept]
     )
     return result

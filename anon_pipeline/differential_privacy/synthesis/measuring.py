@@ -224,9 +224,9 @@ def column_counts(tables: Sequence[NoisyTable], column: int) -> tuple[np.ndarray
     """Noisy counts of one column and their variance, from the tables that hold it: means by inverse variance."""
     sums, variances = [], []
     for table in tables:
-        gone = tuple(place for place, other in enumerate(table.columns) if other != column)
-        sums.append(table.counts.sum(axis=gone))
-        variances.append(table.variance.sum(axis=gone))
+        summed_out = tuple(place for place, other in enumerate(table.columns) if other != column)
+        sums.append(table.counts.sum(axis=summed_out))
+        variances.append(table.variance.sum(axis=summed_out))
     weights = 1 / np.array(variances)
     return (weights * np.array(sums)).sum(axis=0) / weights.sum(axis=0), 1 / weights.sum(axis=0)
 

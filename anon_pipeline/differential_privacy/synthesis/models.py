@@ -18,7 +18,7 @@ from anon_pipeline.spec import ColumnType, ReleaseSpec
 HELD = 25.0
 
 
-def model_of(spec: ReleaseSpec, made: Synthetic) -> Any:
+def model_of(spec: ReleaseSpec, synthetic: Synthetic) -> Any:
     """The model that the spec asks for, fitted and frozen: who fits it again, as a guide is, leaves it as it is.
 
     Raises
@@ -29,17 +29,17 @@ def model_of(spec: ReleaseSpec, made: Synthetic) -> Any:
     from sklearn.frozen import FrozenEstimator
 
     assert spec.model is not None  # noqa: S101 - the graph has this step for specs with a model only
-    is_number = _axis(made, spec.target).domain.numeric
-    frame = made.table.select(list(spec.features)).to_pandas()
-    target = made.table.column(spec.target).to_pandas()
+    is_number = _axis(synthetic, spec.target).domain.numeric
+    frame = synthetic.table.select(list(spec.features)).to_pandas()
+    target = synthetic.table.column(spec.target).to_pandas()
     known = target.notna().to_numpy()
     frame, target = frame[known], target[known]
     if spec.model.kind == "naive_bayes":
         if is_number:
             raise InputError("model.kind: naive_bayes predicts values of a list; take synthetic for a number")
-        return FrozenEstimator(naive_bayes(spec, made).fit(frame, target))
+        return FrozenEstimator(naive_bayes(spec, synthetic).fit(frame, target))
     kinds = {
-        name: ColumnType.NUMERIC if _axis(made, name).domain.numeric else ColumnType.CATEGORICAL
+        name: ColumnType.NUMERIC if _axis(synthetic, name).domain.numeric else ColumnType.CATEGORICAL
         for name in spec.features
     }
     for name, kind in kinds.items():
@@ -48,30 +48,30 @@ def model_of(spec: ReleaseSpec, made: Synthetic) -> Any:
     return FrozenEstimator(build_model("gradient_boosting", task, kinds, 0).fit(frame, target))
 
 
-def naive_bayes(spec: ReleaseSpec, made: Synthetic) -> PublicNaiveBayes:
+def naive_bayes(spec: ReleaseSpec, synthetic: Synthetic) -> PublicNaiveBayes:
     """Naive Bayes from the counts of each column with the target, as the model of all measurements expects them."""
-    names = [axis.name for axis in made.axes]
+    names = [axis.name for axis in synthetic.axes]
     target = names.index(spec.target)
-    to_classes = made.measurements.codes[target]
-    classes = made.axes[target].domain.values or ()
+    to_classes = synthetic.measurements.codes[target]
+    classes = synthetic.axes[target].domain.values or ()
     columns, counts, noise = [], [], []
     for name in spec.features:
         place = names.index(name)
-        expected = made.model.counts(tuple(sorted((place, target))))
+        expected = synthetic.model.counts(tuple(sorted((place, target))))
         expected = expected if place < target else expected.T
-        mapping = made.measurements.codes[place]
+        mapping = synthetic.measurements.codes[place]
         table: FloatArray = expected[mapping][:, to_classes[: len(classes)]]  # values that share a code share chances
-        noise += _noise_of(made, place, target)
-        columns.append(_codes(made.axes[place]))
+        noise += _noise_of(synthetic, place, target)
+        columns.append(_codes(synthetic.axes[place]))
         counts.append(table)
     held = HELD * float(np.mean(noise)) ** 2 if noise else 0.0
     return PublicNaiveBayes(tuple(columns), counts, classes, held)
 
 
-def _noise_of(made: Synthetic, place: int, target: int) -> list[float]:
+def _noise_of(synthetic: Synthetic, place: int, target: int) -> list[float]:
     """The total variation that noise alone is expected to make in the first counts of a column with the target."""
-    tables = (table for table in made.measurements.first if {place, target} <= set(table.columns))
-    return [float(np.sqrt(2 / np.pi * table.variance).sum() / 2 / made.model.total) for table in tables]
+    tables = (table for table in synthetic.measurements.first if {place, target} <= set(table.columns))
+    return [float(np.sqrt(2 / np.pi * table.variance).sum() / 2 / synthetic.model.total) for table in tables]
 
 
 def _codes(axis: Axis) -> Codes:
@@ -84,5 +84,5 @@ def _codes(axis: Axis) -> Codes:
     return Codes(axis.name, cuts=tuple(low + (axis.width * place - 0.5) * step for place in range(1, axis.intervals)))
 
 
-def _axis(made: Synthetic, name: str) -> Axis:
-    return next(axis for axis in made.axes if axis.name == name)
+def _axis(synthetic: Synthetic, name: str) -> Axis:
+    return next(axis for axis in synthetic.axes if axis.name == name)

@@ -49,14 +49,14 @@ def count_quality(measured: Sequence[NoisyTable], codes: IntArray, total: float)
     found = []
     for table in measured:
         keys = np.ravel_multi_index(tuple(codes[:, column] for column in table.columns), table.counts.shape)
-        shown = np.bincount(keys, minlength=table.counts.size).reshape(table.counts.shape)
+        synthetic = np.bincount(keys, minlength=table.counts.size).reshape(table.counts.shape)
         deviation = np.sqrt(table.variance)
         found.append(
             CountQuality(
                 table.columns,
                 table.counts.size,
                 float(ndtri((1 + CONFIDENCE) / 2) * deviation.max()),
-                float(np.abs(table.counts - shown).sum() / 2 / total),
+                float(np.abs(table.counts - synthetic).sum() / 2 / total),
                 float(np.sqrt(2 / np.pi) * deviation.sum() / 2 / total),
             )
         )
@@ -66,9 +66,9 @@ def count_quality(measured: Sequence[NoisyTable], codes: IntArray, total: float)
 def value_counts(first: Sequence[NoisyTable], codes: IntArray, column: int) -> list[ValueCount]:
     """Every value of a column, in the order of its codes."""
     noisy, variance = column_counts([table for table in first if column in table.columns], column)
-    shown = np.bincount(codes[:, column], minlength=len(noisy))
+    synthetic = np.bincount(codes[:, column], minlength=len(noisy))
     reach = ndtri((1 + CONFIDENCE) / 2) * np.sqrt(variance)
     return [
         ValueCount(float(count), max(0.0, float(count - far)), max(0.0, float(count + far)), int(seen))
-        for count, far, seen in zip(noisy, reach, shown, strict=True)
+        for count, far, seen in zip(noisy, reach, synthetic, strict=True)
     ]

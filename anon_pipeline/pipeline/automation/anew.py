@@ -42,12 +42,12 @@ def build_anew_job(spec: ReleaseSpec, runtime: Runtime) -> dg.JobDefinition:
             text=True,
             check=False,
         )
-        told = _told(ended.stdout)
-        if told.get("run_id") is not None:
-            context.log.info(f"run {told['run_id']} ended with exit code {ended.returncode}")
+        printed = _printed(ended.stdout)
+        if printed.get("run_id") is not None:
+            context.log.info(f"run {printed['run_id']} ended with exit code {ended.returncode}")
             return
         raise dg.Failure(
-            description=str(told.get("error", "the command ended without a word")),
+            description=str(printed.get("error", "the command ended without a word")),
             metadata={
                 EXIT_CODE: ended.returncode,
                 MAY_PASS: dg.MetadataValue.bool(ended.returncode not in (BAD_INPUT, REFUSED)),
@@ -75,10 +75,10 @@ def _machine(runtime: Runtime) -> list[str]:
     return [str(part) for name, value in stated.items() if value is not None for part in (name, value)]
 
 
-def _told(output: str) -> dict[str, Any]:
+def _printed(output: str) -> dict[str, Any]:
     """The object that the command printed; nothing where it was killed."""
     try:
-        told = json.loads(output)
+        printed = json.loads(output)
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return printed if isinstance(printed, dict) else {}

@@ -48,8 +48,8 @@ def ending_of(instance: dg.DagsterInstance, run_id: str) -> Ending:
     refused = [failure.demanded for failure in failures if failure.kind == "refused"]
     if refused:
         return Ending("refused", "; ".join(refused))
-    told = "; ".join(failure.demanded for failure in failures)
-    return Ending("failed", told or f"it ended before any of its steps said why: {KILLED}, or never started")
+    reasons = "; ".join(failure.demanded for failure in failures)
+    return Ending("failed", reasons or f"it ended before any of its steps said why: {KILLED}, or never started")
 
 
 def failures_of(instance: dg.DagsterInstance, run_id: str) -> list[Failure]:
@@ -70,10 +70,10 @@ def _of_step(event: dg.DagsterEvent) -> Failure:
     if declared is None:  # of Dagster itself, or of an asset that is not ours: its text may hold anything
         sentence = f"{event.step_key}: internal error"
         return Failure("died", sentence, sentence)
-    told = {name: value.value for name, value in declared.metadata.items()}
-    refused = told.get(EXIT_CODE) == REFUSED
+    declarations = {name: value.value for name, value in declared.metadata.items()}
+    refused = declarations.get(EXIT_CODE) == REFUSED
     sentence = str(declared.description)
-    return Failure("refused" if refused else "died" if told.get(MAY_PASS) else "unusable", sentence, sentence)
+    return Failure("refused" if refused else "died" if declarations.get(MAY_PASS) else "unusable", sentence, sentence)
 
 
 def _of_check(evaluation: Any) -> Failure:

@@ -108,16 +108,16 @@ def decide(known: Known, now: float) -> Decision:
             in_vain = list(itertools.takewhile(lambda run: run.failed or run.ending is Ending.DIED, known.runs))
             return _again(in_vain, now) if in_vain else Decision(Action.RUN, "released, but not everywhere yet")
         return Decision(Action.SKIP, f"released: {known.current}, the current release, was made of this content")
-    settled = next((run for run in known.runs if run.ending is not Ending.DIED), None)
-    if settled is not None and (why := _final(settled, known.withdrawn)):
+    concluded = next((run for run in known.runs if run.ending is not Ending.DIED), None)
+    if concluded is not None and (why := _final(concluded, known.withdrawn)):
         return Decision(Action.SKIP, why)
     deaths = [
         run
-        for run in known.runs[: len(known.runs) if settled is None else known.runs.index(settled)]
+        for run in known.runs[: len(known.runs) if concluded is None else known.runs.index(concluded)]
         if run.ended > known.since
     ]
     if not deaths:
-        return Decision(Action.RUN, "not released yet" if settled is None else "released before, but not current")
+        return Decision(Action.RUN, "not released yet" if concluded is None else "released before, but not current")
     return _again(deaths, now)
 
 

@@ -115,8 +115,8 @@ def _past(instance: dg.DagsterInstance, record: dg.RunRecord) -> PastRun:
         ending, why = _unreleased(instance, run)
         return PastRun(run.run_id, ending, ended, None, why)
     failed = run.status is _STATUS.FAILURE
-    told = [failure.sentence for failure in failures_of(instance, run.run_id)] if failed else []
-    return PastRun(run.run_id, Ending.RELEASED, ended, version, next(iter(told), KILLED) if failed else "", failed)
+    reasons = [failure.sentence for failure in failures_of(instance, run.run_id)] if failed else []
+    return PastRun(run.run_id, Ending.RELEASED, ended, version, next(iter(reasons), KILLED) if failed else "", failed)
 
 
 def _unreleased(instance: dg.DagsterInstance, run: dg.DagsterRun) -> tuple[Ending, str]:

@@ -89,7 +89,7 @@ def build_alerts_of_late_releases(home: Home, specs: Sequence[ReleaseSpec]) -> d
         operations = Operations.of(home)
         first_looks: dict[str, float] = json.loads(context.cursor or "{}")
         now = datetime.now(UTC).timestamp()
-        told = []
+        sent = []
         for dataset, late in scheduled.items():
             key = dg.AssetKey([dataset, RELEASE])
             last = context.instance.get_latest_materialization_event(key)
@@ -99,9 +99,9 @@ def build_alerts_of_late_releases(home: Home, specs: Sequence[ReleaseSpec]) -> d
             address = f"{operations.address}/assets/{dataset}/{RELEASE}"
             alert = Alert(f"late-{dataset}-{since:.0f}", dataset, "late", _since(last, since), address)
             outcomes = send_once(home, operations.alerts, alert) or {}
-            told += [f"{dataset} is late; {target}: {outcome}" for target, outcome in outcomes.items()]
+            sent += [f"{dataset} is late; {target}: {outcome}" for target, outcome in outcomes.items()]
         context.update_cursor(json.dumps(first_looks))
-        return dg.SkipReason("; ".join(told) or "nothing is late that was not told before")
+        return dg.SkipReason("; ".join(sent) or "nothing is late that was not told before")
 
     return release_is_late
 

@@ -128,13 +128,13 @@ def _contents(
 
 def _rows(spec: ReleaseSpec, rows: int, released: int, candidate: Stage) -> Iterator[Question]:
     """Questions on who is released, suppressed, or waits."""
-    suppressed, waiting = int(candidate.facts["suppressed"]), int(candidate.facts["waiting"])
+    suppressed, withheld = int(candidate.facts["suppressed"]), int(candidate.facts["waiting"])
     yield Question(
         "accounts_for_every_row",
         "released and suppressed rows add up to the source's rows",
         "ExpectColumnMaxToBeBetween",
         {"column": "unaccounted", "max_value": 0},
-        pd.DataFrame({"unaccounted": [abs(rows - released - suppressed - waiting)]}),
+        pd.DataFrame({"unaccounted": [abs(rows - released - suppressed - withheld)]}),
         remedy=FAULT,
     )
     yield Question(
@@ -142,7 +142,7 @@ def _rows(spec: ReleaseSpec, rows: int, released: int, candidate: Stage) -> Iter
         f"at most {100 * spec.suppression.limit:g} % of the people are suppressed",
         "ExpectColumnMaxToBeBetween",
         {"column": "suppressed", "max_value": int(spec.suppression.limit * rows)},
-        pd.DataFrame({"suppressed": [rows - released - waiting]}),
+        pd.DataFrame({"suppressed": [rows - released - withheld]}),
         remedy="raise suppression.limit, or lower the demands",
     )
 

@@ -238,8 +238,8 @@ def _aggregates(run: Run, candidate: Stage) -> pd.DataFrame:
         return pd.DataFrame([{aggregate_names(spec)[0]: pq.ParquetFile(data).metadata.num_rows}])
     sizes = manifest.class_sizes(engine.classes(data, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE)).sizes)
     loss = {name: float(value) for name, value in candidate.facts["information_loss"].items()}
-    told = {"information_loss": sum(loss.values()) / len(loss)}
-    told |= {f"information_loss_{name}": value for name, value in loss.items()}
+    losses = {"information_loss": sum(loss.values()) / len(loss)}
+    losses |= {f"information_loss_{name}": value for name, value in loss.items()}
     figures = {
         "released": candidate.facts["released"],
         "suppressed": candidate.facts["suppressed"],
@@ -248,7 +248,7 @@ def _aggregates(run: Run, candidate: Stage) -> pd.DataFrame:
         "median_class_size": sizes["median"],
         "mean_class_size": sizes["mean"],
         "largest_class": sizes["largest"],
-        **fineness.rounded(told),
+        **fineness.rounded(losses),
     }
     return pd.DataFrame([figures])[aggregate_names(spec)]
 

@@ -247,18 +247,20 @@ def _answer(question: Question, result: Any) -> Answer:
     passed = result is not None and result.success is True and not crashed
     observed = result.result.get("observed_value") if result is not None and result.result else None
     measured = question.measured if question.measured is not None else _plain(observed)
-    told = "" if question.own_of is not None and measured is None else f"measured {_shown(measured, question.of_share)}"
+    finding = (
+        "" if question.own_of is not None and measured is None else f"measured {_in_words(measured, question.of_share)}"
+    )
     if passed and question.idle:
         sentence = f"not applicable: {question.idle}"
     elif passed:
-        sentence = f"{question.demand}; {told or 'it holds'}"
+        sentence = f"{question.demand}; {finding or 'it holds'}"
     elif crashed:
         sentence = (
             f"the check crashed, which counts as failed (asked: {question.demand}); nothing was published: run it "
             f"again, and if it crashes again {'correct it' if question.own_of else 'report a fault of this package'}"
         )
     else:
-        sentence = f"{question.demand}, but {told or 'it does not hold'}" + (
+        sentence = f"{question.demand}, but {finding or 'it does not hold'}" + (
             f"; {question.remedy}" * bool(question.remedy)
         )
     applies = not (passed and question.idle)
@@ -285,7 +287,7 @@ def _plain(value: Any) -> float | int | str | None:
     return None
 
 
-def _shown(measured: float | int | str | None, of_share: bool) -> str:
+def _in_words(measured: float | int | str | None, of_share: bool) -> str:
     if measured is None:
         return "nothing"
     if of_share and isinstance(measured, float | int):

@@ -96,11 +96,11 @@ def _weighted_risk(
     counted = run.engine.sensitive_of_cells(people.folder / DATA, cells.domains, cells, [weight]).sensitive[weight]
     class_of = grouping.class_of_cell[counted["class"].to_numpy()]
     stood_for = counted["value"].to_numpy(dtype=np.float64) * counted["count"].to_numpy()
-    # Classes that show the same are one to whoever reads the release.
-    shown = recoded.to_pandas().groupby(recoded.column_names, dropna=False, observed=True).ngroup().to_numpy()
-    alike = shown[class_of[class_of >= 0]]
-    sizes, weights = np.zeros(shown.max() + 1, dtype=np.int64), np.zeros(shown.max() + 1)
-    np.add.at(sizes, shown, grouping.sizes)
+    # Classes with the same recoded values are a single class to a reader of the release.
+    released_class = recoded.to_pandas().groupby(recoded.column_names, dropna=False, observed=True).ngroup().to_numpy()
+    alike = released_class[class_of[class_of >= 0]]
+    sizes, weights = np.zeros(released_class.max() + 1, dtype=np.int64), np.zeros(released_class.max() + 1)
+    np.add.at(sizes, released_class, grouping.sizes)
     np.add.at(weights, alike, stood_for[class_of >= 0])  # in the order of the values, which is the same everywhere
     return dataclasses.asdict(weighted_risk(sizes, weights))
 
@@ -110,8 +110,8 @@ def _bounds(summary: Summary) -> list[Any] | None:
     if not isinstance(summary, OrderedSummary):
         return None
     low, high, representative = (
-        values[is_told]
-        for values, is_told in (
+        values[is_named]
+        for values, is_named in (
             (summary.low, (summary.known > 0) & ~summary.open_low),
             (summary.high, (summary.known > 0) & ~summary.open_high),
             (summary.representative, ~summary.withheld),

@@ -32,7 +32,7 @@ TYPES = {"categorical": "string", "numeric": "double", "date": "datetime"}
 
 
 def parameters(spec: ReleaseSpec) -> dict[str, str]:
-    """The policy as parameters, so that runs can be held against one another; never the seed."""
+    """The policy as parameters, so that runs can be compared; never the seed."""
     stated: dict[str, object] = {
         "release": "groups" if spec.aggregates else spec.release,
         "target": spec.target or "none",

@@ -167,7 +167,7 @@ def test_a_result_without_a_number_is_kept_without_one_and_an_exception_without_
     ],
 )
 def test_how_a_measured_value_is_told(measured: float | str | None, of_share: bool, shown: str) -> None:
-    assert expectations._shown(measured, of_share) == shown
+    assert expectations._in_words(measured, of_share) == shown
 
 
 @pytest.mark.parametrize("value", [True, np.bool_(False), None, "text", np.inf, np.nan, [1]], ids=repr)
