@@ -40,27 +40,31 @@ class FeatureImportance:
     def of(cls, cells: Cells) -> FeatureImportance:
         """The main effects are means over people who share a code, in the sense of an analysis of variance."""
         effects, variance = [], np.zeros(len(cells.domains))
+        guidance = (cells.guidance * GUIDANCE_UNIT).astype(np.float64, copy=False)
         for column in range(len(cells.domains)):
-            effect, people = _main_effect(cells, column)
+            effect, people = _main_effect(cells, guidance, column)
             effects.append(effect)
             variance[column] = (people[:, None] * effect**2).sum()
         shares = variance / variance.sum() if variance.sum() > 0 else np.full(len(variance), 1 / len(variance))
         return cls(tuple(effects), shares)
 
 
-def _main_effect(cells: Cells, column: int) -> tuple[FloatArray, FloatArray]:
-    """The effect of each code, shape (m + 1, 1 or 2), and its people, shape (m + 1,)."""
+def _main_effect(cells: Cells, guidance: FloatArray, column: int) -> tuple[FloatArray, FloatArray]:
+    """The effect of each code, shape (m + 1, 1 or 2), and its people, shape (m + 1,).
+
+    `guidance` is the summed guidance per cell, shape (C, g).
+    """
     domain, code = cells.domains[column], cells.codes[:, column]
     people = np.bincount(code, weights=cells.counts, minlength=len(domain)).astype(np.float64)
-    kind = np.arange(len(domain))
+    kind, kind_of_cell = np.arange(len(domain)), code
     if domain.ordered:
         known = np.r_[0.0, people[1:]]
         middle = (np.cumsum(known) - known / 2) / max(known.sum(), 1.0)
         kind = np.r_[GROUPS, np.minimum(middle[1:] * GROUPS, GROUPS - 1).astype(np.int64)]
+        kind_of_cell = kind[code]
     of_kind = np.bincount(kind, weights=people)
-    guidance = cells.guidance * GUIDANCE_UNIT
     summed = np.stack(
-        [np.bincount(kind[code], weights=output, minlength=len(of_kind)) for output in guidance.T], axis=1
+        [np.bincount(kind_of_cell, weights=output, minlength=len(of_kind)) for output in guidance.T], axis=1
     )
     effect = (summed - of_kind[:, None] * guidance.sum(axis=0) / cells.n) / (of_kind + SHRINKAGE)[:, None]
     if effect.shape[1] > DIRECTIONS:
