@@ -62,14 +62,14 @@ def main() -> None:
     chance, none = Chance.of(Key(bytes(32)), cells), Chance.none(cells)
 
     def enforced(limit: float, before: IntArray, chance: Chance) -> IntArray:
-        return enforce.enforce(
-            cells, fitted.features, before, outputs, counted, holds, chance, int(limit * cells.n), least=10
+        prepared = enforce.prepare(
+            cells, fitted.features, before, outputs, counted, holds, int(limit * cells.n), least=10
         )
+        return prepared.under(chance)
 
     def merged() -> IntArray:
-        return enforce.enforce(
-            cells, fitted.features, leaf, outputs, counted, holds, none, recount=lambda same, *_: same
-        )
+        prepared = enforce.prepare(cells, fitted.features, leaf, outputs, counted, holds, recount=lambda same, *_: same)
+        return prepared.under(none)
 
     def suppressed() -> IntArray:
         keep = holds(counted.merge(leaf, fitted.leaves))

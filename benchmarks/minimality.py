@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from anon_pipeline.anonymize import encoding
+from anon_pipeline.anonymize import encoding, enforce
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.repair import Repair
 from anon_pipeline.arrays import IntArray
@@ -100,8 +101,12 @@ def attacked(one: Table, tries: int = TRIES, seldom: float = 100.0) -> Replay | 
         return None
     diseases = len(one.repair.people.sensitive["disease"].values)
 
+    @cache
+    def prepared(values: tuple[int, ...]) -> enforce.Prepared:
+        return one.repair.prepared(_counted(one.cell, np.array(values), diseases))
+
     def regroup(values: IntArray, number: int) -> IntArray:
-        return one.repair.repaired(_key(number), _counted(one.cell, values, diseases))[one.cell]
+        return prepared(tuple(values.tolist())).under(one.repair.chance(_key(number)))[one.cell]
 
     return replay(published[one.cell], one.values, regroup, tries, seldom)
 

@@ -85,7 +85,7 @@ class Cutter:
         cells : the cells of the classes, class after class
         starts : where those of each class begin
         """
-        ends = np.r_[starts[1:], len(cells)]
+        ends = np.append(starts[1:], len(cells))
         width = len(self._features) * self._points.shape[1] if self._features else LINES
         first = 0
         while first < len(starts):
@@ -120,7 +120,7 @@ class Cutter:
         bounds = (np.arange(lines)[:, None] * len(part.cells) + part.starts).ravel()
         left = _so_far(part.people[cell], bounds, segment)
         everybody = part.size[part.of][cell]
-        between = np.r_[(places[1:] != places[:-1]) & (segment[1:] == segment[:-1]), False]
+        between = np.append((places[1:] != places[:-1]) & (segment[1:] == segment[:-1]), False)
         cut = np.flatnonzero(between & (left >= self._least) & (everybody - left >= self._least))
         if not len(cut):
             return
@@ -136,7 +136,7 @@ class Cutter:
         tried = best[rank < CUTS]
         drawn = self._chance.uniform("cut", members[tried])
         at, own = cut[tried] + 1, segment[cut[tried]]
-        low, high = np.r_[bounds[own], at], np.r_[at, np.r_[bounds[1:], len(cell)][own]]
+        low, high = np.append(bounds[own], at), np.append(at, np.append(bounds[1:], len(cell))[own])
         sorted_cells = part.cells[cell]
         good = self._holds(people.pool(_pooled(sorted_cells, low, high, len(people.sizes))))
         fit = np.flatnonzero(good[: len(tried)] & good[len(tried) :])
@@ -152,7 +152,7 @@ class Cutter:
         signs = (self._signs[part.cells] >> np.arange(LINES, dtype=np.uint64)[:, None]) & np.uint64(1)
         weights = np.where(signs, part.people, -part.people).astype(np.float64)
         shape = LINES * part.classes, len(part.cells)
-        pointer = np.r_[(np.arange(LINES)[:, None] * shape[1] + part.starts).ravel(), weights.size]
+        pointer = np.append(np.arange(LINES)[:, None] * shape[1] + part.starts, weights.size)
         summing = sparse.csr_array((weights.ravel(), np.tile(np.arange(shape[1]), LINES), pointer), shape=shape)
         directions = np.asarray(summing @ points)
         longest = np.maximum(np.abs(directions).max(axis=1, keepdims=True), 1.0)
@@ -180,7 +180,7 @@ class _Part:
         self.cells = cells
         self.starts = starts
         self.classes = len(starts)
-        self.of = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(cells)]))
+        self.of = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(cells)))
         self.people = people[cells]
         self.size = np.add.reduceat(self.people, starts)
 
@@ -194,7 +194,7 @@ def _saved(
 ) -> FloatArray:
     """By how much cuts lower the squared error of values within segments, shape (q,)."""
     summed = _so_far(values * people[:, None], bounds, segment)
-    end = np.r_[bounds[1:], len(segment)] - 1
+    end = np.append(bounds[1:], len(segment)) - 1
     total, everybody = summed[end][segment[cut]], left[end][segment[cut]].astype(np.float64)
     below = left[cut].astype(np.float64)
     apart = summed[cut] - total * (below / everybody)[:, None]
@@ -224,6 +224,6 @@ def _signs(codes: npt.NDArray[np.int32], chance: Chance) -> npt.NDArray[np.uint6
 def _pooled(cells: IntArray, low: IntArray, high: IntArray, width: int) -> sparse.csr_array:
     """Which cells stand from one place up to another, as a 0-1 matrix of shape (q, C)."""
     length = high - low
-    pointer = np.r_[0, np.cumsum(length)]
+    pointer = np.append(0, np.cumsum(length))
     index = cells[np.arange(pointer[-1]) + np.repeat(low - pointer[:-1], length)]
     return sparse.csr_array((np.ones(len(index), dtype=np.int64), index, pointer), shape=(len(low), width))

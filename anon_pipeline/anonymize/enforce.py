@@ -27,10 +27,10 @@ single class, and every part into which the ladder splits it fails too.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from anon_pipeline.anonymize.axes import SplitFeature
 from anon_pipeline.anonymize.chance import Chance
@@ -77,25 +77,75 @@ class Work:
     def classes(self) -> int:
         return int(self.group.max()) + 1
 
-    def members(self) -> sparse.csr_array:
-        """Which cells each class has, as a 0-1 matrix of shape (J, C)."""
-        return members(self.group, self.classes)
+
+@dataclass(frozen=True, eq=False)
+class Parting:
+    """The chances of the unions of a rung; the key decides by them.
+
+    Attributes
+    ----------
+    stays : how likely each union is to stay as it is, shape (u,)
+    whole : how likely it is that a union which stays is not cut, shape (u,)
+    """
+
+    stays: FloatArray
+    whole: FloatArray
 
 
-def enforce(  # noqa: PLR0913 (a `Repair` holds them all)
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A table made ready to be repaired under any key: everything that the key does not decide is computed.
+
+    Attributes
+    ----------
+    people : what the demands look at, per cell, without suppressed people
+    group : the classes to begin with, -1 where people are suppressed, shape (C,)
+    rungs : see `ladder`
+    partings : see `partings`
+    features, codes, holds, least : see `Cutter`
+    rounds : for each round of cuts the places of the cells, and the share of unions that is not cut in it
+    """
+
+    people: ClassStatistics
+    group: IntArray
+    rungs: list[Rung]
+    partings: list[Parting]
+    features: tuple[SplitFeature, ...]
+    codes: npt.NDArray[np.int32]
+    holds: Holds
+    least: int
+    rounds: list[tuple[npt.NDArray[np.float32], float]]
+
+    def under(self, chance: Chance) -> IntArray:
+        """The class of each cell, -1 where its people are left out.
+
+        All classes hold if the table as a single class does.
+
+        Parameters
+        ----------
+        chance : random decisions under the private key, for the people of the cells
+        """
+        work = Work(self.people, self.group, chance)
+        united, whole = descend(work, self.rungs, self.partings)
+        for places, passed in self.rounds:
+            cutter = Cutter(self.features, self.codes, places, chance, self.holds, self.least)
+            united, whole = split(work, cutter, united, whole, passed)
+        return work.group
+
+
+def prepare(  # noqa: PLR0913 (a `Repair` holds them all)
     cells: Cells,
     features: tuple[SplitFeature, ...],
     class_of_cell: IntArray,
     outputs: FloatArray,
     people: ClassStatistics,
     holds: Holds,
-    chance: Chance,
     suppressible: int = 0,
     recount: Recount | None = None,
     least: int = 1,
     mixing: Mixing | None = None,
-) -> IntArray:
-    """The class of each cell, -1 where its people are left out; all classes hold if the table as a single class does.
+) -> Prepared:
+    """Everything that does not depend on the key.
 
     Parameters
     ----------
@@ -104,24 +154,21 @@ def enforce(  # noqa: PLR0913 (a `Repair` holds them all)
     outputs : the tree's criterion per cell, shape (C, o)
     people : statistics of the cells, each as if it were a class
     holds : every demand at once, judged per class
-    chance : random decisions under the private key, for the people of the cells
     suppressible : how many people may be left out where that costs less than merging them
     recount : counts the people of a population anew for the unions of a rung, since these counts do not add up when
         classes merge; with it nothing is cut, since such counts cannot be taken apart
     least : no class is cut into one with fewer people, since it could not hold
     mixing : the sensitive values expected from the guidance; None where classes are paired by nearness alone
     """
-    work = Work(people, class_of_cell, chance)
+    group = class_of_cell
     if suppressible:
-        _suppress(work, outputs, holds, suppressible)
-    classes = work.group
-    united, whole = descend(work, ladder(work.people, work.group, outputs, holds, recount, mixing))
+        people, group = _suppress(people, group, outputs, holds, suppressible)
+    rungs = ladder(people, group, outputs, holds, recount, mixing)
+    rounds = []
     if recount is None:
         points = rounded(outputs)
-        for places, passed in ((means(points, classes, people.sizes), PASSED), (points, 0.0)):
-            cutter = Cutter(features, cells.codes, places, chance, holds, least)
-            united, whole = split(work, cutter, united, whole, passed)
-    return work.group
+        rounds = [(means(points, group, people.sizes), PASSED), (points, 0.0)]
+    return Prepared(people, group, rungs, partings(rungs), features, cells.codes, holds, least, rounds)
 
 
 def chance_to_stay(can: BoolArray, held: BoolArray, classes: IntArray, nearly: BoolArray) -> FloatArray:
@@ -139,27 +186,39 @@ def chance_to_stay(can: BoolArray, held: BoolArray, classes: IntArray, nearly: B
     return np.where(can, np.where(held, np.where(classes <= LARGEST, by_chance, large), 0.0), 1.0)
 
 
-def descend(work: Work, rungs: list[Rung]) -> tuple[BoolArray, FloatArray]:
+def partings(rungs: list[Rung]) -> list[Parting]:
+    """How likely unions are to stay, rung by rung from the top down."""
+    found = []
+    for upper, rung in zip(rungs[:0:-1], rungs[-2::-1], strict=True):
+        unions = len(upper.holds)
+        can = all_of(rung.parted, rung.above, unions)
+        nearly = ~all_of(~rung.nearly, rung.above, unions)
+        several = np.bincount(rung.above, minlength=unions) > 1
+        stays = chance_to_stay(can, upper.holds & several, upper.classes, nearly)
+        whole = share_whole(can, all_of(rung.nearly, rung.above, unions))
+        found.append(Parting(stays, whole))
+    return found
+
+
+def descend(work: Work, rungs: list[Rung], partings: list[Parting]) -> tuple[BoolArray, FloatArray]:
     """Split unions from the top down, and set the classes.
 
     Returns
     -------
     Which classes are unions, and for each class the chance that it is not cut, both of shape (J,).
     """
-    top, lower = rungs[-1], rungs[-2::-1]
     reached = np.ones(1, dtype=bool)
-    number = np.full(len(top.group), -1)
+    number = np.full(len(rungs[0].group), -1)
     whole: list[FloatArray] = []
     stands = 0
-    for upper, rung in zip([top, *lower], lower, strict=False):
-        unions = len(upper.holds)
-        can = all_of(rung.parted, rung.above, unions)
-        nearly = ~all_of(~rung.nearly, rung.above, unions)
-        several = np.bincount(rung.above, minlength=unions) > 1
-        drawn = work.chance.uniform("stays", work.chance.joined(members(upper.group, unions)))
-        stays = reached & (drawn <= chance_to_stay(can, upper.holds & several, upper.classes, nearly))
+    people = [work.chance.joined(members(rungs[0].group, len(rungs[0].holds)))]
+    for rung, upper in pairwise(rungs):
+        people.append(np.zeros((len(upper.holds), 2), dtype=np.int64))
+        np.add.at(people[-1], rung.above, people[-2])
+    for upper, rung, parting, joined in zip(rungs[:0:-1], rungs[-2::-1], partings, people[:0:-1], strict=True):
+        stays = reached & (work.chance.uniform("stays", joined) <= parting.stays)
         _number(number, upper.group, stays, stands)
-        whole.append(share_whole(can, all_of(rung.nearly, rung.above, unions))[stays])
+        whole.append(parting.whole[stays])
         stands += int(stays.sum())
         reached = (reached & ~stays)[rung.above]
     united = stands
@@ -205,22 +264,24 @@ def means(points: npt.NDArray[np.float32], classes: IntArray, people: IntArray) 
     return places
 
 
-def _suppress(work: Work, outputs: FloatArray, holds: Holds, suppressible: int) -> None:
+def _suppress(
+    people: ClassStatistics, group: IntArray, outputs: FloatArray, holds: Holds, suppressible: int
+) -> tuple[ClassStatistics, IntArray]:
     """Leave out failing classes where that loses less than merging them; the largest saving per person comes first.
 
     A suppressed person loses the whole variance of the criterion, of which a class has lost a part already.
     """
-    chosen = work.members()
-    weight = (chosen @ work.people.sizes).astype(float)
-    failing = np.flatnonzero(~holds(work.people.pool(chosen)))
+    chosen = members(group, int(group.max()) + 1)
+    weight = (chosen @ people.sizes).astype(float)
+    failing = np.flatnonzero(~holds(people.pool(chosen)))
     if not len(failing) or len(weight) == 1:
-        return
-    mean = (chosen @ (outputs * work.people.sizes[:, None])) / weight[:, None]
+        return people, group
+    mean = (chosen @ (outputs * people.sizes[:, None])) / weight[:, None]
     cheapest = nearest(mean, weight, failing, 1)[1]
-    everyone = work.people.sizes / work.people.sizes.sum()
+    everyone = people.sizes / people.sizes.sum()
     centre = np.einsum("c,co->o", everyone, outputs)
     variance = float(np.einsum("c,co->", everyone, (outputs - centre) ** 2))
-    squares = chosen @ (work.people.sizes * (outputs**2).sum(axis=1))
+    squares = chosen @ (people.sizes * (outputs**2).sum(axis=1))
     within = squares - weight * (mean**2).sum(axis=1)
     saved = cheapest - (weight * variance - within)[failing]
     left_out = np.zeros(len(weight), dtype=bool)
@@ -228,10 +289,9 @@ def _suppress(work: Work, outputs: FloatArray, holds: Holds, suppressible: int) 
         if weight[place] <= suppressible and (~left_out).sum() > 1:
             suppressible -= int(weight[place])
             left_out[place] = True
-    if left_out.any():
-        work.people = work.people.without(left_out[work.group])
-        number = np.where(left_out, -1, np.cumsum(~left_out) - 1)
-        work.group = number[work.group]
+    if not left_out.any():
+        return people, group
+    return people.without(left_out[group]), np.where(left_out, -1, np.cumsum(~left_out) - 1)[group]
 
 
 def is_left(chance: Chance, numbers: IntArray, whole: FloatArray, passed: float) -> BoolArray:
@@ -251,22 +311,22 @@ def split(
     while candidates.any():
         cells = np.flatnonzero(candidates[work.group] & (work.group >= 0))
         cells = cells[np.argsort(work.group[cells], kind="stable")]
-        starts = np.flatnonzero(np.r_[True, np.diff(work.group[cells]) != 0])
+        starts = np.flatnonzero(np.diff(work.group[cells], prepend=-1))
         numbers = np.add.reduceat(work.chance.members[cells], starts)
         left = is_left(work.chance, numbers, whole[work.group[cells[starts]]], passed)
-        cells = cells[~np.repeat(left, np.diff(np.r_[starts, len(cells)]))]
+        cells = cells[~np.repeat(left, np.diff(starts, append=len(cells)))]
         if not len(cells):
             break
-        starts = np.flatnonzero(np.r_[True, np.diff(work.group[cells]) != 0])
+        starts = np.flatnonzero(np.diff(work.group[cells], prepend=-1))
         known = len(whole)
         split = []
         for half in cutter.halves(work.people, cells, starts):
             split.append(int(work.group[half[0]]))
             work.group[half] = known + len(split) - 1
         added = len(split)
-        stem = np.r_[stem, stem[split]]
-        whole = np.r_[whole, np.full(added, WHOLE)]
-        merged = np.r_[merged, np.ones(added, dtype=bool)]
+        stem = np.append(stem, stem[split])
+        whole = np.append(whole, np.full(added, WHOLE))
+        merged = np.append(merged, np.ones(added, dtype=bool))
         candidates = np.zeros(known + added, dtype=bool)
         candidates[split] = candidates[known:] = True
     # Neighbouring classes keep neighbouring numbers: the parts of a class follow each other.

@@ -67,21 +67,24 @@ class Repair:
         """The sensitive values that the guidance lets expect; None where a demand is about a population."""
         return Mixing.of(self.cells, people or self.people) if self.mixes and self.recount is None else None
 
-    def repaired(self, key: Key, people: ClassStatistics | None = None) -> IntArray:
-        """The class of each cell, -1 where its people are left out, shape (C,); with other `people` where given."""
-        return enforce.enforce(
+    def prepared(self, people: ClassStatistics | None = None) -> enforce.Prepared:
+        """All that does not hang on the key; with other `people` where given."""
+        return enforce.prepare(
             self.cells,
             self.features,
             self.class_of_cell,
             self.outputs,
             people or self.people,
             self.holds,
-            self.chance(key),
             self.suppressible,
             self.recount,
             self.least,
             self.mixing(people),
         )
+
+    def repaired(self, key: Key, people: ClassStatistics | None = None) -> IntArray:
+        """The class of each cell, -1 where its people are left out, shape (C,); with other `people` where given."""
+        return self.prepared(people).under(self.chance(key))
 
     def refuse_what_fails(self, class_of_cell: IntArray) -> None:
         """Judge the repaired classes as a whole.

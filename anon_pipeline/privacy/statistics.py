@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +52,7 @@ class Histogram:
     table: IntArray | None = None
     missing_is_a_value: bool = False
 
-    @property
+    @cached_property
     def total(self) -> IntArray:
         """Counts over the whole table, shape (m,)."""
         if self.table is not None:
@@ -96,7 +97,7 @@ class ClassStatistics:
         return ClassStatistics(
             sizes=np.asarray(chosen @ self.sizes),
             sensitive={
-                column: replace(of_column, counts=sparse.csr_array(chosen @ of_column.counts), table=of_column.total)
+                column: replace(of_column, counts=chosen @ of_column.counts, table=of_column.total)
                 for column, of_column in self.sensitive.items()
             },
             population=None if self.population is None else np.asarray(chosen @ self.population),

@@ -233,17 +233,18 @@ def _meeting_demands(
     mean = (members @ (outputs * cells.counts[:, None])) / together.sizes[:, None]
     atoms = Cells((), np.arange(number, dtype=np.int32)[:, None], together.sizes, np.zeros((number, 1), np.int64))
     axis = SplitFeature(0, np.arange(number, dtype=np.int32))
-    class_of_atom = enforce.enforce(
+    prepared = enforce.prepare(
         atoms,
         (axis,),
         np.arange(number),
         mean,
         together,
         lambda statistics: np.logical_and.reduce([demand.holds(statistics) for demand in demands.models]),
-        # Who a person is known by is the same in every release; their cohort is not.
-        Chance(key if people.sensitive else None, Chance.of(key, _without(cells)).joined(members)),
         suppressible=int(demands.suppression * cells.n),
     )
+    # Who a person is known by is the same in every release; their cohort is not.
+    chance = Chance(key if people.sensitive else None, Chance.of(key, _without(cells)).joined(members))
+    class_of_atom = prepared.under(chance)
     reached = together.without(class_of_atom < 0).pool(classes.members(class_of_atom, int(class_of_atom.max()) + 1))
     failed = [finding for finding in judge(demands.models, reached) if not finding.holds]
     if failed:

@@ -166,9 +166,11 @@ def adult() -> tuple[pd.DataFrame, pd.DataFrame, np.ndarray]:
     return table[QUASI_IDENTIFIERS], table[["income"]], (guess / 3).to_numpy()
 
 
-def lost(**settings: Any) -> tuple[float, AnonymizerTree]:
+def lost(every: int = 1, **settings: Any) -> tuple[float, AnonymizerTree]:
+    """What is lost of Adult, or of every so-manieth of its people."""
     people, sensitive, guidance = adult()
-    tree = AnonymizerTree(k=10, key=KEY, **settings).fit(people, guidance, sensitive)
+    tree = AnonymizerTree(k=10, key=KEY, **settings)
+    tree.fit(people.iloc[::every], guidance[::every], sensitive.iloc[::every])
     return float(np.mean(list(tree.information_loss_.values()))), tree
 
 
@@ -199,10 +201,14 @@ def test_that_a_large_union_stayed_does_not_rule_out_that_it_could_be_parted() -
 
 @pytest.mark.long
 def test_suppressing_a_few_costs_less_than_merging_everybody() -> None:
+    """In a quarter of Adult, where classes left out for nothing, or in the wrong order, cost more than they do in all.
+
+    Leaving out all that fails, or not weighing what the suppressed lose, passes in whole Adult and fails here.
+    """
     demand = LDiversity(column="income", l=2, kind="distinct")
-    merged, _ = lost(demands=[demand], refine=0)
-    chosen, tree = lost(demands=[demand], suppression=0.01, refine=0)
-    suppressed = 1 - tree.sizes_.sum() / len(adult()[0])
+    merged, _ = lost(every=4, demands=[demand], refine=0)
+    chosen, tree = lost(every=4, demands=[demand], suppression=0.01, refine=0)
+    suppressed = 1 - tree.sizes_.sum() / len(adult()[0].iloc[::4])
     assert 0 < suppressed <= 0.01
     assert chosen < merged
 

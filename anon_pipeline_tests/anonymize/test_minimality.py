@@ -6,10 +6,10 @@ Random tables of 10 to 14 people, k = 3; `make bench-minimality` tells the same 
 import numpy as np
 import pytest
 
-from anon_pipeline.anonymize.repair import Repair
+from anon_pipeline.anonymize.chance import Chance
+from anon_pipeline.anonymize.enforce import Prepared
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.keys import Key
-from anon_pipeline.privacy.statistics import ClassStatistics
 from benchmarks.minimality import DEMANDS, K, Tally, attacked, table
 
 pytestmark = pytest.mark.slow
@@ -37,12 +37,12 @@ def test_hardly_anybody_is_learned_for_certain(demand: str) -> None:
     assert tally.undecided <= 0.05 * tally.people
 
 
-def merged_where_it_fails(repair: Repair, key: Key, people: ClassStatistics | None = None) -> IntArray:
+def merged_where_it_fails(prepared: Prepared, chance: Chance) -> IntArray:
     """What hides nothing: a class that fails is merged with the next one, until none fails."""
-    group, people = repair.class_of_cell.copy(), people or repair.people
+    group = prepared.group.copy()
     while True:
         number = int(group.max()) + 1
-        failing = np.flatnonzero(~repair.holds(people.merge(group, number)))
+        failing = np.flatnonzero(~prepared.holds(prepared.people.merge(group, number)))
         if number == 1 or not len(failing):
             return group
         first = min(failing[0], number - 2)
@@ -51,7 +51,7 @@ def merged_where_it_fails(repair: Repair, key: Key, people: ClassStatistics | No
 
 def test_merging_what_fails_tells_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """The attack finds what it is there to find, in tables of two diseases: whoever has not the one has the other."""
-    monkeypatch.setattr(Repair, "repaired", merged_where_it_fails)
+    monkeypatch.setattr(Prepared, "under", merged_where_it_fails)
     tally = learned(range(0, 32, 2), "l_diversity")
     assert tally.certain > 0.08 * tally.people  # eight times what is allowed with chance
 

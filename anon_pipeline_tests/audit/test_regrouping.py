@@ -106,7 +106,8 @@ def test_the_upper_end_is_that_of_clopper_and_pearson(certain: float, undecided:
 def test_odds_are_those_of_running_it_again(repair: Repair, tries: int) -> None:
     """Of a union of a few classes: how often other keys give a class, for the true values and after an exchange."""
     keys = [Key(number.to_bytes(32, "big")) for number in range(tries)]
-    runs = [repair.repaired(key) for key in keys]
+    prepared = repair.prepared()
+    runs = [prepared.under(repair.chance(key)) for key in keys]
 
     def classes(group: IntArray) -> set[tuple[int, ...]]:
         return {tuple(np.flatnonzero(group == number).tolist()) for number in range(int(group.max()) + 1)}
@@ -129,8 +130,8 @@ def test_odds_are_those_of_running_it_again(repair: Repair, tries: int) -> None:
             if here in found
             for union in [of_run.union_of(cells)]
         ]
-        other = exchanged(repair, exchange)
-        again = sum(here in classes(repair.repaired(key, other)) for key in keys)
+        other = repair.prepared(exchanged(repair, exchange))
+        again = sum(here in classes(other.under(repair.chance(key))) for key in keys)
         assert np.mean(estimates) == pytest.approx(again / hits, abs=4 * np.sqrt((again + 4) / hits / hits))
         compared += 1
     assert compared > 1
