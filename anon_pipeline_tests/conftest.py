@@ -15,7 +15,7 @@ from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline_tests import fixed_keys
 from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.object_store import ObjectStore, running_object_store
-from anon_pipeline_tests.quick_spark import QUICK, defaults_in, write_defaults
+from anon_pipeline_tests.quick_spark import LOG, QUICK, defaults_in, write_defaults
 from anon_pipeline_tests.skips import Skips, require_spark
 from anon_pipeline_tests.watchdog import Watchdog
 
@@ -112,5 +112,5 @@ def object_store(running_store: ObjectStore, monkeypatch: pytest.MonkeyPatch) ->
 def quick_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Spark with settings for short tests; whichever test comes first starts it, all others find it running."""
     require_spark()
-    with defaults_in(write_defaults(tmp_path_factory.mktemp("spark"), QUICK)):
+    with defaults_in(write_defaults(tmp_path_factory.mktemp("spark"), QUICK, LOG)):
         yield

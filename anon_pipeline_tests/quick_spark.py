@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-#: The first compiler alone, and a collector without threads of its own: nothing of what Spark does is another.
-JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: The first compiler alone, a collector without threads of its own, and Spark's classes taken as they are: nothing of
+#: what Spark does is another.
+JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 #: Rows of a batch between Spark and us, in place of 10,000: small tables pass in several, too.
 ARROW_ROWS = 1000
-#: Few partitions, and a plan that is looked at once and never written down. The run on a cluster has Spark's own
-#: settings of these (end_to_end/test_spark_cluster.py).
+#: Few partitions, small pages of memory, and a plan that is looked at once and never written down. The run on a cluster
+#: has Spark's own settings of these (end_to_end/test_spark_cluster.py).
 QUICK = f"""
+spark.buffer.pageSize         1m
 spark.driver.extraJavaOptions {JVM}
 spark.executor.heartbeatInterval 60s
 spark.sql.adaptive.enabled    false
@@ -26,10 +28,24 @@ spark.sql.ui.explainMode      simple
 """
 
 
-def write_defaults(folder: Path, defaults: str) -> Path:
-    """A folder that `SPARK_CONF_DIR` may name."""
+#: Warnings and errors alone: what Spark says of every task costs more than many a task.
+LOG = """
+rootLogger.level = warn
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %p %c: %m%n%ex
+"""
+
+
+def write_defaults(folder: Path, defaults: str, log: str | None = None) -> Path:
+    """A folder that `SPARK_CONF_DIR` may name; without settings of its log Spark has its own, which tells all."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "spark-defaults.conf").write_text(defaults)
+    if log is not None:
+        (folder / "log4j2.properties").write_text(log)
     return folder
 
 

@@ -103,8 +103,10 @@ class SparkSqlSession:
         return table
 
     def stream(self, query: str) -> Iterator[pa.RecordBatch]:
+        return self._streamed(self._frame(query))
+
+    def _streamed(self, frame: DataFrame) -> Iterator[pa.RecordBatch]:
         """Spark writes the whole result, with all cores, before the first batch is read; memory holds one batch."""
-        frame = self._frame(query)
         names = frame.columns
         self._results += 1
         folder = self._folder / f"result{self._results}"
@@ -125,9 +127,7 @@ class SparkSqlSession:
             shutil.rmtree(folder)
 
     def schema(self, query: str) -> pa.Schema:
-        return pa.schema(
-            [(field.name, type_names(field.dataType.simpleString())[1]) for field in self._frame(query).schema]
-        )
+        return _arrow_schema(self._frame(query))
 
     def storage(self, relation: str) -> dict[str, str]:
         if relation in self._columns:
@@ -170,17 +170,16 @@ class SparkSqlSession:
         for column, type_ in zip(kept, types, strict=True):
             schema = schema.add(column, type_.dataType)
         reader = self._spark.read.format("parquet").schema(schema).option("__globPaths__", "false")
-        reader.load([uri(file) for file in files]).createOrReplaceTempView(f"{name}_read")
-        select = ", ".join(f"{read.expression(column)} AS {backticks(column)}" for column, read in columns.items())
-        frame = self._spark.sql(f"SELECT {select} FROM {name}_read")
+        select = [f"{read.expression(column)} AS {backticks(column)}" for column, read in columns.items()]
+        frame = reader.load([uri(file) for file in files]).selectExpr(*select)
         (functions.broadcast(frame) if broadcast else frame).createOrReplaceTempView(name)
         self._columns[name] = columns
         return name
 
     def write(self, query: str, destination: Path) -> None:
-        schema = self.schema(query)
-        with pq.ParquetWriter(destination, schema, compression="snappy", store_schema=False) as writer:
-            for rows in in_groups(self.stream(query)):
+        frame = self._frame(query)
+        with pq.ParquetWriter(destination, _arrow_schema(frame), compression="snappy", store_schema=False) as writer:
+            for rows in in_groups(self._streamed(frame)):
                 writer.write_table(rows)
 
     def is_nan(self, number: str) -> str:
@@ -283,6 +282,10 @@ class SparkEngine(SqlEngine):
                 yield opened
             finally:
                 converted.unlink(missing_ok=True)
+
+
+def _arrow_schema(frame: DataFrame) -> pa.Schema:
+    return pa.schema([(field.name, type_names(field.dataType.simpleString())[1]) for field in frame.schema])
 
 
 def _kept(spec: ReleaseSpec) -> set[str]:

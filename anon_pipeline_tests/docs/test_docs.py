@@ -34,7 +34,7 @@ from threadpoolctl import threadpool_limits
 from anon_pipeline.spec import PRIVACY_MODELS, ReleaseSpec
 from anon_pipeline_tests.end_to_end import harness
 from anon_pipeline_tests.end_to_end.harness import Ended, command
-from anon_pipeline_tests.quick_spark import QUICK, write_defaults
+from anon_pipeline_tests.quick_spark import LOG, QUICK, write_defaults
 from anon_pipeline_tests.skips import require_spark
 
 ROOT = Path(__file__).parents[2]
@@ -156,7 +156,7 @@ def desk() -> Iterator[Desk]:
     visits = harness.people()
     visits.insert(0, "patient", [f"patient {number}" for number in range(len(visits))])
     visits.to_csv(folder / "data/visits/visits.csv", index=False)
-    write_defaults(folder / SPARK, QUICK)
+    write_defaults(folder / SPARK, QUICK, LOG)
     (folder / ".venv").symlink_to(sys.prefix)
     (folder / "Makefile").symlink_to(ROOT / "Makefile")
     desk.done["make release"] = desk.command("run", "data/adult")
