@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-#: The first compiler alone, and a collector without threads of its own: nothing of what Spark does is another.
-JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: The first compiler alone, a collector without threads of its own, and Spark's classes are taken for valid as they
+#: are: nothing of what Spark does is another.
+JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 #: Rows of a batch between Spark and us, in place of 10,000: small tables pass in several, too.
 ARROW_ROWS = 1000
 #: Few partitions, and a plan that is looked at once and never written down. The run on a cluster has Spark's own

@@ -98,6 +98,14 @@ class Deployment:
         with self._started(service, command, given | own):
             yield
 
+    def wait_for_code(self) -> None:
+        """Until the code location listens: the others depend on it, and it lays Dagster's tables before."""
+        while True:
+            with socket.socket() as asked:
+                if asked.connect_ex(("localhost", self.ports["code"])) == 0:
+                    return
+            time.sleep(0.1)
+
     @contextmanager
     def proxy(self) -> Iterator[None]:
         content = self._here((DEPLOY / "Caddyfile").read_text()).replace(":3000", f":{self.ports['web']}")
@@ -154,6 +162,8 @@ def deployment(folder: Path, warm: Path) -> Iterator[Deployment]:
         deployed.prepare()
         for service in ("code", "daemon", "webserver"):
             processes.enter_context(deployed.process(service))
+            if service == "code":
+                deployed.wait_for_code()
         processes.enter_context(deployed.proxy())
         yield deployed
 
