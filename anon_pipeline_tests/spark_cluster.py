@@ -16,7 +16,7 @@ from anon_pipeline_tests.skips import require_spark
 from anon_pipeline_tests.watchdog import tree
 
 SPARK = "org.apache.spark.deploy"
-#: One executor on each worker.
+#: One executor on each worker. Queries are compiled as Spark does by default, and are never written down.
 DEFAULTS = f"""
 spark.driver.extraJavaOptions   {JVM}
 spark.executor.extraJavaOptions {JVM}
@@ -24,8 +24,15 @@ spark.executor.cores            1
 spark.executor.memory           480m
 spark.driver.host               127.0.0.1
 spark.ui.enabled                false
-spark.sql.shuffle.partitions    2
 spark.sql.adaptive.enabled      false
+spark.sql.maxPlanStringLength   0
+spark.sql.shuffle.partitions    2
+spark.sql.ui.explainMode        simple
+"""
+#: The same for runs of which nothing is wanted but how they end: queries are not compiled.
+UNCOMPILED = f"""{DEFAULTS}
+spark.sql.codegen.factoryMode   NO_CODEGEN
+spark.sql.codegen.wholeStage    false
 """
 
 

@@ -15,7 +15,7 @@ import pytest
 from anon_pipeline_tests.end_to_end.harness import Command, Place, people, policy, write_dataset
 from anon_pipeline_tests.quick_spark import write_defaults
 from anon_pipeline_tests.spark_cluster import (
-    DEFAULTS,
+    UNCOMPILED,
     Cluster,
     executors_of,
     kill_executors,
@@ -94,7 +94,7 @@ def test_too_little_memory_is_told_and_publishes_nothing(cluster: Cluster, publi
     write_dataset(published.dataset, frame.head(0), spec)
     frame.to_parquet(published.dataset / "people.parquet", index=False)
     before = published.releases()
-    tries = write_defaults(folder, f"{DEFAULTS}\nspark.task.maxFailures 2\n")
+    tries = write_defaults(folder, f"{UNCOMPILED}\nspark.task.maxFailures 2\n")
     sabotage = partial(surroundings, cluster.address, str(tries))
     ended = published.run("--engine", "spark", sabotage=sabotage)
     assert ended.exit_code == 2, ended.said
@@ -109,7 +109,7 @@ def look_often() -> None:
 
 
 def test_a_cluster_that_has_nobody_for_the_work_is_told(cluster: Cluster, published: Place, folder: Path) -> None:
-    asks = write_defaults(folder, f"{DEFAULTS}\nspark.executor.memory 64g\n")
+    asks = write_defaults(folder, f"{UNCOMPILED}\nspark.executor.memory 64g\n")
     sabotage = partial(surroundings, cluster.address, str(asks), look_often)
     waits = Command("run", published.dataset, "--engine", "spark", home=published.home.root, sabotage=sabotage)
     while "no worker of the cluster" not in waits.says() and waits.is_running():
