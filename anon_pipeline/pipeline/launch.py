@@ -15,6 +15,7 @@ from anon_pipeline.home import Home
 from anon_pipeline.pipeline import refusals
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
+from anon_pipeline.pipeline.quick_records import quick_records
 from anon_pipeline.pipeline.run_tags import DATASET_TAG
 from anon_pipeline.pipeline.runtime import EXIT_CODE, INTERNAL, NOT_DELIVERED, REFUSED, Runtime
 from anon_pipeline.pipeline.step import DESTINATIONS, RELEASE, log
@@ -85,7 +86,7 @@ def launch(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str = "release
         require_ready(spec.publish, spec.folder)
     job = build_definitions([spec], runtime).resolve_job_def(f"{spec.dataset}_{what}")
     tags = {DATASET_TAG: spec.dataset, STARTED_BY: COMMAND_LINE}
-    with home.lock(f"run-{spec.dataset}"), _told_if_lost(spec), open_instance(home) as instance:
+    with home.lock(f"run-{spec.dataset}"), _told_if_lost(spec), quick_records(), open_instance(home) as instance:
         _close_abandoned(instance, tags)
         result = job.execute_in_process(
             # Dagster's own events are in the UI; on the terminal the steps speak for themselves.

@@ -5,8 +5,20 @@ Nor is what a fork makes itself: a seventh of a small run was spent looking for 
 
 import gc
 
+from dagster._core.storage.runs.sqlite import sqlite_run_storage
+from dagster._core.storage.sql import get_alembic_config
+from mlflow.store.db.utils import _get_alembic_config
 from sqlalchemy.orm import configure_mappers
 
-configure_mappers()  # of MLflow's tables, which each process else does for itself
+from anon_pipeline.pipeline.quick_records import migrations
+from anon_pipeline.report.templates import template
+
+# What each process else does for itself: the mappings of MLflow's tables, the migrations of both tools, our pages.
+configure_mappers()
+for config in (_get_alembic_config(""), get_alembic_config(sqlite_run_storage.__file__)):
+    migrations(config).get_heads()
+pages = template("release_report.html").environment
+for page in pages.list_templates(extensions=["html"]):
+    pages.get_template(page)
 gc.freeze()
 gc.disable()

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from anon_pipeline.home import Home
 from anon_pipeline_tests.end_to_end.harness import Place, policy, write_dataset
 
 K = 6
@@ -72,9 +71,9 @@ def named(folder: Path, name: str) -> set[float]:
 
 
 @pytest.mark.parametrize("form", ["value", "range"])
-def test_no_published_number_or_category_is_that_of_a_few(tmp_path: Path, form: str) -> None:
+def test_no_published_number_or_category_is_that_of_a_few(fresh: Place, folder: Path, form: str) -> None:
     frame = lone_people()
-    place = Place(Home(tmp_path / "home"), write_dataset(tmp_path / "named", frame, spec(form)))
+    place = Place(fresh.home, write_dataset(folder / "named", frame, spec(form)))
     ended = place.run()
     assert ended.exit_code == 0, ended.said
     for name in ("age", "pay", "day"):
@@ -109,8 +108,8 @@ def name_a_few() -> None:
     recode.scale = lambda values, k: of(values, 1)
 
 
-def test_the_gate_refuses_what_names_a_few(tmp_path: Path) -> None:
-    place = Place(Home(tmp_path / "home"), write_dataset(tmp_path / "named", lone_people(), spec("value")))
+def test_the_gate_refuses_what_names_a_few(fresh: Place, folder: Path) -> None:
+    place = Place(fresh.home, write_dataset(folder / "named", lone_people(), spec("value")))
     ended = place.run(sabotage=name_a_few)
     assert ended.exit_code == 3, ended.said
     assert "names_shared_values_only" in ended.said

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from typing import Any
 
 from sklearn.dummy import DummyClassifier
 
@@ -19,14 +20,29 @@ def test_a_restored_home_verifies_and_releases_the_same_again(published: Place) 
     again = restored.run("--json")
     assert again.exit_code == 0, again.said
     assert not json.loads(again.stdout)["new"]
-    versions = []
+    first = published.release.name
+    manifests = []
     for place in (published, restored):  # of people whom neither has seen: the keys came along
         write_dataset(place.dataset, people(seed=2))
         ended = place.run("--json")
         assert ended.exit_code == 0, ended.said
-        versions.append(json.loads(ended.stdout)["manifest"]["version"])
+        told = json.loads(ended.stdout)
+        assert told["new"]
+        manifests.append(told["manifest"])
         assert ledger.verify(place.home) == []
-    assert versions[0] == versions[1]
+    one, other = manifests
+    assert one["version"] == other["version"] != first
+    assert one["content_hashes"] == other["content_hashes"]
+    assert one["source"]["commitment"] != other["source"]["commitment"], "no function of the source and the keys"
+    assert_ledger_names_the_one_before(published, first, one)
+
+
+def assert_ledger_names_the_one_before(place: Place, first: str, manifest: dict[str, Any]) -> None:
+    """A changed source is a new release."""
+    assert manifest["previous"] == first
+    listed = json.loads(command("releases", "list", "--json", home=place.home.root).stdout)["releases"]
+    assert [(one["sequence"], one["version"]) for one in listed] == [(1, first), (2, manifest["version"])]
+    assert command("releases", "verify", home=place.home.root).exit_code == 0
 
 
 def test_a_logged_model_is_found_after_the_home_was_moved(published: Place) -> None:

@@ -40,8 +40,10 @@ def test_with_json_stdout_is_one_object_and_progress_goes_to_stderr(first_run: E
     assert "anonymizer_tree" in first_run.stderr
 
 
-def test_a_second_run_publishes_nothing_and_says_so(published: Place) -> None:
+def test_a_second_run_publishes_nothing_and_says_so_in_whatever_order_the_rows_come(published: Place) -> None:
+    """Of the same rows in their order: see test_restore.py."""
     before = published.releases()
+    write_dataset(published.dataset, people().sample(frac=1, random_state=3))
     ended = subprocess.run(  # the real script, as it is installed
         [SCRIPT, "run", published.dataset],
         env={"ANON_PIPELINE_HOME": str(published.home.root), "PATH": "/usr/bin:/bin", "COLUMNS": "200"},
@@ -54,24 +56,6 @@ def test_a_second_run_publishes_nothing_and_says_so(published: Place) -> None:
     assert "Traceback" not in ended.stderr
     assert "Warning" not in ended.stderr
     assert published.releases() == before
-
-
-def test_a_changed_source_is_a_new_release_that_names_the_one_before(published: Place) -> None:
-    first = published.release.name
-    write_dataset(published.dataset, people(seed=2))
-    told = json.loads(published.run("--json").stdout)
-    assert told["new"]
-    assert told["manifest"]["version"] != first
-    assert told["manifest"]["previous"] == first
-    listed = json.loads(command("releases", "list", "--json", home=published.home.root).stdout)["releases"]
-    assert [(one["sequence"], one["version"]) for one in listed] == [(1, first), (2, told["manifest"]["version"])]
-    assert command("releases", "verify", home=published.home.root).exit_code == 0
-
-
-def test_the_order_of_the_sources_rows_does_not_change_the_release(published: Place) -> None:
-    write_dataset(published.dataset, people().sample(frac=1, random_state=3))
-    told = json.loads(published.run("--json").stdout)
-    assert not told["new"]
 
 
 def test_a_refused_run_lists_the_failed_checks_and_leaves_the_releases_as_they_were(published: Place) -> None:

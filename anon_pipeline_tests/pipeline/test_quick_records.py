@@ -1,0 +1,47 @@
+"""What Dagster and MLflow share in a run, and that they share nothing that could differ, and nothing afterwards."""
+
+from pathlib import Path
+
+from alembic.script import ScriptDirectory
+from dagster._core.storage.event_log.sqlite import sqlite_event_log
+from dagster._core.storage.runs.sqlite import sqlite_run_storage
+from dagster._core.storage.sql import create_engine, get_alembic_config
+from mlflow.store.db.utils import _get_alembic_config
+from sqlalchemy import text
+from sqlalchemy.pool import NullPool, StaticPool
+
+from anon_pipeline.pipeline.quick_records import quick_records
+
+
+def test_one_engine_per_database_which_keeps_no_connection(tmp_path: Path) -> None:
+    one, other = (f"sqlite:///{tmp_path / name}.db" for name in ("one", "other"))
+    with quick_records():
+        engine = sqlite_event_log.create_engine(one, poolclass=NullPool, connect_args={"timeout": 9})
+        assert sqlite_event_log.create_engine(one, poolclass=NullPool, connect_args={"timeout": 9}) is engine
+        assert sqlite_event_log.create_engine(one, poolclass=NullPool, connect_args={"timeout": 8}) is not engine
+        assert str(sqlite_run_storage.create_engine(other, poolclass=NullPool).url) == other
+        pooled = sqlite_run_storage.create_engine(one, poolclass=StaticPool)
+        assert sqlite_run_storage.create_engine(one, poolclass=StaticPool) is not pooled
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE seen (n INTEGER)"))
+    (tmp_path / "one.db").unlink()  # as a home that is removed and made again
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT count(*) FROM sqlite_master")).scalar() == 0
+
+
+def test_each_tool_keeps_its_own_migrations() -> None:
+    configs = get_alembic_config(sqlite_run_storage.__file__), _get_alembic_config("")
+    alone = [ScriptDirectory.from_config(config).get_heads() for config in configs]
+    with quick_records():
+        shared = [ScriptDirectory.from_config(config) for config in configs]
+        assert [ScriptDirectory.from_config(config) for config in configs] == shared
+    assert [scripts.get_heads() for scripts in shared] == alone
+    assert alone[0] != alone[1]
+
+
+def test_afterwards_all_is_as_before() -> None:
+    with quick_records():
+        pass
+    assert sqlite_event_log.create_engine is sqlite_run_storage.create_engine is create_engine
+    config = _get_alembic_config("")
+    assert ScriptDirectory.from_config(config) is not ScriptDirectory.from_config(config)
