@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-#: The first compiler only, a garbage collector without threads of its own, and no verification of Spark's bytecode. None
-#: of this changes what Spark computes.
+#: The first compiler only, a garbage collector without threads of its own, and no verification of Spark's bytecode.
+#: None of this changes what Spark computes.
 JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 #: Rows of a batch between Spark and us, in place of 10,000: small tables pass in several, too.
 ARROW_ROWS = 1000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import anon_pipeline
@@ -64,6 +65,12 @@ STANDARD = {
 KEPT = {"frontier", "sweep"}
 
 
+@cache
+def sources() -> dict[Path, ast.Module]:
+    """The files of the package, read once."""
+    return {file: ast.parse(file.read_text(encoding="utf-8")) for file in sorted(PACKAGE.rglob("*.py"))}
+
+
 def public_names(tree: ast.Module) -> Iterator[str]:
     """Classes, functions, parameters, constants and attributes."""
     for node in ast.walk(tree):
@@ -107,8 +114,8 @@ def snake_case(name: str) -> str:
 
 def test_no_public_name_is_an_old_word_for_a_standard_term() -> None:
     old = []
-    for file in sorted(PACKAGE.rglob("*.py")):
-        names = {file.stem, *public_names(ast.parse(file.read_text(encoding="utf-8")))}
+    for file, tree in sources().items():
+        names = {file.stem, *public_names(tree)}
         for name in sorted(snake_case(name) for name in names if not name.startswith("_")):
             if name in STANDARD and name not in KEPT:
                 old.append(f"{file.relative_to(PACKAGE)}: {name} is called {STANDARD[name]}")
@@ -118,8 +125,8 @@ def test_no_public_name_is_an_old_word_for_a_standard_term() -> None:
 def test_nothing_is_called_one() -> None:
     lines = [
         f"{file.relative_to(PACKAGE)}: {name} is called after {STANDARD['one']}"
-        for file in sorted(PACKAGE.rglob("*.py"))
-        for name in sorted(set(bound_names(ast.parse(file.read_text(encoding="utf-8")))))
+        for file, tree in sources().items()
+        for name in sorted(set(bound_names(tree)))
         if name.strip("_") == "one"
     ]
     loops = re.compile(r"{%-?\s*(?:for|set)\s+(?:\w+,\s*)*one\b")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -102,15 +102,22 @@ def noisy_max(scores: npt.ArrayLike, sensitivity: int, nano_rho: int, monotonic:
     monotonic : whether a person more moves all scores in one direction only
     """
     values = _whole(scores)
+    mechanism, rho = _noisy_max(sensitivity, noisy_max_scale(sensitivity, nano_rho, monotonic), monotonic)
+    _assert_within(rho, nano_rho)
+    return int(mechanism(values.tolist()))
+
+
+@lru_cache(maxsize=64)
+def _noisy_max(sensitivity: int, scale: float, monotonic: bool) -> tuple[Any, float]:
+    """The mechanism, which holds no state, and what a draw from it costs; to make it takes longer than to draw."""
     library = _library()
     mechanism = library.m.make_noisy_max(
         library.vector_domain(library.atom_domain(T="i64")),
         library.linf_distance(T="i64", monotonic=monotonic),
         library.zero_concentrated_divergence(),
-        scale=noisy_max_scale(sensitivity, nano_rho, monotonic),
+        scale=scale,
     )
-    _assert_within(mechanism.map(sensitivity), nano_rho)
-    return int(mechanism(values.tolist()))
+    return mechanism, mechanism.map(sensitivity)
 
 
 def smallest_threshold(groups: int, rows: int, nano_rho: int, atto_delta: int) -> int:

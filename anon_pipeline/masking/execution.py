@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -256,9 +258,11 @@ class _Run:
         self.is_of_groups = False
 
     def column_steps(self) -> list[StepReport]:
-        """The steps of all columns, column by column."""
-        with _session() as connection:
-            return [self._column_step(step, connection) for steps in self.plan.columns.values() for step in steps]
+        """The steps of all columns, column by column; DuckDB is opened where a step is its work."""
+        planned = [step for steps in self.plan.columns.values() for step in steps]
+        with ExitStack() as opened:
+            session = cache(lambda: opened.enter_context(_session()))
+            return [self._column_step(step, session) for step in planned]
 
     def table_step(self, step: Step) -> StepReport:
         technique = step.technique
@@ -283,11 +287,11 @@ class _Run:
         self.state, self.kinds = state, kinds
         return self._report(step, applied, costs, linked)
 
-    def _column_step(self, step: Step, connection: duckdb.DuckDBPyConnection) -> StepReport:
+    def _column_step(self, step: Step, session: Callable[[], duckdb.DuckDBPyConnection]) -> StepReport:
         technique, (name,) = step.technique, step.columns
         if isinstance(technique, RowTechnique):
             try:
-                masked = _selected(connection, self.state[name], self.kinds[name], [technique])
+                masked = _selected(session(), self.state[name], self.kinds[name], [technique])
             except InputError as error:
                 raise InputError(f"{step.place}: {error}") from None
             applied = Applied({name: masked})

@@ -57,11 +57,11 @@ def test_every_bit_is_the_same_for_any_number_of_threads(model: str, task: Task,
     target = labels if task is Task.CLASSIFICATION else numbers
     guide = Guide.model_validate({"model": model, "folds": 2})
     results = []
-    for threads in (1, 2, 5):
+    for threads in (1, 5):
         monkeypatch.setattr("joblib.cpu_count", lambda threads=threads: threads)
         with threadpool_limits(limits=threads):
             results.append(guided(guide, frame, target, task).tobytes())
-    assert results[0] == results[1] == results[2]
+    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
@@ -89,7 +89,7 @@ def test_forests_predict_with_one_job() -> None:
         trained = train(
             Problem(frame, labels, Task.CLASSIFICATION, TYPES, 0),
             guide,
-            assign_folds(labels, Task.CLASSIFICATION, 5, 0),
+            assign_folds(labels, Task.CLASSIFICATION, 2, 0),
         )
         for model in (trained.full, *trained.by_fold.values()):
             assert model.estimator[-1].n_jobs == 1
@@ -105,9 +105,9 @@ def test_an_index_means_nothing() -> None:
 
 def test_chunks_do_not_change_predictions(monkeypatch: Any) -> None:
     frame, labels, _ = people()
-    whole = guided(Guide(), frame, labels)
+    whole = guided(Guide(folds=2), frame, labels)
     monkeypatch.setattr(guide_module, "CHUNK", 7)
-    assert guided(Guide(), frame, labels).tobytes() == whole.tobytes()
+    assert guided(Guide(folds=2), frame, labels).tobytes() == whole.tobytes()
 
 
 # ------------------------------------------------------------------------------------------------------- out of fold
@@ -207,9 +207,9 @@ def test_shapes(model: str) -> None:
 
 def test_the_one_column_of_two_classes_is_the_second_in_sorted_order() -> None:
     frame, labels, _ = people()
-    guidance = guided(Guide(), frame, labels)
+    guidance = guided(Guide(folds=2), frame, labels)
     assert guidance[labels == "class 1"].mean() > 0.7 > 0.3 > guidance[labels == "class 0"].mean()
-    one_hot = guided(Guide(on="label"), frame, labels)
+    one_hot = guided(Guide(on="label", folds=2), frame, labels)
     assert (one_hot[:, 1] == (guidance[:, 0] > 0.5)).all()
     assert (one_hot.sum(axis=1) == 1).all()
 

@@ -17,8 +17,12 @@ from anon_pipeline_tests.learning import dispatch
 from anon_pipeline_tests.learning.models import TYPES, people
 
 
-def settings() -> list[tuple[str, dict[str, str]]]:
-    """The order of the rows, and what is said to the libraries; what this processor lacks is not asked of it."""
+def settings() -> list[tuple[str, dict[str, str], tuple[str, ...]]]:
+    """The order of the rows, variables for the libraries, and the models; nothing that this processor lacks.
+
+    Every model is trained in the first three settings. The fourth is one more kernel of BLAS, which slow models do not
+    use.
+    """
     information = Path("/proc/cpuinfo")
     has = set(information.read_text().split()) if information.exists() else set()
     simd = np.show_config(mode="dicts")["SIMD Extensions"]["found"]  # type: ignore[index]
@@ -26,21 +30,22 @@ def settings() -> list[tuple[str, dict[str, str]]]:
         "NPY_DISABLE_CPU_FEATURES": " ".join(simd),
         "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX512F,-AVX2_Usable,-FMA_Usable",
     }
+    four = {"OMP_NUM_THREADS": "4", "OPENBLAS_NUM_THREADS": "4"}
     return [
-        ("forwards", {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}),
-        ("backwards", {"OPENBLAS_CORETYPE": "Prescott", "OMP_NUM_THREADS": "4", "OPENBLAS_NUM_THREADS": "4"} | plain),
-        ("backwards", {"OPENBLAS_CORETYPE": "Haswell"} if "avx2" in has else {"OPENBLAS_CORETYPE": "Nehalem"}),
-        ("forwards", {"OPENBLAS_CORETYPE": "Nehalem", "OPENBLAS_NUM_THREADS": "4"} | plain),
+        ("forwards", {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}, dispatch.MODELS),
+        ("backwards", {"OPENBLAS_CORETYPE": "Prescott", **four, **plain}, dispatch.MODELS),
+        ("backwards", {"OPENBLAS_CORETYPE": "Haswell" if "avx2" in has else "Nehalem"}, dispatch.MODELS),
+        ("forwards", {"OPENBLAS_CORETYPE": "Nehalem", "OPENBLAS_NUM_THREADS": "4", **plain}, dispatch.QUICK),
     ]
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, list[str]]]:
     said = []
-    for order, variables in settings():
+    for order, variables, models in settings():
         folder = tmp_path_factory.mktemp("people")
         ended = subprocess.run(
-            [sys.executable, "-m", dispatch.__name__, str(folder), order],
+            [sys.executable, "-m", dispatch.__name__, str(folder), order, *models],
             env=os.environ | variables,
             cwd=Path(__file__).parents[2],
             capture_output=True,
@@ -57,7 +62,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, list[str]]]
 def test_guidance_and_classes_are_the_same_everywhere(
     told: list[dict[str, list[str]]], model: str, target: str
 ) -> None:
-    found = [one[f"{model}, {target}"] for one in told]
+    found = [one[f"{model}, {target}"] for one in told if f"{model}, {target}" in one]
+    assert len(found) >= 3
     assert len({guidance for guidance, _ in found}) == 1
     assert len({classes for _, classes in found}) == 1
 
