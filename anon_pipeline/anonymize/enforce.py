@@ -42,6 +42,7 @@ from anon_pipeline.anonymize.neighbours import nearest
 from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.tables import Cells
+from anon_pipeline.threads import one_thread
 
 #: The chance that a union of two classes stays although both of its parts hold: `STAYS` where a part would fail if one
 #: person had another value, `STAYS_ELSE` elsewhere. For a union of m classes the chance is multiplied by
@@ -161,9 +162,10 @@ def prepare(  # noqa: PLR0913 (a `Repair` holds them all)
     mixing : the sensitive values expected from the guidance; None where classes are paired by nearness alone
     """
     group = class_of_cell
-    if suppressible:
-        people, group = _suppress(people, group, outputs, holds, suppressible)
-    rungs = ladder(people, group, outputs, holds, recount, mixing)
+    with one_thread():  # the matrix products of neighbouring blocks are small: several threads wait for each other
+        if suppressible:
+            people, group = _suppress(people, group, outputs, holds, suppressible)
+        rungs = ladder(people, group, outputs, holds, recount, mixing)
     rounds = []
     if recount is None:
         points = rounded(outputs)

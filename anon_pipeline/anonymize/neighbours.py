@@ -17,8 +17,9 @@ from anon_pipeline.arrays import FloatArray, IntArray
 
 #: With at most so many classes, each is compared with all others.
 ALL = 4_096
-#: Blocks have at most so many classes, and a class is compared with those of so many blocks.
-BLOCK, BLOCKS = 64, 32
+#: Blocks have at most so many classes, and a class is compared with those of so many blocks; of half as many where there
+#: are more than `MANY` classes, whose neighbours are nearer.
+BLOCK, BLOCKS, MANY = 64, 32, 10_000
 #: Steps per unit of the outputs, where blocks are compared: sums of whole numbers are the same on every machine.
 STEPS = 2**10
 
@@ -67,10 +68,11 @@ def _compared(mean: FloatArray, asking: IntArray) -> Iterator[tuple[IntArray, In
         return
     starts = np.arange(0, len(mean), BLOCK)
     ends = np.minimum(starts + BLOCK, len(mean))
+    blocks = BLOCKS if len(mean) <= MANY else BLOCKS // 2
     summed = np.add.reduceat(np.rint(mean * STEPS), starts, axis=0)
     centre = np.rint(summed / (ends - starts)[:, None])
     for own, start, end in zip(centre, starts.tolist(), ends.tolist(), strict=True):
         some = asking[slice(*np.searchsorted(asking, (start, end)))]
         if len(some):
-            near = np.sort(np.argsort(((centre - own) ** 2).sum(axis=1), kind="stable")[:BLOCKS])
+            near = np.sort(np.argsort(((centre - own) ** 2).sum(axis=1), kind="stable")[:blocks])
             yield some, np.concatenate([np.arange(starts[neighbour], ends[neighbour]) for neighbour in near.tolist()])
