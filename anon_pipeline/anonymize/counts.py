@@ -69,7 +69,9 @@ class Counter:
         #: Numeric outputs that one column decides: per column their places in a row of a table, and the value per code.
         self._decided: list[list[tuple[int, FloatArray]]] = []
         #: All other numeric outputs: their place in a row of a table, and their sum over the people of each cell.
-        self._summed = [(place, output * self._people) for place, output in enumerate(outputs.guided().T, start=1)]
+        self._summed = [
+            (place, output * self._people) for place, output in enumerate(outputs.guidance_outputs().T, start=1)
+        ]
         for column in range(len(cells.domains)):
             decided = [(1 + position, values) for position, values in outputs.outputs_of(column)]
             if column in self._last_code:  # the values of a bin differ

@@ -80,7 +80,7 @@ class Criterion:
                 signs = generator.choice((-1.0, 1.0), size=(len(cells.domains[column]), PROJECTIONS))
                 self._projected.append((column, signs * scale / np.sqrt(PROJECTIONS)))
 
-    def guided(self, part: slice | IntArray = slice(None)) -> FloatArray:
+    def guidance_outputs(self, part: slice | IntArray = slice(None)) -> FloatArray:
         """The guidance of some cells, shape (c, g)."""
         counts = self._cells.counts[part]
         guidance = self._cells.guidance[part] * GUIDANCE_UNIT / counts[:, None]
@@ -90,7 +90,7 @@ class Criterion:
     def scores(self, part: slice | IntArray = slice(None)) -> FloatArray:
         """Guidance and ordered columns of some cells, shape (c, o'')."""
         codes = self._cells.codes[part]
-        return np.hstack([self.guided(part), *(values[codes[:, at]] for at, values in self._ordered)])
+        return np.hstack([self.guidance_outputs(part), *(values[codes[:, at]] for at, values in self._ordered)])
 
     def outputs_of(self, column: int) -> Iterator[tuple[int, FloatArray]]:
         """The positions in `scores` that depend on one column alone, and the output of each of its codes, (m + 1,)."""
