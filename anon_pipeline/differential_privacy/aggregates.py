@@ -35,7 +35,7 @@ def sum_name(place: int) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """What a query is written from: a reader, the relation to select from, and the policy."""
+    """The inputs of a query: a reader, the relation to select from, and the policy."""
 
     reader: Reader
     relation: str

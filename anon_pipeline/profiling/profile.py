@@ -122,7 +122,7 @@ class Profile:
     Attributes
     ----------
     rows, looked_at : rows of the table, and of the sample
-    missing : texts that stand for "not known"
+    missing : texts that mean "not known"
     determines : pairs (a, b) of columns: whoever knows a also knows b
     key : the quasi-identifiers that distinguish people best
     target : the column proposed as target
