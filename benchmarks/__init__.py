@@ -1,1 +1,1 @@
-"""Speed, memory and loss, measured; every figure in the documentation is printed by a script in here."""
+"""Measurements of speed, memory and loss; every figure in the documentation is printed by a script of this package."""

@@ -63,7 +63,7 @@ def _aim(people: CodedTable, folder: Path, options: argparse.Namespace, seed: in
 
 
 def _as_ours(spec: ReleaseSpec, people: CodedTable, codes: np.ndarray, seed: int) -> Synthetic:
-    """AIM's codes as public values, drawn within their intervals as ours are."""
+    """AIM's codes as public values, drawn within their intervals in the same way as ours."""
     axes = axes_of(spec)
     settings = replace(settings_of(spec, axes), nano_rho=accounting.nano_for(8.0, DELTA), rounds=1)
     frame = make_table(spec, stored.to_bytes(measuring.measure(people, settings), "a model that is not used"))

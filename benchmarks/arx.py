@@ -1,9 +1,9 @@
 """Side by side with ARX 3.9.2 on the rows and columns of its own Adult example: one table.
 
 Run: python -m benchmarks.arx [--k 5,10,50,100]
-The people are the 30,162 of Adult's train split without a missing value, in file order; 70 % are grouped by eight
-quasi-identifiers, guided by a forest's out-of-fold probabilities, and shown by medians and modes. A forest learns what
-is shown and is scored on the other 30 % as they are, the mean over three seeds.
+The people are the 30,162 of Adult's train split without a missing value, in file order. 70 % of them are grouped by
+eight quasi-identifiers, guided by a forest's out-of-fold probabilities, and recoded by medians and modes. A forest is
+trained on the recoded values and scored on the other 30 % as they are; scores are means over three seeds.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ NUMBERS = ["age"]
 CATEGORIES = ["sex", "race", "marital_status", "education", "native_country", "workclass", "occupation"]
 QUASI_IDENTIFIERS = ["sex", "age", *CATEGORIES[1:]]
 
-#: What our tree is set to beside k.
+#: The settings of our tree, besides k.
 SETTINGS: dict[str, dict[str, Any]] = {"ours": {}, "ours, tree alone": {"refine": 0}}
 
 
 @dataclass(frozen=True)
 class Measures:
-    """What is told of one grouping; None where it is not known.
+    """The figures of one grouping; None where a figure is not known.
 
     Attributes
     ----------
     classes : number of groups
-    lost : share of the quasi-identifiers' variation that lies within groups, mean over the columns
+    lost : share of the quasi-identifiers' variation within groups, mean over the columns
     cover : the part of a column's values that a person's group has, mean over people and columns (`set_cover`)
-    auc, accuracy : of a forest that learnt the groups, on raw people
+    auc, accuracy : the scores on raw people of a forest trained on the groups
     seconds : processor time of the grouping
     """
 
@@ -53,8 +53,8 @@ class Measures:
     seconds: float | None = None
 
 
-#: By k, what ARX 3.9.2 reaches by local recoding under this protocol, measured once with ARX itself, which needs Java
-#: and is not run here.
+#: The figures of ARX 3.9.2 with local recoding under this protocol, by k. They were measured once with ARX itself,
+#: which needs Java and is not run here.
 ARX = {
     5: Measures(cover=0.035, auc=0.8733),
     10: Measures(classes=1619, lost=0.193, cover=0.058, auc=0.8746),
@@ -69,7 +69,7 @@ class People:
 
     Attributes
     ----------
-    everyone : train and test together, whose values are what a column can have
+    everyone : train and test together; their values are all possible values of a column
     train, test : quasi-identifiers and target
     """
 
@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def measured(
     people: People, forests: Forests, guidance: npt.NDArray[np.float64], k: int, setting: Mapping[str, Any]
 ) -> Measures:
-    """One grouping of ours and what it is worth."""
+    """The figures of one of our groupings."""
     quasi = people.train[QUASI_IDENTIFIERS]
     start = time.process_time()
     group = AnonymizerTree(k=k, **setting).fit(quasi, guidance).apply(quasi)
@@ -122,9 +122,10 @@ def measured(
 
 
 def set_cover(people: People, group: Groups) -> float:
-    """How much of each column's values a person's group has, 0 (one value) to 1 (all), mean over people and columns.
+    """The part of each column's values that a person's group has, 0 (one value) to 1, mean over people and columns.
 
-    Numbers: the group's range over the column's. Categories: different values but one, over all the column's but one.
+    For numbers, it is the group's range over the column's. For categories, it is the number of distinct values of the
+    group less one, over that of the column less one.
     """
     covers = []
     for name in QUASI_IDENTIFIERS:

@@ -1,9 +1,9 @@
-"""What attacks achieve against Adult as it is, and against four releases of it: the table of docs/attacks.md.
+"""Attacks against Adult as it is, and against four releases of it: the table of docs/attacks.md.
 
 Run: python -m benchmarks.attacks
-The ungrouped "release" is the members as the masking steps leave them. All others are twins, made without the same
-control people, as `anon-pipeline run` makes them for its audit. Printed is what each release itself gives away, in bold
-where that is a leak, with its 95 % interval; how to read it is said in docs/attacks.md.
+The ungrouped "release" has the members after the masking steps. All other releases are twins, made without the same
+control people, as `anon-pipeline run` makes them for its audit. The script prints how much each release itself leaks,
+in bold where that is a leak, with its 95 % interval; docs/attacks.md explains how to read it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RELEASES = {
     "k = 100": ALONE.replaced({"privacy.k_anonymity.k": 100}),
 }
 UNGROUPED = "not grouped"
-#: Stands in for the private key; the figures of other keys differ within their intervals.
+#: A key in place of the private key; the figures of other keys differ within their intervals.
 KEY = Key(bytes(range(32)))
 TOO_WEAK = "too weak"
 ALL_KNOWN = "linkage, all quasi-identifiers"
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def masked_people(folder: Path) -> tuple[Batch, dict[str, ColumnType]]:
-    """The people of Adult after the masking steps of its spec, which go row by row, and the types of their columns."""
+    """The people of Adult after the masking steps of its spec, which are row-wise, and the types of their columns."""
     engine, stored, masked = DuckDBEngine(folder / "spill"), folder / "source.parquet", folder / "masked.parquet"
     run = Run(SPEC, Home(folder / "home"), engine)
     source = engine.store_source(SPEC, stored)
@@ -82,7 +82,7 @@ def attack_ungrouped(people: Batch, types: dict[str, ColumnType]) -> dict[str, A
 
 
 def markdown(contents: Mapping[str, Mapping[str, Any]]) -> str:
-    """A row per attack, a column per release."""
+    """The table in Markdown: a row per attack, a column per release."""
     found = {name: {one["name"]: one for one in content["findings"]} for name, content in contents.items()}
     attacks = list(dict.fromkeys(name for findings in found.values() for name in findings))
     rows = [[name, *(leak_of(findings.get(name)) for findings in found.values())] for name in attacks]
@@ -98,7 +98,7 @@ def markdown(contents: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def leak_of(finding: Mapping[str, Any] | None) -> str:
-    """What is given away, in percent; in bold where it is a leak."""
+    """The text of how much is leaked, in percent; in bold where it is a leak."""
     if finding is None or finding["leak"] is None:
         return "\u2013"
     if finding["verdict"] not in (LEAK, NO_LEAK):

@@ -34,7 +34,7 @@ Result = TypeVar("Result")
 
 
 def people(rows: int, folder: Path) -> tuple[Cells, ClassStatistics]:
-    """The distinct people, and their incomes."""
+    """The cells of the people, and the incomes per cell."""
     table = folder / f"people-{rows}.parquet"
     generate(rows, table)
     frame = pd.read_parquet(table).replace("?", None)
@@ -46,14 +46,14 @@ def people(rows: int, folder: Path) -> tuple[Cells, ClassStatistics]:
 
 
 def timed(work: Callable[[], Result]) -> tuple[Result, float]:
-    """What the work gives, and its processor seconds."""
+    """The result of the work, and its processor seconds."""
     start = time.process_time()
     result = work()
     return result, time.process_time() - start
 
 
 def measured(cells: Cells, incomes: ClassStatistics, k: int) -> str:
-    """One row of the table for each grouping of the same people: the tree, refined, and with the demand."""
+    """A row of the table per grouping of the same people: by the tree alone, refined, and with the demand."""
     fitted, of_tree = timed(lambda: tree.fit_tree(cells, k, 1.0, "both", 0, weighed=True))
     leaf = fitted.apply(cells.codes)
     refined, of_refinement = timed(lambda: refinement.refine(cells, leaf, k, 1.0))

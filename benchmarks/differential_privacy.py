@@ -31,7 +31,7 @@ MEDIAN = "SELECT education, MEDIAN(age) FROM people GROUP BY education"
 
 
 def generate_visits(rows: int, destination: Path) -> None:
-    """The people of `benchmarks.large`, about three rows to a person."""
+    """Write the people of `benchmarks.large`, about three rows per person."""
     people = destination.with_suffix(".people")
     generate(rows, people)
     person = f"CAST(hash(file_row_number, 5) % {max(rows // 3, 1)} AS BIGINT)"
@@ -46,7 +46,7 @@ def generate_visits(rows: int, destination: Path) -> None:
 
 
 def spec_of(table: Path, unit: Any) -> ReleaseSpec:
-    """The public domains of Adult's own policy."""
+    """A spec with the public domains of Adult's own policy."""
     policy = yaml.load((ADULT.parent / "release.yaml").read_text(), Loader=PlainLoader)
     asked = policy["differential_privacy"]
     with duckdb.connect() as connection:
@@ -70,7 +70,7 @@ def spec_of(table: Path, unit: Any) -> ReleaseSpec:
 
 
 def asked(table: Path, folder: Path, memory: str, unit: Any, sql: str) -> dict[str, tuple[float, float]]:
-    """Processor and wall seconds of a question, counted and drawn."""
+    """Processor and wall seconds of a question: counting and drawing noise together."""
     spec = spec_of(table, unit)
     plan = queries.plan_of(spec, sql, Share(rho=0.05))
     readable, watch = reading.readable(spec), Stopwatch()
@@ -82,7 +82,7 @@ def asked(table: Path, folder: Path, memory: str, unit: Any, sql: str) -> dict[s
 
 
 def plain(table: Path, folder: Path, memory: str, query: str) -> dict[str, tuple[float, float]]:
-    """What DuckDB needs for a query of its own."""
+    """Processor and wall seconds of a query in plain DuckDB."""
     watch = Stopwatch()
     connection = duckdb.connect(config={"memory_limit": memory, "temp_directory": str(folder)})
     connection.execute("SET enable_progress_bar=false")

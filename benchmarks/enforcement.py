@@ -1,4 +1,4 @@
-"""What a demand costs beside k = 10 on whole Adult: merging, merging and splitting, suppressing, and all together.
+"""The cost of a demand besides k = 10 on whole Adult: merging, merging and splitting, suppressing, and all together.
 
 Run: python -m benchmarks.enforcement
 The demand is two distinct incomes in every class. Guidance is the out-of-fold probability of gradient boosting.

@@ -1,4 +1,4 @@
-"""Random forests that guide a grouping, and others that learn what it shows and are scored on raw people."""
+"""Random forests that guide a grouping, and others that are trained on its release and scored on raw people."""
 
 from __future__ import annotations
 

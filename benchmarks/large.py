@@ -43,7 +43,7 @@ PACKAGES = ("duckdb", "numpy", "pyarrow", "pandas", "scikit-learn")
 
 
 def generate(rows: int, destination: Path) -> None:
-    """Draw people from Adult by a hash of their number, the same on every machine."""
+    """Write people drawn from Adult by a hash of their number, the same on every machine."""
     connection = duckdb.connect()
     connection.execute("SET enable_progress_bar=false")
     connection.execute(f"CREATE TABLE adult AS SELECT row_number() OVER () - 1 AS i, * FROM {literal(str(ADULT))}")
@@ -57,7 +57,7 @@ def generate(rows: int, destination: Path) -> None:
 
 
 class GivenGuide:
-    """Guidance that is there already: a linear score of age, hours and education."""
+    """Guidance without a trained model: a linear score of age, hours and education."""
 
     def guidance(self, features: pd.DataFrame, fold: Any) -> Any:  # noqa: ARG002 (nobody is in a fold)
         code, levels = pd.factorize(features["education"])
@@ -77,7 +77,7 @@ def write_spec(folder: Path, table: Path, spread: float, refine: int | None = No
         "target": "income",
         "columns": columns,
         "privacy": {"k_anonymity": {"k": K}},
-        # Without spread it is the paper's criterion, for which categories in the order of their guidance are enough.
+        # With spread 0 the criterion is that of the paper, which needs categories in the order of their guidance only.
         "guide": {"spread": spread, "orders": "both" if spread else "guidance"},
     }
     if refine is not None:
@@ -87,7 +87,7 @@ def write_spec(folder: Path, table: Path, spread: float, refine: int | None = No
 
 
 def cpu() -> float:
-    """Processor seconds of this process and of those it started and waited for."""
+    """Processor seconds of this process and of its ended children."""
     return sum(
         usage.ru_utime + usage.ru_stime
         for usage in (resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN))
@@ -95,7 +95,7 @@ def cpu() -> float:
 
 
 class Stopwatch:
-    """Processor and wall seconds per named step, and when each began (seconds since 1970)."""
+    """Processor and wall seconds of each named step, and its start (seconds since 1970)."""
 
     def __init__(self) -> None:
         self.steps: dict[str, tuple[float, float]] = {}
@@ -110,7 +110,7 @@ class Stopwatch:
 
 
 def machine_limit(table: Path, folder: Path, memory: str) -> Stopwatch:
-    """What DuckDB needs to rewrite the table, and to group it by its quasi-identifiers."""
+    """The time that DuckDB needs to rewrite the table, and to group it by its quasi-identifiers."""
     watch = Stopwatch()
     connection = duckdb.connect(config={"memory_limit": memory, "temp_directory": str(folder)})
     connection.execute("SET enable_progress_bar=false")
@@ -126,7 +126,7 @@ def machine_limit(table: Path, folder: Path, memory: str) -> Stopwatch:
 def release(
     engine_name: str, table: Path, folder: Path, memory: str, spread: float, refine: int | None
 ) -> tuple[Stopwatch, dict[str, Any]]:
-    """From the Parquet file to a release that was read again, counted and hashed."""
+    """The time of each step from the Parquet file to a release, read again, counted and hashed; and a summary."""
     import sklearn.tree  # noqa: F401 (its import is no work on the table)
 
     watch = Stopwatch()

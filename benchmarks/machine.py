@@ -1,4 +1,4 @@
-"""What the figures of a benchmark hang on: the processor, and the versions of what works."""
+"""The machine on which the figures of a benchmark depend: processor, memory, and versions of software."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def processor() -> str:
-    """Name, family and model as Linux tells them (a hypervisor may hide which of a maker's it is), and the cores."""
+    """Name, family and model as Linux reports them (a hypervisor may hide the exact model), and the number of cores."""
     information = Path("/proc/cpuinfo")
     lines = information.read_text().splitlines() if information.exists() else []
     fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
@@ -20,11 +20,11 @@ def processor() -> str:
 
 
 def memory() -> str:
-    """The machine's memory."""
+    """The size of the machine's memory."""
     return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
 
 
 def versions(*packages: str) -> str:
-    """Python, the platform, and the packages that are named."""
+    """The versions of Python, the platform and the named packages."""
     named = "".join(f", {package} {version(package)}" for package in packages)
     return f"Python {platform.python_version()}, {platform.platform()}{named}"

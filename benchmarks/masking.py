@@ -27,7 +27,7 @@ from anon_pipeline.pipeline.step import Run
 from anon_pipeline.spec import ReleaseSpec
 from benchmarks.large import CATEGORIES, Stopwatch, generate, in_child
 
-#: Five columns, a step each, all of them row by row.
+#: Five columns with a step each; all steps are row-wise.
 STEPS: dict[str, dict[str, Any]] = {
     "age": {"technique": "round", "to": 5},
     "hours_per_week": {"technique": "top_bottom_code", "top": 60},
@@ -38,7 +38,7 @@ STEPS: dict[str, dict[str, Any]] = {
 
 
 def generate_visits(rows: int, destination: Path) -> None:
-    """The people of `benchmarks.large` with a day in 2020 to 2023 and one of 2,000 postal codes."""
+    """Write the people of `benchmarks.large` with a day in 2020 to 2023 and one of 2,000 postal codes."""
     people = destination.with_suffix(".people")
     generate(rows, people)
     connection = duckdb.connect()
@@ -75,7 +75,7 @@ def write_spec(folder: Path, table: Path) -> ReleaseSpec:
 
 
 def measure(table: Path, folder: Path, memory: str) -> tuple[Stopwatch, int]:
-    """Rewrite the stored table, then mask it; and how many rows were written."""
+    """Rewrite the stored table, then mask it; returns the times, and the number of rows that were written."""
     import scipy.stats  # noqa: F401 (its import is no work on the table)
 
     watch = Stopwatch()

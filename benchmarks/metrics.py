@@ -1,8 +1,8 @@
-"""How long it takes to judge a table by its classes, at 30 thousand and at 3 million rows.
+"""The time to judge a table by its classes, at 30 thousand and at 3 million rows.
 
 Run: python -m benchmarks.metrics
-The table is Adult anonymized at k = 10, repeated to size in random order, three sensitive columns. The second column is
-what DuckDB needs to group the same file by the same columns once, so that the machine's own speed can be told apart.
+The table is Adult anonymized at k = 10, repeated to size in random order, with three sensitive columns. The second
+column is the time that DuckDB needs to group the same file by the same columns once: it shows the machine's own speed.
 """
 
 from __future__ import annotations

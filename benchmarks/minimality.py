@@ -1,12 +1,13 @@
-"""What rerunning the anonymizer tells of the people of small tables, for every demand on sensitive values.
+"""How much rerunning the anonymizer reveals about the people of small tables, for every demand on sensitive values.
 
 Run: python -m benchmarks.minimality
-Random tables of 10 to 14 people, k = 3; the attacker knows all quasi-identifiers and the code, and lacks the key.
-`certain`: people whose value is learned beyond what the published histogram of their class says.
+Tables are random, with 10 to 14 people and k = 3. The attacker knows all quasi-identifiers and the code, but not the
+key. `certain` counts people whose value the attacker learns although the published histogram of their class does not
+show it.
 
-Demands are attacked on groupings without a guide. Where it is `guided`, the sensitive column is the target, too, and
-the guide is trained anew for every assignment, as a run does it; `paper` is the guide of Goldsteen et al. (labels, in
-sample, no spread), which no key protects.
+Demands are attacked on groupings without a guide. In `guided` ones, the sensitive column is the target too, and the
+guide is trained anew for every assignment, as in a run. `paper` is the guide of Goldsteen et al. (labels, in sample, no
+spread), which no key protects.
 """
 
 from __future__ import annotations
@@ -42,20 +43,20 @@ DEMANDS: dict[str, PrivacyModel] = {
     "beta_likeness": BetaLikeness(column="disease", beta=1.0, kind="basic"),
 }
 TRIES = 1000
-#: Spec of the guided runs: what is asked beside k, and the guide.
+#: The specs of the guided runs: the demands besides k, and the guide.
 GUIDED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "guided": ({"l_diversity": {"column": "disease", "l": 2}}, {}),
     "guided, k alone": ({}, {}),
     "guided in sample": ({"l_diversity": {"column": "disease", "l": 2}}, {"predictions": "in_sample"}),
     "paper, k alone": ({}, {"predictions": "in_sample", "on": "label", "spread": 0, "orders": "guidance"}),
 }
-#: A guided run takes a tenth of a second, so there are fewer: and a value is ruled out at odds of ten.
+#: A guided run takes a tenth of a second, so there are fewer of them, and a value is ruled out at odds of ten.
 GUIDED_TABLES, GUIDED_TRIES, GUIDED_SELDOM = 60, 200, 10.0
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A random table before its demand is looked at, and its people's values."""
+    """A random table before its demand is enforced, and its people's values."""
 
     repair: Repair
     cell: IntArray
@@ -64,7 +65,7 @@ class Table:
 
 
 def drawn(number: int) -> tuple[pd.DataFrame, IntArray, int]:
-    """The quasi-identifiers of some people, the disease of each, and how many diseases there can be."""
+    """The quasi-identifiers of some people, the disease of each, and the number of possible diseases."""
     random = np.random.default_rng([number, 71])
     n, diseases = int(random.integers(10, 15)), 2 + number % 2
     people = pd.DataFrame({"age": random.integers(20, 60, n), "town": random.choice(["Ulm", "Bonn", "Kiel"], n)})
@@ -85,7 +86,7 @@ def table(number: int, demand: str) -> Table:
 
 
 def _counted(cell: IntArray, values: npt.NDArray[np.int64], diseases: int) -> ClassStatistics:
-    """The people of each cell, and how many of them have each disease."""
+    """The number of people of each cell, and of those with each disease."""
     cells = int(cell.max()) + 1
     counts = histogram(cell, values, np.ones(len(cell), dtype=np.int64), (cells, diseases))
     names: tuple[object, ...] = tuple(f"disease {one}" for one in range(diseases))
@@ -142,7 +143,7 @@ def _key(number: int) -> Key:
 
 @dataclass
 class Tally:
-    """What was learned of all people of some tables."""
+    """The results of the attack, added up over the people of some tables."""
 
     tables: int = 0
     people: int = 0
@@ -151,7 +152,7 @@ class Tally:
     gain: float = 0.0
 
     def add(self, found: Replay) -> None:
-        """Count one more table."""
+        """Add the result of one more table."""
         self.tables += 1
         self.people += len(found.certain)
         self.certain += int(found.certain.sum())

@@ -51,13 +51,13 @@ EQUIVALENT = Path(__file__).with_name("mutants_equivalent.yaml")
 
 @dataclass(frozen=True)
 class Room:
-    """What is mutated, and the tests that have to notice.
+    """A part of the code that is mutated, and the tests that have to notice.
 
     Attributes
     ----------
     code : files of `anon_pipeline`, as patterns
     tests : files and folders of `anon_pipeline_tests`
-    marks : which of these tests, as pytest's `-m` says it; whole commands and Spark take too long to be run for each
+    marks : the choice among these tests, as for pytest's `-m`; whole commands and Spark take too long for each mutant
     """
 
     code: tuple[str, ...]
@@ -76,7 +76,7 @@ ROOMS = {
         ("engine", "pipeline/test_before_work.py", "pipeline/test_sampling_weights.py", "privacy/test_group_table.py"),
     ),
     "release": Room(("release/*.py",), ("release",)),
-    # The gates and not the wiring.
+    # Only the gates, not the wiring of the pipeline.
     "pipeline": Room(
         ("pipeline/checks/*.py", "pipeline/expectations/questions.py", "pipeline/stages.py"),
         tuple(
@@ -95,7 +95,7 @@ ROOMS = {
     ),
     "masking": Room(("masking/*.py",), ("masking",)),
     "attack": Room(("attack/*.py",), ("attack",)),
-    # A Java process for each mutant: only where it is asked for.
+    # This needs a Java process for each mutant, so it is tried only on request.
     "spark": Room(("engine/spark*.py",), ("engine/test_spark.py",), ""),
 }
 
@@ -106,26 +106,26 @@ HEAVY = (
     *("great_expectations", "mlflow", "dagster", "pyspark.sql", "sqlglot", "psycopg", "jinja2", "cryptography"),
 )
 
-#: In the copy: how long each test took, and which modules the tests have loaded.
+#: A file of the copy: the time of each test, and the modules that the tests have loaded.
 MEASURED = "measured.json"
 
-#: In place of a test for what runs when a module is loaded, such as fields of a class: any test of the file tries it.
+#: In place of a test, for code that runs when a module is loaded, such as fields of a class; all the file's tests run.
 ON_IMPORT = ""
 
-#: Tests of what classes state of their parameters: they run no line of most files, and notice a change in any.
+#: Tests of the declared parameters of classes: they run no line of most files, but notice a change in any of them.
 OF_PARAMETERS = "/test_parameters.py::"
 
-#: In place of a line for the whole file.
+#: In place of a line: the whole file.
 ANYWHERE = 0
 
-#: Pytest's options in place of the project's: no doctests, nothing written beside the tests, and of its plugins only
-#: what these tests need, since each costs time in every process.
+#: Pytest's options in place of the project's: no doctests, no files written beside the tests, and only the plugins that
+#: these tests need, since each plugin costs time in every process.
 PLAIN = (
     *("-q", "-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:unraisableexception", "-p", "no:threadexception"),
     *("-p", "_hypothesis_pytestplugin"),
 )
 
-#: The share of its examples that a property gets when it is only to be seen which lines it runs.
+#: The share of its examples that a property test gets where only the lines that it runs are recorded.
 EXAMPLES = "0.1"
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -160,18 +160,18 @@ NAMES = {
     "argmin": "argmax",
     "argmax": "argmin",
 }
-#: Words in the names of folders and files, where `/` divides nothing.
+#: Words in the names of folders and files, for which `/` is no division.
 PATHS = {"staged", "folder", "place", "home", "path", "parent", "file", "files", "root", "DATA", "CLASSES", "target"}
 
-#: Names that say when the same result is computed another way, to save time or memory: from which size on, and of what.
+#: Names that decide, by size or kind, when the same result is computed in another way to save time or memory.
 QUICKER = {"ALL", "LONGEST_CASE", "MOST_LOOKED_UP", "heavy"}
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change: where, what stood there and what stands there now.
+    """One change: its place, the old code and the new code.
 
-    `line` is the first of the statement and `at` its own: of a statement over several lines coverage notes either.
+    `line` is the first line of the statement and `at` that of the change: coverage records either of them.
     """
 
     file: str
@@ -212,7 +212,7 @@ def mutated(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
 
 
 def _never_equal(node: ast.Compare) -> bool:
-    """Whether the case in which `<` and `<=` differ hangs on chance, or makes no difference."""
+    """Whether the case in which `<` and `<=` differ is practically impossible, or makes no difference."""
     drawn = any(
         isinstance(side, ast.Call) and isinstance(side.func, ast.Attribute) and side.func.attr in ("uniform", "random")
         for side in (node.left, *node.comparators)
@@ -226,7 +226,7 @@ def _is_text(node: ast.expr) -> bool:
 
 
 def _is_path(node: ast.BinOp) -> bool:
-    """Whether files are named, as far as one can see: no mistake that anybody makes in a path gets far."""
+    """Whether `/` seems to join a path, where any mistake would be noticed soon."""
     named = {name for side in (node.left, node.right) for name in re.findall(r"[a-zA-Z]+", ast.unparse(side))}
     return isinstance(node.op, ast.Div) and bool(named & PATHS)
 
@@ -279,7 +279,7 @@ _SECONDS: dict[str, float] = defaultdict(float)
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """As a plugin of pytest: lines are noted under the test, its fixtures included, that runs them first."""
+    """Hook of pytest: record lines under the test that runs them first, including those of its fixtures."""
     import coverage
 
     test, start = item.nodeid.partition("[")[0], time.perf_counter()
@@ -291,13 +291,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_sessionfinish() -> None:
-    """How long each test took, for who runs the quickest first, and what was loaded."""
+    """Hook of pytest: write the time of each test, so that the quickest can run first, and the loaded modules."""
     Path(MEASURED).write_text(json.dumps({"seconds": _SECONDS, "modules": sorted(sys.modules)}))
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Which tests run a line, how long each takes in seconds, and how many mutants each has noticed so far."""
+    """The tests that run each line, their times in seconds, and the number of mutants that each has noticed so far."""
 
     tests: dict[tuple[str, int], list[str]]
     seconds: dict[str, float]
@@ -305,7 +305,7 @@ class Coverage:
 
     @classmethod
     def measured(cls, copy: Path, room: Room) -> Coverage:
-        """Run the room's tests once with every line watched, by test.
+        """Run the room's tests once, and record the lines that each of them runs.
 
         Raises
         ------
@@ -333,7 +333,7 @@ class Coverage:
             if module in measured["modules"]:
                 with contextlib.redirect_stderr(io.StringIO()):
                     importlib.import_module(module)
-        gc.freeze()  # what is there already need not be looked through in every process
+        gc.freeze()  # no process need search the objects that exist already
         with contextlib.closing(sqlite3.connect(data)) as store:
             from coverage.numbits import numbits_to_nums
 
@@ -355,7 +355,7 @@ class Coverage:
         return cls(by_place, measured["seconds"], Counter())
 
     def of(self, mutant: Mutant, seconds: float) -> list[str]:
-        """The tests that run the mutant's statement, the likeliest to notice first, as many as `seconds` allow."""
+        """The tests that run the mutant's statement, the most likely to notice first, as many as `seconds` allow."""
         tests = sorted(
             {*self.tests.get((mutant.file, mutant.line), []), *self.tests.get((mutant.file, mutant.at), [])},
             key=lambda test: (self.seconds[test] + 0.05) / (1 + self.kills[test]),
@@ -370,7 +370,7 @@ def _environment(copy: Path) -> dict[str, str]:
 
 
 class _Noticed:
-    """As a plugin of pytest: the first test that fails is written down."""
+    """A plugin of pytest that writes down the first test that fails."""
 
     def __init__(self, report: Path) -> None:
         self._report = report
@@ -381,7 +381,7 @@ class _Noticed:
 
 
 def _judge(copy: Path, tests: list[str], report: Path) -> None:
-    """In a process of its own: exit code 0 where every test passes with the mutant."""
+    """Run tests in a process of their own; its exit code is 0 if every test passes with the mutant."""
     os.setsid()
     os.chdir(copy)
     sys.path.insert(0, str(copy))
@@ -394,7 +394,7 @@ def _judge(copy: Path, tests: list[str], report: Path) -> None:
 
 
 def noticed_by(copy: Path, mutant: Mutant, tests: list[str], patience: float) -> str | None:
-    """The test that notices; one that hangs (longer than `patience` seconds) has noticed, too. None where none does."""
+    """The test that notices the mutant, or None; a test that hangs (longer than `patience` seconds) has noticed too."""
     target, report = copy / mutant.file, copy / "noticed"
     report.unlink(missing_ok=True)
     original, times = target.read_bytes(), target.stat()
@@ -405,30 +405,30 @@ def noticed_by(copy: Path, mutant: Mutant, tests: list[str], patience: float) ->
         process.join(patience)
         hangs = process.is_alive()
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid or 0, signal.SIGKILL)  # and what the tests have started
+            os.killpg(process.pid or 0, signal.SIGKILL)  # and all processes that the tests have started
         process.join()
         if not hangs and process.exitcode == 0:
             return None
         return report.read_text() if report.exists() else "the tests hang" if hangs else "the tests do not start"
     finally:
         target.write_bytes(original)
-        os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))  # what is compiled of it is good again
+        os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))  # so that its compiled file is valid again
 
 
 def equivalents() -> dict[str, str]:
-    """Mutants judged to change nothing that matters, by name or by file and function, with the reason of each."""
+    """Mutants judged equivalent, by name or by file and function, with the reason of each."""
     return {one["mutant"]: one["reason"] for one in yaml.safe_load(EQUIVALENT.read_text()) or []}
 
 
 def drawn(room: Room, number: int, seed: int) -> list[Mutant]:
-    """Mutants of a room in random order, each file with a share by its size."""
+    """Mutants of a room in random order; each file has a share by its size."""
     every = [mutant for file in room.files() for mutant in mutants_of(file)]
     random.Random(seed).shuffle(every)
     return every[:number]
 
 
 def copied(folder: Path) -> Path:
-    """A copy of the project to plant mutants in."""
+    """A copy of the project into which mutants are planted."""
     for name in ("anon_pipeline", "anon_pipeline_tests", "data", "docs", "benchmarks"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "var"))
     for name in ("pyproject.toml", "README.md", "Makefile"):
@@ -437,7 +437,7 @@ def copied(folder: Path) -> Path:
 
 
 def tried(room: str, copy: Path, chosen: argparse.Namespace) -> str:
-    """Try the mutants of a room, tell of those that survive, and give the room's line of the table."""
+    """Try the mutants of a room, print those that survive, and return the room's line of the table."""
     covered, known = Coverage.measured(copy, ROOMS[room]), equivalents()
     end, outcomes = time.monotonic() + 60 * chosen.minutes, Counter[str]()
     for mutant in drawn(ROOMS[room], chosen.number, chosen.seed):

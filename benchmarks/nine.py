@@ -2,9 +2,9 @@
 
 Run: python -m benchmarks.nine [--k 10,100,500] [--draws 3]
 A draw takes 30,000 people of Adult's train split and 15,000 of its test split, none with a missing value. Education is
-a number, its place among the levels, as in the table itself. Hours, capital gains and losses stay as they are, and
-forests see them too. A forest's out-of-fold probabilities guide; others learn medians and modes of the groups and are
-scored on the raw test people, the mean over three seeds and all draws.
+a number, its place among the levels, as in the table itself. Hours, capital gains and losses stay as they are, and are
+features of the forests too. A forest's out-of-fold probabilities guide the grouping. Other forests are trained on
+medians and modes of the groups and scored on the raw test people; scores are means over three seeds and all draws.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def people(draw: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The people to group and those to score on, drawn with this seed."""
+    """The people to group and the people to score on, drawn with this seed."""
     table = pd.read_parquet(Path(__file__).parents[1] / "data/adult/adult.parquet")
     complete = table[~(table == "?").any(axis=1)]
     is_train, columns = complete["split"] == "train", [*QUASI_IDENTIFIERS, *KEPT, TARGET]
@@ -67,7 +67,7 @@ def people(draw: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 def _measured(
     train: pd.DataFrame, forests: Forests, guidance: npt.NDArray[np.float64], k: int, method: Method
 ) -> tuple[float, ...]:
-    """Classes, information lost, AUC, accuracy, and processor seconds of the grouping."""
+    """Number of classes, information lost, AUC, accuracy, and processor seconds of the grouping."""
     quasi = train[QUASI_IDENTIFIERS]
     start = time.process_time()
     group = method(quasi, guidance, (guidance > 0.5).astype(int), k)

@@ -1,9 +1,10 @@
-"""Twenty-four monthly releases of a changing population: what a naive re-release leaks, and what a held demand costs.
+"""Twenty-four monthly releases of a changing population: the leaks of naive re-releases, and the cost of a demand.
 
 Run: python -m benchmarks.over_time [--months 24] [--people 30000] [--window 12]
-People of Adult, k = 10. In a year 5 % of them leave and as many others come; everybody ages by a year at a birthday of
-their own. A model trained on each release is scored on 10,000 raw people who are in none. Candidates of a person are
-those who share their class, or their absence, in every release of the window (privacy/across_releases.py).
+The people are those of Adult, k = 10. In a year 5 % of them leave and as many others come; everybody ages by a year at
+their own birthday. A model trained on each release is scored on 10,000 raw people who are in no release. The candidates
+of a person are the people who share their class, or their absence, in every release of the window
+(privacy/across_releases.py).
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ from anon_pipeline.tables import HISTORY
 KEY = Key(bytes(32))
 
 SPEC = ReleaseSpec.load(Path(__file__).parents[1] / "data/adult")
-K, CHURN, TESTED = 10, 0.05, 10_000  # CHURN in a year
+K, CHURN, TESTED = 10, 0.05, 10_000  # CHURN per year
 
 
 @dataclass
 class Strategy:
-    """A way to release month after month, and what it has released so far."""
+    """A way to release month after month, and its releases so far."""
 
     name: str
     reserve: float = 0.0
@@ -56,7 +57,7 @@ class Strategy:
     routing: Routing | None = None
 
     def release(self, people: pd.DataFrame, guidance: np.ndarray, present: IntArray, window: int) -> SequentialGrouping:
-        """Release the people `present` (positions among all there will ever be)."""
+        """Release the people `present` (positions among all people of all months)."""
         everybody = len(self.classes[0]) if self.classes else len(guidance)
         former = self.classes[-(window - 1) :] if self.follows else []
         history = histories(former, everybody)
@@ -136,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 class Codes:
-    """Features as numbers that a boosted model takes, the same for every table."""
+    """Encodes features for a boosted model, in the same way for every table."""
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self.kinds = {name: frame[name].astype("category").cat.categories for name in frame.select_dtypes(object)}
@@ -153,20 +154,20 @@ class Codes:
 
 
 def guidance_of(pool: pd.DataFrame, present: IntArray, coded: Codes) -> np.ndarray:
-    """What models trained in the first month say of everybody, out of fold."""
+    """The out-of-fold predictions for everybody of models trained in the first month."""
     features, target = coded.of(pool), pool["income"].to_numpy()
     fold = np.arange(len(pool)) % 5
-    said = np.zeros(len(pool))
+    predicted = np.zeros(len(pool))
     for one in range(5):
         trained = present[fold[present] != one]
         model = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
         model.fit(features.iloc[trained], target[trained])
-        said[fold == one] = model.predict_proba(features[fold == one])[:, 1]
-    return said
+        predicted[fold == one] = model.predict_proba(features[fold == one])[:, 1]
+    return predicted
 
 
 def released_people(people: pd.DataFrame, found: SequentialGrouping, class_of_person: IntArray) -> pd.DataFrame:
-    """The release: everybody as their class shows itself."""
+    """The release: everybody with the recoded values of their class."""
     kept = class_of_person != ABSENT
     shown = recoded_table(found.grouping.summaries, "value").to_pandas().iloc[class_of_person[kept]]
     released = people[kept].copy()

@@ -1,7 +1,7 @@
-"""How often a release's table of classes says of a person what the private tree says, and what a model makes of it.
+"""How often a release's class table assigns a person the class of the private tree, and the effect on a model.
 
 Run: python -m benchmarks.release_space
-Adult with ten quasi-identifiers; seven tenths are released, the others are asked about.
+The table is Adult with ten quasi-identifiers; seven tenths are released, and the others are looked up.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ def main() -> None:
         return frame[SPEC.features].astype(types)
 
     model = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
-    said = cross_val_predict(model, features(train), train[TARGET], cv=5, method="predict_proba")[:, 1]
+    guidance = cross_val_predict(model, features(train), train[TARGET], cv=5, method="predict_proba")[:, 1]
     print("| k, demand | People in the release | Other people | AUC: raw rows | by `ReleaseSpace` | by the tree |")
     print("|---|---|---|---|---|---|")
     diverse = LDiversity(column=TARGET, l=2)
-    for told, k, demands in (("10", 10, []), ("10, two incomes per class", 10, [diverse]), ("100", 100, [])):
-        tree = AnonymizerTree(k=k, demands=demands).fit(train[names], said, train[[TARGET]])
+    for label, k, demands in (("10", 10, []), ("10, two incomes per class", 10, [diverse]), ("100", 100, [])):
+        tree = AnonymizerTree(k=k, demands=demands).fit(train[names], guidance, train[[TARGET]])
         space = ReleaseSpace(tree.classes_)
         released = train.assign(**tree.transform(train[names]))
         model.fit(features(released), released[TARGET])
         agree = [f"{(space.apply(part[names]) == tree.apply(part[names])).mean():.1%}" for part in (train, test)]
         asked = [test, *(test.assign(**one.transform(test[names])) for one in (space, tree))]
         aucs = [roc_auc_score(test[TARGET] == POSITIVE, model.predict_proba(features(one))[:, 1]) for one in asked]
-        print(f"| {told} | {' | '.join(agree)} | {' | '.join(f'{auc:.4f}' for auc in aucs)} |", flush=True)
+        print(f"| {label} | {' | '.join(agree)} | {' | '.join(f'{auc:.4f}' for auc in aucs)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -33,14 +33,14 @@ from anon_pipeline.tables import Cells
 
 ADULT = Path(__file__).parents[1] / "data/adult"
 PEOPLE = 600
-#: Constants of enforce.py in the place of its own, by what the row is called.
+#: Constants that replace those of enforce.py, by the name of the row.
 SETTINGS: dict[str, dict[str, float]] = {
     "no chance": {"STAYS": 0.0, "STAYS_ELSE": 0.0, "WHOLE": 0.0, "STAYS_WHOLE": 0.0, "PASSED": 0.0},
     "left 10 %": {"WHOLE": 0.10},
     "the default": {},
     "left 20 %": {"WHOLE": 0.20},
 }
-#: How large a union may be to stay by chance.
+#: The largest size of a union that may stay by chance.
 SIZES: dict[str, float] = {"the default": enforce.LARGEST, "unions of any size stay": 1e9}
 TWO_INCOMES = LDiversity(column="income", l=2)
 ADULTS_MIXTURES: dict[str, PrivacyModel] = {
@@ -57,7 +57,7 @@ MIXTURES: dict[str, PrivacyModel] = {
 
 
 def cells_of(people: pd.DataFrame, guidance: FloatArray, protected: pd.DataFrame) -> tuple[Cells, ClassStatistics]:
-    """The cells of a table, and its protected column counted in each, as `AnonymizerTree.fit` makes them."""
+    """The cells of a table, and the counts of its protected column per cell, as `AnonymizerTree.fit` makes them."""
     learned = [encoding.learn_domain(name, people[name]) for name in people.columns]
     codes = np.stack([code for _, code in learned], axis=1)
     cells, cell = encoding.count_cells(tuple(domain for domain, _ in learned), codes, guidance[:, None])
@@ -75,7 +75,7 @@ def guided_adult() -> tuple[Cells, ClassStatistics]:
 
 
 def mixed() -> tuple[Cells, ClassStatistics]:
-    """600 people of three columns; who is older is more often ill, and the guide says by how much."""
+    """600 people of three columns; older people are more often ill, and the guidance shows by how much."""
     random = np.random.default_rng(1)
     age = random.integers(18, 80, 600)
     towns = random.choice(["Aberdeen", "Bergen", "Cork", "Delft"], 600)
@@ -94,7 +94,7 @@ def lost(tree: AnonymizerTree) -> float:
 
 
 def print_chances(cells: Cells, protected: ClassStatistics, keys: list[Key]) -> None:
-    """What the constants of chance are worth, and what they cost."""
+    """Print the protection by the constants of chance, and their cost."""
     print("| Adult | Information lost | Learned for certain | Undecided |\n|---|---|---|---|")
     own = {name: getattr(enforce, name) for name in SETTINGS["no chance"]}
     for setting, changed in SETTINGS.items():
@@ -112,7 +112,7 @@ def print_chances(cells: Cells, protected: ClassStatistics, keys: list[Key]) -> 
 
 
 def print_mixtures(adult: tuple[Cells, ClassStatistics], keys: list[Key]) -> None:
-    """What demands lose that only a mixture of unlike people meets, by near classes alone and as it is."""
+    """Print the losses under demands that only mixtures of unlike people meet, with near classes alone and as usual."""
     print("\n| Information lost | Near classes alone | As it is |\n|---|---|---|")
     tables = [("Adult", 10, adult, ADULTS_MIXTURES), ("600 people", 5, mixed(), MIXTURES)]
     own = ladder.DEAR
@@ -125,7 +125,7 @@ def print_mixtures(adult: tuple[Cells, ClassStatistics], keys: list[Key]) -> Non
 
 
 def print_spread(cells: Cells, protected: ClassStatistics, keys: list[Key]) -> None:
-    """How much the information lost moves with the key."""
+    """Print how much the information lost varies with the key."""
     print(f"\n| Adult, {len(keys)} keys | Least lost | Mean | Nine tenths below | Most lost |\n|---|---|---|---|---|")
     for name, enforce.LARGEST in SIZES.items():
         losses = losses_of(TWO_INCOMES, 10, cells, protected, keys)

@@ -1,12 +1,12 @@
-"""What a class could show in place of its members' numbers and categories, and what a model learns from each.
+"""Possible representatives of a class in place of its members' values, and the scores of models trained on each.
 
     python -m benchmarks.representatives
 
-On each table one tree is fitted on seven tenths of the people; its classes are then shown in several ways, a model is
-trained on each, and scored on the raw rows of the rest (two splits; the mean). The joint structure
-is the mean absolute change of Pearson's r and Cramer's V among the quasi-identifiers.
+On each table one tree is fitted on seven tenths of the people. Its classes are then recoded in several ways; a model is
+trained on each and scored on the raw rows of the rest (the mean of two splits). The joint structure is the mean
+absolute change of Pearson's r and Cramer's V among the quasi-identifiers.
 
-Only the median (today's) obeys the rules of `anonymize/recode.py`; docs/decisions.md says what follows.
+Only the median (today's) obeys the rules of `anonymize/recode.py`; docs/decisions.md has the conclusion.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.release.associations import Variable, association
 from anon_pipeline.spec import ReleaseSpec
 
-#: So many people of a table, chosen at random: this is about the order of the ways, not about the last digit.
+#: The number of people of a table, chosen at random: the order of the ways matters here, not the last digit.
 PEOPLE = 12_000
-#: Splits into training and test part.
+#: The number of splits into a training and a test part.
 SPLITS = 2
 WAYS = ("raw", "median", "mean", "medoid", "sampled")
 
 
 def adult() -> tuple[pd.DataFrame, list[str], str]:
-    """The Adult table, income to be predicted."""
+    """The Adult table; income is predicted."""
     spec = ReleaseSpec.load("data/adult")
     frame = pd.read_parquet("data/adult/adult.parquet").replace({"?": None})
     people = frame[spec.released].sample(PEOPLE, random_state=0).reset_index(drop=True)
@@ -40,20 +40,20 @@ def adult() -> tuple[pd.DataFrame, list[str], str]:
 
 
 def hours() -> tuple[pd.DataFrame, list[str], str]:
-    """The same people, the hours they work to be predicted (regression), income among the quasi-identifiers."""
+    """The same people; the hours they work are predicted (regression), and income is a quasi-identifier."""
     frame, columns, _ = adult()
     target = "hours_per_week"
     return frame, [*(name for name in columns if name != target), "income"], target
 
 
 def encoded(frame: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
-    """Categories as pandas categories of the whole table, numbers as they are."""
+    """The table with categories as pandas categories of the whole table, and numbers as they are."""
     texts = [name for name in frame if like[name].dtype == object]
     return frame.astype({name: pd.CategoricalDtype(sorted(like[name].dropna().unique())) for name in texts})
 
 
 def shown(way: str, part: pd.DataFrame, columns: list[str], tree: AnonymizerTree, seed: int) -> pd.DataFrame:
-    """The training part with its quasi-identifiers shown in one of the ways."""
+    """The training part with its quasi-identifiers recoded in one of the ways."""
     if way == "raw":
         return part
     random = np.random.default_rng(seed)
@@ -79,7 +79,7 @@ def shown(way: str, part: pd.DataFrame, columns: list[str], tree: AnonymizerTree
 
 
 def _shuffled(column: pd.Series, group: npt.NDArray[np.int64], random: np.random.Generator) -> npt.NDArray[np.object_]:
-    """The values of each class dealt out to its members anew."""
+    """The values of each class, shuffled among its members."""
     values = column.to_numpy()
     order, place = np.argsort(group, kind="stable"), np.lexsort((random.random(len(values)), group))
     dealt = values.copy()
@@ -88,7 +88,7 @@ def _shuffled(column: pd.Series, group: npt.NDArray[np.int64], random: np.random
 
 
 def structure(frame: pd.DataFrame, columns: list[str]) -> dict[tuple[str, str], float]:
-    """How each two quasi-identifiers hang together."""
+    """The association of each pair of quasi-identifiers."""
     ones = np.ones(len(frame), dtype=np.int64)
     variables = {
         name: Variable(frame[name].to_numpy(np.float64), True)
@@ -100,7 +100,7 @@ def structure(frame: pd.DataFrame, columns: list[str]) -> dict[tuple[str, str], 
 
 
 def main() -> None:
-    """Print a table."""
+    """Print the table."""
     print("| table | k | shown | score | joint structure |\n|---|---|---|---|---|")
     for name, (frame, columns, target) in {"adult": adult(), "hours": hours()}.items():
         classify = frame[target].dtype == object

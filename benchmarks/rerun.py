@@ -1,4 +1,4 @@
-"""A run on a small table, repeated in memory by somebody who has the code and the spec: from training to classes."""
+"""A run on a small table, from training to classes, repeated in memory by somebody who has the code and the spec."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from anon_pipeline.spec import ColumnType, ReleaseSpec
 
 @dataclass(frozen=True, eq=False)
 class Rerun:
-    """What is known of n people, and how a run would group them.
+    """The known columns of n people, and the way in which a run would group them.
 
     Attributes
     ----------
-    spec : the policy; its target is a category, and the one sensitive column
-    known : the quasi-identifiers as the source has them, a row per person
+    spec : the policy; its target is a category, and the only sensitive column
+    known : the quasi-identifiers as in the source, a row per person
     """
 
     spec: ReleaseSpec
@@ -41,7 +41,7 @@ class Rerun:
         hashes = sample_hash(row_hashes([pa.array(frame[name]) for name in names], names))
         order = np.argsort(hashes, kind="stable")
         frame = frame.iloc[order].reset_index(drop=True)
-        identifying = frame[spec.quasi_identifiers]  # whole numbers stay whole: chance hangs on how values are written
+        identifying = frame[spec.quasi_identifiers]  # whole numbers stay whole: chance depends on the text of values
         frame = frame.astype(dict.fromkeys(frame.select_dtypes("number"), np.float64))
         sample, guide = folds_of_sample(hashes[order], spec.guide, key)
         types = {name: _type(frame[name]) for name in spec.features}

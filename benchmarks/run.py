@@ -36,9 +36,9 @@ ROOT = Path(__file__).parent.parent
 ADULT = ROOT / "data" / "adult"
 SMALL = 3_000
 PACKAGES = ("scikit-learn", "numpy", "pandas", "duckdb", "dagster", "great-expectations", "mlflow")
-#: How a step says on stderr that it begins.
+#: The line on stderr by which a step announces its start.
 STEP = re.compile(r"\w+: (\w+) \.\.\.")
-#: What a run imports, and how; older checkouts import the libraries as they are.
+#: The imports of a run; older checkouts import the libraries in the usual way.
 IMPORTS = """
 try:
     from anon_pipeline.imports import large_imports
@@ -54,7 +54,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Measured:
-    """One run: seconds from its start at which each step began, wall and processor, and what it released."""
+    """One run: the wall and processor seconds at which each step began, and the release."""
 
     steps: list[tuple[str, float, float]]
     wall: float
@@ -63,13 +63,13 @@ class Measured:
     released: dict[str, Any]
 
     def by_step(self) -> dict[str, tuple[float, float]]:
-        """Wall and processor seconds of each step, and what comes before and after all of them."""
+        """Wall and processor seconds of each step, and of the time before and after all steps."""
         marks = [("start", 0.0, 0.0), *self.steps, ("", self.wall, self.cpu)]
         return {name: (after[1] - wall, after[2] - cpu) for (name, wall, cpu), after in itertools.pairwise(marks)}
 
 
 class Meter:
-    """Processor seconds, and the largest resident memory at a time, of all processes of a session."""
+    """Processor seconds and the peak resident memory of all processes of a session together."""
 
     def __init__(self, session: int) -> None:
         self._session, self._used = session, dict[int, float]()
@@ -82,7 +82,7 @@ class Meter:
                 continue
             try:
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:  # it has ended
+            except OSError:  # the process has ended
                 continue
             if int(fields[3]) == self._session:
                 self._used[int(entry.name)] = (int(fields[11]) + int(fields[12])) / TICKS
@@ -97,7 +97,7 @@ def measure(checkout: Path, dataset: Path, home: Path, threads: int) -> Measured
     Raises
     ------
     RuntimeError
-        Where nothing was released.
+        Where the run released nothing.
     """
     command = [sys.executable, "-c", "from anon_pipeline.cli import main; main()", "run", str(dataset), "--json"]
     command += ["--threads", str(threads)] if threads else []
@@ -141,7 +141,7 @@ def measure(checkout: Path, dataset: Path, home: Path, threads: int) -> Measured
 
 
 def imports(checkout: Path) -> float:
-    """Processor seconds of a process that imports what a run imports and does nothing; the least of three."""
+    """Processor seconds of a process that only imports the modules of a run; the least of three."""
     seconds = []
     for _ in range(3):
         before = os.times()
@@ -154,7 +154,7 @@ def imports(checkout: Path) -> float:
 
 @contextmanager
 def checkouts(against: str | None) -> Iterator[dict[str, Path]]:
-    """The folders of code to run: this one and, from git, the one it is held against."""
+    """The folders of code to run: this one and, from git, the commit it is compared with."""
     if against is None:
         yield {"here": ROOT}
         return
@@ -167,7 +167,7 @@ def checkouts(against: str | None) -> Iterator[dict[str, Path]]:
 
 
 def small(folder: Path) -> Path:
-    """A dataset of 3,000 people of Adult that is not attacked."""
+    """A dataset of 3,000 people of Adult, whose run makes no attacks."""
     folder.mkdir()
     people = pd.read_parquet(ADULT / "adult.parquet").sample(SMALL, random_state=1)
     people.to_parquet(folder / "adult.parquet", index=False)
@@ -177,7 +177,7 @@ def small(folder: Path) -> Path:
 
 
 def table(runs: dict[str, Measured]) -> str:
-    """The steps of one run beside those of the other, in Markdown."""
+    """The steps of one run next to those of the other, in Markdown."""
     here, *others = runs
     rows = [
         "| step | wall s | cpu s |" + "".join(f" wall {one} | cpu {one} | wall ratio | cpu ratio |" for one in others)
@@ -195,7 +195,7 @@ def table(runs: dict[str, Measured]) -> str:
 
 
 def differences(ours: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
-    """Where two releases differ: their tables, and scores that lie outside of each other's intervals."""
+    """The differences of two releases: their tables, and scores that are outside of each other's intervals."""
     found = []
     if ours["content_hashes"] != theirs["content_hashes"]:
         found.append("the released tables differ")
@@ -239,7 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _best(folders: dict[str, Path], dataset: Path, scratch: Path, threads: int, repeat: int) -> dict[str, Measured]:
-    """The fastest run of each checkout, all under the private key that the first one makes."""
+    """The fastest run of each checkout, all with the private key that the first run makes."""
     best: dict[str, Measured] = {}
     for number in range(1 + repeat):
         for place, (name, folder) in enumerate(folders.items()):

@@ -24,7 +24,7 @@ from typing import Any
 from anon_pipeline.spec.parts import Grouping
 from benchmarks.large import generate, in_child, release
 
-FIT = "fit, summarize"  # the step that sees cells and no people
+FIT = "fit, summarize"  # the step that works on cells, not on people
 
 LOGGED = """
 spark.eventLog.enabled          true
@@ -36,13 +36,13 @@ spark.eventLog.dir              file://{folder}
 
 @dataclass(frozen=True)
 class Need:
-    """What a step needs: processor seconds of Spark's tasks and of the driver, and bytes.
+    """The needs of a step: processor seconds of Spark's tasks and of the driver, and bytes.
 
     Attributes
     ----------
-    shuffled : from task to task; on a cluster nearly all of it crosses the network
-    written : by the tasks, for the driver to read
-    answered : straight to the driver
+    shuffled : bytes sent from task to task; on a cluster nearly all of them cross the network
+    written : bytes that the tasks write and the driver reads
+    answered : bytes that the tasks send to the driver directly
     """
 
     tasks: float = 0.0
@@ -55,7 +55,7 @@ class Need:
         return Need(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
 
     def less(self, other: Need, factor: float) -> Need:
-        """What is left without some times another, nothing below zero."""
+        """This need less `factor` times another, no part below zero."""
         return Need(*(max(0.0, getattr(self, one.name) - factor * getattr(other, one.name)) for one in fields(self)))
 
     def times(self, factor: float) -> Need:
@@ -63,17 +63,17 @@ class Need:
 
 
 def observed(table: Path, folder: Path, spread: float) -> tuple[Any, dict[str, Any], float]:
-    """The steps of one release on Spark, what came out, and the peak memory of its JVM in GB."""
+    """The steps of one release on Spark, a summary of the release, and the peak memory of the JVM in GB."""
     from pyspark import SparkContext
 
     watch, found = release("spark", table, folder, "4GB", spread)
     status = Path(f"/proc/{SparkContext._gateway.proc.pid}/status").read_text()
-    SparkContext._active_spark_context.stop()  # the event log ends
+    SparkContext._active_spark_context.stop()  # this ends the event log
     return watch, found, int(status.split("VmHWM:")[1].split()[0]) / 2**20
 
 
 def tasks_of(log: Path) -> Iterator[tuple[float, Need]]:
-    """When each task began, and what it needed."""
+    """The start of each task, and its needs."""
     for line in log.read_text().splitlines():
         event = json.loads(line)
         if event["Event"] == "SparkListenerTaskEnd" and (metrics := event.get("Task Metrics")):
@@ -89,7 +89,7 @@ def tasks_of(log: Path) -> Iterator[tuple[float, Need]]:
 
 
 def measured(rows: int, folder: Path, spread: float) -> tuple[dict[str, Need], dict[str, Any], tuple[float, float]]:
-    """What each step of a release of so many people needed, what came out, and the peaks of driver and JVM in GB."""
+    """The needs of each step of a release of `rows` people, a summary of it, and the peaks of driver and JVM in GB."""
     table, logs = folder / f"people-{rows}.parquet", folder / f"events-{rows}"
     logs.mkdir()
     (folder / "spill").mkdir(exist_ok=True)

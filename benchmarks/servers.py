@@ -70,13 +70,13 @@ SERVERS = {"postgresql": filled_postgresql, "mysql": filled_mysql}
 
 
 def _peak() -> float:
-    """The most memory that this process has had at once, in MB (VmHWM)."""
+    """The peak memory of this process in MB (VmHWM)."""
     status = Path("/proc/self/status").read_text()
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1000
 
 
-def _read(folder: Path, source: dict[str, Any], memory: str, told: Any) -> None:
-    """In a process of its own: what the asset `raw_data` does with the source."""
+def _read(folder: Path, source: dict[str, Any], memory: str, answers: Any) -> None:
+    """Read the source as the asset `raw_data` does, in a process of its own."""
     content = {
         "dataset": "people",
         "source": source,
@@ -90,7 +90,7 @@ def _read(folder: Path, source: dict[str, Any], memory: str, told: Any) -> None:
     at_start = own.ru_utime + own.ru_stime
     facts = DuckDBEngine(folder, memory, 2).store_source(spec, folder / "stored.parquet")
     own = resource.getrusage(resource.RUSAGE_SELF)
-    told.put(
+    answers.put(
         {
             "peak_mb": round(_peak()),
             "cpu_seconds": round(own.ru_utime + own.ru_stime - at_start, 1),
@@ -104,10 +104,10 @@ def _read(folder: Path, source: dict[str, Any], memory: str, told: Any) -> None:
 def measured(folder: Path, source: dict[str, Any], memory: str) -> dict[str, Any]:
     folder.mkdir()
     processes = multiprocessing.get_context("spawn")
-    told = processes.Queue()
-    process = processes.Process(target=_read, args=(folder, source, memory, told))
+    answers = processes.Queue()
+    process = processes.Process(target=_read, args=(folder, source, memory, answers))
     process.start()
-    figures: dict[str, Any] = told.get()
+    figures: dict[str, Any] = answers.get()
     process.join()
     shutil.rmtree(folder)
     return figures

@@ -36,7 +36,7 @@ from anon_pipeline_tests.object_store import BUCKET, running_object_store
 from anon_pipeline_tests.postgresql import running_server
 
 ADULT = Path(__file__).parents[1] / "data/adult"
-#: What is broken in a copy of Adult: a text of its spec and what stands in its place, or a file that goes.
+#: The mistakes in copies of Adult: a text of the spec and its replacement, or a file that is removed.
 BROKEN: dict[str, tuple[str, str] | str] = {
     "a missing file": "adult.parquet",
     "an unknown column": ("marital_status:", "marital_statu:"),
@@ -86,7 +86,7 @@ def _serve(told: Any, stop: Any) -> None:
 
 @contextmanager
 def store_elsewhere() -> Iterator[None]:
-    """An object store in a process of its own, for whose work nobody here pays."""
+    """An object store in a process of its own, so that its work is not measured."""
     processes = multiprocessing.get_context("spawn")
     told, stop = processes.Queue(), processes.Event()
     process = processes.Process(target=_serve, args=(told, stop))

@@ -48,15 +48,15 @@ from anon_pipeline.pipeline.automation.sensor import SECONDS_VARIABLE
 from anon_pipeline.release import ledger
 
 DATASET, SECONDS = "people", "5"
-#: What the source does next, and how often.
+#: The possible next changes of the source, and their weights.
 CHANGES = {"changed": 8, "unchanged": 2, "reverted": 3, "broken": 2, "refused": 2, "policy": 2}
-#: How often in a tick something is killed, while a run is under way and otherwise.
+#: The probabilities per tick that something is killed, during a run and otherwise.
 KILLS = {"worker": 0.05, "daemon": 0.01, "server": 0.01, "all": 0.01}
 PRUNE_EVERY, KEPT = 30, 3  # ticks, and runs of each job
-FULL_FOR = 40  # seconds; no tick is told of while the disk is full
+FULL_FOR = 40  # seconds; no tick is recorded while the disk is full
 START = """mutation { startSensor(sensorSelector: {sensorName: "people_source_sensor", repositoryName: "__repository__",
     repositoryLocationName: "anon_pipeline.definitions"}) { __typename } }"""
-#: What a tick says of a content that the sensor leaves alone.
+#: The messages of a tick about a content that the sensor leaves alone.
 SETTLED = ("released: ", "refused in ", "cannot be used", "died, the last one")
 
 POLICY: dict[str, Any] = {
@@ -79,7 +79,7 @@ POLICY: dict[str, Any] = {
 
 
 def people(seed: int, kind: str = "changed") -> pd.DataFrame:
-    """A hundred people; refused where a name stands twice, broken where a column is missing."""
+    """A hundred people; a table is refused if a name occurs twice, and broken if a column is missing."""
     draw = np.random.default_rng(seed)
     age = draw.integers(18, 80, 100)
     frame = pd.DataFrame(
@@ -104,12 +104,12 @@ def write_policy(folder: Path, k: int) -> None:
 
 
 class Failed(AssertionError):
-    """Something did not hold."""
+    """An invariant did not hold."""
 
 
 @dataclass
 class Machine:
-    """The web server with its daemon and code server, started again whenever it ends, as systemd would."""
+    """The web server with its daemon and code server, started again whenever it ends, as systemd would do."""
 
     home: Home
     data: Path
@@ -118,7 +118,7 @@ class Machine:
     starts: int = 0
 
     def up(self) -> None:
-        """Start what is not there."""
+        """Start the processes that do not run."""
         if self.process is not None and self.process.poll() is None:
             return
         if self.process is not None:
@@ -155,7 +155,7 @@ class Machine:
             time.sleep(1)
 
     def kill(self, what: str = "all") -> bool:
-        """Kill a part of it, or all; whether there was one."""
+        """Kill one kind of its processes, or all; returns whether there was one."""
         if self.process is None:
             return False
         pids = [pid for pid, told in self.processes().items() if what in ("all", told)]
@@ -167,7 +167,7 @@ class Machine:
         return bool(pids)
 
     def processes(self) -> dict[int, str]:
-        """The processes of its session, and what each is."""
+        """The processes of its session, and the kind of each."""
         assert self.process is not None
         found = {}
         for folder in Path("/proc").glob("[0-9]*"):
@@ -201,7 +201,7 @@ def _part(command: str) -> str:
 
 @dataclass
 class Sample:
-    """What the home held at a moment: runs that have ended, releases, and bytes of its two zones."""
+    """The content of the home at a moment: runs that have ended, releases, and bytes of its two zones."""
 
     runs: int
     published: int
@@ -211,7 +211,7 @@ class Sample:
 
 @dataclass
 class Night:
-    """The source and its policy, what they did, and what must be current."""
+    """The source and its policy, their changes so far, and the release that must be current."""
 
     machine: Machine
     folder: Path
@@ -220,16 +220,16 @@ class Night:
     seed: int = 0
     k: int = POLICY["privacy"]["k_anonymity"]["k"]
     good: list[int] = field(default_factory=list)  # seeds of contents that were settled as released
-    expected: tuple[int, int] | None = None  # the seed and k of what is current
+    expected: tuple[int, int] | None = None  # the seed and k of the current release
     hurt: bool = False  # whether a run of this content was killed, or had no disk
     did: Counter[str] = field(default_factory=Counter)
     samples: list[Sample] = field(default_factory=list)
     seconds: dict[int, float] = field(default_factory=dict)
     ran: int = 0  # runs that were pruned since they ended
-    took: dict[float, float] = field(default_factory=dict)  # seconds of each run that released, by its start
+    took: dict[float, float] = field(default_factory=dict)  # seconds of each run that released something, by its start
 
     def change(self) -> None:
-        """Let the source, or who writes its policy, do what they do next."""
+        """Make the next change of the source or of its policy."""
         kinds = [kind for kind in CHANGES if kind != "reverted" or len(self.good) > 1]
         self.kind = self.chance.choices(kinds, [CHANGES[kind] for kind in kinds])[0]
         self.did[self.kind] += 1
@@ -251,7 +251,7 @@ class Night:
         os.replace(part, file)
 
     def settled(self) -> None:
-        """Ask what must hold once the sensor leaves the content alone."""
+        """Check the invariants once the sensor leaves the content alone."""
         file = self.folder / "people.csv"
         frame = pd.read_csv(file)
         usable = "visits" in frame and frame["name"].is_unique
@@ -266,7 +266,7 @@ class Night:
         self.samples.append(Sample(self.ran + len(self.runs()), published, _bytes(home.private), _bytes(home.releases)))
 
     def check(self) -> None:
-        """The ledger, each content once, and the pointer."""
+        """Check the ledger, that each content was published once, and the pointer."""
         home = self.machine.home
         with ledger.undisturbed(home):
             problems = ledger.verify(home)
@@ -289,7 +289,7 @@ class Night:
             raise Failed(f"the current release is not that of content {seed} with k = {k}")
 
     def note_runs(self) -> None:
-        """How long the runs took that released, before they are pruned."""
+        """Record the time of the runs that released something, before they are pruned."""
         self.took |= {start: end - start for status, start, end in self.runs() if status == "SUCCESS" and start}
 
     def runs(self) -> list[tuple[str, float, float]]:
@@ -300,7 +300,7 @@ class Night:
         )
 
     def prune(self) -> None:
-        """Remove old runs while everything is at work, by the command."""
+        """Remove old runs by the command, while all processes are running."""
         script = Path(sys.executable).with_name("anon-pipeline")
         self.note_runs()
         pruned = subprocess.run(
@@ -315,12 +315,12 @@ class Night:
         self.did["pruned"] += 1
 
     def ticks(self) -> int:
-        """How often the sensor and the schedule have looked."""
+        """The number of ticks of the sensor and the schedule."""
         found = _asked(_schedules(self.machine.home), "SELECT count(*) FROM job_ticks WHERE status != 'STARTED'")
         return found[0][0] if found else 0
 
     def said(self) -> str:
-        """What the sensor said last, and nothing where that was before the source last changed."""
+        """The last message of the sensor, or an empty text if it is older than the last change of the source."""
         found = _asked(
             _schedules(self.machine.home),
             "SELECT tick_body FROM job_ticks WHERE type = 'SENSOR' AND timestamp > datetime(?, 'unixepoch') "
@@ -330,7 +330,7 @@ class Night:
         return str(json.loads(found[0][0]).get("skip_reason") or "") if found else ""
 
     def maybe_kill(self) -> None:
-        """Kill something, at most one run of a content, so that no content dies five times."""
+        """Kill something at random, but at most one run of a content, so that no content dies five times."""
         for what, often in KILLS.items():
             if self.chance.random() < often and not (self.hurt and what in ("worker", "all")):
                 working = bool(self.machine.worker_seconds())
@@ -344,7 +344,7 @@ def _schedules(home: Home) -> Path:
 
 
 def _asked(database: Path, query: str, *parameters: object) -> list[Any]:
-    """The rows of a query; none while the database is not there, or has no disk."""
+    """The rows of a query; none while the database does not exist, or the disk is full."""
     try:
         with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=60)) as connection:
             return connection.execute(query, parameters).fetchall()
@@ -353,7 +353,7 @@ def _asked(database: Path, query: str, *parameters: object) -> list[Any]:
 
 
 def _published(release: Path) -> tuple[tuple[int, ...], int]:
-    """What a release keeps as it was, by which its content is known again, and its k."""
+    """The kept column of a release, by which its content is recognized, and its k."""
     (demand,) = json.loads((release / "manifest.json").read_text())["spec"]["privacy"]
     return tuple(sorted(pd.read_parquet(release / "data.parquet")["visits"].astype(int))), demand["k"]
 
@@ -382,7 +382,7 @@ def disk(size: str) -> Iterator[tuple[Path, bool]]:
 
 
 def fill(folder: Path) -> Path:
-    """Fill the disk but for some kilobytes."""
+    """Fill the disk except for some kilobytes."""
     ballast = folder / "ballast"
     with suppress(OSError), ballast.open("wb", buffering=0) as file:
         while True:
@@ -391,14 +391,14 @@ def fill(folder: Path) -> Path:
 
 
 def watch(night: Night, ticks: int, full_at: list[int], root: Path) -> None:
-    """Let the ticks go by."""
+    """Run the night for this many ticks, with changes, kills and a full disk."""
     ballast: Path | None = None
     emptied, last, since, pruned = 0.0, -1, 0, 0
     while (now := night.ticks()) < ticks or night.did["settled"] == 0 or not any(s in night.said() for s in SETTLED):
         night.machine.up()
         night.seconds |= night.machine.worker_seconds()
         if ballast is not None and time.monotonic() >= emptied:
-            ballast.unlink()  # somebody has looked
+            ballast.unlink()  # an operator has noticed the full disk
             ballast = None
         if now == last:
             time.sleep(1)
@@ -427,7 +427,7 @@ def watch(night: Night, ticks: int, full_at: list[int], root: Path) -> None:
 
 
 def report(night: Night) -> None:
-    """Disk and time per run at the start, in the middle and at the end."""
+    """Print disk and time per run at the start, in the middle and at the end."""
     runs, samples = night.runs(), night.samples
     print(json.dumps({"did": night.did, "starts": night.machine.starts, "endings": Counter(run[0] for run in runs)}))
     seconds = list(night.seconds.values())
@@ -455,7 +455,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--memory-disk", default="600m")
     given = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that nothing stays mounted or running
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that nothing is left mounted or running
     with disk(given.memory_disk) as (root, can_fill):
         folder = root / "data" / DATASET
         folder.mkdir(parents=True)
@@ -471,7 +471,7 @@ def main() -> None:
             watch(night, given.ticks, full_at, root)
             night.settled()
             report(night)
-        except SystemExit:  # stopped: what there is until now
+        except SystemExit:  # stopped: the report covers the time until now
             report(night)
             raise
         except Failed as failed:

@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def one_draw(spec: ReleaseSpec, people: CodedTable, test: pd.DataFrame, epsilon: float) -> dict[str, float]:
-    """One measurement, and all that is made of it."""
+    """The figures of one measurement, and of the tables and models made from it."""
     start = time.process_time()
     settings = settings_of(spec, axes_of(spec))
     priced = measuring.Settings(
@@ -74,7 +74,7 @@ def one_draw(spec: ReleaseSpec, people: CodedTable, test: pd.DataFrame, epsilon:
 
 
 def distances(people: CodedTable, codes: np.ndarray) -> dict[str, float]:
-    """Mean total variation over sets of one, two and three columns (of three, a hundred that were drawn once)."""
+    """Mean total variation over sets of one, two and three columns (of three columns, a hundred random sets)."""
     shown = CodedTable(people.sizes, codes.astype(np.int32), np.ones(len(codes), dtype=np.int64))
     random, found = np.random.default_rng(SPLIT_SEED), {}
     for size in (1, 2, 3):
@@ -89,7 +89,7 @@ def distances(people: CodedTable, codes: np.ndarray) -> dict[str, float]:
 
 
 def split(spec: ReleaseSpec, scratch: Path) -> tuple[ReleaseSpec, pd.DataFrame]:
-    """The spec over seven tenths of the people, and the others."""
+    """The spec with seven tenths of the people as its source, and the other people."""
     table = pq.read_table(spec.source_path)
     order = np.random.default_rng(SPLIT_SEED).permutation(len(table))
     cut = round(len(table) * TRAIN_SHARE)

@@ -1,4 +1,4 @@
-"""What a place is: a release is put there, looked at, and taken back. One module for each kind implements it."""
+"""The interface of places: a release is put there, compared, and taken back. Each kind of place has its own module."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from anon_pipeline.release.publish import CLASSES, DATA
 
 @dataclass(frozen=True)
 class Release:
-    """A release of the ledger, and its folder; of a withdrawn one that holds the manifest alone."""
+    """A release of the ledger, and its folder; the folder of a withdrawn release has only the manifest."""
 
     dataset: str
     version: str
     folder: Path
     manifest_hash: str  # SHA-256 of manifest.json
-    current: bool  # whether it is the current one of its dataset
+    current: bool  # whether it is the current release of its dataset
 
     @classmethod
     def of(cls, home: Home, entry: Entry) -> Release:
@@ -43,7 +43,7 @@ class Release:
 
     @property
     def files(self) -> Mapping[str, Mapping[str, Any]]:
-        """Size and SHA-256 of each file but the manifest."""
+        """Size and SHA-256 of each file except the manifest."""
         files: Mapping[str, Mapping[str, Any]] = self.manifest["files"]
         return files
 
@@ -54,17 +54,17 @@ class Release:
 
     @property
     def tables(self) -> dict[str, Path]:
-        """The tables: by what a database puts to the name of the dataset, their files."""
+        """The files of the tables, by the suffix that a database adds to the name of the dataset."""
         return {
             ending: self.folder / file for ending, file in (("", DATA), ("_classes", CLASSES)) if file in self.files
         }
 
     def column(self, name: str, type_: str) -> TableColumn:
-        """A column as the descriptors of the release tell it."""
+        """A column as the descriptors of the release describe it."""
         return column_of(name, type_, self.manifest)
 
     def altered(self) -> list[str]:
-        """Files that differ from the manifest: such a release is delivered nowhere, and nothing is compared with it."""
+        """Files that differ from the manifest. A release with such files is never delivered or compared with copies."""
         return [
             name
             for name, facts in self.files.items()
@@ -73,26 +73,26 @@ class Release:
 
 
 class Place(Protocol):
-    """A place for the releases of datasets. Every method may be called again after it was killed.
+    """A place for the releases of datasets. Every method may be called again after its process was killed.
 
-    All raise `InputError` where the place cannot be reached or refuses, `Unavailable` where that may pass. No message
-    of a server or of a library is repeated.
+    All methods raise `InputError` where the place cannot be reached or refuses, and `Unavailable` where this may be
+    temporary. No message of a server or of a library is repeated.
     """
 
     #: Whether former releases stay beside the current one.
     keeps_former: bool
 
     def holds(self, release: Release) -> bool:
-        """Whether the current release there is this one, asked without reading its rows."""
+        """Whether the current release there is this one, found out without reading its rows."""
 
     def put(self, release: Release) -> None:
-        """Put a release there, so that a reader sees the former one whole or this one whole."""
+        """Put a release there, so that a reader sees either the whole former release or the whole new one."""
 
     def problems(self, release: Release, scratch: Path) -> list[str]:
-        """What differs between the copy and the release, a sentence for each; `scratch` is a private folder."""
+        """The differences between the copy and the release, a sentence for each; `scratch` is a private folder."""
 
     def take_back(self, release: Release) -> str:
-        """Remove a release, and say what a history there still tells of it; nothing where it tells nothing."""
+        """Remove a release; return a sentence on what the place's history still shows of it, or an empty text."""
 
     def remains(self, release: Release) -> bool:
-        """Whether any of a release is there."""
+        """Whether any part of a release is there."""

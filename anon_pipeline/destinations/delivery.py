@@ -1,4 +1,4 @@
-"""Bringing releases to their places, and taking them back, so that what stands there is what the ledger says."""
+"""Putting releases to their places and taking them back, so that the copies there agree with the ledger."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from anon_pipeline.spec.permission import check_destinations
 
 log = logging.getLogger("anon_pipeline")
 
-#: What must be installed for a kind of place: packages, and the extra that brings them.
+#: For each kind of place, the packages that must be installed, and the extra that has them.
 NEEDED = {
     "database": (("adbc_driver_manager", "adbc_driver_postgresql"), "postgresql"),
     "delta": (("deltalake",), "delta"),
@@ -27,16 +27,16 @@ NEEDED = {
 
 
 def require_ready(destinations: Sequence[Destination], folder: Path) -> None:
-    """Tell before any work starts what can be told: a missing extra, a connection that is not there.
+    """Check before any work starts that no extra and no connection is missing.
 
     Parameters
     ----------
-    folder : of the spec, which places are named relative to
+    folder : the folder of the spec; names of places are relative to it
 
     Raises
     ------
     InputError
-        Naming the place and the remedy.
+        With the place and the remedy.
     """
     for destination in destinations:
         for kind, (packages, extra) in NEEDED.items():
@@ -56,24 +56,24 @@ def require_ready(destinations: Sequence[Destination], folder: Path) -> None:
 
 
 def deliver(home: Home, dataset: str, version: str, stated: Iterable[Destination] = ()) -> list[str]:
-    """Bring a release to the places stated and to all where its record knows it; a withdrawn one is taken back there.
+    """Put a release to the stated places and to all places of its record; a withdrawn release is taken back there.
 
-    Other releases of the dataset that were withdrawn, and are left somewhere, are taken back, too.
+    Remaining copies of other withdrawn releases of the dataset are taken back too.
 
     Parameters
     ----------
-    stated : places with files by their whole path (`Destination.located`)
+    stated : places whose files are named by their full path (`Destination.located`)
 
     Returns
     -------
-    The labels of the places where the release stands.
+    The labels of the places that have the release.
 
     Raises
     ------
     InputError
         Where there is no such release.
     NotDelivered
-        With a sentence for each place that failed. The others were served.
+        With a sentence for each place that failed. The other places have the release.
     """
     with home.lock(f"destinations-{dataset}"):
         entry = ledger.published(home, version, dataset)
@@ -94,7 +94,7 @@ def deliver(home: Home, dataset: str, version: str, stated: Iterable[Destination
 
 
 def verify(home: Home, dataset: str | None = None, version: str | None = None) -> list[str]:
-    """Hold all copies, or those of a release, against the releases; a sentence for each that is missing or differs."""
+    """Compare all copies, or those of one release, with the releases; a sentence for each missing or different one."""
     problems = []
     for of, number in record.recorded(home):
         if dataset not in (None, of) or version not in (None, number):
@@ -126,7 +126,7 @@ def _looked_at(release: Release, copy: Copy, withdrawn: bool, folder: Path) -> l
 
 
 def _put(home: Home, release: Release, places: list[Destination]) -> list[str]:
-    """Put a release to places; a sentence for each that failed."""
+    """Put a release to places; returns a sentence for each place that failed."""
     failures = []
     for destination in places:
         try:
@@ -159,7 +159,7 @@ def _note_replaced(home: Home, release: Release, destination: Destination) -> No
 
 
 def _take_back_withdrawn(home: Home, dataset: str) -> list[str]:
-    """Take back what is left of withdrawn releases of a dataset; a sentence for each place that failed."""
+    """Take back the remaining copies of withdrawn releases of a dataset; a sentence for each place that failed."""
     failures = []
     for of, version in list(record.recorded(home)):
         if of != dataset or ledger.withdrawal(home, of, version) is None:
@@ -182,7 +182,7 @@ def _take_back_withdrawn(home: Home, dataset: str) -> list[str]:
 
 
 def _put_successor(home: Home, dataset: str, destination: Destination, place: Place) -> None:
-    """Put the release that is current since a withdrawal, where it stood or was replaced."""
+    """Put the release that is current after a withdrawal to a place that has it, or had it before it was replaced."""
     entry = ledger.current(home, dataset)
     if entry is None:
         return
@@ -199,12 +199,12 @@ def _without_label(sentence: str, place: Destination) -> str:
 
 
 def _place(destination: Destination) -> Place:
-    """The place that a destination names, if this service lets specs write there (still).
+    """The place that a destination names, if this service (still) allows specs to write there.
 
     Raises
     ------
     InputError
-        Where it may not be written to, or needs a package that is not there.
+        Where specs may not write there, or a package is missing.
     """
     folder = Path(destination.delta).parent if destination.delta else Path()
     check_destinations(folder, [destination])

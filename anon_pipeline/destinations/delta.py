@@ -1,7 +1,7 @@
 """A Delta Lake table with the rows of the current release; the metadata of each commit names the release.
 
-Statistics of columns are switched off: the log keeps them, and so the smallest and largest values of a release, after
-its files are gone.
+Statistics of columns are switched off: the log would keep them, and with them the smallest and largest values of a
+release, after its files are gone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 OURS = "The current release of {}, put here by anon_pipeline"
 WITHDRAWN = "anon_pipeline.withdrawn"
 NO_STATISTICS = {"delta.dataSkippingNumIndexedCols": "0"}
-#: What the table's own upkeep writes.
+#: The operations of commits that the table's own maintenance writes.
 UPKEEP = ("VACUUM START", "VACUUM END")
 
 
@@ -93,7 +93,7 @@ class DeltaLakeTable:
             return table is not None and _newest(table).get(VERSION) == release.version
 
     def _table(self, release: Release) -> DeltaTable | None:
-        """The table, where there is one; one that was not made here for this dataset is refused."""
+        """The table, where there is one; a table that was not made here for this dataset is refused."""
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
@@ -109,7 +109,7 @@ class DeltaLakeTable:
 
 
 def _newest(table: DeltaTable) -> dict[str, Any]:
-    """What the newest commit that is no upkeep says."""
+    """The metadata of the newest commit that is not maintenance."""
     return next((commit for commit in table.history() if commit.get("operation") not in UPKEEP), {})
 
 

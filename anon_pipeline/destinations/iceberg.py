@@ -36,7 +36,7 @@ PROPERTIES = {"write.metadata.metrics.default": "none"}
 
 
 class IcebergTable:
-    """`iceberg: catalogue.namespace.table`, with the catalogue in pyiceberg's own configuration."""
+    """`iceberg: catalogue.namespace.table`; pyiceberg's own configuration has the catalogue."""
 
     keeps_former = False
 
@@ -91,7 +91,7 @@ class IcebergTable:
             )
 
     def _table(self, release: Release) -> Table | None:
-        """The table, where there is one; one that was not made here for this dataset is refused."""
+        """The table, where there is one; a table that was not made here for this dataset is refused."""
         catalogue = self._open()
         if not catalogue.table_exists(self._name):
             return None
@@ -112,13 +112,13 @@ class IcebergTable:
 
 
 def _release_of(snapshot: Snapshot) -> tuple[str | None, str | None]:
-    """Version and hash of the manifest of the release that a snapshot holds, or is on the way to."""
+    """Version and manifest hash of the release that a snapshot has, or will have once it is complete."""
     properties = {} if snapshot.summary is None else snapshot.summary.additional_properties
     return properties.get(VERSION), properties.get(MANIFEST_HASH)
 
 
 def _says(table: Table, release: Release) -> bool:
-    """Whether the current snapshot is this release, and its tag leads there."""
+    """Whether the current snapshot is this release, and its tag points to it."""
     newest, tag = table.current_snapshot(), table.refs().get(release.version)
     return (
         newest is not None
@@ -129,12 +129,12 @@ def _says(table: Table, release: Release) -> bool:
 
 
 def _overwrite(table: Table, rows: pa.RecordBatchReader | None, release: Release | None) -> None:
-    """Let the table have these rows, or none, in one commit; with other columns where they have."""
+    """Replace the rows of the table by these, or by none, in one commit; the columns too, where they differ."""
     if rows is None or release is None:
         table.delete()
         return
     with warnings.catch_warnings(), table.transaction() as transaction:
-        warnings.simplefilter("ignore", UserWarning)  # that there were no rows to delete
+        warnings.simplefilter("ignore", UserWarning)  # a warning that there were no rows to delete
         if not table.schema().as_arrow().remove_metadata().equals(rows.schema):
             with transaction.update_schema(allow_incompatible_changes=True) as change:
                 for name in table.schema().as_struct().fields:
@@ -160,7 +160,7 @@ def _expire(table: Table, release: Release) -> None:
         return
     kept = [snapshot for snapshot in table.snapshots() if snapshot not in expired]
     files = _files(table, expired) - _files(table, kept)
-    # Files first: a snapshot that is still there says which are left, if this is killed.
+    # Files are removed first: if the process is killed, the snapshots still name the files that are left.
     for file in sorted(files, key=lambda file: (file.endswith(".avro"), Path(file).name.startswith("snap-"))):
         with suppress(FileNotFoundError):
             table.io.delete(file)
@@ -168,7 +168,7 @@ def _expire(table: Table, release: Release) -> None:
 
 
 def _files(table: Table, snapshots: list[Snapshot]) -> set[str]:
-    """Every file that snapshots are made of; those that were removed already are no longer read."""
+    """Every file of some snapshots; files that were removed already are not read."""
     found: set[str] = set()
     for snapshot in snapshots:
         found.add(snapshot.manifest_list)

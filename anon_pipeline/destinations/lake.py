@@ -1,4 +1,4 @@
-"""What Delta Lake and Iceberg tables of releases have in common: what is written beside a state, and how they fail."""
+"""Shared parts of Delta Lake and Iceberg tables of releases: the metadata of a state, and the handling of errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from anon_pipeline.destinations.base import Release
 from anon_pipeline.engine.object_stores import asking, sentence
 from anon_pipeline.errors import InputError, Unavailable
 
-#: In the metadata of a state: the release whose rows it holds.
+#: Keys in the metadata of a state; they name the release whose rows it has.
 VERSION, MANIFEST_HASH = "anon_pipeline.version", "anon_pipeline.manifest_sha256"
 NOT_OURS = "is a table that is no release of this dataset; name another, which need not exist"
 HOLDS_OTHER = "the table holds other rows"
@@ -19,13 +19,13 @@ HOLDS_ANOTHER = "the newest state of the table is not this release"
 
 
 def metadata_of(release: Release) -> dict[str, str]:
-    """What the metadata of a state says of the release."""
+    """The metadata of a state that names the release."""
     return {VERSION: release.version, MANIFEST_HASH: release.manifest_hash}
 
 
 @contextmanager
 def working(label: str) -> Iterator[None]:
-    """A block in which a library works; its messages, which may quote a row or a credential, never leave it."""
+    """A block in which a library works; its messages never leave it, since they may quote a row or a credential."""
     with asking(label):
         try:
             yield

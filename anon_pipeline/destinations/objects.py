@@ -1,6 +1,7 @@
 """A prefix of an object store: the files of a release below its version, the manifest last, then the pointer.
 
-Who reads the pointer finds a release whose manifest names every file. Nothing that a pointer led to is changed.
+A reader of the pointer finds a release whose manifest names every file. Once a pointer led to a release, none of its
+objects is changed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ObjectPrefix:
-    """`objects: s3://bucket/prefix`, and the same in the other stores."""
+    """`objects: s3://bucket/prefix`, or an address of another store."""
 
     keeps_former = True
 
@@ -75,7 +76,7 @@ class ObjectPrefix:
             store = filesystem_of(self._address)
             if _read(store, self._pointer(release)) == _pointed(release):
                 store.delete_file(self._pointer(release))
-            # The manifest goes first: what is left of a release without it is none.
+            # The manifest is removed first: without it the other objects are no release.
             left = sorted(self._sizes(store, release), key=lambda name: name != MANIFEST)
             for name in left:
                 store.delete_file(self._object(release, name))
@@ -96,7 +97,7 @@ class ObjectPrefix:
         return _hash_of(store, self._object(release, MANIFEST))
 
     def _sizes(self, store: FileSystem, release: Release) -> dict[str, int]:
-        """What lies below a version, by name, in bytes."""
+        """The sizes in bytes of all objects below a version, by name."""
         from pyarrow import fs
 
         root = self._object(release, "").rstrip("/")
@@ -105,7 +106,7 @@ class ObjectPrefix:
 
 
 def _pointed(release: Release) -> bytes:
-    """What the pointer holds: the version, and a line feed."""
+    """The content of the pointer: the version, and a line feed."""
     return f"{release.version}\n".encode()
 
 
@@ -121,7 +122,7 @@ def _write(store: FileSystem, to: str, content: bytes) -> None:
 
 
 def _read(store: FileSystem, path: str) -> bytes | None:
-    """A small object; None where there is none."""
+    """The content of a small object; None where there is none."""
     try:
         with store.open_input_stream(path, compression=None) as stream:
             content: bytes = stream.read(CHUNK_BYTES)

@@ -1,7 +1,7 @@
 """A schema of a PostgreSQL server: the tables of the current release, swapped in within one transaction.
 
-Beside them lies `<dataset>_releases`, which says what stands: version, hashes and manifest. Nothing of a message of the
-server is repeated: it may quote a row, or the connection.
+Beside them, the table `<dataset>_releases` names the current release: version, hashes and manifest. No message of the
+server is repeated, since it may quote a row or the connection.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from anon_pipeline.spec.destination import NAME_BYTES
 if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Connection, Cursor
 
-#: What is put to the name of a dataset: the table of what stands, and tables that are being filled.
+#: Suffixes of the name of a dataset: for the table of releases, and for tables that are being filled.
 RELEASES, INCOMING = "_releases", "_incoming"
-#: How long a swap waits for somebody who reads the former tables.
+#: How long a swap waits for readers of the former tables.
 WAIT = "30s"
-#: What went wrong, by the beginning of the server's code for it (PostgreSQL documentation, Appendix A).
+#: Messages of errors, by the beginning of the server's error code (PostgreSQL documentation, Appendix A).
 SENTENCES = {
     "28": "the server does not take this user or password",
     "3D": "the server has no such database",
@@ -46,7 +46,7 @@ SENTENCES = {
 
 
 class DatabaseSchema:
-    """`database: postgresql`, with a schema and the roles that may read."""
+    """`database: postgresql`, with a schema and the roles that may read the tables."""
 
     keeps_former = False
 
@@ -81,7 +81,7 @@ class DatabaseSchema:
                 cursor.execute(f"DROP TABLE IF EXISTS {self._qualified(name)}")
                 cursor.adbc_ingest(name, rows_of(file), mode="create", db_schema_name=self._schema)
                 self._describe(cursor, release, name, file)
-            for ending in ("", "_classes"):  # the former release may have had a table more
+            for ending in ("", "_classes"):  # the former release may have had one more table
                 cursor.execute(f"DROP TABLE IF EXISTS {self._named(release, ending)}")
             for ending in release.tables:
                 incoming = f"{release.dataset}{ending}{INCOMING}"
@@ -135,7 +135,7 @@ class DatabaseSchema:
             )
 
     def _prepare(self, cursor: Cursor, release: Release) -> None:
-        """The schema, and the table of what stands; a table of that name that is somebody else's is never dropped."""
+        """Make the schema and the table of releases; other people's tables with the names of ours are never dropped."""
         if not self._rows(cursor, f"SELECT 1 FROM pg_namespace WHERE nspname = {literal(self._schema)}"):
             cursor.execute(f"CREATE SCHEMA {quoted(self._schema)}")
         if not self._exists(cursor, release.dataset + RELEASES):
@@ -153,7 +153,7 @@ class DatabaseSchema:
             )
 
     def _enter(self, cursor: Cursor, release: Release) -> None:
-        """Say that this release stands, and no other."""
+        """Enter this release as the only current one."""
         table = self._named(release, RELEASES)
         manifest = (release.folder / MANIFEST).read_text(encoding="utf-8")
         content = (release.version, release.data_hash, release.manifest_hash, manifest)
@@ -174,7 +174,7 @@ class DatabaseSchema:
                 cursor.execute(f"COMMENT ON COLUMN {column} IS {literal(text)}")
 
     def _let_read(self, cursor: Cursor, name: str) -> None:
-        """SELECT for the readers, and nothing for anybody else, whatever the server grants by default."""
+        """Grant SELECT to the readers, and revoke everything else, whatever the server grants by default."""
         table = self._qualified(name)
         for role in self._others(cursor, name):
             cursor.execute(f"REVOKE ALL ON {table} FROM {quoted(role) if role else 'PUBLIC'}")
@@ -188,7 +188,7 @@ class DatabaseSchema:
             cursor.execute(f"GRANT SELECT ON {table} TO {quoted(reader)}")
 
     def _others(self, cursor: Cursor, name: str, but: str = "") -> list[str]:
-        """Roles beside the owner that may do anything with a table; of everybody the empty name."""
+        """Roles besides the owner that have any privilege on a table; an empty name means everybody (PUBLIC)."""
         return [
             role or ""
             for (role,) in self._rows(
@@ -229,7 +229,7 @@ class DatabaseSchema:
 
     @contextmanager
     def _transaction(self) -> Iterator[Cursor]:
-        """A transaction: all of the block is done there, or nothing. One of ours goes after the other."""
+        """A transaction: the server does all of the block, or nothing. Our transactions run one after another."""
         from adbc_driver_manager import Error
         from adbc_driver_postgresql import dbapi
 
@@ -247,7 +247,7 @@ class DatabaseSchema:
             state = getattr(error, "sqlstate", None)
             lasting = reached and state is not None and not state.startswith(PASSING)
             raise (InputError if lasting else Unavailable)(f"{label}: {_sentence(reached, state)}") from None
-        except OSError as error:  # of the stream of rows; an error of a file has a number
+        except OSError as error:  # from the stream of rows; an error of a file has a number
             if error.errno is not None:
                 raise
             raise Unavailable(f"{label}: {_sentence(reached, None)}") from None

@@ -1,4 +1,4 @@
-"""What stands where, kept in the private zone: one file for each release, with its places and nobody's values."""
+"""The record of copies, in the private zone: one file for each release, with its places and nobody's values."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 from anon_pipeline.home import Home, write_file
 from anon_pipeline.spec import Destination
 
-#: What is known of a copy. One that is being put was so when its process ended, too.
+#: The states of a copy. A copy stays "being put" if the process ends during it.
 PUTTING, STANDS, FAILED, REPLACED, TAKEN_BACK = "being put", "stands", "failed", "replaced", "taken back"
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A release at a place; `why` is a sentence on a failure, or on what is left of one that was taken back."""
+    """A release at a place; `why` is a sentence on a failure, or on the remains of a release that was taken back."""
 
     place: Destination
     state: str
@@ -31,7 +31,7 @@ class Copy:
 
 
 def read(home: Home, dataset: str, version: str) -> list[Copy]:
-    """The copies of a release; none where it was put nowhere."""
+    """The recorded copies of a release."""
     try:
         content = json.loads(_file(home, dataset, version).read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -42,7 +42,7 @@ def read(home: Home, dataset: str, version: str) -> list[Copy]:
 
 
 def note(home: Home, dataset: str, version: str, place: Destination, state: str, why: str = "") -> None:
-    """Write down what is known of a copy; the caller holds the lock of the dataset's destinations."""
+    """Record the state of a copy; the caller holds the lock of the dataset's destinations."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     others = [copy for copy in read(home, dataset, version) if copy.place.label != place.label]
     copies = [*others, Copy(place, state, now, why)]

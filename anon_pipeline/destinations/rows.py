@@ -1,4 +1,4 @@
-"""The rows of a released table on their way into another kind of table, and whether what lies there is the same."""
+"""Rows of a released table for another kind of table, and the comparison of a copy with the released file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
 
-#: Rows that are held at a time.
+#: Rows that are in memory at a time.
 BATCH_ROWS = 65_536
 
 
@@ -27,7 +27,7 @@ def same_rows(file: Path, batches: Iterable[pa.RecordBatch], scratch: Path) -> b
 
     Parameters
     ----------
-    scratch : a private folder, where they are written for as long as they are compared
+    scratch : a private folder, to which the batches are written during the comparison
     """
     schema = pq.read_schema(file)
     plain = pa.schema([(field.name, _without_codes(field.type)) for field in schema])
@@ -53,13 +53,13 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _plain(column: pa.Array, to: pa.DataType) -> pa.Array:
-    # A server's number of any length comes as its text, in a type of the driver's own.
+    # The driver gives a number of any length as its text, in an extension type of its own.
     storage = column.storage if isinstance(column.type, pa.BaseExtensionType) else column
     return storage.cast(to)
 
 
 def _common(kind: pa.DataType) -> pa.DataType:
-    """The type by which a table elsewhere keeps a column: few have small or unsigned integers, or nanoseconds."""
+    """The type of a column in other kinds of tables: few of them have small or unsigned integers, or nanoseconds."""
     kind, types = _without_codes(kind), pa.types
     if types.is_uint64(kind):
         return pa.decimal128(20, 0)
@@ -73,7 +73,7 @@ def _common(kind: pa.DataType) -> pa.DataType:
 
 
 def _without_codes(kind: pa.DataType) -> pa.DataType:
-    """The type of the values, where they are stored as codes or with long offsets."""
+    """The type of the values themselves, where they are stored as codes or with long offsets."""
     if pa.types.is_dictionary(kind):
         return _without_codes(kind.value_type)
     return pa.string() if pa.types.is_large_string(kind) else kind

@@ -1,1 +1,1 @@
-"""Differential privacy: noise, accounting, the budget, and queries. Nothing here knows of Dagster or of a terminal."""
+"""Differential privacy: noise, accounting, the budget and queries. Nothing here depends on Dagster or a terminal."""

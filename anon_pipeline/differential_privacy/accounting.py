@@ -1,7 +1,7 @@
-"""What noise costs, in one currency: whole billionths of rho, and for thresholds whole units of 1e-18 of delta.
+"""Privacy costs in one currency: whole billionths of rho, and for thresholds whole units of 1e-18 of delta.
 
-rho is that of zero-concentrated differential privacy (Bun and Steinke, TCC 2016). It adds up whatever was asked
-before, also where a question hangs on earlier answers, as long as the total is fixed beforehand. Whole numbers add up
+rho is that of zero-concentrated differential privacy (Bun and Steinke, TCC 2016). The costs of all questions add up,
+also where a question depends on earlier answers, as long as the total is fixed beforehand. Whole numbers add up
 exactly, so that a hundred questions of a hundredth each are the whole budget and not a little more.
 """
 
@@ -20,7 +20,7 @@ LARGEST_RHO = 1000 * NANO
 
 @dataclass(frozen=True)
 class Cost:
-    """What is spent or may be spent: billionths of rho, and units of 1e-18 of the delta of thresholds."""
+    """An amount that is spent or may be spent: billionths of rho, and units of 1e-18 of the delta of thresholds."""
 
     nano_rho: int
     atto_delta: int = 0
@@ -32,7 +32,7 @@ class Cost:
         return Cost(self.nano_rho - other.nano_rho, self.atto_delta - other.atto_delta)
 
     def within(self, other: Cost) -> bool:
-        """Whether both parts are at most the other's."""
+        """Whether both parts of this cost are at most those of the other."""
         return self.nano_rho <= other.nano_rho and self.atto_delta <= other.atto_delta
 
 
@@ -42,7 +42,7 @@ def nano_of(rho: float) -> int:
     Raises
     ------
     InputError
-        Where nothing is left after rounding, or it is far too large.
+        Where nothing is left after rounding, or rho is far too large.
     """
     if not math.isfinite(rho) or rho <= 0:
         raise InputError(f"rho: {rho:g} is no positive number")
@@ -110,10 +110,10 @@ def nano_for(epsilon: float, delta: float) -> int:
 
 
 def nano_of_pure(epsilon: float) -> int:
-    """What a mechanism that is epsilon-differentially private costs: epsilon squared over two, rounded up."""
+    """The cost of a mechanism that is epsilon-differentially private: epsilon squared over two, rounded up."""
     return math.ceil(Fraction(epsilon) ** 2 / 2 * NANO)
 
 
 def split(nano_rho: int, parts: int) -> list[int]:
-    """Equal shares of a cost, fixed beforehand; what does not divide is left unspent."""
+    """Equal shares of a cost, fixed beforehand; the remainder of the division is left unspent."""
     return [nano_rho // parts] * parts

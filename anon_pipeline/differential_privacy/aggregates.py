@@ -1,10 +1,10 @@
 """The exact sums under a question, in SQL: whole numbers per group, to which no row or person adds more than stated.
 
-A person who has more rows in a group than are counted adds so many times the mean of their own rows; a person who
-stands in more groups than are counted adds to those that come first in a hash of person and group. Both hang on that
-person's rows alone, so that somebody more changes nothing of what others add. Each engine has its own hash, so two of
-them may keep other groups of a person, and equally many. Who has no identifier is not counted, since nothing could
-bound them. What comes out here is exact and secret; noise is added in `answering`.
+At most m rows of a person count in a group. A person with more rows there adds m times the mean of their own rows. A
+person who is in more groups than are counted adds to the groups that come first in a hash of person and group. Both
+depend on that person's rows alone, so that one more person does not change what others add. Each engine has its own
+hash, so two engines may keep different groups of a person, but equally many. People without an identifier are not
+counted, since nothing could bound what they add. The sums are exact and secret; noise is added in `answering`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def sum_name(place: int) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """What a query is written for: a reader, the relation, and the policy."""
+    """The inputs of a query: a reader, the relation to select from, and the policy."""
 
     reader: Reader
     relation: str
@@ -47,7 +47,7 @@ class Source:
 
 
 def totals(source: Source, statement: Statement, columns: list[str]) -> str:
-    """Rows, people, and per column known rows and the sum of codes, of each group that has rows."""
+    """The query of totals per group that has rows: rows, people, and per column known rows and the sum of codes."""
     groups = [group_name(place) for place in range(len(statement.groups))]
     values = [f"value{place}" for place in range(len(columns))]
     rows = _rows(source, statement, dict(zip(values, columns, strict=True)))
@@ -76,7 +76,7 @@ def totals(source: Source, statement: Statement, columns: list[str]) -> str:
 
 
 def histogram(source: Source, statement: Statement, column: str) -> str:
-    """Rows of each group and place on the column's grid."""
+    """The query of a histogram: the rows of each group at each place on the column's grid."""
     groups = [group_name(place) for place in range(len(statement.groups))]
     rows = f"SELECT * FROM ({_rows(source, statement, {CODE: column})}) AS one WHERE {CODE} IS NOT NULL"
     keys = [*groups, CODE]
@@ -86,7 +86,7 @@ def histogram(source: Source, statement: Statement, column: str) -> str:
     keys = ["person", *keys]
     triples = f"SELECT {', '.join(keys)}, count(*) AS {ROWS} FROM ({rows}) AS one{_grouped(keys)}"
     chosen = _chosen_groups(source.reader, triples, groups, unit.groups)
-    # The rows of a person that are counted are chosen by a hash of their value, so neither small nor large ones only.
+    # A hash of the value chooses the rows of a person that count, so that neither small nor large values are favoured.
     order = f"{source.reader.hashed(['person', CODE])}, {CODE}"
     before = (
         f"coalesce(sum({ROWS}) OVER (PARTITION BY {', '.join(['person', *groups])} "
@@ -101,7 +101,7 @@ def histogram(source: Source, statement: Statement, column: str) -> str:
 
 
 def _rows(source: Source, statement: Statement, values: dict[str, str]) -> str:
-    """The rows that a question is about: person, groups and values, each as the code of its public domain."""
+    """The query of the rows that a question is about: person, groups and values, as codes of their public domains."""
     asked, spec, reader = source.asked, source.spec, source.reader
     storage = reading.columns_present(reader, source.relation, spec)
     missing = spec.source.missing
@@ -123,7 +123,7 @@ def _rows(source: Source, statement: Statement, values: dict[str, str]) -> str:
 
 
 def _chosen_groups(reader: Reader, pairs: str, groups: list[str], most: int) -> str:
-    """Of each person's groups the first `most` in the order of a hash; all where there is but one."""
+    """The query of each person's first `most` groups in the order of a hash; of all people where nothing is grouped."""
     if not groups:
         return pairs
     order = ", ".join([reader.hashed(["person", *groups]), *groups])
@@ -166,6 +166,6 @@ def _grouped(keys: list[str]) -> str:
 
 
 def columns_of(statement: Statement) -> list[str]:
-    """The columns whose codes are summed, quantiles not among them."""
+    """The columns whose codes are summed, without those of quantiles."""
     kinds = ("known", "sum", "mean")
     return list(dict.fromkeys(str(statistic.column) for statistic in statement.statistics if statistic.kind in kinds))

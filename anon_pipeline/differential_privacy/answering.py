@@ -1,4 +1,4 @@
-"""From exact sums to an answer: noise, public groups, intervals, and what an answer must say of itself."""
+"""Answers from exact sums: noise, public groups, intervals, and the notes that every answer carries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Exact:
         self._histograms = histograms
 
     def numbers(self, measurement: Measurement, cells: list[Cell]) -> list[int]:
-        """The exact numbers of a measurement, 0 where nobody is."""
+        """The exact numbers of a measurement, 0 for a group that has nobody."""
         by_cell = dict(zip(self.cells, self._of_present(measurement), strict=True))
         return [by_cell.get(cell, 0) for cell in cells]
 
@@ -46,14 +46,14 @@ class Exact:
             middle = (domain.size - 1) // 2
             return [code - middle * rows for code, rows in zip(codes, known, strict=True)]
         _, low, step = grid(domain)
-        # Held to what noise can be added to, which moves no two sums further apart.
+        # Clamped to the range to which noise can be added; clamping moves no two sums further apart.
         return [
             max(-mechanisms.LARGEST, min(mechanisms.LARGEST, low * rows + step * code))
             for code, rows in zip(codes, known, strict=True)
         ]
 
     def histogram(self, column: str, cells: list[Cell]) -> list[IntArray]:
-        """Rows per place on the column's grid, of each group."""
+        """For each group its rows per place on the column's grid."""
         size = self._plan.asked.domains[column].size
         found = {cell: np.zeros(size, dtype=np.int64) for cell in cells}
         table = self._histograms[column]
@@ -69,7 +69,7 @@ class Exact:
 
 
 def draw(plan: Plan, exact: Exact) -> dict[str, Any]:
-    """Add the noise, and say everything that leaves: groups with their figures, and how they were made."""
+    """Add the noise, and return everything that may leave: groups with their figures, and how these were made."""
     cells, drawn = _measure(plan, exact)
     rows = []
     for place, cell in enumerate(cells):
@@ -87,7 +87,7 @@ def draw(plan: Plan, exact: Exact) -> dict[str, Any]:
 
 
 def about(plan: Plan) -> dict[str, Any]:
-    """What is public of an answer before it is drawn: its unit, bounds, mechanisms, half-widths and warnings."""
+    """The public part of an answer, known before noise is drawn: unit, bounds, mechanisms, half-widths and warnings."""
     unit: dict[str, Any] = {"unit": "row"}
     if plan.asked.person is not None:
         unit = {"unit": "person", "groups": plan.groups_of_unit, "rows": plan.asked.most_rows}
@@ -116,7 +116,7 @@ def width(plan: Plan, statistic: Statistic) -> dict[str, Any]:
 
 
 def notes(plan: Plan) -> list[str]:
-    """What an interval does not say; every answer carries it."""
+    """Notes on what the intervals do not cover; every answer carries them."""
     asked, found = plan.asked, []
     numbers = [statistic for statistic in plan.statement.statistics if statistic.kind in ("sum", "mean", "quantile")]
     if asked.person is None:
@@ -143,7 +143,7 @@ def notes(plan: Plan) -> list[str]:
 
 
 def label(domain: PublicDomain, place: int | str | None) -> str | float | None:
-    """What an answer shows for a group: a text, a number, an interval; None for a missing value."""
+    """The label of a group in an answer: a text, a number or an interval; None for a missing value."""
     if place is None or isinstance(place, str):
         return place
     if domain.values is not None:
@@ -155,7 +155,7 @@ def label(domain: PublicDomain, place: int | str | None) -> str | float | None:
 
 
 def _measure(plan: Plan, exact: Exact) -> tuple[list[Cell], dict[Measurement, IntArray]]:
-    """Which groups are shown, and the noisy numbers of each."""
+    """The groups that are shown, and the noisy numbers of each measurement."""
     drawn: dict[Measurement, IntArray] = {}
     if plan.unlisted:
         count = Measurement("count")
@@ -171,7 +171,7 @@ def _measure(plan: Plan, exact: Exact) -> tuple[list[Cell], dict[Measurement, In
         if measurement in drawn:
             continue
         if measurement.kind == "quantile":
-            share = plan.share // plan.groups_of_unit  # a person stands in so many groups, and each chooses
+            share = plan.share // plan.groups_of_unit  # a person is in this many groups, each of which chooses
             histograms = exact.histogram(str(measurement.column), cells)
             drawn[measurement] = np.array(
                 [_quantile(plan, measurement, rows, share) for rows in histograms], dtype=np.int64
@@ -191,7 +191,7 @@ def _quantile(plan: Plan, sought: Measurement, histogram: IntArray, share: int) 
 
 
 def figure(plan: Plan, statistic: Statistic, drawn: dict[Measurement, int]) -> dict[str, Any]:
-    """A figure with its interval; that of a quantile has ends that were drawn themselves."""
+    """A figure with its interval; the ends of a quantile's interval were drawn themselves."""
     if statistic.kind == "mean":
         return _mean(plan, statistic, drawn)
     if statistic.kind == "quantile":
@@ -235,7 +235,7 @@ def _cells_of(table: pa.Table, groups: int) -> list[Cell]:
 
 
 def _order(cell: Cell) -> tuple[tuple[int, str, float], ...]:
-    """By what a group shows, never by how many are in it."""
+    """The sort key of a group: its values, never the number of its people."""
     return tuple(
         (2, "", 0.0) if value is None else (1, value, 0.0) if isinstance(value, str) else (0, "", float(value))
         for value in cell
@@ -246,7 +246,7 @@ Aggregated = Callable[[Callable[[Any, str], str]], pa.Table]
 
 
 def read(plan: Plan, spec: ReleaseSpec, aggregated: Aggregated) -> Exact:
-    """Ask an engine for the exact sums; `aggregated` runs a query over the opened source."""
+    """Read the exact sums from an engine; `aggregated` runs a query over the opened source."""
 
     def over(write: Callable[[aggregates.Source], str]) -> pa.Table:
         return aggregated(lambda reader, relation: write(aggregates.Source(reader, relation, spec)))

@@ -1,9 +1,9 @@
 """The budget of a subject: reserve, then draw noise, then answer, and never take a reservation back.
 
 A subject is a group of people, not a file: every dataset that names it draws on one budget, so a corrected file or a
-second table about the same people is no fresh start. A reservation is on the disk before noise is drawn, and stays
-spent if the question then fails, because failing may depend on the data. An answer that was given is stored and given
-again for nothing.
+second table about the same people is no fresh start. A reservation is on the disk before noise is drawn. It
+stays spent if the question then fails, because the failure may depend on the data. An answer that was given is stored,
+and the same question gets it again for nothing.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ FOLDER, ANSWERS = "budgets", "answers"
 
 @dataclass(frozen=True)
 class Allowance:
-    """What a subject may lose in all, fixed before anything is asked.
+    """The privacy loss that a subject may have in all, fixed before anything is asked.
 
     Attributes
     ----------
     total : rho, and the part of delta that thresholds may use
-    delta : with which rho becomes an epsilon; with the thresholds' part it is the delta that the spec states
+    delta : the delta at which rho is converted to an epsilon; with the thresholds' part it is the delta that the spec
+        states
     """
 
     subject: str
@@ -64,7 +65,7 @@ class Allowance:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, and what it costs.
+    """A question and its cost.
 
     Attributes
     ----------
@@ -80,7 +81,7 @@ class Question:
 
 @dataclass(frozen=True)
 class State:
-    """What stands in a ledger: reservations, those of them that were answered, and what is left."""
+    """The state of a ledger: reservations, those of them that were answered, and the rest of the budget."""
 
     allowance: Allowance
     spent: Cost
@@ -111,9 +112,9 @@ class State:
 
 
 def question_key(key: Key, subject: str, dataset: str, source_version: str, parameters: Any) -> str:
-    """Tells questions apart by all that an answer depends on: people, dataset, content of the source, parameters.
+    """A keyed hash of all that an answer depends on: people, dataset, content of the source, parameters.
 
-    Keyed, since the ledger may be shown to others, and a plain hash of the source would let them confirm a guess at it.
+    The ledger may be shown to others, and a hash without a key would let them confirm a guess at the source.
     """
     text = json.dumps([subject, dataset, source_version, parameters], sort_keys=True)
     return key.derived("question", hashlib.sha256(text.encode()).hexdigest()).hex()
@@ -124,7 +125,7 @@ class Budget:
 
     Parameters
     ----------
-    allowance : what the spec of the asking dataset states; it must be what the ledger was opened with
+    allowance : the budget that the spec of the asking dataset states; the ledger must have been opened with the same
     """
 
     def __init__(self, home: Home, allowance: Allowance) -> None:
@@ -132,15 +133,15 @@ class Budget:
         self.folder = home.private / FOLDER / allowance.subject
 
     def ask(self, question: Question, answer: Callable[[], bytes]) -> tuple[bytes, bool]:
-        """The stored answer, or a new one for which the cost is reserved first; and whether it is new.
+        """The stored answer, or a new one whose cost is reserved first; and whether it is new.
 
-        `answer` reads people and draws noise. It is called after the reservation is on the disk, and what it returns
-        is given out after it was stored.
+        `answer` reads people and draws noise. It is called after the reservation is on the disk. The answer is stored
+        before it is returned.
 
         Raises
         ------
         Refused
-            Where the budget does not suffice, or the ledger is not what it was.
+            Where the budget does not suffice, or the ledger was altered.
         """
         known = self.stored(question.key)
         if known is not None:
@@ -151,7 +152,7 @@ class Budget:
         return content, True
 
     def stored(self, key: str) -> bytes | None:
-        """The answer that was given to a question before."""
+        """The stored answer of a question that was answered before."""
         with self._locked():
             for line in reversed(self._checked()):
                 if line.action == ANSWER and line.entries["key"] == key:
@@ -163,13 +164,13 @@ class Budget:
         return None
 
     def has_answered(self, content: bytes) -> bool:
-        """Whether the ledger is whole and has this very answer."""
+        """Whether the ledger is intact and has exactly this answer."""
         digest = hashlib.sha256(content).hexdigest()
         with self._locked():
             return any(line.action == ANSWER and line.entries["sha256"] == digest for line in self._checked())
 
     def reserve(self, question: Question) -> Line:
-        """Enter what a question costs; it is spent when this returns.
+        """Enter the cost of a question in the ledger; it is spent when this function returns.
 
         Raises
         ------
@@ -193,7 +194,7 @@ class Budget:
             return ledger.append(self.folder, RESERVE, entries, list(state.lines))
 
     def store(self, reservation: Line, content: bytes) -> None:
-        """Keep an answer, and enter that the reservation has one."""
+        """Store an answer, and enter in the ledger that the reservation was answered."""
         digest = hashlib.sha256(content).hexdigest()
         with self._locked():
             lines = self._checked()
@@ -210,12 +211,12 @@ class Budget:
             ledger.append(self.folder, ANSWER, entries, lines)
 
     def state(self) -> State:
-        """What was spent; refuses a ledger that was altered."""
+        """The state of the budget; refuses a ledger that was altered."""
         with self._locked():
             return _state(self.allowance, self._checked())
 
     def accept(self, why: str) -> Line:
-        """Enter that a person vouches for a changed allowance, or for a ledger that was moved or restored.
+        """Enter in the ledger that a person vouches for a changed allowance or a ledger that was moved or restored.
 
         Raises
         ------
@@ -239,7 +240,7 @@ class Budget:
             return ledger.append(self.folder, ACCEPT, entries, lines)
 
     def _checked(self, opening: bool = False) -> list[Line]:
-        """The lines, where they are what was written and say what the spec says; opened where there are none."""
+        """All lines, checked to be unaltered and to agree with the spec; the ledger is opened where there are none."""
         lines = ledger.read(self.folder)
         if found := ledger.problems(self.folder, lines):
             raise Refused([f"{problem} (anon-pipeline budget verify)" for problem in found])
@@ -288,7 +289,7 @@ def _agreed(lines: list[Line]) -> dict[str, Any]:
 
 
 def spent_in(lines: Iterable[Line]) -> Cost:
-    """What the reservations among these lines cost together, answered or not."""
+    """The total cost of the reservations among these lines, answered or not."""
     spent = Cost(0, 0)
     for line in lines:
         if line.action == RESERVE:

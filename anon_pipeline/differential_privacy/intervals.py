@@ -1,4 +1,4 @@
-"""How far a noisy figure may lie from the exact one, with 95 % confidence, told from public numbers alone."""
+"""95 % confidence intervals of noisy figures, computed from public numbers alone."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from functools import cache
 import numpy as np
 
 CONFIDENCE = 0.95
-#: 97.5 % of a normal distribution lie below so many deviations.
+#: 97.5 % of a normal distribution are below this many standard deviations.
 NORMAL = 1.959963984540054
 
 
 @cache
 def half_width(scale: float) -> float:
-    """Half of the interval of a count with discrete Gaussian noise; whole where single steps matter.
+    """Half of the interval of a count with discrete Gaussian noise; a whole number where single steps matter.
 
-    At least 95 % of the noise lies within it.
+    At least 95 % of the noise is within it.
     """
     if scale > 50:
         return NORMAL * scale
@@ -30,9 +30,9 @@ def half_width(scale: float) -> float:
 
 
 def ratio(numerator: float, denominator: float, scales: tuple[float, float]) -> tuple[float, float]:
-    """The interval of a quotient of two noisy numbers (Fieller, 1954); endless where the denominator may be nothing.
+    """The interval of a quotient of two noisy numbers (Fieller, 1954); infinite where the denominator may be 0.
 
-    All t at which numerator - t denominator lies within its own noise of 0.
+    It has all t at which numerator - t denominator differs from 0 by no more than its own noise.
     """
     above, below = (NORMAL * scale for scale in scales)
     square = denominator * denominator - below * below
@@ -44,17 +44,18 @@ def ratio(numerator: float, denominator: float, scales: tuple[float, float]) -> 
 
 
 def end_of_quantile(candidates: int, scale: float) -> int:
-    """How far from the quantile an end of its interval is sought, in parts of a row.
+    """The distance from the quantile at which an end of its interval is sought, in parts of a row.
 
-    An end that is chosen with Gumbel noise of this scale among so many candidates, of which one has the score 0, lies
-    nearer to where it was sought than this, but for half of the 5 % (McSherry and Talwar, FOCS 2007, theorem 6). So
-    it does not lie on the other side of the quantile, and at least 95 % of the intervals hold it.
+    An end is chosen with Gumbel noise of this scale among `candidates` values, of which one has the score 0. With a
+    probability of at least 97.5 % it is nearer to the place where it was sought than this distance (McSherry and
+    Talwar, FOCS 2007, theorem 6). So it is not on the other side of the quantile, and at least 95 % of the intervals
+    contain the quantile.
     """
     return math.ceil(scale * math.log(candidates / ((1 - CONFIDENCE) / 2)))
 
 
 def rank_error(candidates: int, whole: int, scale: float) -> int:
-    """Within so many rows of the best candidate the chosen quantile lies, with 95 % confidence.
+    """The number of rows within which the chosen quantile is from the best candidate, with 95 % confidence.
 
     The maximum of n scores with Gumbel noise of this scale is within scale ln(n / .05) of the best (McSherry and
     Talwar, FOCS 2007, theorem 6).

@@ -1,9 +1,9 @@
 """The budget's ledger as a file: lines that are only ever added, each with the hash of the one before, and signed.
 
-A line is on the disk before anything follows from it. Three things can then be wrong with the file. The last line may
-be torn, because a process was killed or the disk was full while it was written: nothing followed from it, and it is
-dropped. Lines may be missing or altered: the chain, the head that is kept beside it and the signatures tell. And the
-folder may be a copy of another: it lies in another place than its last line says.
+A line is on the disk before anything is done because of it. Three things can then be wrong with the file. The last
+line may be torn, because a process was killed or the disk was full while it was written: nothing was done because of
+it, and it is dropped. Lines may be missing or altered: the chain, the head that is kept beside it and the signatures
+show that. And the folder may be a copy of another: its place is then not the one that its last line names.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ FILE, HEAD = "ledger.jsonl", "head"
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the ledger; what it says beside action and time hangs on the action."""
+    """One line of the ledger; its further entries depend on the action."""
 
     sequence: int
-    time: str  # for people; nothing hangs on it, since a clock can be set back
+    time: str  # for people only; nothing depends on it, since a clock can be set back
     action: str
     previous: str  # SHA-256 of the line before
     entries: dict[str, Any]
@@ -46,7 +46,7 @@ class Line:
         Raises
         ------
         ValueError
-            For what is no line.
+            For a text that is not a line of a ledger.
         """
         content = json.loads(text)
         if not isinstance(content, dict):
@@ -60,17 +60,17 @@ class Line:
 
 
 def place_of(folder: Path) -> str:
-    """Where a ledger lies: numbers that a file system gives to its folders, and that a copy does not take along."""
+    """The place of a ledger: numbers that a file system gives to its folders, and that a copy does not keep."""
     return str(folder.stat().st_ino)
 
 
 def read(folder: Path, file: str = FILE) -> list[Line]:
-    """All whole lines, oldest first; the last is left out where it is torn.
+    """All complete lines, oldest first; a torn last line is left out.
 
     Raises
     ------
     Refused
-        For a line that is none.
+        For a line that cannot be read as one.
     """
     lines = []
     for number, text in enumerate(_whole_lines(folder / file), start=1):
@@ -82,7 +82,7 @@ def read(folder: Path, file: str = FILE) -> list[Line]:
 
 
 def append(folder: Path, action: str, entries: dict[str, Any], after: list[Line]) -> Line:
-    """Add a line after those that were read, and return when it is on the disk; the caller holds the lock.
+    """Add a line after those that were read, and return once it is on the disk; the caller holds the lock.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def append(folder: Path, action: str, entries: dict[str, Any], after: list[Line]
         **entries,
     }
     if key is not None:
-        # The line before is part of what is signed, so each signature vouches for all that stands above it.
+        # The line before is part of what is signed, so each signature vouches for all lines above it.
         content["signature"] = key.sign(_signed_part(content)).hex()
     text = json.dumps(content, sort_keys=True).encode()
     whole = sum(len(line) + 1 for line in _whole_lines(folder / FILE))
@@ -118,7 +118,7 @@ def append(folder: Path, action: str, entries: dict[str, Any], after: list[Line]
 
 
 def problems(folder: Path, lines: list[Line], public_key: Ed25519PublicKey | None = None) -> list[str]:
-    """What is wrong with chain, signatures, head and place; one sentence each."""
+    """The problems of chain, signatures, head and place, a sentence for each."""
     found = []
     previous = FIRST
     for number, line in enumerate(lines, start=1):
@@ -135,7 +135,7 @@ def problems(folder: Path, lines: list[Line], public_key: Ed25519PublicKey | Non
 
 
 def _broken_head(folder: Path, lines: list[Line]) -> list[str]:
-    """Whether lines were cut off the end; a process may have been killed between a line and its head."""
+    """A sentence where lines were cut off the end; a process may have been killed between a line and its head."""
     known = {lines[-1].hash, lines[-1].previous} if lines else {FIRST}
     return (
         []
@@ -178,11 +178,11 @@ def _whole_lines(file: Path) -> list[bytes]:
         content = file.read_bytes()
     except FileNotFoundError:
         return []
-    return content.split(b"\n")[:-1]  # what follows the last line feed was never finished
+    return content.split(b"\n")[:-1]  # the text after the last line feed was never finished
 
 
 def _write_at(file: Path, offset: int, text: bytes, sync: Callable[[int], None] = os.fsync) -> None:
-    """Write behind what is whole, and take it back where it cannot be written in full."""
+    """Write a line after the complete ones, and remove it again where it cannot be written in full."""
     made = not file.exists()
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:

@@ -1,12 +1,13 @@
 """All noise of differential privacy is drawn here, by OpenDP, and nowhere else.
 
-Whole numbers go in and come out: floats have gaps whose pattern tells what the noise was added to (Mironov, CCS 2012).
-Every function is told the sensitivity and a share of the budget, builds the mechanism, and asks OpenDP what it costs at
-that sensitivity; more than the share is a mistake in this program, and nothing is drawn. The bits come from the
-system, never from a seed: who knows a seed takes the noise off.
+Inputs and outputs are whole numbers: floats have gaps whose pattern reveals the number to which the noise was added
+(Mironov, CCS 2012). Every function gets the sensitivity and a share of the budget, builds the mechanism, and asks
+OpenDP for its cost at that sensitivity. A cost above the share is a mistake in this program, and nothing is drawn. The
+random bits come from the system, never from a seed: whoever knows a seed can remove the noise.
 
-References: the discrete Gaussian is of Canonne, Kamath and Steinke (NeurIPS 2020), thresholds for groups that nobody
-listed are of Rogers (arXiv 2309.09170), the noisy maximum is the exponential mechanism of McSherry and Talwar.
+References: the discrete Gaussian is that of Canonne, Kamath and Steinke (NeurIPS 2020), thresholds for groups that
+nobody listed are those of Rogers (arXiv 2309.09170), the noisy maximum is the exponential mechanism of McSherry and
+Talwar.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from anon_pipeline.errors import InputError
 IntArray = npt.NDArray[np.int64]
 Group = TypeVar("Group", bound=Hashable)
 
-#: Counts and sums beyond this could overflow on the way; noise of this scale tells nothing.
+#: Counts and sums beyond this could overflow during the computation; with noise of this scale a number is useless.
 LARGEST = 2**60
 LARGEST_SCALE = 2.0**50
 
@@ -42,7 +43,7 @@ def _library() -> Any:
 
 
 def require_library() -> None:
-    """Find out that the library is there before anything is reserved.
+    """Check that OpenDP is installed before anything is reserved.
 
     Raises
     ------
@@ -53,7 +54,7 @@ def require_library() -> None:
 
 
 def gaussian_scale(squared_sensitivity: int, nano_rho: int) -> float:
-    """The deviation of Gaussian noise at which a squared L2 sensitivity costs no more than the share."""
+    """The standard deviation of Gaussian noise that costs no more than the share at this squared L2 sensitivity."""
     if squared_sensitivity < 1 or nano_rho < 1:
         raise ValueError("sensitivity and share are at least 1")
     scale = math.sqrt(squared_sensitivity * NANO / (2 * nano_rho)) * (1 + 1e-12)
@@ -63,13 +64,13 @@ def gaussian_scale(squared_sensitivity: int, nano_rho: int) -> float:
 
 
 def gaussian_counts(counts: npt.ArrayLike, squared_sensitivity: int, nano_rho: int) -> IntArray:
-    """Whole numbers with discrete Gaussian noise, as rho-zCDP.
+    """Whole numbers with discrete Gaussian noise; satisfies rho-zCDP.
 
     Parameters
     ----------
-    counts : shape (n,), of at most 2^60 in size; also sums of fixed-point numbers
+    counts : shape (n,), of at most 2^60 in absolute value; they can be sums of fixed-point numbers too
     squared_sensitivity : the largest squared L2 distance between the vectors of two neighbouring tables
-    nano_rho : the share that this vector as a whole may cost
+    nano_rho : the share of the budget that this whole vector may cost
     """
     values = _whole(counts)
     if not len(values):
@@ -84,7 +85,7 @@ def gaussian_counts(counts: npt.ArrayLike, squared_sensitivity: int, nano_rho: i
 
 
 def noisy_max_scale(sensitivity: int, nano_rho: int, monotonic: bool = False) -> float:
-    """The scale of Gumbel noise at which choosing the maximum costs no more than the share.
+    """The scale of Gumbel noise at which the choice of the maximum costs no more than the share.
 
     The choice is bounded-range (Dong et al., ICML 2020): range r costs r^2 / 8 of rho.
     """
@@ -93,13 +94,13 @@ def noisy_max_scale(sensitivity: int, nano_rho: int, monotonic: bool = False) ->
 
 
 def noisy_max(scores: npt.ArrayLike, sensitivity: int, nano_rho: int, monotonic: bool = False) -> int:
-    """The place of about the largest score (exponential mechanism), as rho-zCDP.
+    """The position of approximately the largest score (exponential mechanism); satisfies rho-zCDP.
 
     Parameters
     ----------
-    scores : whole numbers, shape (n,); a score that is rounded on the way moves by twice what it moved before
-    sensitivity : how far the score of one candidate may lie apart between neighbouring tables
-    monotonic : whether a person more moves all scores in one direction only
+    scores : whole numbers, shape (n,); rounding a score before would double its sensitivity
+    sensitivity : how much the score of one candidate may differ between neighbouring tables
+    monotonic : whether one more person moves all scores in one direction only
     """
     values = _whole(scores)
     mechanism, rho = _noisy_max(sensitivity, noisy_max_scale(sensitivity, nano_rho, monotonic), monotonic)
@@ -121,11 +122,11 @@ def _noisy_max(sensitivity: int, scale: float, monotonic: bool) -> tuple[Any, fl
 
 
 def smallest_threshold(groups: int, rows: int, nano_rho: int, atto_delta: int) -> int:
-    """Groups that nobody listed are shown where their noisy count is at least this.
+    """The noisy count from which on groups that nobody listed are shown.
 
     Parameters
     ----------
-    groups, rows : in how many groups one person stands at most, and with how many rows in each
+    groups, rows : the largest number of groups of one person, and of their rows in each
     nano_rho, atto_delta : the share of rho, and of the probability that a group of one person is shown
     """
     scale = gaussian_scale(groups * rows * rows, nano_rho)
@@ -138,7 +139,7 @@ def smallest_threshold(groups: int, rows: int, nano_rho: int, atto_delta: int) -
 def noisy_groups(
     counts: Mapping[Group, int], groups: int, rows: int, nano_rho: int, atto_delta: int
 ) -> dict[Group, int]:
-    """Noisy counts of groups that nobody listed beforehand, of those alone that reach the threshold.
+    """Noisy counts of groups that nobody listed beforehand; groups below the threshold are left out.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ def noisy_groups(
     _assert_within(rho, nano_rho)
     if Fraction(delta) > Fraction(atto_delta, ATTO):
         raise AssertionError("a threshold costs more delta than its share")
-    # Keys go in as numbers; only those that come out are looked up.
+    # OpenDP gets numbers in place of the keys; only the keys of groups that it returns are looked up.
     keys = list(counts)
     values = _whole([counts[key] for key in keys])
     released = mechanism(dict(enumerate(values.tolist())))
@@ -162,8 +163,8 @@ def noisy_groups(
 def quantile_scores(histogram: npt.ArrayLike, part: int, whole: int) -> IntArray:
     """How well each value of a grid serves as the quantile part/whole, in whole numbers, 0 at best, shape (n,).
 
-    -|(whole - part) below - part above|, where `below` and `above` are the rows under and over the value: one row more
-    moves a score by at most max(part, whole - part) (Smith, STOC 2011, in whole numbers).
+    The score is -|(whole - part) below - part above|, where `below` and `above` are the rows under and over the value.
+    One more row moves a score by at most max(part, whole - part) (Smith, STOC 2011, in whole numbers).
     """
     rows = _whole(histogram)
     below = np.concatenate(([0], np.cumsum(rows)[:-1]))
@@ -173,12 +174,12 @@ def quantile_scores(histogram: npt.ArrayLike, part: int, whole: int) -> IntArray
 
 
 def quantile(histogram: npt.ArrayLike, part: int, whole: int, rows: int, nano_rho: int) -> int:
-    """The place on a public grid of about the quantile part/whole, as rho-zCDP.
+    """The position of approximately the quantile part/whole on a public grid; satisfies rho-zCDP.
 
     Parameters
     ----------
     histogram : rows per value of the grid, shape (n,)
-    rows : how many rows of a person are counted at most
+    rows : the largest number of rows of a person that are counted
     """
     return noisy_max(quantile_scores(histogram, part, whole), rows * max(part, whole - part), nano_rho)
 
@@ -186,10 +187,11 @@ def quantile(histogram: npt.ArrayLike, part: int, whole: int, rows: int, nano_rh
 def quantile_end_scores(histogram: npt.ArrayLike, part: int, whole: int, off: int) -> IntArray:
     """How well each value of a grid serves as an end of an interval of the quantile part/whole, shape (n + 1,).
 
-    Rows are counted from the quantile, in parts of a row: the value at place i covers whole * below(i) - part * rows
-    up to where the next value begins. A score is minus the distance from there to `off`: 0 for the value that covers
-    it. One row more moves all of that by at most max(part, whole - part). Where `off` is below 0 the first score is of
-    what lies below the grid, else the last of what lies above it; so some score is 0 however few rows there are.
+    Rows are counted from the quantile, in parts of a row: the value at position i covers the range from
+    whole * below(i) - part * rows up to where the next value begins. A score is minus the distance from this range to
+    `off`, so it is 0 for the value that covers `off`. One more row moves all these numbers by at most
+    max(part, whole - part). Where `off` is below 0, the first score belongs to the range below the grid; otherwise the
+    last score belongs to the range above it. So some score is 0 however few rows there are.
     """
     rows = _whole(histogram)
     edges = whole * np.concatenate(([0], np.cumsum(rows))) - part * rows.sum()
@@ -200,7 +202,7 @@ def quantile_end_scores(histogram: npt.ArrayLike, part: int, whole: int, off: in
 
 
 def quantile_end(histogram: npt.ArrayLike, part: int, whole: int, rows: int, nano_rho: int, off: int) -> int:
-    """The place of a value that lies about `off` before (below 0) or after the quantile part/whole, as rho-zCDP."""
+    """The position of a value about `off` before (below 0) or after the quantile part/whole; satisfies rho-zCDP."""
     scores = quantile_end_scores(histogram, part, whole, off)
     chosen = noisy_max(scores, rows * max(part, whole - part), nano_rho)
     return max(0, chosen - 1) if off < 0 else min(chosen, len(scores) - 2)
@@ -227,7 +229,7 @@ def _distance(groups: int, rows: int) -> tuple[int, float, float]:
 
 
 def _root_up(square: int) -> float:
-    """The root of a whole number, not below the true one."""
+    """The square root of a whole number, rounded up."""
     root = math.sqrt(square)
     return root if Fraction(root) ** 2 >= square else math.nextafter(root, math.inf)
 

@@ -1,4 +1,4 @@
-"""What a question measures, how far one person moves it, and what that costs: all that is public before any noise."""
+"""Plans of questions: measurements, their sensitivity and their cost, all public before any noise is drawn."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Cell = tuple[int | str | None, ...]
 class Measurement:
     """One vector of noisy numbers, a number per group.
 
-    `centred` is the sum of places on the grid less that of its middle, which moves least with one row. A quantile is
-    measured three times: its value (`end` 0), and below and above it (-1, 1) the ends of an interval.
+    `centred` is the sum of the places on the grid, each less the middle of the grid: one row moves this sum least.
+    A quantile is measured three times: its value (`end` 0), and the ends of its interval below and above it (-1, 1).
     """
 
     kind: Literal["count", "known", "people", "sum", "centred", "quantile"]
@@ -33,14 +33,14 @@ class Measurement:
 
     @property
     def measures(self) -> str:
-        """In words, for answer, preview and manifest."""
+        """The measurement in words, for answer, preview and manifest."""
         kind = {-1: "lower end of ", 0: "", 1: "upper end of "}[self.end] + self.kind
         return kind if self.column is None else f"{kind} of {self.column}"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a question measures, how sensitive that is, and what each measurement may cost: all of it public."""
+    """The measurements of a question, their sensitivity, and the cost that each may have: all of it public."""
 
     statement: Statement
     asked: DifferentialPrivacy
@@ -53,12 +53,12 @@ class Plan:
         Raises
         ------
         InputError
-            Where so small a share cannot be divided.
+            Where the share is too small to be divided.
         """
         found: list[Measurement] = []
         unlisted = any(asked.domains[name].unknown for name in statement.groups)
         if unlisted:
-            found.append(Measurement("count"))  # tells which groups are shown
+            found.append(Measurement("count"))  # decides which groups are shown
         for statistic in statement.statistics:
             found += measured(statistic)
         plan = cls(statement, asked, Cost(nano_rho, atto_delta if unlisted else 0), tuple(dict.fromkeys(found)))
@@ -73,12 +73,12 @@ class Plan:
 
     @property
     def unlisted(self) -> bool:
-        """Whether groups are shown that nobody listed."""
+        """Whether the answer has groups that nobody listed beforehand."""
         return any(self.asked.domains[name].unknown for name in self.statement.groups)
 
     @property
     def groups_of_unit(self) -> int:
-        """In how many groups of this question a protected unit counts at most."""
+        """The largest number of groups of this question in which a protected unit counts."""
         if not self.statement.groups:
             return 1
         if self.unlisted:
@@ -86,7 +86,7 @@ class Plan:
         return min(self.asked.most_groups, math.prod(self._sizes()))
 
     def moves(self, measurement: Measurement) -> int:
-        """How far one protected unit moves one number of a measurement at most."""
+        """The largest change of one number of a measurement by one protected unit."""
         rows = self.asked.most_rows
         if measurement.kind == "people":
             return 1
@@ -102,23 +102,23 @@ class Plan:
         return rows * max(measurement.part, measurement.whole - measurement.part)
 
     def squared_sensitivity(self, measurement: Measurement) -> int:
-        """Of the vector of a measurement over all groups, in L2."""
+        """The squared L2 sensitivity of the vector of a measurement over all groups."""
         return max(1, self.groups_of_unit * self.moves(measurement) ** 2)
 
     def scale(self, measurement: Measurement) -> float:
-        """Of the noise: the deviation of Gaussian noise, or the scale of the Gumbel noise that chooses a quantile."""
+        """The standard deviation of the Gaussian noise, or the scale of the Gumbel noise that chooses a quantile."""
         if measurement.kind == "quantile":
             return mechanisms.noisy_max_scale(self.moves(measurement), self.share // self.groups_of_unit)
         return mechanisms.gaussian_scale(self.squared_sensitivity(measurement), self.share)
 
     def off(self, measurement: Measurement) -> int:
-        """How far from a quantile an end of its interval is sought, in parts of a row, below 0 for the lower end."""
+        """The distance from a quantile to where an end of its interval is sought, in parts of a row; negative below."""
         candidates = domain_of(self.asked, Statistic("quantile", measurement.column)).size + 1
         return measurement.end * intervals.end_of_quantile(candidates, self.scale(measurement))
 
     @property
     def threshold(self) -> int | None:
-        """Groups that nobody listed are shown from this noisy count on."""
+        """The noisy count from which on groups that nobody listed are shown; None where all groups were listed."""
         if not self.unlisted:
             return None
         return mechanisms.smallest_threshold(
@@ -126,7 +126,7 @@ class Plan:
         )
 
     def cells(self) -> list[Cell]:
-        """All groups of public values, a missing one among them, whether anybody is in them or not."""
+        """All groups of public values, including the missing value, whether anybody is in them or not."""
         domains = [self.asked.domains[name] for name in self.statement.groups]
         return list(itertools.product(*([*range(domain.size), None] for domain in domains)))
 
@@ -134,7 +134,7 @@ class Plan:
         return [self.asked.domains[name].size + 1 for name in self.statement.groups]
 
     def described(self) -> list[dict[str, Any]]:
-        """The mechanisms, for answer, preview and manifest."""
+        """The mechanisms as plain data, for answer, preview and manifest."""
         return [
             {
                 "measures": measurement.measures,
@@ -160,7 +160,7 @@ class Plan:
 
 
 def measured(statistic: Statistic) -> list[Measurement]:
-    """The measurements that a statistic is made of; a mean is two, a quantile three."""
+    """The measurements that a statistic is computed from; a mean needs two, a quantile three."""
     if statistic.kind == "mean":
         return [Measurement("centred", statistic.column), Measurement("known", statistic.column)]
     value = Measurement(statistic.kind, statistic.column, statistic.part, statistic.whole)

@@ -1,4 +1,4 @@
-"""A question from its text to its answer: read, plan, reserve, count, draw, store."""
+"""Questions from text to answer: each is read, planned, reserved, counted, drawn with noise, and stored."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from anon_pipeline.keys import private_key
 from anon_pipeline.spec import DifferentialPrivacy, ReleaseSpec, Strict
 from anon_pipeline.spec.written import PlainLoader, sentences
 
-#: A question by groups that nobody listed takes this part of the delta that is kept for thresholds.
+#: A question with groups that nobody listed uses one part in this many of the delta that is kept for thresholds.
 SHARE_OF_THRESHOLDS = 10
 
 
@@ -35,7 +35,7 @@ STAYS_SPENT = (
 
 @dataclass(frozen=True)
 class Share:
-    """What a question may cost: epsilon at the budget's delta, or rho."""
+    """The cost that a question may have: epsilon at the budget's delta, or rho."""
 
     epsilon: float | None = None
     rho: float | None = None
@@ -45,7 +45,7 @@ class Share:
         Raises
         ------
         InputError
-            Where neither or both are stated, or one is no usable number.
+            Where neither or both are stated, or the number cannot be used.
         """
         if (self.epsilon is None) == (self.rho is None):
             raise InputError("say what the question may cost: --epsilon 0.1, or --rho 0.001")
@@ -56,13 +56,13 @@ class Share:
 
 @dataclass(frozen=True)
 class Answer:
-    """What may leave.
+    """An answer that may leave.
 
     Attributes
     ----------
     content : columns, rows of figures with intervals, unit, mechanisms, cost and notes
-    new : whether the budget was drawn on; a question asked again costs nothing
-    state : of the budget afterwards
+    new : whether it was charged to the budget; a question asked again costs nothing
+    state : the state of the budget afterwards
     """
 
     content: dict[str, Any]
@@ -74,19 +74,19 @@ class Answer:
 
 
 def plan_of(spec: ReleaseSpec, text: str, share: Share) -> Plan:
-    """What a question would measure and cost; reads nobody.
+    """The plan of a question: its measurements and cost; reads nobody.
 
     Raises
     ------
     InputError
-        For a question that may not be asked, or a share that does not do.
+        For a question that may not be asked, or a share that is too small or too large.
     """
     require_library()
     asked = asked_of(spec)
     statement = parse(text, spec, asked)
     delta = accounting.atto_of(asked.budget.thresholds) // SHARE_OF_THRESHOLDS
     plan = Plan.of(statement, asked, share.nano_rho(asked), delta)
-    plan.described()  # noise of every measurement can be drawn
+    plan.described()  # fails where the noise of a measurement cannot be drawn
     return plan
 
 
@@ -98,7 +98,7 @@ def preview(spec: ReleaseSpec, text: str, share: Share) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A question that is ready to be asked: its plan, the ledger's name for it, and the budget that it draws on."""
+    """A question that is ready to be asked: its plan, its key in the ledger, and the budget that pays for it."""
 
     spec: ReleaseSpec
     text: str
@@ -108,11 +108,11 @@ class Prepared:
 
     @property
     def known(self) -> bool:
-        """Whether it was answered before, and so costs nothing."""
+        """Whether the question was answered before, and so costs nothing."""
         return self.budget.stored(self.question.key) is not None
 
     def ask(self, engine: Counting) -> Answer:
-        """See `ask`."""
+        """See the function `ask`."""
         readable = reading.readable(self.spec)
 
         def answer() -> bytes:
@@ -126,14 +126,14 @@ class Prepared:
             content = {"dataset": self.spec.dataset, "query": self.text, **drawn, "cost": _cost(self.plan)}
             return json.dumps(content, sort_keys=True).encode()
 
-        # What stands in the header is looked at before anything is spent; the rest is read after the reservation.
+        # The header is checked before anything is spent; the rest of the source is read after the reservation.
         _check_header(engine, readable)
         content, new = self.budget.ask(self.question, answer)
         return Answer(json.loads(content), new, self.budget.state())
 
 
 def prepare(spec: ReleaseSpec, home: Home, text: str, share: Share) -> Prepared:
-    """Plan a question and give it its name; reads nobody and spends nothing.
+    """Plan a question and compute its key; reads nobody and spends nothing.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def prepare(spec: ReleaseSpec, home: Home, text: str, share: Share) -> Prepared:
 
 
 def ask(spec: ReleaseSpec, home: Home, engine: Counting, text: str, share: Share) -> Answer:
-    """Answer a question, and spend what it costs.
+    """Answer a question, and spend its cost.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def ask(spec: ReleaseSpec, home: Home, engine: Counting, text: str, share: Share
 
 
 def _check_header(engine: Counting, spec: ReleaseSpec) -> None:
-    """Refuse a source without the columns that may be asked about; what an engine says of its lines is kept quiet."""
+    """Refuse a source without the columns that may be asked about; an engine's message about lines is suppressed."""
     found: list[InputError] = []
 
     def header(reader: Reader, relation: str) -> str:
@@ -217,7 +217,7 @@ def read_queries(spec: ReleaseSpec) -> list[NamedQuery]:
     Raises
     ------
     InputError
-        For a file that cannot be read, or a question that is none; each is planned, and nothing is spent.
+        For a file that cannot be read, or a question that may not be asked; each is planned, and nothing is spent.
     """
     asked = asked_of(spec)
     file = Path(str(asked.queries))

@@ -1,7 +1,7 @@
-"""How people are read for differential privacy: codes of public domains in place of values, and no row that fails.
+"""Reading people for differential privacy: codes of public domains in place of values, and no row that fails.
 
-Nothing here may end in an error that hangs on what a row holds, since a question that fails would tell of it. A text
-that is no number, or a value that no domain lists, is missing; a number beyond its range counts at the range's end.
+No error may depend on the content of a row, since a question that fails would reveal it. A text that is no number, or
+a value that no domain lists, is missing. A number beyond its range counts as the end of the range.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from anon_pipeline.spec import DifferentialPrivacy, PublicDomain, ReleaseSpec, R
 
 
 class Counting(Protocol):
-    """What is needed of an engine: to count people in a source, without storing it first."""
+    """An engine that can count people in a source, without storing the source first."""
 
     def aggregated(self, spec: ReleaseSpec, query: Callable[[Reader, str], str]) -> pa.Table:
-        """The result of a query over a source; it is made from a reader and the relation to select from."""
+        """The result of a query over a source; `query` makes its text from a reader and the relation to select from."""
 
 
 def asked_of(spec: ReleaseSpec) -> DifferentialPrivacy:
-    """The section of the spec.
+    """The section `differential_privacy` of the spec.
 
     Raises
     ------
     InputError
-        Where there is none.
+        Where the spec has no such section.
     """
     if spec.differential_privacy is None:
         raise InputError(
@@ -47,7 +47,7 @@ def asked_of(spec: ReleaseSpec) -> DifferentialPrivacy:
 
 
 def readable(spec: ReleaseSpec) -> ReleaseSpec:
-    """The spec for reading: a column that no release shows may have a public domain all the same, and is read."""
+    """The spec for reading: a column that is excluded from releases is read all the same if it has a public domain."""
     domains = asked_of(spec).domains
     columns = {
         name: column.model_copy(update={"role": Role.INSENSITIVE})
@@ -59,11 +59,11 @@ def readable(spec: ReleaseSpec) -> ReleaseSpec:
 
 
 def source_version(spec: ReleaseSpec, key: Key) -> str:
-    """Tells one content of the source from another, for who holds the dataset's private key: 64 hexadecimal digits.
+    """A hash of the content of the source under the dataset's private key: 64 hexadecimal digits.
 
-    Of the bytes of the files and of how they are read; the same people in another order are another version.
+    It depends on the bytes of the files and on how they are read; the same people in another order are another version.
     """
-    # Keys that are new since, and not stated, are left out: kept answers would else be paid for again.
+    # Keys that were added to specs later, and are not stated, are left out: kept answers would else be paid for again.
     read_as = spec.source.model_dump(mode="json", exclude=spec.source.unstated)
     if not spec.source.is_file:
         answer = state_of_source(spec.source, spec.folder)
@@ -86,12 +86,12 @@ def source_version(spec: ReleaseSpec, key: Key) -> str:
 
 
 def columns_present(reader: Reader, relation: str, spec: ReleaseSpec) -> dict[str, str]:
-    """The storage types of a source that has the columns that may be asked about.
+    """The storage types of the columns of a source, which must have all columns that may be asked about.
 
     Raises
     ------
     InputError
-        For a column that is not there, or a range over a column of dates; all of that stands in the header.
+        For a column that is not there, or a range over a column of dates; the header shows both.
     """
     storage = reader.storage(relation)
     asked = asked_of(spec)
@@ -108,9 +108,9 @@ def columns_present(reader: Reader, relation: str, spec: ReleaseSpec) -> dict[st
 
 
 def code(reader: Reader, name: str, domain: PublicDomain, storage: str, missing: tuple[str, ...]) -> str:
-    """An expression for the place of a value in its public domain: 0 to size - 1, NULL where it is missing.
+    """An SQL expression for the place of a value in its public domain: 0 to size - 1, NULL where it is missing.
 
-    Of a domain that nobody listed it is the text itself.
+    For a domain that nobody listed it is the text itself.
     """
     if not domain.numeric:
         text = _text(name, storage, missing)
@@ -127,11 +127,11 @@ def code(reader: Reader, name: str, domain: PublicDomain, storage: str, missing:
     low, high = domain.range or (0.0, 0.0)
     held = f"least(greatest({number}, CAST({low!r} AS DOUBLE)), CAST({high!r} AS DOUBLE))"
     place = f"CAST(floor(({held} - CAST({low!r} AS DOUBLE)) / CAST({domain.step!r} AS DOUBLE) + 0.5) AS BIGINT)"
-    return f"CASE WHEN {number} IS NOT NULL THEN {place} END"  # `least` and `greatest` pass over what is missing
+    return f"CASE WHEN {number} IS NOT NULL THEN {place} END"  # `least` and `greatest` ignore missing values
 
 
 def value(reader: Reader, name: str, domain: PublicDomain, storage: str, missing: tuple[str, ...]) -> str:
-    """An expression for the value that a condition compares: a number as it is, or a text of the public domain."""
+    """An SQL expression for the value that a condition compares: a number as it is, or a text of the public domain."""
     if domain.numeric:
         return finite_number(reader, name, storage, missing)
     text = _text(name, storage, missing)
@@ -141,12 +141,12 @@ def value(reader: Reader, name: str, domain: PublicDomain, storage: str, missing
 
 
 def identifier(name: str, storage: str, missing: tuple[str, ...]) -> str:
-    """An expression for what tells people apart, NULL where it is not known."""
+    """An SQL expression for the identifier of a person, NULL where it is not known."""
     return _text(name, storage, missing) if storage == "VARCHAR" or storage.startswith("ENUM") else quoted(name)
 
 
 def labels(domain: PublicDomain) -> list[str | float]:
-    """What the codes of a public domain stand for: texts, numbers of the grid, or the lower edges of bins."""
+    """The values that the codes of a public domain mean: texts, numbers of the grid, or the lower edges of bins."""
     if domain.values is not None:
         return list(domain.values)
     if domain.bins is not None:
@@ -155,13 +155,13 @@ def labels(domain: PublicDomain) -> list[str | float]:
 
 
 def number_of(domain: PublicDomain, place: int) -> float:
-    """The number that a place of a range's grid stands for."""
+    """The number at a place of a range's grid."""
     low, _ = domain.range or (0.0, 0.0)
     return float(exactly(low) + place * exactly(domain.step or 1.0))
 
 
 def finite_number(reader: Reader, name: str, storage: str, missing: tuple[str, ...]) -> str:
-    """An expression for a number of a column, NULL where there is none."""
+    """An SQL expression for a number of a column, NULL where there is none."""
     if storage == "VARCHAR" or storage.startswith("ENUM"):
         number = reader.parsed(_text(name, storage, missing), "DOUBLE")
     else:
@@ -180,7 +180,7 @@ def _text(name: str, storage: str, missing: tuple[str, ...]) -> str:
 def codes(
     reader: Reader, relation: str, spec: ReleaseSpec, names: Mapping[str, PublicDomain] | None = None
 ) -> dict[str, str]:
-    """The expressions of `code` for the columns with a public domain, by name."""
+    """The SQL expressions of `code` for the columns with a public domain, by name."""
     storage = columns_present(reader, relation, spec)
     chosen = asked_of(spec).domains if names is None else names
     return {name: code(reader, name, domain, storage[name], spec.source.missing) for name, domain in chosen.items()}

@@ -1,8 +1,9 @@
-"""What may be asked: one SELECT over the dataset's own table, read into a statement of our own.
+"""Questions that may be asked: one SELECT over the dataset's own table, parsed into a `Statement`.
 
-sqlglot only reads the text. What runs is put together again from the statement, from quoted names and literals, so that
-nothing of the text itself reaches a database. What is not on the list is refused before anything is reserved: no
-functions, casts or arithmetic, which fail on some values and so tell of them; no other table, no subquery, no order.
+sqlglot only parses the text. The query that runs is built anew from the statement, from quoted names and literals, so
+that no part of the text itself reaches a database. Any SQL that is not allowed here is refused before anything is
+reserved. Functions, casts and arithmetic are refused, since they fail on some values and so reveal them; so are other
+tables, subqueries and an order.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.spec import DifferentialPrivacy, PublicDomain, ReleaseSpec
 
 LONGEST, DEEPEST = 10_000, 60
-#: Groups of one question; each costs time, not budget.
+#: The largest number of groups of one question; each costs time, not budget.
 MOST_GROUPS = 100_000
-#: Values of a range that a quantile is sought among.
+#: The largest number of values of a range among which a quantile is sought.
 MOST_CANDIDATES = 100_000
 ALLOWED = (
     "a question is SELECT columns and COUNT, SUM, AVG, MEDIAN or QUANTILE_CONT FROM the dataset, with WHERE that "
@@ -33,7 +34,7 @@ Operator = Literal["=", "<>", "<", "<=", ">", ">="]
 
 @dataclass(frozen=True)
 class Compare:
-    """A column beside a value."""
+    """A condition that compares a column with a value."""
 
     column: str
     operator: Operator
@@ -42,7 +43,7 @@ class Compare:
 
 @dataclass(frozen=True)
 class Among:
-    """A column that has one of these values."""
+    """A condition that a column has one of these values."""
 
     column: str
     values: tuple[Value, ...]
@@ -50,21 +51,21 @@ class Among:
 
 @dataclass(frozen=True)
 class Missing:
-    """A column without a value."""
+    """A condition that a column has no value."""
 
     column: str
 
 
 @dataclass(frozen=True)
 class Negated:
-    """What does not hold, where it is known."""
+    """The negation of a condition; unknown where the condition is unknown, as in SQL."""
 
     of: Predicate
 
 
 @dataclass(frozen=True)
 class Joined:
-    """Two conditions of which both hold, or one."""
+    """Two conditions joined by AND or OR."""
 
     by: Literal["AND", "OR"]
     left: Predicate
@@ -97,7 +98,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Statement:
-    """A question: what is shown, per which groups, of which people."""
+    """A question: the columns of its answer, its groups, and the condition on people."""
 
     items: tuple[Item, ...]
     groups: tuple[str, ...]
@@ -105,7 +106,7 @@ class Statement:
 
     @property
     def statistics(self) -> list[Statistic]:
-        """The different statistics, in the order of the question."""
+        """The distinct statistics, in the order of the question."""
         return list(dict.fromkeys(item.shows for item in self.items if isinstance(item.shows, Statistic)))
 
     def to_json(self) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def parse(text: str, spec: ReleaseSpec, asked: DifferentialPrivacy) -> Statement
     Raises
     ------
     InputError
-        For anything that is not allowed, in one sentence.
+        For anything that is not allowed; the message is one sentence.
     """
     if len(text) > LONGEST:
         raise InputError(f"query: is longer than {LONGEST:,} letters; ask in several questions")
@@ -144,7 +145,7 @@ def _tree(text: str) -> Any:
         raise InputError("differential privacy needs a library: `pip install 'anon-pipeline[dp]'`") from None
     logger = logging.getLogger("sqlglot")
     level = logger.level
-    logger.setLevel(logging.CRITICAL)  # what it warns of is refused below
+    logger.setLevel(logging.CRITICAL)  # everything it warns of is refused below
     try:
         trees = [tree for tree in sqlglot.parse(text, read="duckdb") if tree is not None]
     except (SqlglotError, ValueError, TypeError, AttributeError, LookupError):
@@ -157,7 +158,7 @@ def _tree(text: str) -> Any:
 
 
 class _Reader:
-    """Walks a tree of sqlglot; what is not named here is refused."""
+    """Converts a syntax tree of sqlglot into a statement; kinds of nodes that are not named here are refused."""
 
     def __init__(self, spec: ReleaseSpec, asked: DifferentialPrivacy) -> None:
         from sqlglot import exp
@@ -346,7 +347,7 @@ class _Reader:
         return Missing(self._declared(node.this))
 
     def _value(self, column: str, node: Any) -> Value:
-        """A literal of the column's kind: public numbers and texts are compared, columns among each other never."""
+        """A literal of the column's kind: a column is compared with a public number or text, never a column."""
         exp = self._exp
         domain = self._asked.domains[column]
         sign = 1
@@ -390,7 +391,7 @@ class _Reader:
         return self._names[node.name.casefold()]
 
     def _only(self, node: Any, *allowed: str) -> None:
-        """Refuse a part of SQL that is there and is not on the list, such as HAVING, FILTER or LIMIT."""
+        """Refuse any present part of a node that is not among `allowed`, such as HAVING, FILTER or LIMIT."""
         for part, value in node.args.items():
             if part not in allowed and value not in (None, False, [], ()):
                 word = part.rstrip("_").upper()
@@ -408,5 +409,5 @@ def _number(text: str) -> float:
 
 
 def domain_of(asked: DifferentialPrivacy, statistic: Statistic) -> PublicDomain:
-    """The public domain of the column of a statistic that has one."""
+    """The public domain of the column of a statistic; the statistic must have a column."""
     return asked.domains[str(statistic.column)]

@@ -24,7 +24,7 @@ COLUMNS = ("question", "group", "statistic", "value", "low", "high")
 
 
 def as_table(answers: Mapping[str, dict[str, Any]]) -> str:
-    """All figures, one a line: question, group (as JSON), statistic, value, and the ends of its 95 % interval."""
+    """All figures, one per line: question, group (as JSON), statistic, value, and the ends of its 95 % interval."""
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -39,7 +39,7 @@ def as_table(answers: Mapping[str, dict[str, Any]]) -> str:
 
 
 def protection(spec: ReleaseSpec, answers: Mapping[str, dict[str, Any]], state: State) -> dict[str, Any]:
-    """What a manifest says of the noise: unit, bounds, mechanisms, cost, and where the budget stands."""
+    """The part of a manifest about the noise: unit, bounds, mechanisms, cost, and the state of the budget."""
     asked = asked_of(spec)
     nano = round(sum(answer["cost"]["rho"] for answer in answers.values()) * NANO)
     domains = json.dumps(asked.model_dump(mode="json", include={"domains"}), sort_keys=True)
@@ -57,14 +57,14 @@ def protection(spec: ReleaseSpec, answers: Mapping[str, dict[str, Any]], state: 
 
 
 def publish(home: Home, spec: ReleaseSpec, answers: Mapping[str, dict[str, Any]], state: State) -> Published:
-    """Publish answers as a release of their own, `<dataset>_statistics`; the same answers stand already.
+    """Publish answers as a release of their own, `<dataset>_statistics`; the same answers are published only once.
 
-    Its version is a hash of the noisy answers, and nothing in the folder is a function of people but through them.
+    Its version is a hash of the noisy answers. Everything in the folder depends on people through these answers only.
 
     Raises
     ------
     Refused
-        Where these statistics were withdrawn, or the releases are not what they were.
+        Where these statistics were withdrawn, or the releases were altered.
     """
     content = json.dumps(answers, indent=2, sort_keys=True) + "\n"
     dataset, version = f"{spec.dataset}{STATISTICS}", hashlib.sha256(content.encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""Whether a budget's ledger is what it was, spent no more than was agreed, and is the only one of its subject."""
+"""Checks that a budget's ledger was not altered, spent no more than agreed, and is the only one of its subject."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from anon_pipeline.errors import InputError, Refused
 
 @dataclass
 class Verified:
-    """What was found: problems, one sentence each, and what an auditor should know besides."""
+    """The result of a check: problems, one sentence each, and further notes for an auditor."""
 
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -30,11 +30,11 @@ class Verified:
 def verify(
     budget: Budget, public_key: Ed25519PublicKey | None = None, head: str | None = None, against: Path | None = None
 ) -> Verified:
-    """Re-check a ledger from its file.
+    """Check a ledger again from its file.
 
     Parameters
     ----------
-    head : `sequence:hash`, as it was told or published before; the ledger must still have that line
+    head : `sequence:hash`, as it was passed on or published before; the ledger must still have that line
     against : the ledger of the same subject in another home
     """
     found = Verified()
@@ -64,7 +64,7 @@ def verify(
 
 
 def _sums(budget: Budget, lines: list[Line]) -> list[str]:
-    """At no line was more reserved than the allowance that stood then, and the spec says what stands last."""
+    """Problems where more was reserved than the allowance of that time, or the spec differs from the last allowance."""
     found, allowed, spent = [], Cost(0, 0), Cost(0, 0)
     for line in lines:
         if line.action in (OPEN, ACCEPT):
@@ -82,7 +82,7 @@ def _sums(budget: Budget, lines: list[Line]) -> list[str]:
 
 
 def _answers(lines: list[Line]) -> list[str]:
-    """Each answer has a reservation of its own before it."""
+    """Problems of answers that have no reservation of their own before them."""
     found, pending = [], set()
     for line in lines:
         if line.action == RESERVE:

@@ -17,7 +17,7 @@ from anon_pipeline.masking.grouping import groups_of
 from anon_pipeline.masking.numbers import to_floats
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Strict
 
-#: The column of counts, and what stands before the name of a column whose mean is shown.
+#: The column of counts, and the prefix of the name of a column of means.
 PEOPLE, MEAN = "people", "mean_"
 
 
@@ -67,7 +67,7 @@ class Aggregate(TableTechnique):
 
     @property
     def sources(self) -> dict[str, tuple[str, ...]]:
-        """The columns of the table that is made, in its order, and those that each is made from."""
+        """The columns of the resulting table, in its order, and for each the columns that it is made from."""
         means = {MEAN + name: (name,) for name in self.means}
         return {**{name: (name,) for name in self.columns}, PEOPLE: self.columns, **means}
 
@@ -104,7 +104,7 @@ class Aggregate(TableTechnique):
         return Applied(sorted_groups, replaces_table=True, facts=facts)
 
     def _left_out(self, counts: IntArray) -> npt.NDArray[np.bool_]:
-        """The groups that are too small, and those that hide them, shape (n,)."""
+        """Which groups are left out: those that are too small, and others that hide them; shape (n,)."""
         ascending = np.argsort(counts, kind="stable")
         left_out = np.zeros(len(counts), dtype=bool)
         small = int((counts < self.threshold).sum())
@@ -114,7 +114,7 @@ class Aggregate(TableTechnique):
         return left_out
 
     def _means(self, values: FloatArray, groups: IntArray, n: int) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-        """The mean per group, and which must not be shown, each of shape (n,)."""
+        """The mean per group, and which of the means must not be shown, each of shape (n,)."""
         known = ~np.isnan(values)
         values, groups = values[known], groups[known]
         sizes = np.bincount(groups, minlength=n)
@@ -130,5 +130,5 @@ class Aggregate(TableTechnique):
 def aggregate_of(spec: ReleaseSpec) -> Aggregate:
     """The last step of a spec that releases a table of groups (`spec.aggregates`)."""
     last = spec.steps[-1]
-    assert isinstance(last, Aggregate)  # noqa: S101 (asked of such specs only)
+    assert isinstance(last, Aggregate)  # noqa: S101 (called for such specs only)
     return last

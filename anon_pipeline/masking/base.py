@@ -1,6 +1,6 @@
-"""What a masking technique is: its parameters, what it says of itself, how it is carried out. No technique lives here.
+"""Base classes of masking techniques: parameters, description and how they are carried out. No technique belongs here.
 
-Rows reach a technique in the canonical order of `masking/order.py`, so that nothing depends on how they stood.
+A technique gets the rows in the canonical order of `masking/order.py`, so that nothing depends on their order before.
 """
 
 from __future__ import annotations
@@ -52,21 +52,21 @@ class Technique(MaskingStep):
     random: ClassVar[bool] = False
 
     def kind_after(self, kind: ColumnType) -> ColumnType:
-        """How values compare afterwards."""
+        """The column type after this step."""
         return kind
 
     def resolved(self, folder: Path) -> Self:  # noqa: ARG002 - techniques that read files need it
-        """The technique with what it names in files (relative to the spec's folder) read into it."""
+        """The technique after the files that it names (relative to the spec's folder) were read into it."""
         return self
 
     @property
     def is_locally_private(self) -> bool:
-        """Whether what it leaves of a cell is differentially private by its parameters, whatever all others hold."""
+        """Whether its result in a cell is differentially private by its parameters, whatever the other cells are."""
         return self.guarantee == "local DP"
 
     @property
     def key_source(self) -> KeySource | None:
-        """Where the key lies that it works with, if it needs one."""
+        """The source of the key that it needs; None where it needs none."""
         return None
 
     @property
@@ -78,7 +78,7 @@ class OneColumnTechnique(Technique, ABC):
     """A technique that stands under a column."""
 
     def objection(self, kind: ColumnType) -> str | None:  # noqa: ARG002 - few object
-        """Why its parameters do not fit a column of this type; None where they do."""
+        """Why its parameters do not fit a column of this type; None where they fit."""
         return None
 
 
@@ -96,27 +96,27 @@ class RowTechnique(OneColumnTechnique):
 
         Parameters
         ----------
-        value : an SQL expression for the old value; short, for it may stand several times
-        kind : how values compare
-        storage : the type of `value` in DuckDB's words
+        value : an SQL expression for the old value; short, since the result may repeat it
+        kind : the type of the column
+        storage : DuckDB's name of the type of `value`
         """
 
     @abstractmethod
     def storage_after(self, kind: ColumnType, storage: str) -> str:
-        """The type of `expression`, in DuckDB's words."""
+        """DuckDB's name of the type of `expression`."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """What a technique on whole columns is given beside them.
+    """The further inputs of a technique on whole columns.
 
     Attributes
     ----------
-    kinds : how the values of each column compare
-    draws : random numbers of this step's own, for each row
+    kinds : the type of each column
+    draws : random numbers for each row, which no other step has
     secrets : where keys come from
-    place : where the step stands in the spec, for sentences
-    rows : how many rows the table has
+    place : the place of the step in the spec, for messages
+    rows : the number of rows of the table
     """
 
     kinds: Mapping[str, ColumnType]
@@ -128,17 +128,17 @@ class Context:
 
 @dataclass(frozen=True)
 class Applied:
-    """What a technique on whole columns made.
+    """The result of a technique on whole columns.
 
     Attributes
     ----------
-    columns : the columns that changed or are new; those in `dropped` are gone
-    kept : the rows that stay, ascending positions; None where all do
-    dropped : columns that are no longer there
+    columns : the columns that changed or are new
+    kept : positions of the rows that stay, ascending; None where all stay
+    dropped : columns that were removed
     replaces_table : `columns` are a new table (of groups, not of people), and nothing else is left
-    facts : what to report, as numbers or words that hold no value of a person
-    notes : sentences for whoever decides
-    guarantee : what was in fact promised, where that depends on the parameters
+    facts : numbers or words to report, which hold no value of a person
+    notes : sentences for the person who decides
+    guarantee : the guarantee that was given, where it depends on the parameters
     """
 
     columns: Columns
@@ -171,15 +171,15 @@ class TableTechnique(Technique, ABC):
 
     @property
     def used(self) -> tuple[str, ...]:
-        """All columns that it must see."""
+        """All columns that it needs."""
         return self.columns
 
     def accepted(self, column: str) -> frozenset[ColumnType]:  # noqa: ARG002 - some ask for different types
-        """The types it can work on in one of its columns."""
+        """The types that one of its columns may have."""
         return self.accepts
 
     def objection(self, kinds: Mapping[str, ColumnType]) -> str | None:  # noqa: ARG002 - few object
-        """Why it cannot work on a table of these columns, beside names and types; None where it can."""
+        """Why it cannot work on a table of these columns, apart from names and types; None where it can."""
         return None
 
     def columns_after(self, kinds: Mapping[str, ColumnType]) -> dict[str, ColumnType]:

@@ -1,4 +1,4 @@
-"""All techniques by name, and what is said of them: generated from the models, so that it cannot drift from them."""
+"""All techniques by name, and their descriptions, which are generated from the models and so always agree with them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MODELS: tuple[type[Technique], ...] = (
     GridCell, H3Cell, Donut, PopulationDonut, PlanarLaplace,
 )  # fmt: skip
 
-#: Every technique by the name that a spec uses. One file and one line above add a technique.
+#: Every technique by the name that a spec uses. A new technique needs a file of its own and one line above.
 TECHNIQUES: dict[str, type[Technique]] = {model.model_fields["technique"].default: model for model in _MODELS}
 
 
@@ -67,7 +67,7 @@ class Parameter:
 class CatalogRow:
     """A technique as a person reads it.
 
-    `stands` says where: under a column, or in the table's list. `runs` says how: in the engine or in memory.
+    `stands` is its place in a spec: under a column, or in the table's list. `runs` is in the engine or in memory.
     """
 
     technique: str
@@ -82,12 +82,12 @@ class CatalogRow:
 
 
 def technique_named(name: object) -> type[Technique]:
-    """The model of a technique.
+    """The model of the technique of this name.
 
     Raises
     ------
     ValueError
-        With a sentence, where there is none of this name.
+        With a sentence, where no technique has this name.
     """
     if isinstance(name, str) and name in TECHNIQUES:
         return TECHNIQUES[name]

@@ -17,7 +17,7 @@ from anon_pipeline.masking.positions import PositionTechnique
 from anon_pipeline.masking.sphere import RADIUS
 from anon_pipeline.spec import ColumnType
 
-#: Decimals of a degree that name a cell: about a metre.
+#: Decimals of a degree in the name of a cell: the last one is about a metre.
 DIGITS = 5
 
 
@@ -47,14 +47,14 @@ class CellTechnique(PositionTechnique):
     @property
     @abstractmethod
     def side(self) -> float:
-        """About how far it is across a cell, in metres."""
+        """The approximate width of a cell in metres."""
 
     @abstractmethod
     def centres(self, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         """Latitude and longitude of the centres of named cells in degrees, for a map; each of shape (m,)."""
 
     def named(self, columns: Columns, known: IntArray, names: list[str]) -> Applied:
-        """The names of the known rows' cells in the column `into`."""
+        """The column `into` with the names of the cells of the known rows."""
         cells = np.full(len(columns[self.columns[0]]), None, dtype=object)
         cells[known] = names
         column = {str(self.into): pa.array(cells.tolist(), pa.string())}
@@ -93,7 +93,7 @@ class GridCell(CellTechnique):
     def centres(self, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         corners = np.array([name.split(",") for name in names], dtype=np.float64).reshape(-1, 2)
         height = 180 / max(1, round(np.pi * RADIUS / self.metres))
-        latitude = corners[:, 0] + height / 2  # well within the band, though its edge was rounded
+        latitude = corners[:, 0] + height / 2  # well within the band, although the edge was rounded
         return latitude, corners[:, 1] + grid(latitude, corners[:, 1], self.metres)[3] / 2
 
 
@@ -134,7 +134,7 @@ class H3Cell(CellTechnique):
 def grid(
     latitude: FloatArray, longitude: FloatArray, metres: float
 ) -> tuple[FloatArray, FloatArray, float, FloatArray]:
-    """South and west edge of each point's cell in degrees, shape (n,); the height of all and the width of each."""
+    """South and west edge of each point's cell in degrees, shape (n,); the common height and each width."""
     height = 180 / max(1, round(np.pi * RADIUS / metres))
     band = np.minimum(np.floor((latitude + 90) / height), round(180 / height) - 1)
     south = band * height - 90
@@ -145,7 +145,7 @@ def grid(
 
 
 def h3_parents(cells: Iterable[str], resolutions: Iterable[int]) -> dict[str, tuple[str, ...]]:
-    """The cell of each coarser resolution that a cell lies in: a hierarchy for grouping.
+    """For each cell, the cells of coarser resolutions that contain it: a hierarchy for grouping.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
-"""What a masking step cost a column: cells changed, distribution, correlations; and whether people can be linked again.
+"""The cost of a masking step to a column (cells, distribution, correlations), and whether people can be linked again.
 
-All of it is measured on at most `SAMPLE` rows, the first in canonical order, which is that of a hash: a random sample.
+Both are measured on at most `SAMPLE` rows. These are the first in canonical order, which is the order of a hash, and
+so are a random sample.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import scale_of
 
 SAMPLE = 100_000
-#: People who are looked for, and among whom.
+#: The number of people who are looked for, and of those among whom they are looked for.
 LINKED, POOL = 500, 10_000
-#: A column of more categories than this is a name and not a class; its correlations say nothing.
+#: A column of more categories than this names people instead of classifying them; its correlations mean nothing.
 MOST_CATEGORIES = 200
 
 
 @dataclass(frozen=True)
 class ColumnCost:
-    """What one step cost one column.
+    """The cost of one step to one column.
 
     Attributes
     ----------
-    changed : share of cells whose value is another, or that are missing now
-    distance : how far the distribution moved: for numbers and dates the earth mover's distance over the old range, for
+    changed : share of cells whose value changed or is missing now
+    distance : the change of the distribution: for numbers and dates the earth mover's distance over the old range, for
         categories the total variation distance (missing is a category). From 0; None where numbers became texts
-    measure : which of the two it is
+    measure : which of these two distances it is
     correlation : the largest change of a correlation with another column, from 0 to 2; None where there is none to
         compare. Pearson's r between numbers, Cramér's V between categories, the correlation ratio in between
     """
@@ -54,9 +55,9 @@ class Linkage:
 
     Attributes
     ----------
-    rate : share of masked rows whose nearest original is their own; where several are equally near, its part of them
-    rows : masked rows that were looked at
-    pool : originals that they were looked for among; in a larger pool fewer are found
+    rate : share of masked rows whose nearest original is their own; where m originals are equally near, 1/m counts
+    rows : the number of masked rows that were looked for
+    pool : the number of originals among which they were looked for; in a larger pool fewer are found
     """
 
     rate: float
@@ -71,14 +72,14 @@ def column_cost(
     kinds_before: Mapping[str, ColumnType],
     kinds_after: Mapping[str, ColumnType],
 ) -> ColumnCost:
-    """What happened to the column `name` between two states of the same rows, row for row."""
+    """The cost to the column `name` between two states of the same rows, in the same order."""
     old, new = before[name], after[name]
     if not len(old):
         return ColumnCost(0.0, None, None, None)
     changed = float(np.mean(_differs(old, new)))
     distance, measure = _distance(old, new, kinds_before[name], kinds_after[name])
     correlation = _correlation_change(name, before, after, kinds_before, kinds_after)
-    # Of figures in full, one who knows all values but one could solve for that one.
+    # From figures with all digits, somebody who knows all values but one could compute that one.
     distance, correlation = (None if value is None else two_digits(value) for value in (distance, correlation))
     return ColumnCost(changed, distance, measure, correlation)
 
@@ -89,10 +90,10 @@ def linkage(
     kinds: Mapping[str, ColumnType],
     columns: Sequence[str],
 ) -> Linkage | None:
-    """How many of the masked rows an intruder links who knows the originals of `columns`; None of an empty table.
+    """How many masked rows an intruder can link who knows the originals of `columns`; None for an empty table.
 
     The distance is the sum over columns of |a - b| / standard deviation for numbers and of 0 or 1 for categories
-    (Gower's, up to scale); a missing value is at distance 1 from every other.
+    (Gower's, up to scale); a missing value has distance 1 from every other.
     """
     pool = min(POOL, len(next(iter(before.values()))))
     rows = min(LINKED, pool)
@@ -211,6 +212,6 @@ def _correlation_ratio(codes: IntArray, values: FloatArray) -> float | None:
 
 
 def _without_gaps(codes: IntArray) -> IntArray:
-    """Codes from 0 on, in the same order, each of which stands somewhere; without sorting, as there are many to do."""
+    """Codes from 0 on in the same order, without those that do not occur; not sorted, since many columns need this."""
     stands = np.bincount(codes) > 0
     return (np.cumsum(stands) - 1)[codes]

@@ -16,7 +16,7 @@ from anon_pipeline.masking.numbers import two_digits
 from anon_pipeline.masking.positions import MovingTechnique
 from anon_pipeline.masking.sphere import arc_of_chord, area_uniform, unit_vectors
 
-#: An eighth of the way around the Earth: no masking moves people further.
+#: An eighth of the circumference of the Earth: no masking moves people further.
 FARTHEST = 5_000_000
 Metres = Annotated[float, Field(ge=0, le=FARTHEST)]
 
@@ -95,7 +95,7 @@ def _radius_of(latitude: FloatArray, longitude: FloatArray, people: IntArray, k:
     tree = cKDTree(points)
     radius = np.zeros(len(points))
     pending, neighbours = np.arange(len(points)), min(k, 8, len(points))
-    while len(pending):  # most places hold few people, so few neighbours will often do
+    while len(pending):  # most places have few people, so that few neighbours are often enough
         chords, nearest = tree.query(points[pending], k=np.arange(1, neighbours + 1))
         counted = np.cumsum(people[nearest], axis=1)
         enough = counted[:, -1] >= k

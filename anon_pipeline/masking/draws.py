@@ -1,10 +1,10 @@
-"""Random numbers of masking steps: a pseudo-random function, under the private key, of what they are drawn for.
+"""Random numbers of masking steps: a pseudo-random function, under the private key, of the row and the step.
 
-A row's numbers follow from the dataset, the row as the source holds it, its number among the rows equal to it, the step
-with all its parameters, and what the row holds when the step begins. Where one of these is another, so are the numbers,
-independently; where none is, they are the same in every release, and there is nothing to average. Other rows have no
-part in them. A step whose scale comes from the whole column binds its numbers to that scale, too: of one number shown
-on two scales, both could be solved.
+A row's numbers depend on the dataset, the row in the source, its number among the rows equal to it, the step with all
+its parameters, and the row's content when the step begins. Where one of these changes, the numbers are new independent
+ones. Where none changes, the numbers are the same in every release, and nobody can average them. Other rows have no
+influence on them. A step whose scale comes from the whole column makes its numbers depend on that scale too: from one
+number shown on two scales, the value could be computed.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.engine.content import Lanes, row_hashes
 from anon_pipeline.keys import Key
 
-#: 128 bits for each thing that numbers are drawn for, shape (n, 2).
+#: 128 bits for each thing for which numbers are drawn, shape (n, 2).
 Blocks = npt.NDArray[np.uint64]
-#: Up to here every whole number is a float.
+#: Up to this number every whole number can be stored as a float.
 WHOLE = 2.0**53
 
 
 def identities(table: pa.Table, key: Key, dataset: str) -> Blocks:
-    """128 bits per row that only the key's holder can tell, of its content and its number among its equals.
+    """128 bits per row, from its content and its number among equal rows; only the key's holder can compute them.
 
-    Rows with the same content are interchangeable, so which of them has which number changes nothing in the release.
+    Rows with the same content are interchangeable, so the release does not depend on which of them has which number.
     """
     lanes = content_of(table)
     order = np.lexsort((lanes[1], lanes[0]))
@@ -45,9 +45,9 @@ def identities(table: pa.Table, key: Key, dataset: str) -> Blocks:
 
 
 def content_of(table: pa.Table) -> Lanes:
-    """128 bits per row of all that it holds, shape (2, n).
+    """128 bits per row that depend on all its values, shape (2, n).
 
-    A whole number counts as the same whether its column stores whole numbers or, for the sake of others, fractions.
+    A whole number gives the same bits whether its column is of integers or, because of other values, of floats.
     """
     names, columns = [], []
     for name in table.column_names:
@@ -60,7 +60,7 @@ def content_of(table: pa.Table) -> Lanes:
 
 
 def _parts(column: pa.Array) -> list[pa.Array]:
-    """The whole numbers of a column and what is left of its values; beyond 2^53 floats are all rest."""
+    """The whole parts of a column's values and the rests; a float beyond 2^53 is a rest as a whole."""
     if pa.types.is_integer(column.type):
         return [column, pa.array(np.zeros(len(column)))]
     values = np.asarray(column.cast(pa.float64()).fill_null(0.0), dtype=np.float64)
@@ -70,7 +70,7 @@ def _parts(column: pa.Array) -> list[pa.Array]:
 
 
 class Draws:
-    """Random numbers of one step for each of n things, which are rows unless `of` says otherwise.
+    """Random numbers of one step for each of n things, which are rows unless `of` was called.
 
     Every call gives new numbers, also calls through `at`, `given` and `bound`.
     """
@@ -79,31 +79,31 @@ class Draws:
         """
         Parameters
         ----------
-        step : which step of which dataset it is, with all its parameters, as plain data
-        things : what to draw for, shape (n, 2); nobody without the key can tell the numbers of another
+        step : the step and its dataset, with all parameters, as plain data
+        things : the things to draw for, shape (n, 2); without the key nobody can compute their numbers
         """
         self._key, self._step, self._things = key, step, things
         self._calls = itertools.count() if calls is None else calls
 
     def at(self, positions: IntArray) -> Draws:
-        """For the things at these positions only."""
+        """Draws for the things at these positions only."""
         return self._with(self._things[positions])
 
     def given(self, *columns: pa.Array | FloatArray) -> Draws:
-        """Where a value here is another, so are a thing's numbers; columns of shape (n,)."""
+        """Draws that also depend on the thing's values in these columns, each of shape (n,)."""
         things = self._key.pseudorandom("given", self._label(), self._things)
         return self._with(things ^ _hashed(columns))
 
     def of(self, *columns: pa.Array | FloatArray) -> Draws:
-        """For things that these values tell apart, instead of rows: equal ones get the same numbers in every row."""
+        """Draws for values instead of rows: rows with equal values in these columns get the same numbers."""
         return self._with(_hashed(columns))
 
     def bound(self, *further: Any) -> Draws:
-        """Where what the step made of the whole column (plain data) is another, so are all numbers."""
+        """Draws that also depend on `further`, plain data that the step computed from the whole column."""
         return Draws(self._key, [*self._step, *further], self._things, self._calls)
 
     def number(self) -> float:
-        """A number strictly between 0 and 1 that belongs to the step, and to no thing."""
+        """A number strictly between 0 and 1 for the step as a whole."""
         return float(self._with(np.zeros((1, 2), dtype=np.uint64)).uniform()[0])
 
     def uniform(self) -> FloatArray:
@@ -114,7 +114,7 @@ class Draws:
     def normal(self) -> FloatArray:
         """Standard normal numbers, shape (n,)."""
         size, sign = self._signed()
-        from scipy.special import ndtri  # a quarter of a second, for commands that only read a spec
+        from scipy.special import ndtri  # a quarter of a second, which commands that only read a spec save
 
         drawn: FloatArray = -sign * ndtri(size / 2)
         return drawn
@@ -126,7 +126,7 @@ class Draws:
         return drawn
 
     def below(self, limits: IntArray) -> IntArray:
-        """A whole number from 0 to below each limit (at least 1), shape (n,)."""
+        """For each limit (at least 1) a whole number from 0 to below it, shape (n,)."""
         drawn = (self.uniform() * limits).astype(np.int64)
         return np.minimum(drawn, limits - 1)
 
@@ -151,5 +151,5 @@ def _hashed(columns: Sequence[pa.Array | FloatArray]) -> Blocks:
 
 
 def seen(column: pa.Array) -> pa.Array:
-    """A column as draws look at it: without the last bits of floats, which processors may differ in."""
+    """A column as draws depend on it: without the last bits of floats, in which processors may differ."""
     return column.cast(pa.float32(), safe=False) if pa.types.is_float64(column.type) else column

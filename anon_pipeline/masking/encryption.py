@@ -1,4 +1,4 @@
-"""Pseudonyms that whoever holds the key can turn back, and how to do so."""
+"""Pseudonyms that the holder of the key can decrypt, and their decryption."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from anon_pipeline.masking.base import Applied, Columns, Context
 from anon_pipeline.masking.pseudonyms import PSEUDONYMOUS, KeyedTechnique
 from anon_pipeline.masking.texts import as_texts
 
-#: Texts are padded to a multiple of so many bytes, so that a token tells less of the length.
+#: Texts are padded to a multiple of this many bytes, so that a token reveals less about the length.
 PADDED = 16
 
 
@@ -46,19 +46,19 @@ class Encrypt(KeyedTechnique):
 
 
 def reveal(tokens: Iterable[str | None], technique: Encrypt, column: str, key: Key) -> list[str | None]:
-    """The texts that a column's tokens stand for; missing stays missing.
+    """The texts of a column's tokens; missing values stay missing.
 
     Parameters
     ----------
-    tokens : as they stand in the release
+    tokens : the tokens as in the release
     technique : the step that made them
-    column : the name of the column it stood under
+    column : the name of the column that had this step
     key : the key that its `key_source` names
 
     Raises
     ------
     InputError
-        For a token that this key, column and domain did not make; none is told what.
+        For a token that was not made with this key, column and domain; the message does not quote it.
     """
     domain = technique.domain_of(column)
     cipher = _cipher(key, domain)
@@ -91,7 +91,7 @@ def _cipher(key: Key, domain: str) -> Any:
 
 
 def _padded(text: bytes) -> bytes:
-    """ISO/IEC 7816-4: one bit, then zeros; an empty text, which AES-SIV would not take, is padded too."""
+    """Padding by ISO/IEC 7816-4: one bit, then zeros. An empty text, which AES-SIV would refuse, is padded too."""
     return text + b"\x80" + b"\0" * (-(len(text) + 1) % PADDED)
 
 

@@ -1,4 +1,4 @@
-"""Carrying a plan out: as one SQL query where all steps are row-wise, or in memory, with what each step cost."""
+"""Carrying a plan out: as one SQL query where all steps are row-wise, or in memory, with the cost of each step."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from anon_pipeline.masking.order import canonical_order, undone
 from anon_pipeline.masking.plan import Plan, Step, plan_steps
 from anon_pipeline.spec import ColumnType
 
-#: What takes the place of a guarantee, or of figures, that the steps on the same columns forbid.
+#: Notes in place of a guarantee, or of figures, that steps on the same columns forbid.
 NOT_ALONE = "an earlier step on these columns looks at more than a person's own value, so no local DP is promised"
 UNMEASURED = "what it cost is not measured: figures made from true values would tell more of them than epsilon allows"
 
-#: Columns of more different values than this are worked on row by row, whatever it takes.
+#: Columns of more distinct values than this are masked row by row, however long it takes.
 MOST_LOOKED_UP = 100_000
-#: Techniques that change values a little, whose rows an intruder may try to link to their originals.
+#: Techniques that change values a little, so that an intruder may try to link rows to their originals.
 PERTURBING = frozenset(
     {
         "noise", "proportional_noise", "correlated_noise", "rank_swap", "pram", "microaggregate", "mdav", "synthesize",
@@ -58,10 +58,10 @@ class SqlColumn:
 
     Attributes
     ----------
-    name, kind : what it is called and how its values compare
-    storage : the type of its values in DuckDB's words
-    expression : how it is had from the relation; by default by its name
-    distinct : how many different values it has, about, where that is known
+    name, kind : its name and type
+    storage : DuckDB's name of the type of its values
+    expression : the SQL expression that gives it from the relation; by default its name
+    distinct : the approximate number of distinct values, where it is known
     """
 
     name: str
@@ -73,16 +73,16 @@ class SqlColumn:
 
 @dataclass(frozen=True)
 class StepReport:
-    """What one step did; no value of a person stands in it.
+    """The report of one step; it contains no value of a person.
 
     Attributes
     ----------
-    place, technique, columns : which step it was
+    place, technique, columns : the place of the step in the spec, its technique and its columns
     parameters : as the spec states them, with defaults
-    guarantee : what it promised in fact
-    facts : what the technique itself reports: epsilon, key id, groups, ...
-    notes : sentences for whoever decides
-    costs : what it cost each column that it changed and that is still there
+    guarantee : the guarantee that was given
+    facts : figures that the technique itself reports: epsilon, key id, groups, ...
+    notes : sentences for the person who decides
+    costs : the cost to each column that it changed and that still exists
     linkage : how many rows can be linked again by these columns, for techniques that perturb
     """
 
@@ -100,11 +100,12 @@ class StepReport:
 def sql_select(columns: Sequence[SqlColumn], plan: Plan, relation: str) -> str:
     """A query that gives the columns of a relation after all steps of a plan.
 
-    Where a column is known to have few different values and a step of it is heavy, its steps are taken once per value
-    and looked up: an engine joins ten million rows in a tenth of the time in which it searches as many texts.
+    Where a column has few distinct values and one of its steps is heavy, its steps are carried out once per value, and
+    the results are joined to the rows: an engine joins ten million rows in a tenth of the time in which it searches as
+    many texts.
 
-    The n-th steps of all columns stand in the n-th subquery, so that each sees a plain name however often it repeats
-    it.
+    The n-th steps of all columns are in the n-th subquery. So the expression of each step contains a plain name,
+    however often it repeats the value.
 
     Raises
     ------
@@ -149,9 +150,9 @@ def _is_looked_up(column: SqlColumn, steps: Sequence[Technique]) -> bool:
 
 
 def _stacked(columns: Sequence[SqlColumn], steps: Mapping[str, Sequence[Technique]], relation: str) -> str:
-    """A query whose n-th subquery holds the n-th steps of all columns.
+    """A query whose n-th subquery has the n-th steps of all columns.
 
-    So each step sees a plain name, however often it repeats it.
+    So the expression of each step contains a plain name, however often it repeats the value.
     """
     columns = list(columns)
     query = f"SELECT {', '.join(quoted(column.name) for column in columns)} FROM {relation}"
@@ -173,14 +174,14 @@ def _stacked(columns: Sequence[SqlColumn], steps: Mapping[str, Sequence[Techniqu
 
 @dataclass(frozen=True)
 class Resources:
-    """What steps draw on beside the table.
+    """What steps need besides the table.
 
     Attributes
     ----------
-    dataset, key : the dataset and its private key, which all draws and the order among equals follow from; where all
-        steps go row by row there are neither, and they need no key
+    dataset, key : the dataset and its private key, on which all draws and the order of equal rows depend; not needed
+        where all steps are row-wise
     secrets : where keys come from; by default this process's environment and the current folder
-    folder : what files in the steps are relative to
+    folder : the folder to which names of files in the steps are relative
     """
 
     dataset: str = ""
@@ -203,21 +204,21 @@ def apply_steps(
 
     Parameters
     ----------
-    table : one row per person, n rows, as the source holds it, for draws follow from all its columns; NaN counts as
+    table : one row per person, n rows, with all columns of the source, since draws depend on all of them; NaN counts as
         missing, -0.0 as 0.0, and moments are cut to microseconds
-    column_types : how the values of each of its columns compare
-    column_steps, table_steps : as `plan_steps` takes them
-    resources : what the steps draw on beside the table
+    column_types : the type of each of its columns
+    column_steps, table_steps : as in `plan_steps`
+    resources : what the steps need besides the table
 
     Returns
     -------
-    The table after all steps, rows in their old order (a table of groups: in the order of the groups); a report per
-    step, in the order of the steps.
+    The table after all steps, with the rows in their old order (for a table of groups: in the order of the groups); and
+    a report per step, in the order of the steps.
 
     Raises
     ------
     InputError
-        For steps that make no sense, keys that are not there, or data that a technique cannot work on.
+        For steps that make no sense, missing keys, or data that a technique cannot work on.
     """
     dataset, key = resources.dataset, resources.key
     plan = plan_steps(column_types, column_steps, table_steps, resources.folder)
@@ -252,7 +253,7 @@ class _Run:
         self.plan, self.dataset, self.key, self.secrets = plan, dataset, key, secrets
         self.people, self.state = people, state
         self.kinds = dict(plan.types)
-        self.mixed: set[str] = set()  # columns in which a person's value may follow from other people's, too
+        self.mixed: set[str] = set()  # columns in which a person's value may depend on other people too
         self.n = len(next(iter(state.values()))) if state else 0
         self.rows: IntArray = np.arange(self.n)
         self.is_of_groups = False
@@ -310,7 +311,7 @@ class _Run:
         return self._report(step, applied, costs, linked)
 
     def _sample(self, step: Step) -> Columns:
-        """Some rows before a step, to measure what it costs, without columns that it or a later one makes private."""
+        """Some rows before a step, to measure its cost, without columns that it or a later step makes private."""
         steps = self.plan.steps[[planned.place for planned in self.plan.steps].index(step.place) :]
         sheltered = {name for planned in steps if planned.technique.is_locally_private for name in planned.columns}
         return {name: column.slice(0, cost.SAMPLE) for name, column in self.state.items() if name not in sheltered}
@@ -320,8 +321,8 @@ class _Run:
         return Context(kinds, self._draws(step), self.secrets, step.place, self.n)
 
     def _draws(self, step: Step) -> Draws:
-        """Of a step with all its parameters, for the rows that are left, as they are now and as the source has them."""
-        assert self.key is not None  # noqa: S101 - only row techniques go without, and they are given no context
+        """The draws of a step with all its parameters, for the rows left, as they are now and in the source."""
+        assert self.key is not None  # noqa: S101 - only row techniques need no key, and they get no context
         parameters = step.technique.model_dump(mode="json")
         label = [self.dataset, step.technique.technique, list(step.columns), step.number, parameters]
         draws = Draws(self.key, label, self.people[self.rows])
@@ -347,21 +348,21 @@ class _Run:
 def _selected(
     connection: duckdb.DuckDBPyConnection, column: pa.Array, kind: ColumnType, techniques: Sequence[Technique]
 ) -> pa.Array:
-    """A column after row techniques, rows in the order they have; each different value is worked on once."""
+    """A column after row techniques, rows in the same order; each distinct value is masked once."""
     coded = column.dictionary_encode()
     values = coded.dictionary
-    if column.null_count:  # some techniques show missing values as something
+    if column.null_count:  # some techniques replace missing values
         values = pa.concat_arrays([values, pa.nulls(1, values.type)])
     connection.register("masked_values", pa.table({"value": values, "code": pa.array(np.arange(len(values)))}))
     try:
         storage = connection.execute("DESCRIBE masked_values").fetchall()[0][1]
         described = [SqlColumn("value", kind, storage), SqlColumn("code", ColumnType.NUMERIC, "BIGINT")]
         query = _stacked(described, {"value": techniques}, "masked_values")
-        # A technique may join, and then rows come in any order.
+        # A technique may join, and then the order of the rows is not defined.
         masked = _plain(
             connection.sql(f"SELECT value FROM ({query}) AS shown ORDER BY code").to_arrow_table().column(0)
         )
-    except duckdb.Error:  # whose message may quote a value
+    except duckdb.Error:  # its message may quote a value
         raise InputError("the values could not be converted; check that they fit the column's type") from None
     finally:
         connection.unregister("masked_values")
@@ -375,7 +376,7 @@ def _session() -> duckdb.DuckDBPyConnection:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:
-    """One array without dictionary, NaN or negative zero, moments to the microsecond; one of nothing holds texts."""
+    """One array without dictionary, NaN or negative zero, moments to the microsecond; the type null becomes text."""
     array = _chunk(column)
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)

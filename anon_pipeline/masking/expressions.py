@@ -11,32 +11,32 @@ TEXT, WHOLE, FLOAT = "VARCHAR", "BIGINT", "DOUBLE"
 
 
 def text(value: str, storage: str) -> str:
-    """A value as text."""
+    """The SQL expression of a value as text."""
     return value if storage == TEXT else f"CAST({value} AS VARCHAR)"
 
 
 def number(value: str, storage: str) -> str:
-    """A number as a DOUBLE."""
+    """The SQL expression of a number as a DOUBLE."""
     return value if storage == FLOAT else f"CAST({value} AS DOUBLE)"
 
 
 def whole(value: str, storage: str) -> str:
-    """A whole number as a BIGINT."""
+    """The SQL expression of a whole number as a BIGINT."""
     return value if storage == WHOLE else f"CAST({value} AS BIGINT)"
 
 
 def moment(value: str, storage: str) -> str:
-    """A date or moment as a TIMESTAMP (in UTC, which every session is set to)."""
+    """The SQL expression of a date or moment as a TIMESTAMP (in UTC, the time zone of every session)."""
     return value if storage == "TIMESTAMP" else f"CAST({value} AS TIMESTAMP)"
 
 
 def number_literal(stated: float) -> str:
-    """A number as SQL reads it: whole ones as they are, others as a DOUBLE and not as a decimal."""
+    """A number as an SQL literal: whole numbers as they are, others as a DOUBLE and not as a decimal."""
     return str(stated) if isinstance(stated, int) else f"CAST({literal(repr(float(stated)))} AS DOUBLE)"
 
 
 def date_literal(stated: date | datetime) -> str:
-    """A date or moment as a TIMESTAMP."""
+    """A date or moment as an SQL literal of type TIMESTAMP."""
     written = stated.isoformat(sep=" ") if isinstance(stated, datetime) else stated.isoformat()
     return f"CAST({literal(written)} AS TIMESTAMP)"
 
@@ -49,11 +49,11 @@ def plain(stated: float) -> str:
 
 
 def decimals(stated: float) -> int:
-    """How many decimals a number has as it is written."""
+    """The number of decimals of a number as it is written."""
     written = f"{stated:.12f}".rstrip("0")
     return len(written) - written.index(".") - 1
 
 
 def is_integral(stated: float, storage: str) -> bool:
-    """Whether arithmetic with this number stays among whole numbers in a column of this type."""
+    """Whether arithmetic of a column of this type with this number gives whole numbers only."""
     return is_whole(storage) and float(stated).is_integer()

@@ -1,4 +1,4 @@
-"""What a column under local differential privacy tells: unbiased counts of its categories, with intervals."""
+"""Unbiased counts of the categories of a column under local differential privacy, with intervals."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class FrequencyEstimates:
 
     Attributes
     ----------
-    people : who reported something
-    p, q : how likely a category is reported by whoever has it, and by whoever has another one
+    people : the number of people who reported something
+    p, q : the probability that a category is reported by a person who has it, and by a person who has another one
     """
 
     technique: str
@@ -46,16 +46,16 @@ class FrequencyEstimates:
 
 
 def estimate_counts(answers: pa.Array, step: LocalRandomizer) -> FrequencyEstimates:
-    """Estimate the counts of a column that `step` has left.
+    """Estimate the counts of a column that `step` has randomized.
 
     A category that c of n people have is reported Bin(c, p) + Bin(n - c, q) times, so (reported - n q) / (p - q) is
     unbiased (Wang et al., USENIX Security 2017, equation 1). The interval is the normal one, with the variance at the
-    estimate, held to what counts can be; it covers 95 % for each category, not for all at once.
+    estimate, clamped to possible counts; it covers 95 % for each category, not for all at once.
 
     Raises
     ------
     ValueError
-        With a sentence where the column holds something else than reports of this step.
+        With a sentence where the column has other values than reports of this step.
     """
     reported, n = step.counts(answers)
     p, q = step.rates
@@ -70,12 +70,12 @@ def estimate_counts(answers: pa.Array, step: LocalRandomizer) -> FrequencyEstima
 
 
 def randomizer_of(steps: Sequence[Technique], column: str) -> LocalRandomizer:
-    """The step of a column that its counts are estimated by: the last one.
+    """The step of a column by which its counts are estimated: the last one.
 
     Raises
     ------
     InputError
-        Where the last step of the column is no such one.
+        Where the last step of the column is no local randomizer.
     """
     last = steps[-1] if steps else None
     if not isinstance(last, LocalRandomizer):

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from anon_pipeline.arrays import IntArray
 
-#: Keys are packed into one integer while they stay below this.
+#: Keys are packed into one integer as long as they stay below this.
 LARGEST = 2**62
 
 
@@ -28,7 +28,7 @@ def keys_of(codes: Sequence[IntArray]) -> IntArray:
     size = 1
     for column in codes:
         radix = int(column.max(initial=0)) + 1
-        if size * radix > LARGEST:  # then number the keys that there are
+        if size * radix > LARGEST:  # then number the keys that occur
             distinct, key = np.unique(key, return_inverse=True)
             size = len(distinct)
         key = key * radix + column

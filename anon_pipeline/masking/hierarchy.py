@@ -16,7 +16,7 @@ from anon_pipeline.masking.expressions import text
 from anon_pipeline.masking.masks import TextTechnique
 from anon_pipeline.spec import ColumnType
 
-#: More values than this are looked up in a table instead of a chain of cases.
+#: More values than this are looked up in a joined table instead of a CASE expression.
 LONGEST_CASE = 64
 
 
@@ -105,5 +105,5 @@ class Hierarchy(TextTechnique):
 
 
 def _written(value: str | int | float | bool) -> str:
-    """A value of a spec as the text that SQL makes of it."""
+    """A value of a spec as the text into which SQL converts it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

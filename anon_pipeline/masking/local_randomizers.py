@@ -28,7 +28,7 @@ from anon_pipeline.masking.draws import Draws
 from anon_pipeline.masking.grouping import codes_of
 from anon_pipeline.masking.texts import as_texts
 
-#: Shown by `unary_encoding` for a category that a person reports, and for one that they do not.
+#: The digit of `unary_encoding` for a category that a person reports, and for one that they do not report.
 REPORTED, NOT_REPORTED = "1", "0"
 
 
@@ -62,20 +62,20 @@ class LocalRandomizer(ColumnTechnique):
     @property
     @abstractmethod
     def rates(self) -> tuple[float, float]:
-        """p and q: how likely a category is reported by whoever has it, and by whoever has another one."""
+        """p and q: the probability that a category is reported by a person who has it, and by one who has another."""
 
     @abstractmethod
     def reports(self, true: IntArray, draws: Draws) -> pa.Array:
-        """What is shown for people whose categories have these numbers, shape (n,)."""
+        """The reports of people whose categories have these numbers, shape (n,)."""
 
     @abstractmethod
     def counts(self, answers: pa.Array) -> tuple[IntArray, int]:
-        """How often each category is reported in a released column, shape (k,), and by how many people.
+        """How often each category is reported in a released column, shape (k,), and the number of people who report.
 
         Raises
         ------
         ValueError
-            With a sentence where the column holds something else than such reports.
+            With a sentence where the column has other values than such reports.
         """
 
     @override
@@ -132,7 +132,7 @@ class RandomizedResponse(LocalRandomizer):
     @property
     @override
     def rates(self) -> tuple[float, float]:
-        rest = (len(self.categories) - 1) * math.exp(-self.epsilon)  # written so that nothing overflows
+        rest = (len(self.categories) - 1) * math.exp(-self.epsilon)  # in this form nothing overflows
         return 1 / (1 + rest), math.exp(-self.epsilon) / (1 + rest)
 
     @override
@@ -230,5 +230,5 @@ class LocalFrequencies(LocalRandomizer):
 
 
 def best_encoding(categories: int, epsilon: float) -> Literal["randomized_response", "unary_encoding"]:
-    """Which of the two errs less on the counts of so many categories: k < 3 e^epsilon + 2 (Wang et al. 2017)."""
+    """The technique of less error on the counts of k categories: k < 3 e^epsilon + 2 (Wang et al. 2017)."""
     return "randomized_response" if categories < 3 * math.exp(epsilon) + 2 else "unary_encoding"

@@ -18,7 +18,7 @@ from anon_pipeline.masking.base import Applied, Columns, Context, Fact, Guarante
 from anon_pipeline.masking.grouping import codes_of, keys_of
 from anon_pipeline.spec import ColumnType
 
-#: There is one way to suppress per subset of the columns.
+#: The number of ways to suppress is the number of subsets of the columns.
 MOST_COLUMNS = 12
 
 
@@ -73,7 +73,7 @@ class LocalSuppression(TableTechnique):
 
 
 def suppressed(codes: IntArray, k: int, importance: list[float]) -> IntArray:
-    """The codes with some of them 0 (missing), so that every row is shared by k; needs n >= k. Shape (n, p)."""
+    """The codes, some of them set to 0 (missing), so that k people share every row; needs n >= k. Shape (n, p)."""
     cells, cell_of, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
     cell_of = cell_of.reshape(-1)
     result = cells.copy()
@@ -91,7 +91,7 @@ def suppressed(codes: IntArray, k: int, importance: list[float]) -> IntArray:
 
 
 def _ways(importance: list[float]) -> list[npt.NDArray[np.bool_]]:
-    """All sets of columns to keep but the whole and the empty one, cheapest suppression first, shape (p,) each."""
+    """All sets of columns to keep except all and none, the cheapest suppression first, shape (p,) each."""
     ways = [np.array(kept, dtype=bool) for kept in product((True, False), repeat=len(importance))]
     ways.sort(key=lambda kept: (float(np.array(importance)[~kept].sum()), int((~kept).sum()), tuple(~kept)))
     return [kept for kept in ways if kept.any() and not kept.all()]
@@ -105,7 +105,7 @@ def _accept(
     kept: npt.NDArray[np.bool_],
     k: int,
 ) -> None:
-    """Suppress all but `kept` in the pending cells that then reach k, with one another or with cells that are done."""
+    """Suppress all columns but `kept` in pending cells that then reach k, together or with cells that are done."""
     pending = np.flatnonzero(~done)
     joining = np.flatnonzero(done & (result[:, ~kept] == 0).all(axis=1))
     candidates = np.concatenate([pending, joining])
@@ -118,7 +118,7 @@ def _accept(
 
 
 def _fill_up(rows: IntArray, k: int) -> None:
-    """Let enough others show nothing that those who do are k: first whom a group can spare, then a whole group."""
+    """Suppress more rows until k are wholly suppressed: first those that a group can spare above k, then a group."""
     missing = k - int((rows == 0).all(axis=1).sum())
     while missing > 0:
         _, group, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)

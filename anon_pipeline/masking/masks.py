@@ -1,4 +1,4 @@
-"""Row techniques on texts: what of a text stays to be read."""
+"""Row techniques on texts: they keep a part of a text, or replace it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from anon_pipeline.masking.expressions import TEXT, text
 from anon_pipeline.spec import ColumnType
 
 LONGEST = 10_000
-#: What is neither a digit, nor a space, nor ASCII punctuation; RE2 and Java read it alike.
+#: Any character but a digit, a space or ASCII punctuation; RE2 and Java read this expression alike.
 NO_FORMAT = r"[^0-9 !-/:-@\[-`{-~]"
 
 

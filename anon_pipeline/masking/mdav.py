@@ -15,9 +15,9 @@ from anon_pipeline.masking.microaggregation import centres
 from anon_pipeline.masking.numbers import from_floats, to_floats
 from anon_pipeline.tables import scale_of
 
-#: Up to so many rows MDAV looks at all of them together.
+#: Up to this many rows MDAV groups all of them together.
 WHOLE = 30_000
-#: Above, it looks at blocks of at most so many.
+#: With more rows, it groups blocks of at most this many.
 BLOCK = 4_000
 
 
@@ -82,7 +82,7 @@ class Mdav(TableTechnique):
 
 
 def mdav_groups(points: FloatArray, k: int) -> IntArray:
-    """A group of k to 2k - 1 rows for every row, shape (n, p) -> (n,); needs n >= k."""
+    """The number of the group of each row, k to 2k - 1 rows per group, shape (n, p) -> (n,); needs n >= k."""
     groups = np.zeros(len(points), dtype=np.int64)
     next_group = 0
     blocks = [np.arange(len(points))] if len(points) <= WHOLE else _blocks(points, max(BLOCK, 4 * k))
@@ -114,7 +114,7 @@ def _grouped(points: FloatArray, k: int) -> IntArray:
         groups[left[chosen]] = group
         left, rest = left[~chosen], rest[~chosen]
         group += 1
-        # With many equal points the farthest from the farthest is among its nearest; then any that is left will do.
+        # With many equal points, the farthest from the farthest may be among its k nearest; then any other serves.
         take(0 if was_chosen else int(np.searchsorted(left, opposite)))
     if len(left) >= 2 * k:
         take(int(_squared(rest, rest.mean(axis=0)).argmax()))
@@ -123,7 +123,7 @@ def _grouped(points: FloatArray, k: int) -> IntArray:
 
 
 def _squared(points: FloatArray, centre: FloatArray) -> FloatArray:
-    """Squared distances to a point, shape (n,); added column by column, so that no library's order of adding counts."""
+    """Squared distances to a point, shape (n,); added column by column, so that no library decides the order."""
     total = np.zeros(len(points))
     for column in range(points.shape[1]):
         total += (points[:, column] - centre[column]) ** 2
@@ -131,7 +131,7 @@ def _squared(points: FloatArray, centre: FloatArray) -> FloatArray:
 
 
 def _nearest(distances: FloatArray, k: int) -> npt.NDArray[np.bool_]:
-    """The k smallest; among equal ones at the border the first."""
+    """Which distances are the k smallest, shape (n,); of equal ones at the border, the first are taken."""
     border = np.partition(distances, k - 1)[k - 1]
     chosen: npt.NDArray[np.bool_] = distances < border
     chosen[np.flatnonzero(distances == border)[: k - int(chosen.sum())]] = True
@@ -153,7 +153,7 @@ def _blocks(points: FloatArray, most: int) -> list[IntArray]:
 
 
 def _scaled(values: FloatArray) -> FloatArray:
-    """Columns of mean 0 and variance 1; constant ones become 0."""
+    """The columns, scaled to mean 0 and variance 1; constant columns become 0."""
     values = values / np.array([scale_of(column) for column in values.T])
     centred = values - values.mean(axis=0)
     spread = centred.std(axis=0)
@@ -162,7 +162,7 @@ def _scaled(values: FloatArray) -> FloatArray:
 
 
 def _centres(values: FloatArray, groups: IntArray, show: Literal["mean", "median"]) -> FloatArray:
-    """Each row's group mean or median, shape of `values`."""
+    """The mean or median of each row's group, shape of `values`."""
     centred = np.empty_like(values)
     for column in range(values.shape[1]):
         order = np.lexsort((values[:, column], groups))

@@ -1,4 +1,4 @@
-"""Whether a table fits into memory, where steps need all of it at once: told before it is tried."""
+"""The check, before it is read, that a table fits into memory where steps need all of it at once."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from pathlib import Path
 
 from anon_pipeline.errors import InputError
 
-#: What a value takes at least while steps work on it. Measured with a million people of eight columns, half of them
-#: texts: 38 bytes for aggregation, 39 for sampling, 51 for rank swapping.
+#: The fewest bytes that a value takes while steps work on it. Measured with a million people of eight columns, half of
+#: them texts: 38 bytes for aggregation, 39 for sampling, 51 for rank swapping.
 BYTES_PER_VALUE = 38
 
-#: Where Linux says what a container may use; "max" where that is everything.
+#: The file in which Linux states the memory that a container may use; "max" where there is no limit.
 CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
 def require_memory(rows: int, columns: int, usable: int) -> None:
-    """Refuse what could only end in the process being killed.
+    """Refuse a table that does not fit into memory, since the process would be killed.
 
     Parameters
     ----------
     rows : people, not stored rows
-    usable : bytes, as `usable_memory` finds them
+    usable : bytes, as `usable_memory` returns them
 
     Raises
     ------
     InputError
-        Saying how much memory it would take at least, and what to do.
+        With the least memory that it would take, and what to do.
     """
     needed = rows * columns * BYTES_PER_VALUE
     if needed > usable:

@@ -14,7 +14,7 @@ from anon_pipeline.masking.base import ORDERED, Applied, Columns, ColumnTechniqu
 from anon_pipeline.masking.numbers import from_floats, to_floats
 from anon_pipeline.tables import scale_of
 
-#: Above so many values the sorted column is cut into blocks, each grouped at the optimum, all at once.
+#: Above this many values the sorted column is cut into blocks; each is grouped optimally, all at the same time.
 BLOCK = 20_000
 SHORTEST_BLOCK = 5_000
 
@@ -62,25 +62,25 @@ def centres(ordered: FloatArray, starts: IntArray, show: Literal["mean", "median
     if show == "median":
         medians: FloatArray = (ordered[(starts + ends - 1) // 2] + ordered[(starts + ends) // 2]) / 2
         return medians
-    # The smallest value is taken out before adding up, so that equal values have exactly themselves as a mean.
+    # The smallest value is subtracted before adding up, so that the mean of equal values is exactly their value.
     low = ordered[starts]
     means: FloatArray = low + np.add.reduceat(ordered - np.repeat(low, ends - starts), starts) / (ends - starts)
     return means
 
 
 def fixed_starts(n: int, k: int) -> IntArray:
-    """Where groups of k among n sorted values start; those left over join the last."""
+    """The starts of groups of k among n sorted values; the values left over join the last group."""
     return np.arange(n // k, dtype=np.int64) * k
 
 
 def optimal_starts(ordered: FloatArray, k: int) -> IntArray:
-    """Where the groups with the least squared error among ascending values start, shape (groups,); needs n >= k."""
+    """The starts of the groups with the least squared error among ascending values, shape (groups,); needs n >= k."""
     n = len(ordered)
     blocks = 1 if n <= max(BLOCK, 8 * k) else n // max(SHORTEST_BLOCK, 4 * k)
     firsts = np.arange(blocks + 1) * n // blocks
     lengths = np.diff(firsts)
     starts = []
-    for length in np.unique(lengths):  # two at most, which differ by one
+    for length in np.unique(lengths):  # at most two lengths, which differ by one
         chosen = firsts[:-1][lengths == length]
         table = ordered[chosen[:, None] + np.arange(length)]
         starts += [first + start for first, start in zip(chosen, _shortest_paths(table, k), strict=True)]
@@ -88,9 +88,10 @@ def optimal_starts(ordered: FloatArray, k: int) -> IntArray:
 
 
 def _shortest_paths(table: FloatArray, k: int) -> list[IntArray]:
-    """The same for each row of a table of ascending values, shape (b, n), n >= k: one dynamic program side by side.
+    """As `optimal_starts`, for each row of a table of ascending values, shape (b, n), n >= k.
 
-    cost[i] is the least error of the first i values, and from_[i] where the last of their groups starts.
+    One dynamic program serves all rows at the same time: cost[i] is the least error of the first i values, and from_[i]
+    is the start of the last of their groups.
     """
     b, n = table.shape
     table = table / scale_of(table)

@@ -30,9 +30,9 @@ from anon_pipeline.tables import scale_of
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 LARGEST_SHARE = 100.0
-#: A column of which so little variance is left, given those before it, follows from them.
+#: A column that keeps at most this part of its variance, given the columns before it, is determined by them.
 SINGULAR = 1e-12
-#: Noisy numbers are shown to so small a part of the noise's deviation.
+#: The step to which noisy numbers are rounded, as a part of the noise's standard deviation.
 FINEST = 2.0**-20
 
 
@@ -42,15 +42,15 @@ def _drawn(draws: Draws, distribution: str) -> FloatArray:
 
 
 def _snapped(noisy: FloatArray, scale: float | FloatArray) -> FloatArray:
-    """Noisy numbers to the nearest of a grid that is fine beside the noise and coarse beside a float's last digits.
+    """Noisy numbers, rounded to a grid that is finer than the noise and coarser than a float's last digits.
 
-    Those would tell which values the noise can have been added to (I. Mironov, CCS 2012). The grid is a power of two,
-    so that one person more hardly ever changes it.
+    The last digits would reveal to which values the noise can have been added (I. Mironov, CCS 2012). The step of the
+    grid is a power of two, so that one more person hardly ever changes it.
     """
     grid = np.exp2(np.floor(np.log2(np.maximum(scale, 1e-290)))) * FINEST
     with np.errstate(over="ignore", invalid="ignore"):
         snapped: FloatArray = np.rint(noisy / grid) * grid
-    return np.where(np.isfinite(snapped), snapped, noisy)  # where the grid is nothing beside the number
+    return np.where(np.isfinite(snapped), snapped, noisy)  # where the grid is too fine for the number
 
 
 class Noise(ColumnTechnique):
@@ -173,7 +173,7 @@ class CorrelatedNoise(TableTechnique):
 
 
 def _fingerprint(columns: list[pa.Array]) -> str:
-    """What tells the content of whole columns from any other, whatever the order of their rows."""
+    """A hash of the content of whole columns, whatever the order of their rows."""
     content = ContentHash()
     lanes = row_hashes([seen(column) for column in columns], [str(place) for place in range(len(columns))])
     content.add(lanes, np.ones(lanes.shape[1], dtype=np.int64))
@@ -186,10 +186,10 @@ def _mean(values: FloatArray) -> float:
 
 
 def _root(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """A matrix A of shape (p, p) with A'A the covariance of `values`, shape (n, p); also where that is singular.
+    """A matrix A of shape (p, p) such that A'A is the covariance of `values`, shape (n, p); it may be singular.
 
-    Cholesky's, of columns scaled to variance 1, so that units of measure decide nothing about precision. It is written
-    out because BLAS adds in an order that depends on the machine, and the release would with it.
+    It is Cholesky's matrix of columns scaled to variance 1, so that the precision does not depend on units of measure.
+    It is computed here because BLAS adds in an order that depends on the machine, and so would the release.
     """
     n, p = values.shape
     if n < 2:

@@ -1,4 +1,4 @@
-"""Columns of numbers and dates as floats, and floats as such columns again."""
+"""Conversion of columns of numbers and dates to floats and back."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def to_floats(array: pa.Array) -> FloatArray:
 
 
 def from_floats(values: FloatArray, type_: pa.DataType) -> pa.Array:
-    """The reverse of `to_floats`: whole columns are rounded, and what a type cannot hold becomes its nearest end.
+    """The reverse of `to_floats`: integers are rounded, and values beyond a type's range become its nearest end.
 
-    There is one zero, and NaN is a missing value.
+    Negative zero becomes zero, and NaN a missing value.
     """
     missing = np.isnan(values)
     known = np.where(missing, 0.0, values) + 0.0
@@ -47,20 +47,20 @@ def from_floats(values: FloatArray, type_: pa.DataType) -> pa.Array:
 
 
 def deviation(values: FloatArray) -> float:
-    """The standard deviation of the known values, 0 where there are none; numbers near the end of floats do no harm."""
+    """The standard deviation of the known values, 0 where there are none; it does not overflow for large floats."""
     known = values[~np.isnan(values)]
     scale = scale_of(known)
     return float((known / scale).std()) * scale if len(known) else 0.0
 
 
 def two_digits(value: float) -> float:
-    """A figure of the whole table to two significant digits, which one person more or less hardly ever changes."""
+    """A figure of the whole table, rounded to two significant digits, which one person more or less rarely changes."""
     return float(f"{value:.2g}")
 
 
 def _floats(array: pa.Array) -> FloatArray:
     floats = array.cast(pa.float64(), safe=False)
-    return np.array(pc.fill_null(floats, np.nan), dtype=np.float64)  # a copy, which may be written to
+    return np.array(pc.fill_null(floats, np.nan), dtype=np.float64)  # a copy that may be changed
 
 
 def _clipped(whole: FloatArray, type_: pa.DataType) -> np.ndarray[tuple[int], np.dtype[np.integer]]:

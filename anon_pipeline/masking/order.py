@@ -1,7 +1,7 @@
-"""The order in which steps see rows: that of 128 bits per row, never that in which they stand.
+"""The canonical order in which steps get rows: the order of 128 bits per row, never that of the table.
 
-Where rows tie (equal numbers, equal distances) the order decides, and so the private key does: a public order would
-tell, of two equal people who are shown differently, something of the rest of their rows.
+Where rows tie (equal numbers, equal distances) this order decides, and so the private key decides. A public order would
+reveal something about the other columns of two equal people who are shown differently.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from anon_pipeline.arrays import IntArray
 
 def canonical_order(rows: npt.NDArray[np.uint64]) -> IntArray:
     """The positions of the rows in the order of their bits, shape (n, 2) -> (n,)."""
-    order: IntArray = np.lexsort((rows[:, 1], rows[:, 0])).astype(np.int64)  # stable, so ties stay as they stand
+    order: IntArray = np.lexsort((rows[:, 1], rows[:, 0])).astype(np.int64)  # stable, so equal rows keep their order
     return order
 
 
 def undone(order: IntArray, kept: IntArray | None = None) -> IntArray:
-    """Where to take rows from to have them as they stood before `canonical_order`.
+    """The positions that put rows back into the order before `canonical_order`.
 
     Parameters
     ----------
-    order : of all n rows
-    kept : the positions in canonical order that are still there, shape (m,); None where all are
+    order : the canonical order of all n rows
+    kept : the positions in canonical order of the rows that are left, shape (m,); None where all are
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What is to be done to a table, in order, and whether that makes sense: nothing here touches data."""
+"""Plans of masking steps: all steps of a table in their order, checked before any data is read."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from anon_pipeline.spec import ColumnType
 
 @dataclass(frozen=True)
 class Step:
-    """One technique at its place.
+    """One technique at its place in a plan.
 
     Attributes
     ----------
-    place : where it stands in the spec, `columns.age.steps.0` or `steps.1`
-    technique : with all that it names in files read
-    columns : the columns it looks at
-    before : how their values compare when it begins
-    number : how many steps of the same technique on the same columns come before it
+    place : its place in the spec, `columns.age.steps.0` or `steps.1`
+    technique : the technique, after the files that it names were read
+    columns : the columns that it uses
+    before : the types of these columns when it begins
+    number : the number of steps of the same technique on the same columns before it
     """
 
     place: str
@@ -34,14 +34,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """All steps in the order in which they are taken: those of each column, then those of the table.
+    """All steps in the order in which they are carried out: those of each column, then those of the table.
 
     Attributes
     ----------
-    types : the columns at the beginning
+    types : the columns at the beginning, and their types
     columns : the steps of each column that has any
     table : the steps of the table
-    types_after : the columns at the end; where it is released as a table of groups, those of that table
+    types_after : the columns at the end, and their types; for a table of groups, those of that table
     """
 
     types: dict[str, ColumnType]
@@ -55,17 +55,17 @@ class Plan:
 
     @property
     def is_row_wise(self) -> bool:
-        """Whether an engine can do all of it, row by row, as one query (`execution.sql_select`)."""
+        """Whether an engine can carry out all steps row by row, as one query (`execution.sql_select`)."""
         return all(isinstance(step.technique, RowTechnique) for step in self.steps)
 
     @property
     def ends_as_groups(self) -> bool:
-        """Whether no people are left at the end, but groups."""
+        """Whether the rows at the end are groups instead of people."""
         return any(step.technique.technique == "aggregate" for step in self.table)
 
     @property
     def of_people(self) -> Plan:
-        """The same without the step that leaves groups, and so with people at the end."""
+        """The same plan without the step that makes groups, so that the rows at the end are people."""
         if not self.ends_as_groups:
             return self
         kinds = dict(self.types)
@@ -73,17 +73,17 @@ class Plan:
             for step in steps:
                 kinds[column] = step.technique.kind_after(kinds[column])
         for step in self.table[:-1]:
-            assert isinstance(step.technique, TableTechnique)  # noqa: S101 (`plan_steps` puts no other there)
+            assert isinstance(step.technique, TableTechnique)  # noqa: S101 (`plan_steps` allows no other)
             kinds = step.technique.columns_after(kinds)
         return replace(self, table=self.table[:-1], types_after=kinds)
 
     def check_keys(self, secrets: Secrets) -> None:
-        """Find every key that a step needs.
+        """Check that every key that a step needs can be found.
 
         Raises
         ------
         InputError
-            Naming the steps whose key is absent, open to others or too short.
+            With the steps whose key is absent, open to others or too short.
         """
         problems = []
         for step in self.steps:
@@ -106,10 +106,10 @@ def plan_steps(
 
     Parameters
     ----------
-    types : how the values of each column of the table compare
+    types : the type of each column of the table
     column_steps : the steps of each column, in their order
     table_steps : the steps on several columns, in their order; they come after all steps of columns
-    folder : what files in the steps are relative to; by default the current folder
+    folder : the folder to which names of files in the steps are relative; by default the current folder
 
     Raises
     ------
@@ -131,7 +131,7 @@ def plan_steps(
             problem = _column_problem(technique, column, kinds[column], done)
             if problem is not None:
                 problems.append(f"{place}: {problem}")
-                break  # what follows would be judged by a type that never comes to be
+                break  # later steps would be checked against a type that the column never has
             done.append(planning.step(place, technique, (column,), kinds))
             kinds[column] = technique.kind_after(kinds[column])
             if technique.ends:
@@ -147,7 +147,7 @@ def plan_steps(
 
 
 class _Planning:
-    """Steps as they are put in order: how often each stood before, and what is wrong with them."""
+    """Puts steps in order, counts how often each occurred before, and collects their problems."""
 
     def __init__(self, folder: Path) -> None:
         self.problems: list[str] = []

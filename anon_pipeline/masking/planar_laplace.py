@@ -15,7 +15,7 @@ from anon_pipeline.masking.numbers import two_digits
 from anon_pipeline.masking.positions import MovingTechnique
 from anon_pipeline.masking.sphere import RADIUS
 
-#: Bisections until a radius is as exact as a float.
+#: The number of bisections after which a radius is as exact as a float.
 HALVINGS = 56
 
 
@@ -38,7 +38,7 @@ class PlanarLaplace(MovingTechnique):
     guarantee: ClassVar[Guarantee] = "local DP"
     use_when: ClassVar[str] = "each position needs a promise that holds whatever else is known"
 
-    # Moved together, two people would be seen to stand at one place, however much noise there is.
+    # Moved together, two people could be seen to share a place, however much noise there is.
     one_move_per: Literal["place", "row"] = Field(
         default="row", description="whether equal positions move apart; the guarantee needs it"
     )
@@ -66,7 +66,7 @@ class PlanarLaplace(MovingTechnique):
 
     @override
     def facts(self, reach: FloatArray, moved: FloatArray) -> dict[str, Fact]:
-        expected = expected_radius(self.epsilon_per_metre)  # what was drawn would tell of the last person's position
+        expected = expected_radius(self.epsilon_per_metre)  # drawn ones could reveal the last person's position
         return {"epsilon_per_metre": self.epsilon_per_metre, "expected_metres": two_digits(expected)}
 
     @override
@@ -82,10 +82,10 @@ class PlanarLaplace(MovingTechnique):
 def laplace_radius(uniform: FloatArray, epsilon: float) -> FloatArray:
     """Radii in metres of Laplace noise on the sphere from uniform numbers, shape (n,).
 
-    The density is proportional to e^(-epsilon r) sin(r / R) from 0 to half the circumference: by area e^(-epsilon r).
-    With t = r / R and a = epsilon R the part of all noise beyond t is (e^(-a t) (cos t + a sin t) + e^(-a pi)) / (1 +
-    e^(-a pi)), which is solved by bisection below the radius in the plane, Gamma(2, 1 / epsilon): there is less room on
-    a sphere.
+    The density is proportional to e^(-epsilon r) sin(r / R) from 0 to half the circumference; by area it is
+    e^(-epsilon r). With t = r / R and a = epsilon R the part of all noise beyond t is
+    (e^(-a t) (cos t + a sin t) + e^(-a pi)) / (1 + e^(-a pi)). This is solved by bisection below the radius in the
+    plane, Gamma(2, 1 / epsilon), since a sphere has less area at the same radius.
     """
     scale = epsilon * RADIUS
     wanted = (1 - uniform) * (1 + np.exp(-scale * np.pi)) - np.exp(-scale * np.pi)
@@ -100,13 +100,13 @@ def laplace_radius(uniform: FloatArray, epsilon: float) -> FloatArray:
 
 def planar_radius(uniform: FloatArray, epsilon: float) -> FloatArray:
     """Radii of Laplace noise in the plane, shape (n,), by the lower branch of Lambert's function."""
-    with np.errstate(over="ignore"):  # beyond all distances on Earth
-        from scipy.special import lambertw  # a quarter of a second, for commands that only read a spec
+    with np.errstate(over="ignore"):  # a result beyond all distances on Earth does no harm
+        from scipy.special import lambertw  # a quarter of a second, which commands that only read a spec save
 
         radius: FloatArray = -(lambertw((uniform - 1) / np.e, k=-1).real + 1) / epsilon
     return radius
 
 
 def expected_radius(epsilon: float) -> float:
-    """The mean of `laplace_radius` in metres: 2 / epsilon where that is small beside the Earth."""
+    """The mean of `laplace_radius` in metres: 2 / epsilon where that is small compared with the Earth."""
     return float(laplace_radius((np.arange(10_000) + 0.5) / 10_000, epsilon).mean())

@@ -1,4 +1,4 @@
-"""What all techniques on a pair of latitude and longitude share: reading the pair, refusing what is no place."""
+"""Base classes of techniques on a pair of latitude and longitude: reading the pair, and refusing impossible ones."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class PositionTechnique(TableTechnique):
         return self
 
     def read(self, columns: Columns, context: Context) -> tuple[FloatArray, FloatArray, IntArray]:
-        """Latitude and longitude of the rows that have both, and which rows those are.
+        """Latitude and longitude of the rows that have both, and the positions of these rows.
 
         Raises
         ------
         InputError
-            Where one lies outside of -90 to 90 or -180 to 180 degrees.
+            Where one is outside of -90 to 90 or -180 to 180 degrees.
         """
         latitude, longitude = (to_floats(columns[name]) for name in self.columns)
         for name, values, limit in zip(self.columns, (latitude, longitude), (90, 180), strict=True):
@@ -50,7 +50,7 @@ class PositionTechnique(TableTechnique):
     def written(
         self, columns: Columns, known: IntArray, latitude: FloatArray, longitude: FloatArray, digits: int
     ) -> Columns:
-        """The pair with new values in the known rows; where one half is missing the other goes too."""
+        """The pair with new values in the known rows; where one of the two is missing, the other is removed too."""
         masked = {}
         for name, values in zip(self.columns, (latitude, longitude), strict=True):
             column = np.full(len(columns[name]), np.nan)
@@ -70,20 +70,20 @@ class MovingTechnique(PositionTechnique):
 
     @abstractmethod
     def distance(self, reach: FloatArray, draws: Draws) -> FloatArray:
-        """How far to move each of m positions whose `reach` is known, in metres, shape (m,)."""
+        """The distance in metres by which to move each of m positions of this `reach`, shape (m,)."""
 
     def reach(
         self,
         latitude: FloatArray,
-        longitude: FloatArray,  # noqa: ARG002 - one that looks at the others needs all of them
+        longitude: FloatArray,  # noqa: ARG002 - a technique that uses other people's positions needs these
         people: IntArray,  # noqa: ARG002
         place: str,  # noqa: ARG002
     ) -> FloatArray:
-        """How far from each of m positions, that `people` share, others let it move, in metres; 0 where nobody does."""
+        """A radius in metres around each of m positions, of `people` each, if other people decide it; else 0."""
         return np.zeros(len(latitude))
 
     def facts(self, reach: FloatArray, moved: FloatArray) -> dict[str, Fact]:
-        """What to report of the reach of positions and of the metres that people were moved."""
+        """Facts to report about the reach of positions and about the metres by which people were moved."""
         return {
             "places": len(reach),
             "mean_metres": two_digits(moved.mean()),
@@ -112,7 +112,7 @@ class MovingTechnique(PositionTechnique):
 
 
 def _places(latitude: FloatArray, longitude: FloatArray) -> tuple[IntArray, IntArray, npt.NDArray[np.int64]]:
-    """One row of each distinct position, which of them each row has, and how many rows have it."""
+    """One row of each distinct position, the number of each row's position, and the rows per position."""
     order = np.lexsort((longitude, latitude))
     changes = (np.diff(latitude[order]) != 0) | (np.diff(longitude[order]) != 0)
     first = np.r_[True, changes] if len(order) else np.zeros(0, dtype=bool)

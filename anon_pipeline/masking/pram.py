@@ -25,7 +25,7 @@ from anon_pipeline.masking.base import (
 from anon_pipeline.masking.grouping import codes_of
 from anon_pipeline.masking.texts import as_texts
 
-#: The matrix has the square of so many entries.
+#: The matrix has the square of this many entries.
 MOST_CATEGORIES = 2000
 
 
@@ -128,7 +128,7 @@ class Pram(ColumnTechnique):
 
     @property
     def is_made_from_the_column(self) -> bool:
-        """Whether the matrix depends on what people hold."""
+        """Whether the matrix depends on the values of people."""
         return self.invariant or (self.matrix is None and self.categories is None)
 
     @property
@@ -158,16 +158,16 @@ def invariant_of(matrix: FloatArray, frequencies: FloatArray) -> npt.NDArray[np.
     frequencies : t, the categories' shares, shape (m,)
     """
     joint = frequencies[:, None] * matrix  # t_k p_kj
-    released = joint.sum(axis=0)  # how often j comes out
+    released = joint.sum(axis=0)  # the share of j in the release
     back = np.divide(joint, released, out=np.zeros_like(joint), where=released > 0).T
     empty = released == 0
-    back[empty, empty] = 1.0  # j never comes out, so whatever is said of it is never used
+    back[empty, empty] = 1.0  # j never occurs in the release, so this row is never used
     result: npt.NDArray[np.float64] = matrix @ back
     return result
 
 
 def epsilon_of(matrix: FloatArray) -> float:
-    """max over i, k, j of ln(p_ij / p_kj): how much one shown category can tell of a true one."""
+    """max over i, k, j of ln(p_ij / p_kj): how much a released category can reveal about the true one."""
     if len(matrix) < 2:
         return 0.0
     most, least = matrix.max(axis=0), matrix.min(axis=0)

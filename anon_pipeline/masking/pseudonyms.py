@@ -1,4 +1,4 @@
-"""Column techniques that put a token in a value's place: keyed pseudonyms, and plain hashes where harmless."""
+"""Column techniques that replace values by tokens: keyed pseudonyms, and plain hashes where these are harmless."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from anon_pipeline.masking.base import CATEGORICAL, Applied, Columns, ColumnTech
 from anon_pipeline.masking.texts import as_texts
 from anon_pipeline.spec import ColumnType
 
-BLOCK = 64  # bytes that SHA-256 takes at a time
+BLOCK = 64  # bytes of a block of SHA-256
 BASE32 = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz234567", dtype=np.uint8)  # RFC 4648, in lower case
 #: Tokens that nobody can list: UUIDs of random bits (RFC 9562, version 4), and at least 128 bits in hexadecimal.
 RANDOM_TOKEN = (
@@ -45,7 +45,7 @@ class KeyedTechnique(ColumnTechnique):
         return ColumnType.CATEGORICAL
 
     def domain_of(self, column: str) -> str:
-        """The name that separates this column from others: its own, or the one that several columns share."""
+        """The name that separates this column from others: its own, or one that several columns share."""
         return f"column {column}" if self.domain is None else f"domain {self.domain}"
 
 
@@ -110,9 +110,9 @@ class Hash(ColumnTechnique):
 
 
 def digests_of(column: pa.Array, key: bytes) -> tuple[npt.NDArray[np.uint8], pa.Array]:
-    """HMAC-SHA256 of the text of every distinct value, shape (m, 32); and which of them each row has, with its gaps.
+    """HMAC-SHA256 of the text of every distinct value, shape (m, 32); and the number of each row's value, or missing.
 
-    The two inner states of the HMAC are made once and copied, which is three times as fast as `hmac.digest`.
+    The two states of the HMAC are computed once and copied, which is three times as fast as `hmac.digest`.
     """
     coded = as_texts(column).dictionary_encode()
     padded = key.ljust(BLOCK, b"\0")
@@ -143,7 +143,7 @@ def base32(bytes_: npt.NDArray[np.uint8]) -> pa.Array:
 
 
 def _texts(characters: npt.NDArray[np.uint8]) -> pa.Array:
-    """Rows of ASCII characters as texts of one length."""
+    """Rows of ASCII characters as texts of equal length."""
     rows, length = characters.shape
     ends = pa.py_buffer(np.arange(0, (rows + 1) * length, length, dtype=np.int64).tobytes())
     texts = pa.LargeStringArray.from_buffers(rows, ends, pa.py_buffer(np.ascontiguousarray(characters).tobytes()))

@@ -1,4 +1,4 @@
-"""Column techniques on numbers and dates whose limits come from the column itself: quantile bins, quantile coding.
+"""Column techniques on numbers and dates with limits computed from the column: quantile bins, quantile coding.
 
 Limits are rounded before they are shown, since an exact quantile is one person's value.
 """
@@ -105,13 +105,13 @@ class QuantileCode(ColumnTechnique):
             changed[beyond] = values[beyond].mean() if is_mean else limit
         coded = (values < low) | (values > high)
         masked = from_floats(changed, column.type)
-        # Whole numbers beyond 2^53 and fine decimals stay exactly as they were where nothing was coded.
+        # Where nothing was coded, whole numbers beyond 2^53 and fine decimals stay exactly as they were.
         masked = pa.compute.if_else(pa.array(coded), masked, column)
         return Applied({name: masked}, facts={"rows_coded": int(coded.sum())})
 
 
 def rounded(limits: FloatArray, is_date: bool, how: Literal["nearest", "up", "down"] = "nearest") -> FloatArray:
-    """Limits with three significant digits, or whole days; ascending and distinct."""
+    """Limits, rounded to three significant digits or whole days; ascending and distinct."""
     if is_date:
         return np.unique({"nearest": np.rint, "up": np.ceil, "down": np.floor}[how](limits))
     context = DecimalContext(prec=DIGITS, rounding=ROUNDING[how])

@@ -46,7 +46,7 @@ class RankSwap(ColumnTechnique):
         ((name, column),) = columns.items()
         values = to_floats(column)
         known = np.flatnonzero(~np.isnan(values))
-        # Beyond 2^53 different whole numbers are one float; they are told apart only by their place, which is harmless.
+        # Beyond 2^53 distinct whole numbers can be one float; then only their place orders them, which is harmless.
         ranked = known[np.argsort(values[known], kind="stable")]
         partner = _partners(max(1, int(self.share * len(ranked))), context.draws.at(ranked))
         source = np.arange(len(values))
@@ -56,23 +56,23 @@ class RankSwap(ColumnTechnique):
 
 
 def _partners(distance: int, draws: Draws) -> IntArray:
-    """The rank whose value each rank shows, at most `distance` away, from draws in the order of ranks; shape (n,)."""
+    """For each rank the rank whose value it shows, at most `distance` away; `draws` are in this order; shape (n,)."""
     starts = _stretches(draws.uniform(), distance + 1)
     draw = draws.uniform()
     ends = np.r_[starts[1:], len(draw)][: len(starts)]
     order = np.lexsort((draw, np.repeat(np.arange(len(starts)), ends - starts)))
     following = np.arange(len(draw)) + 1
-    following[ends - 1] = starts  # in a ring
+    following[ends - 1] = starts  # the last of a stretch is followed by its first
     partner = np.empty(len(draw), dtype=np.int64)
     partner[order] = order[following]
     return partner
 
 
 def _stretches(priority: FloatArray, longest: int) -> IntArray:
-    """Where stretches of at most `longest` ranks start: each longer one is cut before its rank of highest priority.
+    """The starts of stretches of at most `longest` ranks: a longer one is cut before its rank of highest priority.
 
-    They are subtrees of a treap (R. Seidel, C. Aragon: Randomized search trees, Algorithmica 16, 1996), whose shape
-    follows from who is there and not from how they came, and which one person more changes in one place.
+    They are subtrees of a treap (R. Seidel, C. Aragon: Randomized search trees, Algorithmica 16, 1996). Its shape
+    depends on its members and not on the order in which they were added, and one more person changes it in one place.
     """
     starts, pending = [], [(0, len(priority))] if len(priority) else []
     while pending:

@@ -30,11 +30,11 @@ from anon_pipeline.spec import ColumnType
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Number = int | Finite
-#: A step or width beyond this means nothing for a column of people.
+#: A step or width beyond this makes no sense for a column of people.
 LARGEST_STEP = 1e15
-#: The ends of BIGINT.
+#: The smallest and the largest number of BIGINT.
 LEAST, MOST = -(2**63), 2**63 - 1
-#: Bins of numbers beyond this are not written out.
+#: In bins of a stated width, numbers beyond this become missing.
 LARGEST_ROUNDED = "1e18"
 
 
@@ -63,12 +63,12 @@ class Round(RowTechnique):
             scaled, back = f"{value} * {inverse}", f"/ {inverse}"
         else:
             scaled, back = f"{value} / {number_literal(float(self.to))}", f"* {number_literal(float(self.to))}"
-        # Beyond 2^52 every float is whole, and Spark's floor gives a BIGINT; + 0.0 makes the two zeros one.
+        # Beyond 2^52 every float is whole, and Spark's floor gives a BIGINT; + 0.0 turns negative zero into zero.
         rounded = f"CAST({function}({scaled}) AS DOUBLE) {back} + CAST(0 AS DOUBLE)"
         return f"CASE WHEN abs({scaled}) < 4503599627370496 THEN {rounded} ELSE {value} END"
 
     def _whole(self, value: str, step: int) -> str:
-        """With % alone, whose result has the sign of the value in every engine; exact where a DOUBLE is not."""
+        """Rounding by % alone, whose result has the sign of the value in every engine; exact where a DOUBLE is not."""
         if self.how == "nearest":
             half = step // 2
             inner = f"{value} BETWEEN {LEAST + step} AND {MOST - step}"

@@ -1,4 +1,4 @@
-"""Geometry on the sphere: going a distance in a direction, distances, areas. Degrees outside, metres between points."""
+"""Geometry on the sphere: moves in a direction, distances, areas. Angles are in degrees, lengths in metres."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ RADIUS = 6_371_008.8
 def moved(
     latitude: FloatArray, longitude: FloatArray, distance: FloatArray, bearing: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Where one arrives who goes `distance` metres along a great circle, starting at `bearing` (radians from north).
+    """The points `distance` metres away along a great circle that starts at `bearing` (radians from north).
 
-    All of shape (n,); longitudes come out from -180 to below 180 degrees.
+    All of shape (n,); the new longitudes are from -180 to below 180 degrees.
     """
     phi, angle = np.radians(latitude), distance / RADIUS
     sine = np.sin(phi) * np.cos(angle) + np.cos(phi) * np.sin(angle) * np.cos(bearing)
@@ -37,7 +37,7 @@ def distances(
 
 
 def area_uniform(uniform: FloatArray, inner: FloatArray, outer: FloatArray) -> FloatArray:
-    """Distances such that points lie uniformly by area in the ring between two radii in metres, shape (n,).
+    """Distances such that points are uniform by area in the ring between two radii in metres, shape (n,).
 
     The area of a cap of angular radius a grows with sin^2(a / 2).
     """

@@ -1,4 +1,4 @@
-"""The keys that a spec and its steps name, found before anything else is done: a missing one is told at once."""
+"""The keys that a spec and its steps name, looked up before any work, so that a missing key is reported at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def secrets_of(spec: ReleaseSpec) -> Secrets:
-    """Where the keys of a spec lie; every key that it or a step names is found at once.
+    """The sources of the keys of a spec; every key that the spec or a step names is looked up at once.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The table technique that draws columns anew from trees on the columns before them."""
+"""The table technique that draws new values of columns from trees on the columns before them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from anon_pipeline.masking.numbers import to_floats, two_digits
 from anon_pipeline.spec import ColumnType
 
 NO_GUARANTEE = "no formal guarantee: synthetic values are drawn from real ones, and can be a person's own"
-#: A tree of categories tells so many of the most frequent apart; the rest is one category to it.
+#: A tree of categories distinguishes this many of the most frequent ones; it takes all others for one category.
 MOST_CLASSES = 50
 
 
@@ -84,7 +84,7 @@ class Synthesize(TableTechnique):
     def _drawn(
         self, name: str, columns: Columns, donors: Mapping[str, IntArray], train: IntArray, context: Context
     ) -> IntArray:
-        """The row that each person's value of a column is taken from, shape (n,)."""
+        """The row from which each person's value of a column is taken, shape (n,)."""
         from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
         n = len(columns[name])
@@ -106,25 +106,25 @@ class Synthesize(TableTechnique):
 
 
 def _from_leaves(leaves: IntArray, asked: IntArray, train: IntArray, draws: Draws) -> IntArray:
-    """For each leaf that is asked for a person of `train` who lies in it, at random."""
+    """For each entry of `asked`, a leaf, a random person of `train` in this leaf."""
     order = np.argsort(leaves, kind="stable")
-    sizes = np.bincount(leaves)  # somebody lies in each leaf, since the tree was made from them
+    sizes = np.bincount(leaves)  # no leaf is empty, since the tree was fitted on these people
     first = np.cumsum(sizes) - sizes
     chosen: IntArray = train[order[first[asked] + draws.below(sizes[asked])]]
     return chosen
 
 
 def _filled(values: FloatArray) -> FloatArray:
-    """Numbers for a tree to look at; missing ones lie below all others."""
+    """Numbers as a feature or target of a tree; missing ones get a number below all others."""
     known = values[~np.isnan(values)]
     if not len(known):
         return np.zeros(len(values))
     filled: FloatArray = np.nan_to_num(values, nan=float(known.min() - known.std() - 1))
-    return np.clip(filled, -1e37, 1e37)  # a tree holds features as 32-bit floats
+    return np.clip(filled, -1e37, 1e37)  # a tree stores features as 32-bit floats
 
 
 def _classes(column: pa.Array) -> npt.NDArray[np.int64]:
-    """Categories by how frequent they are, 0 first; all that are rarer than the first few are one."""
+    """Categories as their rank by frequency, 0 the most frequent; those after the first `MOST_CLASSES` share a rank."""
     codes, _ = codes_of(column)
     counts = np.bincount(codes)
     rank = np.empty(len(counts), dtype=np.int64)
@@ -133,7 +133,7 @@ def _classes(column: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _feature(column: pa.Array, kind: ColumnType, target: FloatArray, train: IntArray) -> FloatArray:
-    """A column as a tree looks at it; categories in the order of the target's mean."""
+    """A column as a feature of a tree; a category becomes the mean of the target among its people."""
     if kind is not ColumnType.CATEGORICAL:
         return _filled(to_floats(column))
     codes, _ = codes_of(column)

@@ -1,19 +1,19 @@
-"""The text that stands for a value: for keys, for the names of categories, for comparing columns of different types."""
+"""Values as texts: for keys, for the names of categories, and to compare columns of different types."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-#: Whole floats up to here are written like integers: a column of numbers with a gap is often stored as floats.
+#: Whole floats up to this are written like integers, since integers with missing values are often stored as floats.
 EXACT = 2.0**53
 
 
 def as_texts(array: pa.Array) -> pa.Array:
-    """Each value as one text, equal for equal values of different width; missing stays missing.
+    """Each value as one text, the same for equal values of different types; missing values stay missing.
 
-    A number that is whole is written without a point (42 for 42.0), other floats as the shortest text that gives them
-    back, dates as ISO 8601, moments in UTC if they have a time zone, truths as true and false.
+    A whole number is written without a point (42 for 42.0), other floats as the shortest text that reads back as the
+    same float, dates as ISO 8601, moments in UTC if they have a time zone, booleans as true and false.
     """
     type_ = array.type
     if pa.types.is_dictionary(type_):

@@ -1,1 +1,1 @@
-"""Looking at a table that is new: what its columns are, and the spec proposed for it."""
+"""Profiling a new table: the roles of its columns, and the spec that is proposed for it."""

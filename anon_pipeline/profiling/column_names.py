@@ -1,6 +1,6 @@
-"""What the name of a column says: its words, and whether one of them stands on a list.
+"""Names of columns: their words, and whether one of these is on a list.
 
-A list has whole words, and beginnings of words that end in "*". Words are compared without capitals and accents, so
+A list has whole words, and beginnings of words, which end in "*". Words are compared without capitals and accents, so
 that one list serves several languages: "Krankheit" is on a list with "krank*", "état_de_santé" on one with "sante".
 """
 
@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-#: Letters that do not come apart into a plain one and an accent.
+#: Letters that cannot be separated into a plain letter and an accent.
 PLAIN = str.maketrans({"ß": "ss", "ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe"})
 
 
@@ -23,7 +23,7 @@ def words_of(name: str) -> list[str]:
 
 
 def named_by(name: str, listed: Sequence[str]) -> bool:
-    """Whether a name has a listed word; an entry of several words asks for these one after the other."""
+    """Whether a name has a listed word; an entry of several words must occur as these words in a row."""
     words = words_of(name)
     for entry in listed:
         parts = entry.split()

@@ -1,7 +1,7 @@
-"""How a text file is written: its encoding, what separates its fields, lines above the header, a line of totals.
+"""The format of a text file: encoding, delimiter, lines above the header, a line of totals.
 
-What is found is written into the proposed spec, where a person sees it; what is in doubt is asked. Nothing that is said
-here quotes a field of the file, but for the words of the lists below.
+The format is written into the proposed spec, where a person sees it; a person is asked about doubtful parts. No message
+from here quotes a field of the file, except for the words of the lists below.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from anon_pipeline.engine.unpacked import is_workbook, unpacked
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Source
 
-#: Bytes that are read at a time; the first block and the last are looked at.
+#: Bytes that are read at a time; the first block and the last are examined.
 BLOCK = 1 << 20
 ASCII = bytes(range(0x80))
-#: Rows at the beginning that say what the rest looks like.
+#: The number of rows at the beginning from which the format is inferred.
 FIRST_ROWS = 300
 DELIMITERS = (",", ";", "\t", "|")
 #: Letters beyond ASCII that texts of Western Europe have. Those that cp1250 and others write with the same bytes as
 #: their own letters, such as those of Polish, are not among them.
 WESTERN = frozenset("ÄÖÜäöüßÉÈÊËéèêëÀÂàâÇçÎÏîïÔôÛÙùûÑñÁáÍíÓóÚúÃãÕõÅåÆæØø€“”„…°§«»\u00a0\u00b4\u2013\u2014\u2018\u2019")
-#: What a line of totals says in one of its fields.
+#: Words in one of the fields of a line of totals.
 TOTALS = {"total", "totals", "grand total", "sum", "sums", "summe", "gesamt", "insgesamt", "gesamtsumme", "somme"}
 TOTALS |= {"totale", "suma", "totaal", "razem", "soma", "ukupno"}
 NUMBER_OR_DATE = re.compile(r"[+-]?[0-9][0-9.,'\u2019/: \u00a0\u202f-]*%?")
@@ -41,12 +41,12 @@ YEAR = re.compile(r"(19|20)[0-9]{2}")
 
 @dataclass(frozen=True)
 class FileFormat:
-    """How a file is written.
+    """The format of a file.
 
     Attributes
     ----------
-    source : the source with what was found of it; good enough to look at the file where something is asked
-    asked : what a person must decide, by key of the source
+    source : the source with the format that was found; good enough to read the file even where something is asked
+    asked : questions that a person must decide, by key of the source
     """
 
     source: Source
@@ -54,12 +54,12 @@ class FileFormat:
 
 
 def file_format(table: Path, source: Source) -> FileFormat:
-    """Find out how a text file is written, beside what `source` states of it.
+    """Infer the format of a text file, except for the parts that `source` states.
 
     Raises
     ------
     InputError
-        For a file whose first line is no header, naming the line.
+        For a file whose first line is no header; the message names the line.
     """
     stated = source.model_fields_set
     dialect: dict[str, Any] = {}
@@ -80,7 +80,7 @@ def file_format(table: Path, source: Source) -> FileFormat:
     stated_source = source.model_copy(update=dialect)
     if "where" not in stated and (total := _total(rows, last, stated_source)) is not None:
         column, word, condition = total
-        value = json.dumps(condition, ensure_ascii=False)  # as YAML takes it, whatever quotes it has
+        value = json.dumps(condition, ensure_ascii=False)  # in quotes that YAML reads, whatever quotes it has
         asked["where"] = (
             f"in the last line column {column} says {word}, which is nobody; write {value} to leave it out, or "
             "take this key out if it is a person"
@@ -90,7 +90,7 @@ def file_format(table: Path, source: Source) -> FileFormat:
 
 
 def _encoding(table: Path) -> tuple[str, str | None]:
-    """The encoding of a file, and what is to be asked where its letters leave a doubt."""
+    """The encoding of a file, and a question where its letters leave a doubt."""
     with unpacked(table, None, str(table)) as read:
         block = read.read(BLOCK)
         wide = _wide_encoding(block)
@@ -110,7 +110,7 @@ def _encoding(table: Path) -> tuple[str, str | None]:
 
 
 def _wide_encoding(block: bytes) -> str | None:
-    """The encoding of several bytes a letter that the first block shows: by its mark, or by zeros in every second."""
+    """The encoding of the first block if it has several bytes per letter: known by its mark, or by zeros in between."""
     if block[:4] in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE):
         return "utf-32"
     if block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
@@ -122,7 +122,7 @@ def _wide_encoding(block: bytes) -> str | None:
 
 
 def _beyond_utf_8(block: bytes, read: BinaryIO) -> bytes | None:
-    """The bytes beyond ASCII from the block on that is no UTF-8, each once and sorted; None if all of it is UTF-8."""
+    """The bytes beyond ASCII from the first block that is not UTF-8 on, each once, sorted; None if all is UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     beyond: set[int] = set()
     is_utf_8 = True
@@ -140,7 +140,7 @@ def _beyond_utf_8(block: bytes, read: BinaryIO) -> bytes | None:
 
 
 def _ends(table: Path, sheet: str | None) -> tuple[bytes, bytes]:
-    """The first block of a file, and what ends in its last byte."""
+    """The first block of a file, and the end of the file."""
     with unpacked(table, sheet, str(table)) as read:
         first = block = read.read(BLOCK)
         last = b""
@@ -150,7 +150,7 @@ def _ends(table: Path, sheet: str | None) -> tuple[bytes, bytes]:
 
 
 def _rows(content: bytes, encoding: str, delimiter: str | None, cut: bool) -> list[list[str]]:
-    """The first rows of a file; the last of a block is not, since it may be cut."""
+    """The first rows of a file; where the block is cut, without its last row."""
     text = codecs.getincrementaldecoder(encoding)("replace").decode(content).removeprefix("\ufeff")
     try:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=(delimiter or ",")[:1])
@@ -161,7 +161,7 @@ def _rows(content: bytes, encoding: str, delimiter: str | None, cut: bool) -> li
 
 
 def _delimiter(content: bytes, encoding: str, cut: bool) -> tuple[str | None, list[list[str]]]:
-    """The sign at which most rows fall into equally many fields, and the rows; of several the one that gives most."""
+    """The delimiter that gives most rows equally many fields, and the rows; of equal ones, that of most fields."""
     best: tuple[float, int] = (0.0, 1)
     chosen, chosen_rows = None, _rows(content, encoding, ",", cut)
     for delimiter in DELIMITERS:
@@ -177,12 +177,12 @@ def _delimiter(content: bytes, encoding: str, cut: bool) -> tuple[str | None, li
 
 
 def _header(rows: Sequence[Sequence[str]], table: Path) -> tuple[int, int]:
-    """How many lines stand above the header, and how many lines it has.
+    """The number of lines above the header, and the number of lines of the header.
 
     Raises
     ------
     InputError
-        Where the first line with as many fields as the others holds numbers where these do.
+        Where the first line with as many fields as the others has numbers in the same places.
     """
     widths = Counter(len(row) for row in rows if any(row))
     width = widths.most_common(1)[0][0] if widths else 1
@@ -216,7 +216,7 @@ def _is_of_numbers(values: Sequence[str]) -> bool:
 
 
 def _total(rows: Sequence[Sequence[str]], last: bytes, source: Source) -> tuple[str, str, str] | None:
-    """The column in which the last line says that it is one of totals, its word, and the condition without it."""
+    """The column whose word marks the last line as one of totals, the word, and the condition that removes the line."""
     ended = [row for row in _tail(last, source) if any(cell.strip() for cell in row)]
     head = [[cell or None for cell in row] for row in rows[source.skip : source.skip + source.header]]
     if not ended or not head or len({len(row) for row in head}) > 1 or len(ended[-1]) != len(head[0]):
@@ -224,13 +224,13 @@ def _total(rows: Sequence[Sequence[str]], last: bytes, source: Source) -> tuple[
     body = [row for row in rows[source.skip + source.header :] if len(row) == len(ended[-1]) and row != ended[-1]]
     for place, (name, value) in enumerate(zip(joined_header(head), ended[-1], strict=True)):
         others = {row[place] for row in body}
-        if value.strip().strip(":").casefold() in TOTALS and value not in others:  # else it is one category of several
+        if value.strip().strip(":").casefold() in TOTALS and value not in others:  # else it is a category like others
             return name, value.strip(), f"{quoted(name)} IS DISTINCT FROM {literal(value)}"
     return None
 
 
 def _tail(last: bytes, source: Source) -> list[list[str]]:
-    """The last row of a file; of one with a line break within quotes, its end."""
+    """The last row of a file, or its end where it has a line break within quotes."""
     text = last.decode(source.encoding, "replace").rstrip("\r\n")
     line = text[text.rfind("\n") + 1 :]
     try:

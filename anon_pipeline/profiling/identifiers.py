@@ -1,9 +1,10 @@
-"""Direct identifiers: which values, and which names of columns, say that a column names people.
+"""Direct identifiers: the values, and the names of columns, that show that a column names people.
 
-Numbers with check digits are judged by python-stdnum, which knows each country's published rule. A random number meets
-such a rule by chance: one in ten does, of nine digits one in seven the Czech rule. So a column counts only where nine
-in ten of its values meet the same rule. Of columns with ten random numbers, the fewest that are judged, less than one
-in a million is then taken for identifiers (at worst 2.9e-7, of nine digits: binomial tails summed over the rules).
+Numbers with check digits are checked by python-stdnum, which has each country's published rule. A random number meets
+such a rule by chance: one in ten meets a usual rule, and one in seven of nine digits meets the Czech rule. So a column
+counts only where nine in ten of its values meet the same rule. Then, of columns with ten random numbers (the fewest
+that are judged), less than one in a million is taken for identifiers. At worst it is 2.9e-7, for nine digits (binomial
+tails summed over the rules).
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from functools import cache, partial
 
 from anon_pipeline.profiling.column_names import named_by, words_of
 
-#: So many distinct values of a column are looked at, and so many it must have for a rule to be believed.
+#: How many distinct values of a column are examined, and how many a column must have at least for a rule to count.
 LOOKED_AT, FEWEST = 200, 10
-#: Above this share of distinct values a column is nearly unique to a person; below that one it numbers no people.
+#: Above the first share of distinct values a column is nearly unique per person; below the second it numbers nobody.
 NEAR_UNIQUE, REPEATS = 0.95, 0.02
-#: Shares of the values that must meet a rule: one that nothing else meets, one that much looks like, one met by chance.
+#: Shares of values that must meet a rule: a rule that nothing else meets, one that much resembles, one met by chance.
 CERTAIN, LIKELY, CHANCE = 0.1, 0.5, 0.9
 
 EMAIL = re.compile(r"(mailto:)?[^@\s<>]+@[^@\s<>]+\.[^@\s<>]{2,}|.*<[^@\s<>]+@[^@\s<>]+\.[^@\s<>]{2,}>")
 UUID = re.compile(r"\{?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\}?", re.IGNORECASE)
-#: An address on the web that names a user: /users/17, /@ada, ?uid=17, or a page of a network of people.
+#: An address on the web that names a user: /users/17, /@ada, ?uid=17, or a page of a social network.
 USER_URL = re.compile(
     r"(https?://)?\S+\.\S+("
     r"/(users?|u|profiles?|members?|people|person|accounts?|in|~|id)/\S+|/@\S+|/~\S+|[?&](user|uid|user_?id|id|member)=\S+"
@@ -34,15 +35,15 @@ USER_URL = re.compile(
     re.IGNORECASE,
 )
 PHONE = re.compile(r"(\+|00?)?[\s(]*[0-9][0-9\s().\-/]{5,20}[0-9](\s*(x|ext\.?)\s*[0-9]{1,5})?", re.IGNORECASE)
-#: Digits with signs between them that are something else: a date, a long postal code, a number with a fraction.
+#: Digits with separators that are no phone number: a date, a long postal code, a number with a fraction.
 NO_PHONE = re.compile(r"\d{1,4}([-/. ])\d{1,2}\1\d{1,4}|\d{5}-\d{4}|[1-9][0-9]*|[0-9]+\.[0-9]+")
 #: The British national insurance number (HMRC, National Insurance Manual, NIM39110); it has no check digit.
 NINO = re.compile(r"(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]")
-#: The American number is known by its hyphens: nine bare digits meet its rule nearly always.
+#: The American number is recognized by its hyphens, since nine plain digits nearly always meet its rule.
 SSN = re.compile(r"[0-9]{3}[- ][0-9]{2}[- ][0-9]{4}")
 CARD = re.compile(r"[2-6][0-9]{3}([ -]?[0-9]{2,6}){2,4}")
 
-#: National numbers with check digits, as python-stdnum calls them.
+#: National numbers with check digits, by their names in python-stdnum.
 NATIONAL = {
     "at.vnr": "Austrian social insurance number",
     "au.tfn": "Australian tax file number",
@@ -91,7 +92,7 @@ NAMES_OF_PEOPLE = (
     *("vorname*", "nachname*", "familienname*", "geburtsname", "prenom*", "nom de famille", "nom", "nombre", "nombres"),
     *("apellido*", "cognome*", "nome", "nomi", "voornaam", "achternaam", "naam", "imie", "nazwisko", "sobrenome"),
 )
-#: Names of columns that hold what reaches or names one person.
+#: Names of columns of values that reach or name one person.
 NAMING = (
     *("email*", "e mail", "mail", "mailadresse", "courriel", "correo"),
     *("phone*", "telephone*", "telefon*", "mobile", "handy*", "cell phone", "cellphone", "fax", "tel"),
@@ -135,7 +136,7 @@ NUMBERING = ("id", "ids", "no", "nr", "num", "number", "nummer", "numero", "key"
 
 @dataclass(frozen=True)
 class Rule:
-    """What values of one kind of identifier look like, and which share of a column's values must."""
+    """The form of one kind of identifier, and the share of a column's values that must have it."""
 
     kind: str
     meets: Callable[[str], bool]
@@ -145,9 +146,9 @@ class Rule:
 
 @dataclass(frozen=True)
 class Identified:
-    """Why a column seems to name people directly.
+    """The reason why a column seems to name people directly.
 
-    `of_one_person`: a value is one person's own, so that it repeats only where this person has several rows.
+    `of_one_person`: each value belongs to one person, so that it repeats only where this person has several rows.
     """
 
     why: str
@@ -156,7 +157,7 @@ class Identified:
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """All rules, the surest first; python-stdnum is imported when it is needed."""
+    """All rules, the most certain first; python-stdnum is imported when it is needed."""
     return (
         Rule("an e-mail address", lambda value: EMAIL.fullmatch(value) is not None, CERTAIN, True),
         Rule("a UUID", lambda value: UUID.fullmatch(value) is not None, CERTAIN),
@@ -178,11 +179,11 @@ def rules() -> tuple[Rule, ...]:
 
 
 def by_values(values: Sequence[str]) -> Identified | None:
-    """What a column's values look like, where they are direct identifiers.
+    """The kind of direct identifier that a column's values look like; None where they do not.
 
     Parameters
     ----------
-    values : distinct values of the column; an even choice of LOOKED_AT of them is looked at
+    values : distinct values of the column; LOOKED_AT of them, evenly chosen, are examined
     """
     step = max(1, len(values) // LOOKED_AT)
     chosen = [value.strip() for value in values[::step][:LOOKED_AT]]
@@ -201,16 +202,16 @@ def by_values(values: Sequence[str]) -> Identified | None:
 
 
 def names_somebody(value: str) -> bool:
-    """Whether a single value surely names somebody, as no name of a column would."""
+    """Whether a single value certainly names somebody, so that it is no name of a column."""
     return any(rule.meets(value.strip()) for rule in rules() if rule.least == CERTAIN)
 
 
 def by_name(name: str, unique: float) -> Identified | None:
-    """What a column's name announces, where that is a direct identifier.
+    """The kind of direct identifier that a column's name announces; None where it does not.
 
     Parameters
     ----------
-    unique : share of distinct values among the known ones; what only numbers rows counts where it is nearly 1
+    unique : share of distinct values among the known ones; a name such as "id" counts only where it is nearly 1
     """
     words = words_of(name)
     if named_by(name, NAMING):
@@ -233,17 +234,17 @@ def _valid(number: str, value: str) -> bool:
     """Whether a value meets a rule of python-stdnum."""
     try:
         return bool(importlib.import_module(f"stdnum.{number}").is_valid(value))
-    except (LookupError, ValueError, TypeError):  # some rules fail on what is none (cn.ric of 2.2 on an unknown place)
+    except (LookupError, ValueError, TypeError):  # some rules fail on other values (cn.ric of 2.2 on unknown places)
         return False
 
 
 def _is_national(number: str, value: str) -> bool:
-    """As `_valid`, for what is written as long as a national number is: some rules fill up with zeros."""
+    """As `_valid`, but only for values as long as a national number, since some rules add leading zeros."""
     return 8 <= len(value) <= 22 and _valid(number, value)
 
 
 def _is_card(value: str) -> bool:
-    """Digits that begin as those of an issuer do, of the length of a card number, with Luhn's check digit."""
+    """Whether a value is a card number: digits of an issuer, of the right length, with Luhn's check digit."""
     digits = re.sub("[ -]", "", value)
     return CARD.fullmatch(value) is not None and 13 <= len(digits) <= 19 and _valid("luhn", digits)
 
@@ -253,7 +254,7 @@ def _is_ssn(value: str) -> bool:
 
 
 def _is_phone(value: str) -> bool:
-    """Seven to fifteen digits (ITU-T E.164) with a sign that they are dialled: a plus, a leading zero, or gaps."""
+    """Whether a value is a phone number: 7 to 15 digits (ITU-T E.164) with a plus, a leading zero, or gaps."""
     digits = sum(sign.isdigit() for sign in value)
     return 7 <= digits <= 20 and PHONE.fullmatch(value) is not None and NO_PHONE.fullmatch(value) is None
 

@@ -1,4 +1,4 @@
-"""A new dataset from a table of people: its folder with a proposed release.yaml, which a person decides and runs."""
+"""A new dataset from a table of people: its folder with a proposed release.yaml, which a person completes and runs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from anon_pipeline.profiling.proposed_spec import Question, propose_spec, questi
 from anon_pipeline.profiling.reading import read_table
 from anon_pipeline.spec import STATISTICS, Source, undecided_lines
 
-#: What a dataset may be called.
+#: The form of a name of a dataset.
 NAME = r"[a-z][a-z0-9_]*"
 
 
 @dataclass(frozen=True)
 class NewDataset:
-    """What was written and what is to be decided: the file, the profile, and each question with its line, from 1."""
+    """A new dataset: its file, the profile of its table, and each question with its line in the file, from 1."""
 
     file: Path
     profile: Profile
@@ -40,11 +40,11 @@ class NewDataset:
 
 
 def profile_table(engine: ForeignTables, table: Path, source: Source | None = None) -> Profile:
-    """Propose a role for every column of what may be a source.
+    """Propose a role for every column of a table that may be a source.
 
     Parameters
     ----------
-    table : a file or a folder of Parquet files; of anything else the folder that `source` is named relative to
+    table : a file or a folder of Parquet files; for other sources, the folder to which `source` is relative
 
     Raises
     ------
@@ -56,7 +56,7 @@ def profile_table(engine: ForeignTables, table: Path, source: Source | None = No
         raise InputError(f"{table}: there is no such file or folder")
     if stated.location is None or stated.is_file or stated.table_format is not None:
         return _profile_here(engine, table, stated)
-    # What lies in a store is fetched once, and looked at as the file that it is.
+    # A file in an object store is fetched once, and profiled as a local file.
     with scratch() as private, fetched(stated.path, private) as here:
         return _profile_here(engine, here, stated.model_copy(update={"path": here.name}))
 
@@ -74,21 +74,22 @@ def _profile_here(engine: ForeignTables, table: Path, source: Source) -> Profile
 
 
 def propose_spec_beside(profiled: Profile, source: Source, file: Path) -> str:
-    """The text of a release.yaml that will lie at `file`, and names a source of this machine by a relative path."""
+    """The text of a release.yaml for the path `file`; it names a source of this machine by a relative path."""
     place = source.table or source.location or source.iceberg or source.path
     return propose_spec(profiled, dataset_name(Path(place.rpartition(":")[2])), seen_from(file.parent, source))
 
 
 @dataclass(frozen=True)
 class DatasetRequest:
-    """The dataset that is wanted for a table.
+    """The request for a new dataset of a table.
 
     Attributes
     ----------
-    name : of the dataset and its folder
-    table : named by a relative path in the spec; of what is no file of this machine the folder it is named relative to
-    copy : whether it is copied into the folder, and named there
-    source : query, delimiter and encoding where the table needs them; its path is for messages
+    name : the name of the dataset and its folder
+    table : the table, which the spec names by a relative path; for a source that is no file of this machine, the folder
+        to which it is relative
+    copy : whether the table is copied into the folder, and the spec names the copy
+    source : query, delimiter and encoding where the table needs them; its path is used in messages
     asked_with_noise : propose the section `differential_privacy` too, with every domain to be decided
     """
 
@@ -105,7 +106,7 @@ def start_dataset(engine: ForeignTables, wanted: DatasetRequest, data: Path) -> 
     Raises
     ------
     InputError
-        For a name that is none, a dataset that exists, or a table that cannot be read.
+        For an invalid name, a dataset that exists, or a table that cannot be read.
     """
     name, table = wanted.name, wanted.table
     if name in PRIVATE_FOLDERS:
@@ -142,19 +143,19 @@ def start_dataset(engine: ForeignTables, wanted: DatasetRequest, data: Path) -> 
 
 
 def dataset_name(table: Path) -> str:
-    """A name for the dataset of a table, from the file's name."""
+    """A name for the dataset of a table, made from the file's name."""
     name = re.sub("[^a-z0-9]+", "_", table.name.lower().split(".")[0]).strip("_")
     name = name.removesuffix(STATISTICS)
     return name if re.fullmatch(NAME, name) else f"data_{name}".rstrip("_")
 
 
 def _named_in(folder: Path, table: Path, source: Source) -> Source:
-    """A source as a spec in `folder` names it."""
+    """The source as a spec in `folder` names it."""
     return seen_from(folder, source.model_copy(update={"path": str(table)}) if source.is_file else source)
 
 
 def _copied(table: Path, folder: Path) -> str:
-    """Copy the table into the folder, readable by its owner only, and say how it is called there."""
+    """Copy the table into the folder, readable by its owner only; returns the name of the copy."""
     copy = folder / table.resolve().name
     if copy.exists():
         if copy.samefile(table):
@@ -164,7 +165,7 @@ def _copied(table: Path, folder: Path) -> str:
         with written_folder(copy) as temporary:
             shutil.copytree(table, temporary, dirs_exist_ok=True, copy_function=shutil.copyfile)
         return copy.name
-    descriptor, name = tempfile.mkstemp(prefix=f".{copy.name}.", dir=folder)  # of mode 0600
+    descriptor, name = tempfile.mkstemp(prefix=f".{copy.name}.", dir=folder)  # creates it with mode 0600
     try:
         with os.fdopen(descriptor, "wb") as written, table.open("rb") as read:
             shutil.copyfileobj(read, written)

@@ -1,4 +1,4 @@
-"""Where a table lies, as a person names it on a command line, and how a spec in another folder names the same."""
+"""Places of tables: as a person names them on a command line, and as a spec in another folder names them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Source
 from anon_pipeline.spec.locations import ICEBERG_METADATA, is_address
 
-#: How the address of a server begins, beside PostgreSQL's, which has a form without a beginning.
+#: How the address of a server begins, except for PostgreSQL, which also has a form without such a beginning.
 SERVERS = {"mysql://": "mysql", "mariadb://": "mysql"}
-#: Stands in every address of a SQL Server.
+#: One of these is in every address of a SQL Server.
 SQL_SERVER = ("server=", "addr=", "address=")
 
 
 def keys_of_place(place: str) -> dict[str, str]:
-    """The key of `source` that says where a table lies.
+    """The key of `source` for the place of a table.
 
-    It is a file, a folder or an address; `delta:PLACE` and `iceberg:PLACE` are tables of these formats. A folder of
-    either format on this machine is known as such.
+    A place is a file, a folder or an address; `delta:PLACE` and `iceberg:PLACE` are tables of these formats. A folder
+    of either format on this machine is recognized.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def keys_of_place(place: str) -> dict[str, str]:
 
 
 def kind_of_server(variable: str) -> str:
-    """What kind of server the address in an environment variable is of."""
+    """The kind of server whose address is in an environment variable."""
     address = os.environ.get(variable, "").strip().lower()
     for beginning, kind in SERVERS.items():
         if address.startswith(beginning):
@@ -59,5 +59,5 @@ def seen_from(folder: Path, source: Source) -> Source:
         key: Path(os.path.relpath(Path(place).resolve(), folder.resolve())).as_posix()
     }
     if key != "path":
-        del stated["path"]  # follows from the other
+        del stated["path"]  # implied by the other key
     return Source.model_validate(stated)

@@ -1,7 +1,7 @@
-"""What each column of an unknown table seems to be to a person, and why: a proposal only, which a person decides.
+"""Proposed roles of the columns of an unknown table, with reasons; a person decides about them.
 
 Everything is judged on a sample of bounded size (`Survey`); only rows, missing and distinct values are counted in the
-whole table. A proposal holds names and numbers, never a value of a person.
+whole table. A proposal contains names and numbers, never a value of a person.
 """
 
 from __future__ import annotations
@@ -27,45 +27,45 @@ from anon_pipeline.profiling.separation import Key
 from anon_pipeline.profiling.special_categories import special_category
 from anon_pipeline.spec import ColumnType, Role
 
-#: k of the proposed spec; a value that fewer people share is rare.
+#: The k of the proposed spec; a value that fewer people have is rare.
 K = 10
-#: Above this share a text tells too much to be grouped by, and a number names people.
+#: Above this share of distinct values a text is too detailed for grouping, and a number names people.
 MANY_DISTINCT = 0.3
-#: So many distinct numbers, such as years of age, are a scale and not a label, however few people there are.
+#: Up to this many distinct numbers, such as years of age, are a scale and no label, however few people there are.
 SCALE = 150
-#: Share of the people in rare values from which on a column that is kept as it is identifies as a name does.
+#: The share of people with rare values from which on a column that is kept as it is identifies people like a name.
 RARE = 0.001
-#: A target has so many values at most.
+#: The largest number of distinct values of a target.
 TARGET_VALUES = 20
-#: Cramér's V from which on a column stands in for another.
+#: The Cramér's V from which on a column counts as a stand-in for another.
 STANDS_IN = 0.3
-#: A table of so many rows is compared column by column at next to no cost.
+#: A table of this many rows is compared column by column at hardly any cost.
 SMALL_TABLE = 2_000
-#: So many distinct values of a column are compared with lists of words.
+#: The number of distinct values of a column that are compared with lists of words.
 VALUES_READ = 300
 
-#: Asked where one person seems to have several rows.
+#: The question where one person seems to have several rows.
 SEVERAL_ROWS = (
     "identifier is proposed, and no person may stand twice: a class of k rows must be k people; make one row a person, "
     "or write exclude if it numbers something else"
 )
-#: Asked of the column that is proposed as target: with another target it would be published as it is for no reason.
+#: The question about a proposed target: with another target, the column would be published as it is for no reason.
 AS_TARGET = "sensitive is proposed, as the target; if another column is, quasi_identifier hides it in groups"
-#: Asked of it besides, where it is a number of many values.
+#: A further question about the target where it is a number of many values.
 AS_NUMBER = "a number that few share identifies as a name does: round it by a masking step"
-#: Asked of a column of moments that hardly two people share.
+#: The question about a column of moments that hardly any two people share.
 AS_MOMENT = (
     "quasi_identifier is proposed, which groups moments into spans; exclude leaves it out; kept as it is, whoever was "
     "there at that moment finds the person"
 )
-#: Asked of a code of a place or a trade that hardly two people share.
+#: The question about codes of places or trades that hardly any two people share.
 AS_CODE = (
     "exclude is proposed; a code's first signs can be grouped: write quasi_identifier, with type: categorical and "
     "hierarchy: {prefix: [5, 3, 2]}"
 )
-#: As many quasi-identifiers as can be grouped well; of more columns those that say most of the target are proposed.
+#: The most quasi-identifiers that can be grouped well; of more, those most associated with the target are proposed.
 MOST_GROUPED = 12
-#: Names of one word for what is usually predicted.
+#: Names of one word of columns that are usually predicted.
 TARGETS = (
     "target",
     "label",
@@ -82,24 +82,24 @@ TARGETS = (
     "fraud*",
     "y",
 )
-#: Names for numbers that are usually predicted, where no column of few values is named so.
+#: Names of numbers that are usually predicted, for tables where no column of few values has such a name.
 NUMBERS = ("target", "label", "outcome", "response", "income", "price", "cost", "costs", "charges", "score", "y")
-#: The category of Art. 9 that is studied as a rule, and so is the target where no column is named so.
+#: The category of Art. 9 that is usually studied, and so is the target where no column has the name of a target.
 STUDIED = "health"
-#: Names of columns that say which file a row came from.
+#: Names of columns with the file from which a row came.
 PARTS = ("split", "fold", "partition", "subset")
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A role for one column, and why.
+    """A role for one column, and the reason.
 
     Attributes
     ----------
-    question : what a person must decide before the spec can run; None where the proposed role is safe as it is
-    format : how its dates are written, where they are not written as SQL does
-    levels : its categories in their order, where the file says that they have one
-    asked : what else a person must decide of it, by key of the column
+    question : the question that a person must decide before the spec can run; None where the proposed role is safe
+    format : the format of its dates, where it is not that of SQL
+    levels : its categories in their order, where the file states an order
+    asked : further questions that a person must decide about it, by key of the column
     distinct, missing : distinct values (estimated for a sampled table) and rows without one
     """
 
@@ -117,18 +117,18 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Profile:
-    """What was found in a table.
+    """The profile of a table.
 
     Attributes
     ----------
     rows, looked_at : rows of the table, and of the sample
-    missing : texts that stand for "not known"
-    determines : pairs (a, b): who knows a knows b
-    key : the quasi-identifiers that tell people apart best
+    missing : texts that mean "not known"
+    determines : pairs (a, b) of columns: whoever knows a also knows b
+    key : the quasi-identifiers that distinguish people best
     target : the column proposed as target
-    read : what was found of how the file is written, by key of the source
-    asked : what a person must decide of the source, by its key
-    notes : what was found in the file and needs no decision
+    read : the format of the file, by key of the source
+    asked : questions that a person must decide about the source, by its key
+    notes : findings about the file that need no decision
     """
 
     rows: int
@@ -147,7 +147,7 @@ class Profile:
 
 
 def profile(survey: Survey, reading: Reading) -> Profile:
-    """Propose a role for every column of a surveyed table, which was read as `reading` says."""
+    """Propose a role for every column of a surveyed table; `reading` is the way in which it was read."""
     target = _target(survey)
     codes = {name: separation.codes_of(survey.sample.column(name)) for name in survey.sample.column_names}
     proposals = {column.name: _proposal(survey, column, codes[column.name], target) for column in survey.columns}
@@ -188,21 +188,21 @@ def profile(survey: Survey, reading: Reading) -> Profile:
 
 
 def _most_compared(rows: int) -> int:
-    """Distinct values of a column that is compared with others: of a small table those that half of the rows repeat."""
+    """The most distinct values of a column that is compared with others; in a small table, half the number of rows."""
     return max(min(rows // 2, SMALL_TABLE // 2), rows // 10)
 
 
 def _leave_out_many(
     proposals: dict[str, Proposal], codes: Mapping[str, IntArray], target: str | None
 ) -> tuple[str, ...]:
-    """Of more quasi-identifiers than can be grouped well leave out those that say least of the target, with a note.
+    """Leave out the quasi-identifiers least associated with the target, if there are too many to group; with a note.
 
-    At each that is left out stands what it would cost: how many more people would be among the few who share all that
-    is grouped.
+    The reason of each that is left out names its cost: the share of people who would then share all grouped columns
+    with few others, with this column and without.
 
     Parameters
     ----------
-    codes : of every column, numbers of many values by their quantiles
+    codes : the codes of every column; numbers of many values are cut into quantiles
     """
     grouped = [name for name, proposal in proposals.items() if proposal.role is Role.QUASI_IDENTIFIER]
     if len(grouped) <= MOST_GROUPED:
@@ -226,12 +226,12 @@ def _leave_out_many(
 
 
 def _still_asked(proposal: Proposal, asked: Mapping[str, str]) -> Mapping[str, str]:
-    """What is asked of how a column is written, unless nothing is made of the column."""
+    """Questions about the format of a column, unless the column is not used."""
     return {} if proposal.role in (Role.EXCLUDE, Role.IDENTIFIER) and proposal.question is None else asked
 
 
 def names_are_values(survey: Survey) -> bool:
-    """Whether the names of the columns are a row that was taken for a header: a third of them are values, too."""
+    """Whether the names of the columns are a row that was taken for a header: a third of them occur as values."""
     columns = [survey.sample.column(column.name) for column in survey.columns]
     recurring = sum(
         surveyed.name in set(_texts(column)) for surveyed, column in zip(survey.columns, columns, strict=True)
@@ -241,10 +241,10 @@ def names_are_values(survey: Survey) -> bool:
 
 
 def _target(survey: Survey) -> str | None:
-    """A column of two to twenty values that its name says is predicted, else such a number, else one of health.
+    """A column of two to twenty values with the name of a target, else a number with such a name, else one of health.
 
-    Of columns with gaps one is taken where no other can be. Where none is, a person must say what they want to
-    predict: that a column stands last is no reason.
+    A column with missing values is taken only where no complete one is possible. Where there is no such column, a
+    person must state what they want to predict; being the last column is no reason.
     """
     possible = [
         column
@@ -267,7 +267,7 @@ def _target_among(known: list[ColumnSurvey]) -> str | None:
     return next(studied, None)
 
 
-#: A proposed role, why, and what a person must decide about it.
+#: A proposed role, the reason, and the question that a person must decide.
 Proposed = tuple[Role, str, str | None]
 
 
@@ -291,7 +291,7 @@ def _proposal(survey: Survey, column: ColumnSurvey, codes: IntArray, target: str
 
 
 def _as_code(column: ColumnSurvey, values: list[str]) -> Proposed | None:
-    """The role of a code of a place or a trade that hardly two people share, which names nobody; None for any other."""
+    """The role of codes of places or trades that hardly any two people share, which name nobody; None for others."""
     if column.distinct <= MANY_DISTINCT * column.known or not named_by(column.name, (*PLACES, *TRADES)):
         return None
     if not all(CODE.fullmatch(value.strip()) for value in values):
@@ -300,7 +300,7 @@ def _as_code(column: ColumnSurvey, values: list[str]) -> Proposed | None:
 
 
 def _as_identifier(column: ColumnSurvey, kind: ColumnType, values: list[str]) -> Proposed | None:
-    """The role of a column that names a person, by its name or its values; None for any other."""
+    """The role of a column that names people, by its name or its values; None for other columns."""
     unique = column.distinct / column.known
     direct = identifiers.by_name(column.name, unique)
     if kind is not ColumnType.DATE:
@@ -317,7 +317,7 @@ def _as_identifier(column: ColumnSurvey, kind: ColumnType, values: list[str]) ->
 def _as_special_category(
     column: ColumnSurvey, kind: ColumnType, values: list[str], target: str | None
 ) -> Proposed | None:
-    """The role of a column of a special category of personal data; None for any other."""
+    """The role of a column of a special category of personal data; None for other columns."""
     few = values[:: max(1, len(values) // VALUES_READ)]
     special = special_category(column.name, few if kind is ColumnType.CATEGORICAL else [])
     if special is None:
@@ -331,7 +331,7 @@ def _as_special_category(
 def _by_its_spread(
     survey: Survey, column: ColumnSurvey, kind: ColumnType, codes: IntArray, target: str | None
 ) -> Proposed:
-    """The role of any other column, by its name and by how many people it tells apart."""
+    """The role of any other column, by its name and by how well it distinguishes people."""
     unique = column.distinct / column.known
     if column.distinct == 1 and column.known == survey.rows:
         return Role.INSENSITIVE, "the same for everyone", None
@@ -362,7 +362,7 @@ def _has_times_of_day(survey: Survey, column: ColumnSurvey) -> bool:
 
 
 def _leave_one_identifier(proposals: dict[str, Proposal]) -> None:
-    """Where a person's number repeats, leave the other identifiers out: together with them it would not repeat."""
+    """Where a person's number repeats, leave out the other identifiers: together with them it would not repeat."""
     if any(proposal.question == SEVERAL_ROWS for proposal in proposals.values()):
         for name, proposal in proposals.items():
             if proposal.role is Role.IDENTIFIER and proposal.question is None:
@@ -370,13 +370,13 @@ def _leave_one_identifier(proposals: dict[str, Proposal]) -> None:
 
 
 def _leave_out_codes(proposals: dict[str, Proposal], determined: list[tuple[str, str]], target: str | None) -> None:
-    """Of columns that determine each other keep one, a text where there is one; of the others say what they tell."""
+    """Keep one of two columns that determine each other; name at the other columns the columns that they determine."""
     left_out: set[str] = set()
     for first, second in determined:
         if (second, first) in determined and not {first, second} & left_out:
             kept, code = sorted((first, second), key=lambda name: (name != target, *_worth(proposals[name])))
             if proposals[code].role is not Role.EXCLUDE and code != target:
-                left_out.add(code)  # and must not in turn leave out what it is a code of
+                left_out.add(code)  # it must not in turn leave out the column that it encodes
                 why = f"a code of {kept}; kept as it is it would tell what the grouping of {kept} hides"
                 proposals[code] = replace(proposals[code], role=Role.EXCLUDE, why=why, question=None)
     for name, proposal in proposals.items():
@@ -387,12 +387,12 @@ def _leave_out_codes(proposals: dict[str, Proposal], determined: list[tuple[str,
 
 
 def _worth(proposal: Proposal) -> tuple[bool, bool]:
-    """What of two columns that say the same is kept: one that must be decided, then a text."""
+    """The sort key of equivalent columns, the one to keep first: a column with a question, then a text."""
     return proposal.question is None, proposal.type is not ColumnType.CATEGORICAL
 
 
 def _name_stand_ins(proposals: dict[str, Proposal], codes: Mapping[str, IntArray]) -> None:
-    """Say at each column of a special category what stands in for it, and at each such column what it stands in for."""
+    """Name at each column of a special category its stand-ins, and at each stand-in the column it stands in for."""
     special = [
         name for name, proposal in proposals.items() if proposal.question not in (None, SEVERAL_ROWS) and name in codes
     ]
@@ -403,7 +403,7 @@ def _name_stand_ins(proposals: dict[str, Proposal], codes: Mapping[str, IntArray
             listed = ", ".join(f"{stand_in} ({v:.2f})" for stand_in, v in stand_ins)
             proposals[name] = replace(proposals[name], why=f"{proposals[name].why}; stand-ins by Cramér's V: {listed}")
         for stand_in, v in stand_ins:
-            if stand_in in special:  # which says so itself
+            if stand_in in special:  # it has its own reason
                 continue
             why = f"{proposals[stand_in].why}; stands in for {name} (Cramér's V {v:.2f})"
             proposals[stand_in] = replace(proposals[stand_in], why=why)
@@ -412,7 +412,7 @@ def _name_stand_ins(proposals: dict[str, Proposal], codes: Mapping[str, IntArray
 def _comparable(
     survey: Survey, proposals: Mapping[str, Proposal], codes: Mapping[str, IntArray]
 ) -> dict[str, IntArray]:
-    """The codes of columns whose association can be measured: numbers of many values in quantiles, no long texts."""
+    """The codes of columns whose association can be measured; numbers of many values are cut into quantiles."""
     comparable = {}
     for name, proposal in proposals.items():
         if proposal.role is Role.IDENTIFIER or proposal.distinct < 2:
@@ -438,5 +438,5 @@ def _texts(column: pa.ChunkedArray) -> list[str]:
 
 
 def share_text(share: float) -> str:
-    """A share of people or pairs; what is nearly all is not rounded up to all."""
+    """The text of a share of people or pairs; nearly all is not rounded up to all."""
     return "nearly 100 %" if 0.9995 <= share < 1 else f"{100 * share:.1f} %"

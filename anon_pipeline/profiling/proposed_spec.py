@@ -1,7 +1,7 @@
-"""The release.yaml that a profile proposes: a line per column with its reason, and `decide` where a person must.
+"""The release.yaml that a profile proposes: a line per column with its reason, and `decide` where a person must decide.
 
-The word `decide` stands in the place of what is to be decided, and a spec with it cannot be read
-(`anon_pipeline.spec`): who has not decided releases nothing.
+The word `decide` takes the place of each value to be decided. A spec with this word cannot be read
+(`anon_pipeline.spec`), so nothing is released before everything is decided.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from anon_pipeline.spec import UNDECIDED, ColumnType, Role, Source
 
 @dataclass(frozen=True)
 class Question:
-    """What a person must decide: the place in the spec, and what stands to choose."""
+    """A question that a person must decide: the place in the spec, and the choices."""
 
     place: str
     question: str
 
 
-#: Where noisy questions are prepared for, what is public of a column, with an example of how to write it.
+#: The question about the public domain of a column, for noisy questions, with an example of the notation.
 DOMAIN_OF_NUMBERS = "what is public of it, known without this table? {range: [0, 120], step: 1, why: ...}, or remove it"
 DOMAIN_OF_TEXTS = "what is public of it, known without this table? {values: [a, b], why: ...}, or remove it"
 
 
 def questions(profiled: Profile, asked_with_noise: bool = False) -> list[Question]:
-    """What must be decided before the proposed spec can run, the target first.
+    """All questions that must be decided before the proposed spec can run, the target first.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def questions(profiled: Profile, asked_with_noise: bool = False) -> list[Questio
 
 
 def _missing_target(profiled: Profile) -> str | None:
-    """What is asked where the proposed target has gaps."""
+    """The question where the proposed target has missing values."""
     missing = sum(proposal.missing for proposal in profiled.columns if proposal.name == profiled.target)
     if not missing:
         return None
@@ -61,7 +61,7 @@ def _missing_target(profiled: Profile) -> str | None:
 
 
 def _questions_of_noise(profiled: Profile) -> list[Question]:
-    """Unit, budget and public domains: nothing of them is taken from the table, since it would tell of its people."""
+    """Questions about unit, budget and public domains: answers from the table would reveal something of its people."""
     place = "differential_privacy"
     return [
         Question(f"{place}.unit", "who is protected? row, or {person: an identifier, groups: 1, rows: 1}"),
@@ -103,10 +103,10 @@ def _section_of_noise(profiled: Profile) -> list[str]:
 
 
 def propose_spec(profiled: Profile, dataset: str, source: Source, asked_with_noise: bool = False) -> str:
-    """The text of a release.yaml; `source` is named as the spec's folder sees it."""
+    """The text of a release.yaml; `source` is relative to the spec's folder."""
     source_keys = source.model_dump(mode="json", exclude_defaults=True) | dict(profiled.read)
     if source.database is not None or source.table_format is not None:
-        del source_keys["path"]  # follows from where its address lies, or from the table
+        del source_keys["path"]  # implied by the key of its address, or by the table
     source_keys |= {"missing": list(profiled.missing)} if profiled.missing else {}
     asked = questions(profiled, asked_with_noise)
     lines = [
@@ -167,7 +167,7 @@ def _column(proposal: Proposal) -> list[str]:
 
 
 def _source(keys: dict[str, object], asked: Mapping[str, str]) -> list[str]:
-    """The source on one line, or a line a key where something is asked of it."""
+    """The source on one line, or one line per key where there is a question about it."""
     if not asked:
         return [f"source: {_flow(keys)}"]
     plain = [f"  {key}: {_plain(_flow(value))}" for key, value in keys.items() if key not in asked]
@@ -176,7 +176,7 @@ def _source(keys: dict[str, object], asked: Mapping[str, str]) -> list[str]:
 
 
 def _plain(line: str) -> str:
-    """A value as YAML on one line, without the mark that ends a document."""
+    """A value as YAML on one line, without the end mark of a document."""
     return line.replace("\n...", "")
 
 
@@ -192,12 +192,12 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _one_line(text: str) -> str:
-    """A text that cannot end a comment: names of columns may hold line breaks."""
+    """A text without line breaks, which names of columns may have and which would end a comment."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
 class _Dumper(yaml.SafeDumper):
-    """YAML that stays on its line, and in which a text that says `decide` is a text."""
+    """A writer of YAML on one line, which quotes a text `decide`, so that it is read as a text."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

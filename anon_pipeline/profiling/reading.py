@@ -1,4 +1,4 @@
-"""A table as it is to be read: how its file and its columns are written, with what is asked of either."""
+"""How a table is read: the formats of its file and its columns, and questions about both."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from anon_pipeline.profiling.value_formats import MARKERS, dates_of, numbers_of,
 from anon_pipeline.spec import Column, ColumnType, Role, Source
 from anon_pipeline.spec.source import path_parts
 
-#: Names of columns whose digits are a code, not a quantity; codes that lie near one another are of one place or trade.
+#: Names of columns whose digits are a code, not a quantity; codes near one another belong to one place or trade.
 PLACES = ("zip", "zipcode", "postal", "postcode", "plz", "cap", "postleitzahl")
 TRADES = ("naics", "nace", "isco", "isic", "soc", "occ", "occupation", "industry")
 CODES = (*PLACES, *TRADES, "code", "codes", "cd", "fips", "kod", "codigo", "codice")
@@ -32,16 +32,16 @@ CODE = re.compile("(?=.*[0-9])[0-9A-Za-z -]{2,10}")
 
 @dataclass(frozen=True)
 class Reading:
-    """How a table is read.
+    """The way in which a table is read.
 
     Attributes
     ----------
-    source : with what was found of the file
-    asked : what a person must decide of the source, by its key
-    formats : per column of dates how these are written
-    asked_of : what a person must decide of a column, by column and key
-    notes : what was found and needs no decision
-    levels : per column with ordered categories these, lowest first
+    source : the source with the format that was found
+    asked : questions that a person must decide about the source, by its key
+    formats : the formats of each column of dates
+    asked_of : questions that a person must decide about a column, by column and key
+    notes : findings that need no decision
+    levels : the categories of each column where these are ordered, lowest first
     """
 
     source: Source
@@ -53,12 +53,12 @@ class Reading:
 
 
 def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Survey, Reading]:
-    """Find out how a table is written, and survey it as it then reads.
+    """Infer the formats of a table, and survey it in these formats.
 
     Raises
     ------
     InputError
-        For a table that cannot be read, has no rows, or begins with a person in the place of a header.
+        For a table that cannot be read, has no rows, or has a row of a person as its header.
     """
     source, asked = _found_of_file(table, source)
     if _is_partitioned(table):
@@ -70,7 +70,7 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
     texts = {name: _texts(survey.sample.column(name)) for name in _unread(survey)}
     numbers = numbers_of(_without_others(texts))
     changes: dict[str, object] = {}
-    # Numbers written for a person stand in columns of texts, in a database as in a file.
+    # Columns of texts may have numbers in a format for people, in a database as well as in a file.
     if not {"decimal", "thousands"} & _set(source):
         changes |= {"decimal": numbers.decimal} if numbers.decimal != "." else {}
         changes |= {"thousands": numbers.thousands} if numbers.thousands is not None else {}
@@ -99,7 +99,7 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
 
 
 def _is_partitioned(table: Path) -> bool:
-    """Whether every Parquet file of a folder lies in folders called as Hive calls them, `year=2024`."""
+    """Whether every Parquet file of a folder is in folders with names as in Hive, `year=2024`."""
     if not table.is_dir() or "=" in str(table.absolute()):
         return False
     within = [file.relative_to(table).parts[:-1] for file in table.rglob("*.parquet")]
@@ -107,7 +107,7 @@ def _is_partitioned(table: Path) -> bool:
 
 
 def _survey(engine: ForeignTables, table: Path, source: Source) -> tuple[Survey, Source, list[str]]:
-    """The survey of a table, with names of their own for columns that differ by capitals only, and a note for each."""
+    """The survey of a table; columns whose names differ only by capitals get distinct names, with a note for each."""
     try:
         return engine.survey(source, table), source, []
     except NamesDifferByCapitals as error:
@@ -120,7 +120,7 @@ def _survey(engine: ForeignTables, table: Path, source: Source) -> tuple[Survey,
 
 
 def _paths(survey: Survey, source: Source) -> dict[str, str]:
-    """Every plain field of a record that no path leads to yet: by its own name or, where that is not free, its path."""
+    """The path of each plain field of a record without one, by column name: the field's name or, if taken, its path."""
     taken = {column.name.casefold() for column in survey.columns}
     stated = set(source.paths.values())
     paths = [
@@ -144,23 +144,23 @@ def _paths(survey: Survey, source: Source) -> dict[str, str]:
 
 
 def _found_of_file(table: Path, source: Source) -> tuple[Source, dict[str, str]]:
-    """The source with what was found of a text file, and what is asked of it."""
+    """The source with the format of a text file, and the questions about it."""
     try:
         if not table.is_file() or kind_of(table) != "csv":
             return source, {}
         read = file_format(table, source)
     except OSError:
-        return source, {}  # the engine cannot read it either, and says why
+        return source, {}  # the engine cannot read it either, and raises an error with the reason
     return read.source, dict(read.asked)
 
 
 @dataclass
 class _Columns:
-    """What was found of columns of texts so far.
+    """Findings about columns of texts so far.
 
     Attributes
     ----------
-    missing : texts that stand for "not known"
+    missing : texts that mean "not known"
     formats, asked_of, notes : as in `Reading`
     """
 
@@ -170,7 +170,7 @@ class _Columns:
     notes: list[str] = field(default_factory=list)
 
     def add_numbers(self, name: str, others: Sequence[str], survey: Survey) -> None:
-        """A column of numbers but for `others`."""
+        """Add a column of numbers; `others` are its few other values."""
         if set(others) <= MARKERS:
             self.missing += [marker for marker in others if marker not in self.missing]
             self.notes.append(
@@ -184,7 +184,7 @@ class _Columns:
         )
 
     def add_dates(self, name: str, values: Sequence[str]) -> None:
-        """A column that holds dates, if its values are such."""
+        """Add a column of dates, if its values are dates."""
         known = [value for value in values if value not in MARKERS]
         formats, question = dates_of(known)
         if not formats or len(known) < len(values) - 1:
@@ -202,7 +202,7 @@ class _Columns:
 
 
 def _doubtful_numbers(survey: Survey) -> dict[str, dict[str, str]]:
-    """What is asked of columns that read as numbers: codes, and numbers that may stand for "not known"."""
+    """Questions about columns that read as numbers: whether they are codes, and numbers that may mean "not known"."""
     asked: dict[str, dict[str, str]] = {}
     for surveyed in survey.columns:
         if (
@@ -230,7 +230,7 @@ def _doubtful_numbers(survey: Survey) -> dict[str, dict[str, str]]:
 
 
 def _unread(survey: Survey) -> list[str]:
-    """The columns of texts that do not read as dates as they are."""
+    """The columns of texts that cannot be read as dates without a format."""
     return [
         column.name
         for column in survey.columns
@@ -239,7 +239,7 @@ def _unread(survey: Survey) -> list[str]:
 
 
 def _without_others(texts: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Values without those that stand for "not known" among numbers."""
+    """The values of each column without those that mean "not known" among numbers."""
     return {name: [value for value in values if value not in MARKERS] for name, values in texts.items()}
 
 

@@ -1,9 +1,9 @@
-"""How well columns tell people apart, and who knows one of them knows another: on codes of the values in a sample.
+"""How well columns distinguish people, and which columns determine others, on codes of the values in a sample.
 
 Distinction and separation are those of R. Motwani and Y. Xu (Efficient Algorithms for Masking and Finding
-Quasi-Identifiers, VLDB workshop on secure data management, 2007): columns S are an alpha-distinct quasi-identifier
-where the distinct tuples of S are a share alpha of the rows, and an alpha-separating one where a share alpha of the
-pairs of rows differ in S. The greedy choice, a column at a time, separates nearly all pairs with few columns.
+Quasi-Identifiers, VLDB workshop on secure data management, 2007). Columns S are an alpha-distinct quasi-identifier if
+the distinct tuples of S are a share alpha of the rows. They are an alpha-separating one if a share alpha of the pairs
+of rows differ in S. The greedy choice of one column after another separates nearly all pairs with few columns.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import pyarrow as pa
 
 from anon_pipeline.arrays import IntArray
 
-#: Numbers with more distinct values are cut into so many quantiles before their association is measured.
+#: Numbers with more distinct values are cut into this many quantiles before their association is measured.
 QUANTILES = 10
-#: Rows, evenly spread, looked at first when one column might determine another; most pairs fail there.
+#: The number of evenly spaced rows that are tested first for whether a column determines another; most pairs fail.
 FIRST_ROWS = 500
-#: A dependence that columns of chance would show more often than this is none.
+#: A dependence does not count if independent columns would show it by chance with a higher probability than this.
 BY_CHANCE = 1e-6
 
 
 def codes_of(column: pa.ChunkedArray) -> IntArray:
-    """A whole number per row that equal values share, shape (n,); what is missing is a value of its own, 0."""
+    """A whole number per row, the same for equal values, shape (n,); a missing value has a number of its own, 0."""
     encoded = column.combine_chunks().dictionary_encode()
     return np.asarray(encoded.indices.cast(pa.int64()).fill_null(-1), dtype=np.int64) + 1
 
@@ -50,14 +50,14 @@ def separation(codes: IntArray) -> float:
 
 
 def in_rare_values(codes: IntArray, k: int) -> float:
-    """Share of the rows whose value fewer than k rows bear."""
+    """Share of the rows whose value occurs in fewer than k rows."""
     sizes = class_sizes(codes)
     return float(sizes[sizes < k].sum()) / max(1, len(codes))
 
 
 @dataclass(frozen=True)
 class Key:
-    """A small set of columns that tells people apart, in the order of the choice."""
+    """A small set of columns that distinguishes people, in the order of the choice."""
 
     columns: tuple[str, ...]
     distinction: float
@@ -65,13 +65,13 @@ class Key:
 
 
 def greedy_key(codes: Mapping[str, IntArray], most: int = 4, enough: float = 0.9) -> Key | None:
-    """The columns that together tell people apart best, each chosen so that the fewest pairs remain unseparated.
+    """The columns that together distinguish people best, each chosen so that the fewest pairs remain unseparated.
 
     Parameters
     ----------
-    codes : per column its codes, shape (n,)
-    most : columns at most
-    enough : distinction at which nothing more is added
+    codes : the codes of each column, shape (n,)
+    most : the largest number of columns
+    enough : the distinction at which no further column is added
     """
     chosen: tuple[str, ...] = ()
     together: IntArray | None = None
@@ -87,7 +87,7 @@ def greedy_key(codes: Mapping[str, IntArray], most: int = 4, enough: float = 0.9
 
 
 def determines(known: IntArray, determined: IntArray) -> bool:
-    """Whether every value of the one column goes with one value of the other only."""
+    """Whether every value of the column `known` occurs with only one value of the column `determined`."""
     for rows in (slice(None, None, max(1, len(known) // FIRST_ROWS)), slice(None)):
         first = known[rows]
         if len(class_sizes(_joined(first, determined[rows]))) != len(class_sizes(first)):
@@ -96,11 +96,11 @@ def determines(known: IntArray, determined: IntArray) -> bool:
 
 
 def is_seen_often_enough(known: IntArray, determined: IntArray) -> bool:
-    """Whether two columns of chance would hardly look as if one determined the other.
+    """Whether a column is unlikely to determine the other one by chance alone.
 
-    The m rows of one value of the first column agree in the second with a chance of at most p ** (m - 1), where p is
-    the share of the commonest value there. So all n rows with d values do with at most p ** (n - d): what counts is how
-    often values repeat, and not how many rows there are.
+    If the columns are independent, the m rows of one value of the first column agree in the second with a probability
+    of at most p ** (m - 1), where p is the share of the commonest value there. So all n rows with d values agree with
+    at most p ** (n - d): it matters how often values repeat, not how many rows there are.
     """
     commonest = float(class_sizes(determined).max(initial=0)) / max(1, len(determined))
     repeated = len(known) - len(class_sizes(known))
@@ -108,7 +108,7 @@ def is_seen_often_enough(known: IntArray, determined: IntArray) -> bool:
 
 
 def functional_dependences(codes: Mapping[str, IntArray]) -> list[tuple[str, str]]:
-    """The pairs (a, b) of columns in which every value of a goes with one value of b only."""
+    """The pairs (a, b) of columns in which every value of a occurs with only one value of b."""
     sizes = {name: len(class_sizes(code)) for name, code in codes.items()}
     return [
         (first, second)
@@ -119,10 +119,10 @@ def functional_dependences(codes: Mapping[str, IntArray]) -> list[tuple[str, str
 
 
 def cramers_v(left: IntArray, right: IntArray) -> float:
-    """Association of two columns from 0 to 1: Cramér's V with the correction of its bias.
+    """The association of two columns from 0 to 1: Cramér's V with a correction of its bias.
 
     W. Bergsma (A bias-correction for Cramér's V and Tschuprow's T, Journal of the Korean Statistical Society 42, 2013):
-    without it columns of many values seem associated by chance alone.
+    without the correction, columns of many values seem associated by chance alone.
     """
     n = len(left)
     rows, columns = (np.unique(codes, return_inverse=True)[1] for codes in (left, right))
@@ -138,7 +138,7 @@ def cramers_v(left: IntArray, right: IntArray) -> float:
 
 
 def quantile_codes(values: npt.NDArray[np.float64]) -> IntArray:
-    """Numbers cut at their quantiles, shape (n,); missing numbers are a value of their own, 0."""
+    """Codes of numbers by their quantiles, shape (n,); missing numbers have a code of their own, 0."""
     known = ~np.isnan(values)
     codes = np.zeros(len(values), dtype=np.int64)
     if known.any():
@@ -150,7 +150,7 @@ def quantile_codes(values: npt.NDArray[np.float64]) -> IntArray:
 def stand_ins(
     of: str, codes: Mapping[str, IntArray], candidates: Sequence[str], least: float
 ) -> list[tuple[str, float]]:
-    """The columns whose association with column `of` is at least so strong, strongest first, with Cramér's V."""
+    """The columns whose Cramér's V with the column `of` is at least `least`, the strongest first, with this number."""
     measured = [(name, cramers_v(codes[of], codes[name])) for name in candidates if name != of]
     return sorted(((name, v) for name, v in measured if v >= least), key=lambda pair: (-pair[1], pair[0]))
 
@@ -164,7 +164,7 @@ def joined(columns: Sequence[IntArray]) -> IntArray:
 
 
 def _joined(first: IntArray | None, second: IntArray) -> IntArray:
-    """Codes of the pairs of values, dense again so that they never overflow."""
+    """Codes of the pairs of values, numbered without gaps so that they never overflow."""
     if first is None:
         return second
     pairs = first * (int(second.max(initial=0)) + 1) + second

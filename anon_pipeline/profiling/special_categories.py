@@ -1,7 +1,7 @@
-"""Special categories of personal data (GDPR, Art. 9): which names of columns, and which values, announce them.
+"""Special categories of personal data (GDPR, Art. 9): the names of columns, and the values, that indicate them.
 
-The lists are in English, German, French, Spanish, Italian, Dutch, Polish and Portuguese. They find what is called by
-its name; what stands in for it under another name is found by association.
+The lists are in English, German, French, Spanish, Italian, Dutch, Polish and Portuguese. They find columns that have
+the name of a category; stand-ins with other names are found by their association with these.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 from anon_pipeline.profiling.column_names import named_by, words_of
 
-#: Share of a column's values that must stand on a list, and how many different ones at least.
+#: The share of a column's values that must be on a list, and the least number of distinct ones.
 MOST, SEVERAL = 0.5, 2
 
 
 @dataclass(frozen=True)
 class Category:
-    """One of the categories of Art. 9: words in the names of columns, values, and the shape of codes."""
+    """A category of Art. 9: words in the names of its columns, its values, and the form of its codes."""
 
     name: str
     named: tuple[str, ...]
@@ -265,7 +265,7 @@ CATEGORIES = (
     ),
 )
 
-#: Words beside which a listed word means something else.
+#: Words next to which a listed word means something else.
 OTHER = {
     "trade union membership": ("european", "credit", "customs"),
     "political opinion": ("third", "birthday", "size"),
@@ -275,14 +275,14 @@ OTHER = {
 
 @dataclass(frozen=True)
 class CategoryMatch:
-    """A special category that a column seems to hold, and what shows it: its name or its values."""
+    """A special category that a column seems to have, and the evidence for it: its name or its values."""
 
     category: str
     by: str
 
 
 def special_category(name: str, values: Sequence[str]) -> CategoryMatch | None:
-    """The category of Art. 9 that a column seems to hold, or None.
+    """The category of Art. 9 that a column seems to have, or None.
 
     Parameters
     ----------

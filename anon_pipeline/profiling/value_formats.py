@@ -1,7 +1,7 @@
-"""How the numbers and dates of a table are written, told from the values of its columns of texts.
+"""The formats of numbers and dates of a table, inferred from the values of its columns of texts.
 
-A column is of numbers, or of dates, where one way of writing them reads all its values. Where two ways do, and read
-them differently, a person is asked.
+A column has numbers, or dates, if all its values can be read in one format. If they can be read in two formats with
+different results, a person is asked.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from datetime import datetime
 
 from anon_pipeline.engine.stated import number_pattern
 
-#: Decimal and thousands signs; of two that read the same values in the same way the first is taken.
+#: Decimal and thousands signs; of two pairs that read the same values in the same way, the first is taken.
 NUMBERS = (
     (".", None), (",", None), (".", ","), (",", "."), (".", "'"), (".", "\u2019"), (",", " "), (".", " "),
     (",", "\u00a0"), (",", "\u202f"),
 )  # fmt: skip
 NUMBER_LIKE = re.compile(r"[+-]?[0-9.,'\u2019 \u00a0\u202f]*[0-9][0-9.,'\u2019 \u00a0\u202f]*([eE][+-]?[0-9]+)?")
-#: A leading zero is of a code.
+#: A leading zero shows that a value is a code.
 CODE = re.compile("[+-]?0[0-9]")
-#: Groups of three digits behind a point, and no sign of a fraction: thousands, or thousandths.
+#: Three digits after a point, without a second sign: these may be thousands or thousandths.
 IN_THREES = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
-#: Texts that stand for "not known" in a column of numbers or dates, and may be words of their own elsewhere.
+#: Texts that mean "not known" in a column of numbers or dates, and may have another meaning elsewhere.
 MARKERS = frozenset(
     [
         "-",
@@ -56,11 +56,11 @@ MARKERS = frozenset(
         "#REF!",
     ]
 ) | {"n. a.", "k. A.", "keine Angabe", "nicht bekannt"}
-#: Numbers that people write for "not known", far from all that is measured.
+#: Numbers that people write for "not known", far from all measured values.
 SENTINELS = frozenset({"99", "999", "9999", "99999", "-1", "-9", "-99", "-999", "-9999", "99.0", "999.0", "-99.0"})
-#: A column is one of numbers with a few other values where this share are numbers, and so few different ones are not.
+#: A column has numbers with a few other values if this share are numbers, and at most this many distinct ones are not.
 MOST, FEW = 0.8, 5
-#: Distinct values of a column that are read.
+#: The number of distinct values of a column that are read.
 VALUES_READ = 3_000
 DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%d %b %Y",
         "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y")  # fmt: skip
@@ -70,7 +70,7 @@ EARLIEST, LATEST = 1850, 2150
 
 @dataclass(frozen=True)
 class Numbers:
-    """How numbers are written: decimal and thousands signs, the columns they read, and a question where in doubt."""
+    """The format of numbers: decimal and thousands signs, the columns in this format, and a question in doubt."""
 
     decimal: str
     thousands: str | None
@@ -79,11 +79,11 @@ class Numbers:
 
 
 def numbers_of(columns: Mapping[str, Sequence[str]]) -> Numbers:
-    """The way of writing numbers that reads most columns.
+    """The format of numbers in which most columns can be read.
 
     Parameters
     ----------
-    columns : per column of texts its distinct values, without what stands for "not known"
+    columns : the distinct values of each column of texts, without those that mean "not known"
     """
     read = {name: values[:VALUES_READ] for name, values in columns.items() if _are_number_like(values)}
     together = "".join(itertools.chain.from_iterable(itertools.chain.from_iterable(read.values())))
@@ -111,7 +111,7 @@ def numbers_of(columns: Mapping[str, Sequence[str]]) -> Numbers:
 
 
 def dates_of(values: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
-    """The formats, one or two, that read all values as dates, and a question where they might be read otherwise."""
+    """The one or two formats in which all values are dates, and a question where another reading is possible."""
     values = [value.strip() for value in values[:VALUES_READ]]
     if len(values) < 2 or any(not 6 <= len(value) <= 30 or not re.search("[0-9]", value) for value in values):
         return (), None
@@ -140,7 +140,7 @@ def dates_of(values: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
 
 
 def other_values(values: Sequence[str], numbers: Numbers) -> list[str]:
-    """The few values that are no numbers in a column of numbers; none where they are many."""
+    """The few values of a column of numbers that are no numbers; none where there are many."""
     pattern = re.compile(number_pattern(numbers.decimal, numbers.thousands))
     others = [value for value in values if not pattern.fullmatch(value.strip())]
     return others if 0 < len(others) <= FEW and len(others) <= (1 - MOST) * len(values) else []
@@ -159,7 +159,7 @@ def sentinel_of(values: Sequence[float]) -> str | None:
 
 
 def _are_number_like(values: Sequence[str]) -> bool:
-    """Whether values may be numbers: signs of numbers alone, and no leading zero that makes them a code."""
+    """Whether values may be numbers: only characters of numbers, and no leading zero, which would make them codes."""
     stripped = [value.strip() for value in values[:VALUES_READ]]
     return bool(stripped) and all(NUMBER_LIKE.fullmatch(value) and not CODE.match(value) for value in stripped)
 

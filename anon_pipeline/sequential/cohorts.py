@@ -1,8 +1,8 @@
-"""Grouping people who stand in former releases: cohorts go down the tree together, so that releases do not intersect.
+"""Grouping of people who are in former releases: cohorts go down the tree together, so that releases do not intersect.
 
-A cohort is everybody with one history: the same class in each former release of the window, or absent from it. Who can
-link a person's records over the releases still finds the whole part of the cohort that shares the new class, and no
-part has fewer than k people. Newcomers are the cohort of those who stand in no former release.
+A cohort is all people with the same history: the same class in each former release of the window, or absent from it.
+Somebody who can link a person's records over the releases still finds the whole part of the cohort that shares the new
+class, and no part has fewer than k people. Newcomers, who are in no former release, are a cohort too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from anon_pipeline.anonymize.axes import feature_matrix
 from anon_pipeline.anonymize.tree import SplitTree
 from anon_pipeline.arrays import BoolArray, IntArray
 
-#: A cohort follows its majority at a split where at most this share of it would go the other way.
+#: A cohort follows its majority at a split if at most this share of it would go the other way.
 STRAYS = 0.25
 
 #: The class of people who are not released yet.
@@ -25,14 +25,14 @@ NOT_RELEASED = -1
 
 @dataclass(frozen=True)
 class MinimumCohortSize:
-    """How many people must stay together.
+    """The smallest number of people of a cohort who must stay together.
 
     Attributes
     ----------
     k : no part of a cohort is released with fewer people
-    split_threshold : a cohort is split only where each part has so many people, at least k
-    departures : whether the people who left must also be at least k of their cohort, or none; people who are left out
-        together with them are withheld
+    split_threshold : a cohort is split only where each part has at least this many people, at least k
+    departures : whether the people of a cohort who left must also be at least k, or nobody; where too few left, more
+        people of the cohort are withheld
     """
 
     k: int
@@ -48,15 +48,15 @@ def place(
     departed: IntArray,
     minimum_size: MinimumCohortSize,
 ) -> IntArray:
-    """The node of the tree at which each group of like people is released, shape (n,), `NOT_RELEASED` for none.
+    """The node of the tree at which each group of equal people is released, shape (n,), or `NOT_RELEASED`.
 
-    Where at least `minimum_size.split_threshold` people of a cohort go either way, it is split; where all but few
-    strays go one way, all go there; elsewhere it stays at that node. People who stand at one node are one class,
-    whatever their history. What a class shows is taken from its members' own values, strays included.
+    A cohort is split at a node if at least `minimum_size.split_threshold` of its people go each way. If all but a few
+    strays go one way, the whole cohort goes there. Otherwise it stays at that node. All people at one node are one
+    class, whatever their history. A class is recoded from its members' own values, including those of strays.
 
     Parameters
     ----------
-    codes : quasi-identifiers as the tree has them, a row per group of people alike in them and in their history, (n, p)
+    codes : the tree's codes of the quasi-identifiers, a row per group of people equal in these and in history, (n, p)
     history : cohort of each row, 0 for newcomers, shape (n,)
     counts : people of each row, shape (n,)
     departed : people of each cohort who are no longer in the table, shape (cohorts,)
@@ -66,7 +66,7 @@ def place(
     node = np.zeros(len(codes), dtype=np.int64)
     active = np.flatnonzero(released)
     while len(active):
-        # People of one cohort at one node decide together.
+        # All people of one cohort at one node count together.
         _, group = np.unique(history[active] * len(tree.feature) + node[active], return_inverse=True)
         axis = tree.feature[node[active]]
         inner = axis >= 0
@@ -87,13 +87,13 @@ def place(
 def _held_together(
     history: IntArray, counts: IntArray, departed: IntArray, minimum_size: MinimumCohortSize
 ) -> BoolArray:
-    """Who may be released at all, shape (n,): nobody of a cohort of which fewer than k people are left."""
+    """Which groups may be released at all, shape (n,): none of a cohort of which fewer than k people are left."""
     cohorts = len(departed)
     people = np.bincount(history, weights=counts, minlength=cohorts).astype(np.int64)
     released = np.ones(len(history), dtype=bool)
     if minimum_size.departures:
         missing = np.where((departed > 0) & (departed < minimum_size.k), minimum_size.k - departed, 0)
-        missing[0] = 0  # nobody knows of a newcomer
+        missing[0] = 0  # newcomers are in no former release, so nobody can miss them
         order = np.lexsort((np.arange(len(history)), counts, history))
         before = np.cumsum(counts[order]) - counts[order]
         before -= (np.cumsum(people) - people)[history[order]]

@@ -1,9 +1,9 @@
 """Intersection over releases: how many people share a person's class in every release of a window.
 
-Whoever knows of each release which class a person is in, or that they are in none, and can link the records of one
-person from release to release by what is kept as it is, is left with the people of one history: the same class, or
-absence, in each release. This is the attack at its strongest; who links less is left with more people (composition
-attacks: S. R. Ganta, S. P. Kasiviswanathan, A. Smith, KDD 2008).
+Suppose that an attacker knows for each release the class of a person, or that they are in none, and can link the
+records of one person from release to release by columns that are kept as they are. Then the candidates are the people
+of one history: the same class, or absence, in each release. This is the strongest form of the attack; an attacker who
+can link less is left with more people (composition attacks: S. R. Ganta, S. P. Kasiviswanathan, A. Smith, KDD 2008).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 
 from anon_pipeline.arrays import IntArray
 
-#: The class of somebody who is in a release, and of no class of it.
+#: The class of somebody who is in no class of a release.
 ABSENT = -1
 
 
 def histories(classes: Sequence[IntArray], people: int) -> IntArray:
-    """A number per person, equal for people who were in the same class of every release, shape (n,).
+    """A number per person, the same for people who were in the same class of every release, shape (n,).
 
-    0 stands for those who were in none; the rest are numbered by their classes, the oldest release first.
+    People who were in no release have 0; the others are numbered by their classes, the oldest release first.
 
     Parameters
     ----------
@@ -35,24 +35,24 @@ def histories(classes: Sequence[IntArray], people: int) -> IntArray:
     known = np.zeros(people, dtype=bool)
     for of_release in classes:
         known |= of_release != ABSENT
-    if not known.all():  # nobody's history is the smallest there is, and so 0 already
+    if not known.all():  # the history of absence everywhere is the smallest, and so has 0 already
         return history
     return history + 1
 
 
 @dataclass(frozen=True)
 class Intersection:
-    """What a new release would leave an attacker with.
+    """The candidates that a new release would leave to an attacker.
 
     Attributes
     ----------
-    releases : how many releases are intersected, the new one included
+    releases : the number of intersected releases, including the new one
     people : people in the new release
     fewest : candidates of the person with the fewest
     below : people with fewer candidates than demanded
     alone : people with no candidate but themselves
-    left : people who are in a former release, and not in the new one
-    left_below : those of them who stand out: fewer than demanded are of their history
+    left : people who are in a former release and not in the new one
+    left_below : those of them who stand out, since fewer people than demanded have their history
     """
 
     releases: int
@@ -65,7 +65,7 @@ class Intersection:
 
 
 def intersection(former: Sequence[IntArray], new: IntArray, k: int) -> Intersection:
-    """The candidates of everybody in a new release, given the former ones of the window; of no one, the fewest is 0.
+    """The candidates of all people in a new release, given the former releases of the window; 0 if it has nobody.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Who was in which class of which release: the private memory that the next release is judged by.
+"""The release history: the people of each class of each release, kept in private to judge the next release by.
 
-A person is known by a keyed hash of their identifier; the key never leaves the private zone of this home. One file per
-release, beside the tree that it was made with. Who is forgotten is replaced by a random number, so that the class they
-were in keeps its count and nobody can tell who it was.
+A person is identified by a keyed hash of their identifier; the key never leaves the private zone of this home. There is
+one file per release, beside the tree that it was made with. A person who is forgotten is replaced by a random number,
+so that their class keeps its count and nobody can find out who it was.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Membership:
     class_: IntArray
 
     def classes_of(self, people: IntArray) -> IntArray:
-        """The class of each of some people, `ABSENT` for who is not in this release, same shape."""
+        """The class of each of some people, `ABSENT` for those who are not in this release, same shape."""
         if not len(self.person):
             return np.full(len(people), ABSENT, dtype=np.int64)
         at = np.minimum(np.searchsorted(self.person, people), len(self.person) - 1)
@@ -62,15 +62,15 @@ class Window:
 
     Attributes
     ----------
-    members : of each release whose people are known
-    unknown : versions of releases of the window that were made before their people were followed
+    members : the people of each release whose people are known
+    unknown : versions of releases of the window that were made before their people were recorded
     """
 
     members: tuple[Membership, ...]
     unknown: tuple[str, ...]
 
     def histories(self, people: IntArray) -> tuple[IntArray, IntArray]:
-        """Cohorts of some people, and how many of each cohort are not among them.
+        """The cohorts of some people, and the number of people of each cohort who are not among them.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class Window:
 
 
 def key(home: Home, dataset: str) -> bytes:
-    """The key that identifiers are hashed with, made where there is none."""
+    """The key with which identifiers are hashed; made where there is none."""
     place = _folder(home, dataset) / "key"
     if not place.exists():
         write_file(place, secrets.token_bytes(32))
@@ -98,7 +98,7 @@ def key(home: Home, dataset: str) -> bytes:
 def hashed(identifiers: pa.Array, key_: bytes) -> IntArray:
     """63 bits of HMAC-SHA256 per identifier, the same on every engine, shape (n,)."""
     lanes = row_hashes([identifiers], [PERSON])
-    texts = np.ascontiguousarray(lanes.T).view("S16").ravel()  # sixteen bytes of each value
+    texts = np.ascontiguousarray(lanes.T).view("S16").ravel()  # sixteen bytes per value
     parts = (hmac.digest(key_, text.ljust(16, b"\0"), hashlib.sha256)[:8] for text in texts.tolist())
     return (np.frombuffer(b"".join(parts), dtype=">u8") >> np.uint64(1)).astype(np.int64)
 
@@ -109,7 +109,7 @@ def write(batches: Iterable[pa.RecordBatch], key_: bytes, destination: Path) -> 
     Raises
     ------
     InputError
-        Where an identifier is missing or stands twice.
+        Where an identifier is missing or occurs twice.
     """
     people, classes = [], []
     for batch in batches:
@@ -127,13 +127,13 @@ def write(batches: Iterable[pa.RecordBatch], key_: bytes, destination: Path) -> 
 
 
 def read(file: Path, version: str = "") -> Membership:
-    """Read what `write` wrote."""
+    """Read the people that `write` wrote."""
     table = pq.read_table(file)
     return Membership(version, table.column(PERSON).to_numpy(), table.column(CLASS).to_numpy())
 
 
 def remember(home: Home, dataset: str, version: str, members: Path, routing: Path) -> None:
-    """Keep who is in a release; called before the release appears, so that none is ever published unremembered."""
+    """Store the people and the tree of a release; called before it is published, so that none is published without."""
     folder = _folder(home, dataset) / version
     folder.mkdir(mode=0o700, exist_ok=True)
     for source, name in ((members, MEMBERS), (routing, ROUTING)):
@@ -141,17 +141,17 @@ def remember(home: Home, dataset: str, version: str, members: Path, routing: Pat
 
 
 def window(home: Home, spec: ReleaseSpec) -> Window:
-    """The newest releases of a dataset that the demand `across_releases` looks at, without the one to be made.
+    """The newest releases of a dataset that the demand `across_releases` covers, without the one to be made.
 
-    A withdrawn release counts: who has it, has it.
+    A withdrawn release counts, since its readers still have it.
 
     Raises
     ------
     InputError
-        Where the people of a release were followed and are no longer known, or do not fit its manifest.
+        Where the recorded people of a release are missing, or do not agree with its manifest.
     """
     asked = spec.across_releases
-    assert asked is not None  # noqa: S101 (called where it is demanded)
+    assert asked is not None  # noqa: S101 (called only with this demand)
     published = [
         entry.version for entry in ledger.read(home) if entry.dataset == spec.dataset and entry.action == "publish"
     ]
@@ -187,7 +187,7 @@ def routing(home: Home, dataset: str, version: str) -> Routing:
 
 
 def forget(home: Home, dataset: str, identifiers: pa.Array) -> int:
-    """Replace people by random numbers in the memory of every release; how many entries that were.
+    """Replace people by random numbers in the history of every release; returns the number of entries.
 
     Their classes keep their counts. They must be removed from the source first; a person who comes back is a newcomer.
     """

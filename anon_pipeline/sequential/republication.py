@@ -1,6 +1,6 @@
-"""From one release to the next: the former tree is kept as long as a new one would not be much better.
+"""Grouping for the next release: the former tree is kept as long as a new one would not be much better.
 
-Cells are counted per history here, so that everything about a person depends on their cell: its last column is the
+Cells are counted per history here, so that everything about a person depends on their cell: the last column is the
 number of their cohort (privacy/across_releases.py).
 """
 
@@ -31,19 +31,19 @@ from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.sequential.cohorts import NOT_RELEASED, MinimumCohortSize, place
 from anon_pipeline.tables import Cells, Domain
 
-#: The class of people who are left out, for now or for good.
+#: The class of people who are withheld or suppressed.
 NO_CLASS = -1
 
 
 @dataclass(frozen=True, eq=False)
 class Routing:
-    """A tree together with the values that its codes stand for, so that it can be applied to later tables."""
+    """A tree together with the values of its codes, so that it can be applied to later tables."""
 
     tree: tree.SplitTree
     domains: tuple[Domain, ...]
 
     def apply(self, cells: Cells) -> npt.NDArray[np.int32]:
-        """The codes that this tree has for the values of other cells, shape (C, p).
+        """The codes of this tree for the values of other cells, shape (C, p).
 
         Raises
         ------
@@ -66,7 +66,7 @@ class Routing:
 
     @classmethod
     def load(cls, path: Path) -> Routing:
-        """Read what `save` wrote."""
+        """Read a routing that `save` wrote."""
         return cls(*storage.tree_from_json(json.loads(path.read_text(encoding="utf-8"))))
 
 
@@ -83,7 +83,7 @@ def _translation(known: Domain, new: Domain) -> npt.NDArray[np.int32]:
 
 @dataclass(frozen=True)
 class Demands:
-    """What is asked of every class, and of the tree (see `AnonymizerTree`)."""
+    """The demands on every class, and the parameters of the tree (see `AnonymizerTree`)."""
 
     models: Sequence[PrivacyModel]
     spread: float
@@ -101,7 +101,7 @@ class SequentialGrouping:
     ----------
     routing : the tree it was made with
     kept : whether that is the tree of the former release
-    lost, lost_otherwise : share of the criterion's variance lost with this tree, and with the other (nan without one)
+    lost, lost_otherwise : share of the criterion's variance lost with this tree, and with the other tree (or nan)
     grouping : the classes
     """
 
@@ -141,8 +141,8 @@ def group_sequentially(
     Parameters
     ----------
     former : the tree of the last release, if there is one
-    refit : a new tree takes its place where it loses less by this share
-    key : the dataset's private key, under which classes that fail a demand are merged
+    refit : a new tree takes its place if it loses less by at least this share
+    key : the dataset's private key, for the draws by which classes that fail a demand are merged
 
     Raises
     ------
@@ -185,8 +185,8 @@ def group_sequentially(
 
 
 def without_history(cells: Cells) -> tuple[Cells, IntArray]:
-    """The distinct tuples of quasi-identifiers alone, and which of them each cell has."""
-    # Cells are in the order of their codes, so that those of one tuple stand together.
+    """The distinct tuples of quasi-identifiers alone, and the number of the tuple of each cell."""
+    # Cells are in the order of their codes, so that those of one tuple follow one another.
     first = np.r_[True, (cells.codes[1:, :-1] != cells.codes[:-1, :-1]).any(axis=1)]
     starts = np.flatnonzero(first)
     plain = Cells(
@@ -199,12 +199,12 @@ def without_history(cells: Cells) -> tuple[Cells, IntArray]:
 
 
 def _without(cells: Cells) -> Cells:
-    """The same cells without the column of cohorts; tuples that differ by it alone stand several times."""
+    """The same cells without the column of cohorts; tuples that differ only in the cohort occur several times."""
     return Cells(cells.domains[:-1], cells.codes[:, :-1], cells.counts, cells.guidance)
 
 
 def _lost(outputs: npt.NDArray[np.float64], counts: IntArray, node: IntArray) -> float:
-    """Share of the criterion's variance within classes; withheld people have lost all."""
+    """The share of the criterion's variance that is lost: that within classes, and all of withheld people."""
     weight = counts / counts.sum()
     centred = outputs - np.einsum("c,co->o", weight, outputs)
     total = float(np.einsum("c,co->", weight, centred**2))
@@ -222,7 +222,7 @@ def _lost(outputs: npt.NDArray[np.float64], counts: IntArray, node: IntArray) ->
 def _meeting_demands(
     cells: Cells, node: IntArray, outputs: npt.NDArray[np.float64], people: ClassStatistics, demands: Demands, key: Key
 ) -> IntArray:
-    """The class of each cell after what fails a demand was merged, as a whole, so that no cohort parts by it."""
+    """The class of each cell after classes that fail a demand were merged as wholes, so that no cohort is split."""
     present = node != NOT_RELEASED
     _, place_of_present = np.unique(node[present], return_inverse=True)
     placed = np.full(len(node), NO_CLASS, dtype=np.int64)
@@ -242,7 +242,7 @@ def _meeting_demands(
         lambda statistics: np.logical_and.reduce([demand.holds(statistics) for demand in demands.models]),
         suppressible=int(demands.suppression * cells.n),
     )
-    # Who a person is known by is the same in every release; their cohort is not.
+    # The quasi-identifiers of a person are the same in every release; their cohort is not.
     chance = Chance(key if people.sensitive else None, Chance.of(key, _without(cells)).joined(members))
     class_of_atom = prepared.under(chance)
     reached = together.without(class_of_atom < 0).pool(classes.members(class_of_atom, int(class_of_atom.max()) + 1))

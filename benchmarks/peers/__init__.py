@@ -1,1 +1,1 @@
-"""Side by side with other tools on one machine in one run; each tool lives in an environment of its own."""
+"""Comparison with other tools on one machine in one run; each tool has an environment of its own."""

@@ -2,7 +2,7 @@
 
 Run: python -m benchmarks.peers [--install] [--rows 30000,300000] [--k 10,100] [--only ours,anjana] [--markdown FILE]
 
-Without --install only the tools whose environment was made before are run. An environment is a folder under
+Without --install, only tools whose environment exists already are run. An environment is a folder under
 benchmarks/.environments/, made with venv and pip from the pinned requirements beside this file.
 """
 

@@ -32,7 +32,7 @@ FEATURES = [*QUASI_IDENTIFIERS, *KEPT]
 TARGET, POSITIVE = "income", ">50K"
 GUIDANCE = "guidance"
 
-#: Resampled people are moved by up to this many years and hours, within what Adult holds.
+#: Resampled people are moved by up to this many years and hours, within the range of Adult.
 JITTER = {"age": (2, 17, 90), "hours_per_week": (2, 1, 99)}
 
 DESCRIPTION = (
@@ -46,14 +46,14 @@ DESCRIPTION = (
 
 @dataclass(frozen=True)
 class People:
-    """`train` is anonymized (its row number ties a release to it) and has a column of guidance; `test` stays raw."""
+    """`train` is anonymized and has a column of guidance; its row numbers link a release to it. `test` stays raw."""
 
     train: pd.DataFrame
     test: pd.DataFrame
 
 
 def people(rows: int) -> People:
-    """The same people on every call."""
+    """The people of both parts, the same on every call."""
     adult = pd.read_parquet(ADULT)
     adult = adult[~(adult == "?").any(axis=1)]
     names = [*FEATURES, TARGET]
@@ -93,7 +93,7 @@ def _guidance(
     enlarged: pd.DataFrame,
     fold_of_row: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.float64]:
-    """The probability of `POSITIVE` for each row, said by a model that has not seen the person it was drawn from."""
+    """The probability of `POSITIVE` for each row, by a model that was not trained on the person it was drawn from."""
     categories = {name: pd.CategoricalDtype(sorted(train[name].unique())) for name in CATEGORICAL}
     seen, asked = train[FEATURES].astype(categories), enlarged[FEATURES].astype(categories)
     said = np.empty(len(enlarged))

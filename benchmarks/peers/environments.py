@@ -27,12 +27,12 @@ class Tool:
     ----------
     name : as printed
     adapter : the script in adapters/ that runs it
-    options : words for the adapter, choosing between settings of one tool
+    options : words for the adapter that choose between settings of one tool
     environment : the name of its requirement file; None for our own environment
-    learned : what the forest learns from: the "released" values; the "middle" (median or mode) of each class, where a
-        tool publishes ranges, sets or generalized values; or the "better" of both, where a tool's are partly plain
+    learned : the training data of the forest: the "released" values; the "middle" (median or mode) of each class, where
+        a tool publishes ranges, sets or generalized values; or the "better" of both, where some values are plain
     pythons : the minor versions of Python 3 that the pinned requirements work on
-    note : what a reader must know to judge the line
+    note : a remark that a reader needs to judge the line
     """
 
     name: str
@@ -164,7 +164,7 @@ def install(tool: Tool) -> str | None:
 
 
 def version(tool: Tool) -> str:
-    """The installed version of a tool, asked in its own environment."""
+    """The installed version of a tool, from its own environment."""
     ask = f"from importlib.metadata import version; print(version({tool.distribution!r}))"
     done = subprocess.run([str(tool.python), "-c", ask], capture_output=True, text=True)
     return done.stdout.strip() or "?"

@@ -1,4 +1,4 @@
-"""How the measurements are printed: tables, the goals they are held against, and what they were made with."""
+"""The printed report of the measurements: tables, goals, and the circumstances of the measurements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.peers.environments import OURS, Tool, python_version, version
 from benchmarks.peers.runner import REPEATS, SHORT, Cost
 from benchmarks.peers.score import Score
 
-#: Whose AUC comes this close to ours must be slower by this factor; from `LARGE` rows on, whoever finishes.
+#: A tool whose AUC is this close to ours must be slower by this factor; from `LARGE` rows on, every tool that finishes.
 CLOSE, FACTOR = 0.005, 10
 LARGE, LARGE_FACTOR = 300_000, 30
 
@@ -40,7 +40,7 @@ HEADER = (
 
 @dataclass(frozen=True)
 class Line:
-    """One tool at one setting: what it cost and was worth, or why there is nothing to tell."""
+    """One tool at one setting: its cost and scores, or the reason why there are none."""
 
     tool: Tool
     cost: Cost | None = None
@@ -54,7 +54,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Setting:
-    """One table: all tools at the same rows and k, and what a forest reaches on the raw rows (AUC, accuracy)."""
+    """One table: all tools at the same rows and k, and the scores of a forest on the raw rows (AUC, accuracy)."""
 
     rows: int
     k: int
@@ -160,7 +160,7 @@ def goals(settings: Iterable[Setting]) -> str:
 
 
 def circumstances(tools: Iterable[Tool], seconds: float, memory: int) -> str:
-    """What everybody was given, the limits, the machine, and what each line of the tables means."""
+    """The circumstances: the input of all tools, the limits, the machine, and the meaning of the lines of tables."""
     libraries = machine.versions("scikit-learn", "pandas", "numpy", "duckdb")
     said = [
         f"{date.today():%Y-%m-%d}, {machine.processor()}, {machine.memory()}, {libraries}.",

@@ -1,4 +1,4 @@
-"""Runs one tool once in a process of its own, within limits of time and memory, and says why if it fails."""
+"""Runs one tool once in a process of its own, within limits of time and memory; a failure has a reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 #: A tool that needs less than this is run three times, and the run of median cpu time counts.
 SHORT, REPEATS = 10.0, 3
 
-#: Wall time that a tool may take is this many times its limit of cpu time, since others may use the machine.
+#: The wall time of a tool is limited to this many times its limit of cpu time, since others may use the machine.
 PATIENCE = 4
 
 
@@ -35,7 +35,7 @@ class Cost:
 
 
 class Failed(Exception):
-    """The tool made no release; says why."""
+    """The tool made no release; the message is the reason."""
 
 
 def run(tool: Tool, k: int, folder: Path, seconds: float, memory: int) -> Cost:
@@ -44,7 +44,7 @@ def run(tool: Tool, k: int, folder: Path, seconds: float, memory: int) -> Cost:
     Raises
     ------
     Failed
-        If it dies or exceeds `seconds` of processor time or `memory` bytes of address space.
+        If the tool dies or exceeds `seconds` of processor time or `memory` bytes of address space.
     """
     costs = [_once(tool, k, folder, seconds, memory)]
     while costs[0].cpu < SHORT and len(costs) < REPEATS:
@@ -91,13 +91,13 @@ def _limit(seconds: float, memory: int) -> Callable[[], None]:
 
 
 def _used_since(before: float) -> float:
-    """Processor seconds of the processes that ended since."""
+    """Processor seconds of the child processes that ended since then."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime - before
 
 
 def _reason(code: int, errors: str, memory: int) -> str:
-    """The kind of error only, since messages may quote people; of memory errors, which do not, the message too."""
+    """The kind of error only, since messages may quote people; for memory errors, which do not, also the message."""
     lines = [line for line in errors.splitlines() if line.strip()]
     kind, _, message = (lines[-1] if lines else "").partition(": ")
     if "MemoryError" in kind or "alloc" in message:

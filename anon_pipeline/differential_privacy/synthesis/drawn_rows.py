@@ -1,4 +1,4 @@
-"""Rows drawn from a model: codes first, by randomized rounding, then the public values that they stand for."""
+"""Rows drawn from a model: first codes, by randomized rounding, then the public values of these codes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from anon_pipeline.differential_privacy.synthesis.measuring import Measurements,
 
 
 def draw_codes(model: Model, rows: int, random: np.random.Generator) -> IntArray:
-    """Rows of a model, shape (rows, d); how often each combination of a clique comes out differs from what is expected
-    by less than one within every combination of what was drawn before.
+    """Draw rows of a model as codes, shape (rows, d).
+
+    Columns are drawn clique by clique. Among the rows that agree in the columns drawn before, the count of each
+    combination of a clique differs from its expected count by less than one.
     """
     tree = model.tree
     drawn = np.zeros((rows, len(tree.sizes)), dtype=np.int64)
@@ -35,7 +37,7 @@ def draw_codes(model: Model, rows: int, random: np.random.Generator) -> IntArray
 
 
 def _spread_over(given: IntArray, chances: FloatArray, random: np.random.Generator) -> IntArray:
-    """For each row one of the outcomes by the chances of its group, shape (n,): systematic sampling within groups."""
+    """An outcome for each row, drawn with the probabilities of its group by systematic sampling; shape (n,)."""
     if not len(given):
         return given
     order = np.argsort(given, kind="stable")
@@ -55,9 +57,9 @@ def _spread_over(given: IntArray, chances: FloatArray, random: np.random.Generat
 
 
 def with_all_values(codes: IntArray, measurements: Measurements, random: np.random.Generator) -> IntArray:
-    """Codes of all values in place of those that several share, by the values' noisy counts.
+    """Codes of single values in place of codes that several values share, drawn by the values' noisy counts.
 
-    A missing value that is too rare to have a code of its own does not come out.
+    A missing value that is too rare to have a code of its own is never drawn.
     """
     result = codes.copy()
     for column, mapping in enumerate(measurements.codes):
@@ -75,7 +77,7 @@ def with_all_values(codes: IntArray, measurements: Measurements, random: np.rand
 
 
 def as_table(codes: IntArray, axes: Sequence[Axis], random: np.random.Generator) -> pa.Table:
-    """The public values of codes: texts, or numbers chosen evenly from their interval; sorted."""
+    """The public values of codes: texts, or numbers drawn uniformly from their interval; rows sorted."""
     columns = {axis.name: _values(codes[:, place], axis, random) for place, axis in enumerate(axes)}
     table = pa.table(columns)
     return table.sort_by([(name, "ascending") for name in table.column_names])

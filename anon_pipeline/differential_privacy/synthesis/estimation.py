@@ -1,7 +1,7 @@
-"""The distribution that fits noisy counts best: no count below zero, and all of one and the same table.
+"""The distribution that fits noisy counts best: no count is below zero, and all counts agree with one table.
 
 R. McKenna, D. Sheldon and G. Miklau, Graphical-model based estimation and inference for differential privacy, ICML
-2019: among all distributions over the columns, the one of largest entropy among those with the least squared error.
+2019: of all distributions over the columns with the least squared error, the one of largest entropy.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from anon_pipeline.differential_privacy.synthesis.junction_tree import (
     summed,
 )
 
-#: Sweeps of proportional fitting before the descent, and the least count in it, in deviations of the noise.
+#: Passes of proportional fitting before the descent, and its smallest count, in standard deviations of the noise.
 SWEEPS, FLOOR = 3, 0.1
 
 
 @dataclass(frozen=True)
 class NoisyTable:
-    """Noisy counts of a set of columns, and the variance of the noise of each, shapes of those columns."""
+    """Noisy counts of a set of columns, and the variance of the noise of each count, an axis per column."""
 
     columns: Clique
     counts: FloatArray
@@ -38,8 +38,8 @@ class Model:
 
     Attributes
     ----------
-    total : how many people it speaks for
-    potentials : the logarithms that the tables come from, to go on from
+    total : the number of people it describes
+    potentials : the log-potentials that the tables were computed from; a later fit can start from them
     """
 
     tree: JunctionTree
@@ -48,12 +48,12 @@ class Model:
     total: float
 
     def counts(self, columns: Clique) -> FloatArray:
-        """Expected counts of any columns."""
+        """The expected counts of any set of columns."""
         return self.tree.marginal(self.tables, columns) * self.total
 
 
 def total_of(measured: Sequence[NoisyTable]) -> float:
-    """How many people there are: the mean of the sums of all tables, weighted by inverse variance; at least 1."""
+    """The number of people: the mean of the sums of all tables, weighted by inverse variance; at least 1."""
     weights = np.array([1 / table.variance.sum() for table in measured])
     sums = np.array([table.counts.sum() for table in measured])
     return max(1.0, float(weights @ sums / weights.sum()))
@@ -66,9 +66,9 @@ def fit(
 
     Parameters
     ----------
-    sizes : how many values each column has
+    sizes : the number of values of each column
     former : a model of fewer tables, to start from
-    steps : of descent; each moves towards less squared error, in units of each table's noise
+    steps : steps of the descent; each lowers the squared error, in units of each table's noise
     """
     tree = JunctionTree.over(sizes, [table.columns for table in measured])
     homes = [tree.home(table.columns) for table in measured]
@@ -120,7 +120,7 @@ def fit(
 
 
 def _start(tree: JunctionTree, former: Model | None) -> list[FloatArray]:
-    """The former model's potentials where its cliques have gone, zeros elsewhere."""
+    """Potentials to start from: those of the former model, added to cliques that contain its cliques, else zeros."""
     potentials = [np.zeros(tree.shape(clique)) for clique in tree.cliques]
     if former is not None:
         for clique, potential in zip(former.tree.cliques, former.potentials, strict=True):

@@ -1,4 +1,4 @@
-"""Distributions over a few columns at a time, tied together in a tree: the arithmetic of a graphical model.
+"""Junction trees of graphical models: distributions over a few columns each, connected in a tree.
 
 A clique is a set of columns, ascending; a table of a clique has one axis per column. D. Koller and N. Friedman,
 Probabilistic Graphical Models, MIT Press 2009, chapters 9 and 10.
@@ -22,19 +22,19 @@ Clique = tuple[int, ...]
 class JunctionTree:
     """Cliques in an order in which each but the first shares its `separators` with an earlier one, its parent.
 
-    Every column lies in the cliques of one connected part of the tree (the running intersection).
+    The cliques that contain a column are a connected part of the tree (the running intersection property).
     """
 
     sizes: tuple[int, ...]
     cliques: tuple[Clique, ...]
-    parents: tuple[int, ...]  # -1 of the first
+    parents: tuple[int, ...]  # -1 for the first
     separators: tuple[Clique, ...]
 
     @classmethod
     def over(cls, sizes: Sequence[int], sets: Iterable[Sequence[int]]) -> JunctionTree:
-        """A tree in which every set lies within one clique, and every column in some.
+        """A tree in which some clique contains each of the sets, and some clique contains each column.
 
-        Columns are eliminated by least fill, ties by the smaller clique.
+        Columns are eliminated in the order of least fill; of equal ones, the one with the smaller clique comes first.
         """
         neighbours: dict[int, set[int]] = {column: set() for column in range(len(sizes))}
         for together in sets:
@@ -74,7 +74,7 @@ class JunctionTree:
 
     @property
     def cells(self) -> int:
-        """Numbers that the tables of all cliques hold together."""
+        """The total number of entries of the tables of all cliques."""
         return sum(self.size(clique) for clique in self.cliques)
 
     def size(self, columns: Sequence[int]) -> int:
@@ -84,14 +84,14 @@ class JunctionTree:
         return tuple(self.sizes[column] for column in columns)
 
     def home(self, columns: Sequence[int]) -> int:
-        """The smallest clique that holds all of these columns; -1 where none does."""
+        """The position of the smallest clique that contains all of these columns; -1 where none does."""
         inside = [number for number, clique in enumerate(self.cliques) if set(columns) <= set(clique)]
         return min(inside, key=lambda number: self.size(self.cliques[number]), default=-1)
 
     def marginals(self, potentials: Sequence[FloatArray]) -> list[FloatArray]:
-        """The distribution of each clique where the joint one is proportional to exp of the sum of all potentials.
+        """The distribution of each clique, if the joint one is proportional to exp of the sum of all potentials.
 
-        Two passes of messages over the tree, on logarithms; the result sums to 1 in every clique.
+        Messages are passed over the tree twice, as logarithms; the result sums to 1 in every clique.
         """
         beliefs = [potential.copy() for potential in potentials]
         messages: list[FloatArray] = [np.zeros(())] * len(beliefs)
@@ -110,7 +110,7 @@ class JunctionTree:
         return found
 
     def marginal(self, tables: Sequence[FloatArray], columns: Clique) -> FloatArray:
-        """The distribution of any columns, from those of the cliques, shape of `columns`."""
+        """The distribution of any columns, computed from those of the cliques, an axis per column."""
         within = self.home(columns)
         if within >= 0:
             return summed(tables[within], self.cliques[within], columns)
@@ -122,7 +122,7 @@ class JunctionTree:
             shared = self.separators[number] if number != root else ()
             if number != root:
                 whole = np.broadcast_to(spread(summed(table, axes, shared), shared, axes), table.shape)
-                # Shares, each at most 1: the inverse of a sum that is nearly nothing would be infinite.
+                # Shares, each at most 1: the inverse of a sum that is nearly 0 would be infinite.
                 table = np.divide(table, whole, out=np.zeros_like(table), where=whole > 0)
             for message, over in messages_to[number]:
                 union = tuple(sorted({*axes, *over}))
@@ -136,7 +136,7 @@ class JunctionTree:
         raise AssertionError("a tree has a root")
 
     def _spanning(self, columns: set[int]) -> set[int]:
-        """The cliques of the smallest part of the tree that holds all columns."""
+        """The cliques of the smallest connected part of the tree that contains all of these columns."""
         kept = set(range(len(self.cliques)))
         while True:
             parents = {self.parents[number] for number in kept}
@@ -159,13 +159,13 @@ def _cost(column: int, neighbours: Mapping[int, set[int]], sizes: Sequence[int])
 
 
 def spread(table: FloatArray, axes: Clique, over: Clique) -> FloatArray:
-    """A view of a table that can be combined with one over more columns."""
+    """A view of a table over `axes` that broadcasts to a table over the columns `over`."""
     lengths = dict(zip(axes, table.shape, strict=True))
     return table.reshape([lengths.get(column, 1) for column in over])
 
 
 def summed(table: FloatArray, axes: Clique, kept: Sequence[int]) -> FloatArray:
-    """A table summed over the columns that are not kept; axes stay ascending."""
+    """A table summed over the columns that are not kept; its axes stay in ascending order."""
     summed_out = tuple(place for place, axis in enumerate(axes) if axis not in kept)
     result: FloatArray = table.sum(axis=summed_out)
     return result

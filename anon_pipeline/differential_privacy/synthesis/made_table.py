@@ -1,4 +1,4 @@
-"""The steps of a synthetic release as plain functions: people are measured once, and all else made of that."""
+"""The steps of a synthetic release as plain functions: people are measured once, and the rest uses that alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from anon_pipeline.home import Home
 from anon_pipeline.keys import Key
 from anon_pipeline.spec import PublicDomain, PublicSize, ReleaseSpec, Synthesis
 
-#: Of the way people are measured: another way is another question, which costs again.
+#: The number of the method of measurement: another method is another question, which costs again.
 METHOD = 2
 CONVERSION = "Canonne, Kamath and Steinke, NeurIPS 2020, proposition 12"
 NEIGHBOURS = {
@@ -38,7 +38,7 @@ NEIGHBOURS = {
 
 @dataclass(frozen=True)
 class Synthetic:
-    """A synthetic table and what it came from; none of it sees people.
+    """A synthetic table, and the measurements and model it was made from; nothing here reads people.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Synthetic:
     table: pa.Table
 
     def quality(self) -> dict[str, Any]:
-        """Noisy counts beside the synthetic ones, as plain data."""
+        """Noisy and synthetic counts side by side, as plain data."""
         names = [axis.name for axis in self.axes]
         shared = np.stack(
             [mapping[self.codes[:, place]] for place, mapping in enumerate(self.measurements.codes)], axis=1
@@ -71,7 +71,7 @@ class Synthetic:
 
 
 def settings_of(spec: ReleaseSpec, axes: Sequence[Axis]) -> Settings:
-    """What may be spent and looked at, from the spec alone."""
+    """The settings of the measurement, from the spec alone."""
     asked, stated = asked_of(spec), spec.synthesis or Synthesis()
     names = [axis.name for axis in axes]
     if stated.rho is not None:
@@ -86,9 +86,9 @@ def settings_of(spec: ReleaseSpec, axes: Sequence[Axis]) -> Settings:
 
 
 def measure_people(engine: Any, spec: ReleaseSpec, home: Home, key: Key) -> tuple[bytes, bool]:
-    """The noisy counts of the source, and whether they are new; what was measured before is given again for nothing.
+    """The noisy counts of the source, and whether they are new; stored counts are returned again at no cost.
 
-    This alone reads people. The cost is reserved before, and stays spent whatever happens then.
+    Only this function reads people. The cost is reserved before, and stays spent whatever happens afterwards.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def measure_people(engine: Any, spec: ReleaseSpec, home: Home, key: Key) -> tupl
 
 
 def make_table(spec: ReleaseSpec, content: bytes) -> Synthetic:
-    """The synthetic table of some measurements: the same each time, since what is random in it hangs on them."""
+    """The synthetic table of some measurements: the same each time, since its random numbers depend on them alone."""
     axes, measurements = axes_of(spec), stored.from_bytes(content)
     asked = asked_of(spec)
     total = float(asked.size.public) if isinstance(asked.size, PublicSize) else total_of(measurements.tables)
@@ -130,7 +130,7 @@ def make_table(spec: ReleaseSpec, content: bytes) -> Synthetic:
 
 
 def protection(spec: ReleaseSpec, content: bytes) -> dict[str, Any]:
-    """What is promised, for the manifest: unit, bounds, cost, conversion, mechanisms, domains."""
+    """The guarantee, for the manifest: unit, bounds, cost, conversion, mechanisms, domains."""
     asked, measurements = asked_of(spec), stored.from_bytes(content)
     delta = asked.conversion_delta
     unit = "row" if asked.person is None else "person"
@@ -152,7 +152,7 @@ def protection(spec: ReleaseSpec, content: bytes) -> dict[str, Any]:
 
 
 def outside(table: pa.Table, domains: Mapping[str, PublicDomain]) -> dict[str, int]:
-    """How many values of each column do not lie in its public domain: a check on what was written."""
+    """The number of values of each column outside its public domain: a check of the written table."""
     counts = {}
     for name, domain in domains.items():
         values = table.column(name).drop_null()

@@ -1,10 +1,11 @@
-"""What is measured of people for a synthetic table, and which noise and choices that takes. Only this sees them.
+"""Measuring people for a synthetic table, with noise and private choices. Only this module sees people.
 
-First every column is counted together with the targets. Then, round by round, the model that the counts so far fit
-says what it expects of each pair of columns with the targets; the pair where it is most wrong is chosen (exponential
-mechanism) and counted. Choices by the error of the current model are those of AIM (R. McKenna, B. Mullins, D. Sheldon
-and G. Miklau, PVLDB 15(11), 2022); here the targets are part of every count, so that what a model can learn of them
-stays, and the model is kept small, so that a table of forty thousand people takes seconds.
+First every column is counted together with the targets. Then each round fits a model to the counts so far and computes
+the counts that the model expects of each pair of columns with the targets. The pair with the largest error is chosen
+(exponential mechanism) and counted. The choice by the error of the current model is that of AIM (R. McKenna,
+B. Mullins, D. Sheldon and G. Miklau, PVLDB 15(11), 2022). Here the targets are part of every count, so that the
+synthetic table keeps what a model can learn about them. The model is kept small, so that a table of forty thousand
+people takes seconds.
 """
 
 from __future__ import annotations
@@ -25,27 +26,27 @@ from anon_pipeline.differential_privacy.synthesis.estimation import Model, Noisy
 from anon_pipeline.differential_privacy.synthesis.junction_tree import Clique, JunctionTree
 from anon_pipeline.errors import InputError
 
-#: Shares of the budget for the first counts, and for choosing what is counted next.
+#: Shares of the budget for the first counts, and for the choices of the next counts.
 FIRST, CHOOSING = 0.3, 0.11
-#: Targets stand in every count together while they have at most so many combinations.
+#: All targets together are part of every count as long as they have at most this many combinations.
 MOST_TARGET_CELLS = 64
-#: With more combinations of the targets than this, pairs are counted without them, too.
+#: With more combinations of the targets than this, pairs are candidates without the targets too.
 SMALL_TARGET = 8
-#: A value whose noisy count is below so many deviations is counted together with its like.
+#: Values whose noisy count is below this many standard deviations of the noise are counted together.
 RARE = 1.5
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a measurement may cost and what it looks at: public, and fixed before anything is read.
+    """The cost and the columns of a measurement: public, and fixed before anything is read.
 
     Attributes
     ----------
     targets : places of the columns that others are to predict; empty where there is no target
     nano_rho : billionths of rho that it costs in all
-    rows : with how many rows one protected unit counts at most
-    rounds : how many pairs are chosen and counted
-    cells : numbers that the model may hold
+    rows : the largest number of rows of one protected unit that count
+    rounds : the number of pairs that are chosen and counted
+    cells : the largest number of entries of the model's tables
     people : the public number of rows; None where it is noisy
     """
 
@@ -59,21 +60,21 @@ class Settings:
 
 @dataclass(frozen=True)
 class Mechanism:
-    """Noise that was drawn: for the manifest."""
+    """A mechanism whose noise was drawn, for the manifest."""
 
-    measures: Clique | None  # None of a choice
+    measures: Clique | None  # None for a choice
     scale: float
     nano_rho: int
 
 
 @dataclass(frozen=True)
 class Measurements:
-    """All that is known of people from here on.
+    """All that later steps know of people.
 
     Attributes
     ----------
     first : noisy counts over all values, in the order in which they were measured
-    codes : per column the code of each value in `later`, where rare values share one
+    codes : per column the code of each value in `later`; rare values share a code
     later : noisy counts over those codes
     mechanisms : in the order in which noise was drawn
     """
@@ -89,17 +90,17 @@ class Measurements:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Codes per column in `later`."""
+        """The number of codes of each column in `later`."""
         return tuple(int(mapping.max()) + 1 for mapping in self.codes)
 
     @property
     def tables(self) -> list[NoisyTable]:
-        """All counts over the codes of `later`."""
+        """All noisy tables, over the codes of `later`."""
         return [*(merged(table, self.codes) for table in self.first), *self.later]
 
 
 def first_sets(sizes: Sequence[int], targets: Clique) -> list[Clique]:
-    """Every column with the targets, or with each of them where they have too many combinations together."""
+    """The first counts: every column with all targets, or with each target where all have too many combinations."""
     if not targets:
         return [(column,) for column in range(len(sizes))]
     others = [column for column in range(len(sizes)) if column not in targets]
@@ -109,7 +110,7 @@ def first_sets(sizes: Sequence[int], targets: Clique) -> list[Clique]:
 
 
 def candidates(sizes: Sequence[int], targets: Clique) -> list[Clique]:
-    """The pairs that may be counted, with the targets; where those have many values, without them, too."""
+    """The pairs that may be counted, with the targets; where the targets have many values, also without them."""
     others = [column for column in range(len(sizes)) if column not in targets]
     pairs = list(itertools.combinations(others, 2))
     cores = _cores(sizes, targets) if targets else []
@@ -127,7 +128,7 @@ def _cores(sizes: Sequence[int], targets: Clique) -> list[Clique]:
 
 
 def measure(table: CodedTable, settings: Settings) -> Measurements:
-    """Count a table of people with noise, as rho-zCDP with `settings.nano_rho`.
+    """Count a table of people with noise; satisfies rho-zCDP with `settings.nano_rho`.
 
     Raises
     ------
@@ -169,7 +170,7 @@ def measure(table: CodedTable, settings: Settings) -> Measurements:
 
 
 def _counted(table: CodedTable, columns: Clique, nano_rho: int, rows: int, drawn: list[Mechanism]) -> NoisyTable:
-    """Noisy counts: one unit moves them by at most `rows` in all, so by at most `rows` in L2."""
+    """Noisy counts of some columns; one unit moves all counts together by at most `rows`, so also in L2."""
     counts = table.counts(columns)
     noisy = mechanisms.gaussian_counts(counts.ravel(), rows**2, nano_rho).reshape(counts.shape)
     deviation = mechanisms.gaussian_scale(rows**2, nano_rho)
@@ -178,16 +179,16 @@ def _counted(table: CodedTable, columns: Clique, nano_rho: int, rows: int, drawn
 
 
 def _chosen(scores: Sequence[int], rows: int, nano_rho: int, drawn: list[Mechanism]) -> int:
-    """The place of about the largest score; one unit moves each by at most `rows`."""
+    """The position of approximately the largest score; one unit moves each score by at most `rows`."""
     drawn.append(Mechanism(None, mechanisms.noisy_max_scale(rows, nano_rho), nano_rho))
     return mechanisms.noisy_max(np.array(scores), rows, nano_rho)
 
 
 def _error(model: Model, counts: IntArray, columns: Clique, deviation: float) -> int:
-    """How wrong the model is about some columns, in people, less what the noise of counting them would make of it.
+    """The error of the model on some columns, in people, less the error that the noise of a count would cause.
 
-    The model's counts are rounded first, so the distance is a whole number, and one row more moves it by one. A count
-    that is no number would end that: it is taken for none, whatever the table holds.
+    The model's counts are rounded first, so that the distance is a whole number and one more row moves it by one. A
+    count that is not a finite number would break that, so it counts as 0, whatever the table holds.
     """
     expected = np.nan_to_num(np.rint(model.counts(columns)), nan=0.0, posinf=0.0, neginf=0.0).astype(np.int64)
     noise = math.ceil(math.sqrt(2 / math.pi) * deviation * counts.size)
@@ -199,10 +200,10 @@ def _stays_small(sizes: Sequence[int], measured: Sequence[NoisyTable], clique: C
 
 
 def shared_codes(sizes: Sequence[int], first: Sequence[NoisyTable], targets: Clique) -> list[IntArray]:
-    """Codes in which the rare values of a column share one; of a target, only a rare missing value shares another's.
+    """Codes in which the rare values of a column share one; of a target, only a rare missing value shares a code.
 
-    Rare is what has a noisy count below `RARE` deviations: by what is noisy already, so it costs nothing. The code of a
-    missing value is the last one; where it alone is rare, it goes with the commonest value.
+    A value is rare if its noisy count is below `RARE` standard deviations. Only noisy counts are used, so this costs
+    nothing. The code of a missing value is the last one; where it alone is rare, it shares the commonest value's code.
     """
     codes = [np.arange(size, dtype=np.int64) for size in sizes]
     for column, size in enumerate(sizes):
@@ -221,7 +222,7 @@ def shared_codes(sizes: Sequence[int], first: Sequence[NoisyTable], targets: Cli
 
 
 def column_counts(tables: Sequence[NoisyTable], column: int) -> tuple[np.ndarray, np.ndarray]:
-    """Noisy counts of one column and their variance, from the tables that hold it: means by inverse variance."""
+    """Noisy counts of one column and their variance: means over the tables that have it, by inverse variance."""
     sums, variances = [], []
     for table in tables:
         summed_out = tuple(place for place, other in enumerate(table.columns) if other != column)
@@ -232,7 +233,7 @@ def column_counts(tables: Sequence[NoisyTable], column: int) -> tuple[np.ndarray
 
 
 def merged(table: NoisyTable, codes: Sequence[IntArray]) -> NoisyTable:
-    """A table over shared codes: counts and variances of values that share one are added."""
+    """A table over shared codes: counts and variances of values that share a code are added."""
     counts, variance = table.counts, table.variance
     for axis, column in enumerate(table.columns):
         mapping = codes[column]
@@ -247,7 +248,7 @@ def merged(table: NoisyTable, codes: Sequence[IntArray]) -> NoisyTable:
 
 
 def described(measurements: Measurements, names: Sequence[str]) -> list[dict[str, object]]:
-    """The mechanisms, for the manifest: what each measured, its noise and what it cost."""
+    """The mechanisms, for the manifest: the columns that each measured, its noise and its cost."""
     return [
         {
             "measures": "which columns are counted next"

@@ -1,4 +1,4 @@
-"""Models of a synthetic release, made of its noisy counts or trained on its rows: they cost nothing beside it."""
+"""Models of a synthetic release, made from its noisy counts or trained on its rows, so at no further cost."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from anon_pipeline.learning.models import Task, build_model
 from anon_pipeline.learning.public_naive_bayes import Codes, PublicNaiveBayes
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 
-#: Naive Bayes weighs its columns by synthetic rows, and the noisier those are, the more alike the weights.
+#: Naive Bayes learns the weights of its columns from synthetic rows; the noisier these are, the more alike the weights.
 HELD = 25.0
 
 
 def model_of(spec: ReleaseSpec, synthetic: Synthetic) -> Any:
-    """The model that the spec asks for, fitted and frozen: who fits it again, as a guide is, leaves it as it is.
+    """The model that the spec asks for, fitted and frozen: fitting it again, as happens to a guide, does not change it.
 
     Raises
     ------
     InputError
-        Where naive Bayes is to predict a number.
+        Where naive Bayes would have to predict a number.
     """
     from sklearn.frozen import FrozenEstimator
 
@@ -49,7 +49,7 @@ def model_of(spec: ReleaseSpec, synthetic: Synthetic) -> Any:
 
 
 def naive_bayes(spec: ReleaseSpec, synthetic: Synthetic) -> PublicNaiveBayes:
-    """Naive Bayes from the counts of each column with the target, as the model of all measurements expects them."""
+    """Naive Bayes from the counts of each column with the target that the model of all measurements expects."""
     names = [axis.name for axis in synthetic.axes]
     target = names.index(spec.target)
     to_classes = synthetic.measurements.codes[target]
@@ -69,7 +69,7 @@ def naive_bayes(spec: ReleaseSpec, synthetic: Synthetic) -> PublicNaiveBayes:
 
 
 def _noise_of(synthetic: Synthetic, place: int, target: int) -> list[float]:
-    """The total variation that noise alone is expected to make in the first counts of a column with the target."""
+    """The total variation that noise alone is expected to cause in the first counts of a column with the target."""
     tables = (table for table in synthetic.measurements.first if {place, target} <= set(table.columns))
     return [float(np.sqrt(2 / np.pi * table.variance).sum() / 2 / synthetic.model.total) for table in tables]
 

@@ -1,4 +1,4 @@
-"""How good a synthetic table is, told from the noisy counts and the table itself: no exact figure of people is used."""
+"""The quality of a synthetic table, from the noisy counts and the table itself: no exact figure of people is used."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class CountQuality:
-    """One set of columns: what was measured and what the synthetic table shows.
+    """The noisy and the synthetic counts of one set of columns.
 
     Attributes
     ----------
     error_bar : half of the 95 % interval of one noisy count
     distance : total variation between the noisy counts and the synthetic ones; about half of it may be noise
-    noise : the distance that the noise alone is expected to make
+    noise : the distance that the noise alone is expected to cause
     """
 
     columns: Clique
@@ -45,7 +45,7 @@ class ValueCount:
 
 
 def count_quality(measured: Sequence[NoisyTable], codes: IntArray, total: float) -> list[CountQuality]:
-    """A line per noisy table, in their order; `codes` are those of the synthetic rows."""
+    """The quality of the counts of each noisy table, in their order; `codes` are those of the synthetic rows."""
     found = []
     for table in measured:
         keys = np.ravel_multi_index(tuple(codes[:, column] for column in table.columns), table.counts.shape)
@@ -64,7 +64,7 @@ def count_quality(measured: Sequence[NoisyTable], codes: IntArray, total: float)
 
 
 def value_counts(first: Sequence[NoisyTable], codes: IntArray, column: int) -> list[ValueCount]:
-    """Every value of a column, in the order of its codes."""
+    """The counts of every value of a column, in the order of its codes."""
     noisy, variance = column_counts([table for table in first if column in table.columns], column)
     synthetic = np.bincount(codes[:, column], minlength=len(noisy))
     reach = ndtri((1 + CONFIDENCE) / 2) * np.sqrt(variance)

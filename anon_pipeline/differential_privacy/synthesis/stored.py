@@ -1,4 +1,4 @@
-"""Measurements as bytes and back: what the budget's ledger keeps, and every later step starts from."""
+"""Measurements as bytes and back: the budget's ledger keeps them, and every later step starts from them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from anon_pipeline.differential_privacy.synthesis.estimation import NoisyTable
 from anon_pipeline.differential_privacy.synthesis.measuring import Measurements, Mechanism
 
-#: The file they are kept in between steps.
+#: The file that keeps them between steps.
 MEASUREMENTS = "measurements.json"
 
 
 def to_bytes(measurements: Measurements, token: str) -> bytes:
-    """All of it; nothing but noisy counts, public parameters, and what follows from them.
+    """Measurements as bytes: noisy counts, public parameters, and numbers computed from these, nothing else.
 
-    The token is drawn with the noise. Versions and rows hang on it, so they tell nothing of the source either.
+    The token is drawn with the noise. Versions and rows depend on it, so they reveal nothing about the source either.
     """
     content = {
         "token": token,
@@ -33,7 +33,7 @@ def to_bytes(measurements: Measurements, token: str) -> bytes:
 
 
 def from_bytes(content: bytes) -> Measurements:
-    """What `to_bytes` wrote."""
+    """Read the measurements that `to_bytes` wrote."""
     read = json.loads(content)
     return Measurements(
         tuple(_read(table) for table in read["first"]),
@@ -55,7 +55,7 @@ def _written(table: NoisyTable) -> dict[str, Any]:
         "columns": table.columns,
         "shape": table.counts.shape,
         "counts": table.counts.astype(np.int64).ravel().tolist(),
-        "variance": float(table.variance.flat[0]),  # one noise for all counts of a table
+        "variance": float(table.variance.flat[0]),  # all counts of a table have noise of the same variance
     }
 
 

@@ -1,12 +1,12 @@
 """IBM's ai-privacy-toolkit: option, labels (the classifier of its paper) or probabilities (its regression mode).
 
-`import apt` imports ART and torch. ART is installed. torch is not: the wheels on PyPI come with CUDA and weigh
-gigabytes, and apt/utils/datasets asks it only whether its input is a Tensor. So an empty torch with a class of that
-name stands in for it unless the real one is there, which can only make this tool look faster and smaller. ART must
-not meet the empty one and is imported first.
+`import apt` imports ART and torch. ART is installed. torch is not: its wheels on PyPI include CUDA and have gigabytes,
+and apt/utils/datasets uses it only to check whether its input is a Tensor. So an empty torch with a class of that name
+replaces it unless the real one is installed, which can only make this tool look faster and smaller. ART must not import
+the empty one, and so is imported first.
 
-It is given the quasi-identifiers only, and train_only_QI stays off: with categories that option picks its columns from
-the one-hot matrix by their positions in the table, and so leaves most quasi-identifiers out of the tree.
+The tool gets the quasi-identifiers only, and train_only_QI stays off: with categories that option picks its columns
+from the one-hot matrix by their positions in the table, and so leaves most quasi-identifiers out of the tree.
 """
 
 import importlib.util

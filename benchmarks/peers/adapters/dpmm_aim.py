@@ -1,4 +1,4 @@
-"""AIM (R. McKenna, B. Mullins, D. Sheldon and G. Miklau, PVLDB 15(11), 2022) as dpmm has it, with mbi inside.
+"""AIM (R. McKenna, B. Mullins, D. Sheldon and G. Miklau, PVLDB 15(11), 2022) as implemented by dpmm with mbi.
 
     python dpmm_aim.py people.npz synthetic.npz EPSILON DELTA MEGABYTES DEGREE SEED
 

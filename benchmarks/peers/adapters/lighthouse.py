@@ -1,6 +1,6 @@
 """project-lighthouse-anonymize: Core Mondrian in one process, with its default of a flat tree per category.
 
-A small call before the measured one lets numba compile its functions, so that compiling counts as importing does.
+A small call before the measured one makes numba compile its functions, so that compiling counts like importing.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Ours as a library: options, the spread, and up to how many cells classes are refined after the tree."""
+"""Ours as a library. Options: the spread, and the number of cells up to which classes are refined after the tree."""
 
 import sklearn.tree  # noqa: F401 (imported when the first tree is fitted; other tools' imports are not counted either)
 from protocol import GUIDANCE, QUASI_IDENTIFIERS, Run

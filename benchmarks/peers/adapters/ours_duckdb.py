@@ -15,11 +15,11 @@ from anon_pipeline.learning.cells import Sample, StoredPeople, guided_cells
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.tables import scale_of
 
-NOBODY = Sample(np.array([-1]), np.array([-1]))  # no row was held out: the guidance is given
+NOBODY = Sample(np.array([-1]), np.array([-1]))  # no row was held out, since the guidance is given
 
 
 class Given:
-    """A model whose predictions stand in the table."""
+    """A model whose predictions are a column of the table."""
 
     def guidance(self, features, _folds):
         return features[[GUIDANCE]].to_numpy()

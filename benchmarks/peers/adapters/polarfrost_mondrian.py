@@ -1,4 +1,4 @@
-"""polarfrost: Mondrian on a Polars LazyFrame; its PySpark path is not used, and pyspark is there to be imported."""
+"""polarfrost: Mondrian on a Polars LazyFrame; its PySpark path is not used; pyspark is only imported."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""What every adapter does alike: read the people, measure the call, write the release and what it cost.
+"""Shared parts of all adapters: read the people, measure the call, write the release and its cost.
 
 It runs in the environments of all tools and uses the standard library, numpy, pandas and pyarrow only.
 """
@@ -45,7 +45,7 @@ class Run:
 
     @contextmanager
     def measured(self):
-        """Processor and wall time of what is inside; peak memory of the process and its children up to its end."""
+        """Measure processor and wall time of the block, and peak memory of process and children up to its end."""
         wall, cpu = time.perf_counter(), _cpu()
         yield
         self.cost = {
@@ -58,8 +58,8 @@ class Run:
     def write(self, released, rows=None, classes=None):
         """Write the released quasi-identifiers.
 
-        `rows` says whom each released row is about (all in order where absent), `classes` which class the tool put
-        it in (where absent, people who look alike are a class).
+        `rows` has the row number of the person of each released row (by default all in order). `classes` has the class
+        that the tool gave each (by default, people with equal released values are a class).
         """
         table = pd.DataFrame({name: list(released[name]) for name in QUASI_IDENTIFIERS})
         table["#row"] = np.arange(len(table)) if rows is None else np.asarray(rows)
@@ -70,10 +70,10 @@ class Run:
 
 
 def by_partition(partitions, released, counts=None):
-    """One row per person from what a tool released per partition: the frame, the row numbers, the classes.
+    """One row per person from a tool's release per partition: the frame, the row numbers, the classes.
 
     Where `released` has several rows per partition (one per value of a sensitive column, in the order of the
-    partitions), `counts` says for how many people each stands.
+    partitions), `counts` has the number of people of each row.
     """
     sizes = np.array([len(partition) for partition in partitions])
     if counts is not None:
@@ -84,7 +84,7 @@ def by_partition(partitions, released, counts=None):
 
 
 def listening(method, heard):
-    """The method, unchanged, but what it returns is also appended to `heard`; used where a tool forgets its classes."""
+    """The method, which also appends its results to `heard`; used where a tool does not keep its classes."""
 
     def wrapped(*args, **kwargs):
         heard.append(method(*args, **kwargs))
@@ -99,7 +99,7 @@ def _cpu():
 
 
 def _peak():
-    """Bytes. Linux lets a child inherit its parent's ru_maxrss over fork and exec, so VmHWM is asked where it is."""
+    """Peak memory in bytes: VmHWM where it exists, since on Linux a child inherits its parent's ru_maxrss."""
     unit = 1 if sys.platform == "darwin" else 1024
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     status = Path("/proc/self/status")
