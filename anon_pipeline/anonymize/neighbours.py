@@ -17,8 +17,8 @@ from anon_pipeline.arrays import FloatArray, IntArray
 
 #: With at most so many classes, each is compared with all others.
 ALL = 4_096
-#: Blocks have at most so many classes, and a class is compared with those of so many blocks; of half as many where there
-#: are more than `MANY` classes, whose neighbours are nearer.
+#: Blocks have at most so many classes, and a class is compared with those of so many blocks; of half as many blocks if
+#: there are more than `MANY` classes, since then neighbours are nearer.
 BLOCK, BLOCKS, MANY = 64, 32, 10_000
 #: Steps per unit of the outputs, where blocks are compared: sums of whole numbers are the same on every machine.
 STEPS = 2**10
