@@ -1,4 +1,4 @@
-"""The answers to the questions of the spec's file, drawn with noise under the budget of their people."""
+"""The noisy answers to the questions of the spec's file, within the privacy budget of the people in it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def answer(run: Run, folder: Path) -> StepResult:
     Raises
     ------
     Refused
-        Where the budget does not suffice for all that are new; then none is asked.
+        If the budget does not suffice for all new questions; then none is asked.
     """
     asked = {
         query.name: queries.prepare(run.spec, run.home, query.sql, query.share)
