@@ -85,7 +85,7 @@ def launch(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str = "release
         require_ready(spec.publish, spec.folder)
     job = build_definitions([spec], runtime).resolve_job_def(f"{spec.dataset}_{what}")
     tags = {DATASET_TAG: spec.dataset, STARTED_BY: COMMAND_LINE}
-    with home.lock(f"run-{spec.dataset}"), _told_if_lost(spec), open_instance(home) as instance:
+    with home.lock(f"run-{spec.dataset}"), _unavailable_if_lost(spec), open_instance(home) as instance:
         _close_abandoned(instance, tags)
         result = job.execute_in_process(
             # Dagster's own events are in the UI; the terminal shows the log lines of the steps only.
@@ -104,7 +104,7 @@ def launch(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str = "release
 
 
 @contextmanager
-def _told_if_lost(spec: ReleaseSpec) -> Iterator[None]:
+def _unavailable_if_lost(spec: ReleaseSpec) -> Iterator[None]:
     """Explain, in a sentence, that Dagster can no longer write its records; the run then ends at once."""
     try:
         yield

@@ -35,14 +35,14 @@ def made_and_told(
 ) -> StepResult:
     """Make a step; the one that reads the source tags the content, the one that publishes tags the version."""
     if step.reads_source:
-        return _read_and_told(make, run, instance, run_id)
+        return _read_and_tagged(make, run, instance, run_id)
     result = make()
     if step.name == RELEASE:
         instance.add_run_tags(run_id, {VERSION_TAG: str(result.facts["version"])})
     return result
 
 
-def _read_and_told(make: Callable[[], StepResult], run: Run, instance: dg.DagsterInstance, run_id: str) -> StepResult:
+def _read_and_tagged(make: Callable[[], StepResult], run: Run, instance: dg.DagsterInstance, run_id: str) -> StepResult:
     """Make the first step; if the source is replaced meanwhile, no content counts as read."""
     spec, home = run.spec, run.home
     # The tag of the dataset, too: a run of single assets has no job that sets it.

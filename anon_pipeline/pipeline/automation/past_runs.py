@@ -87,8 +87,8 @@ def _has_died(instance: dg.DagsterInstance, home: Home, dataset: str, record: dg
     if run.status not in LONGEST_SILENCE:
         return False
     last = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
-    heard = last[0].event_log_entry.timestamp if last else record.create_timestamp.timestamp()
-    if time.time() - heard < LONGEST_SILENCE[run.status]:
+    last_event = last[0].event_log_entry.timestamp if last else record.create_timestamp.timestamp()
+    if time.time() - last_event < LONGEST_SILENCE[run.status]:
         return False
     try:
         with home.lock(f"run-{dataset}", timeout=0), home.lock(f"dataset-{dataset}", timeout=0):

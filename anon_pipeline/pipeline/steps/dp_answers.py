@@ -18,7 +18,7 @@ def answer(run: Run, folder: Path) -> StepResult:
     Raises
     ------
     Refused
-        If the budget does not suffice for all new questions; then none is asked.
+        Where the budget does not suffice for all that are new; then none is asked.
     """
     asked = {
         query.name: queries.prepare(run.spec, run.home, query.sql, query.share)
