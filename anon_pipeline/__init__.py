@@ -1,6 +1,6 @@
 """Turns a table of people into a release that may be published, and proves it.
 
-The library's names are imported when they are asked for, so that importing the package costs nothing.
+The library's names are imported at their first use, so that importing the package costs nothing.
 """
 
 from __future__ import annotations

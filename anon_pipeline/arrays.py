@@ -1,4 +1,4 @@
-"""The types of arrays that stand everywhere, and in how large parts; shapes are stated where an array is described."""
+"""The common types of arrays, and the size of the parts in which they are processed; docstrings state their shapes."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,5 +7,5 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
-#: Rows that are worked on together, so that they stay in the processor's cache.
+#: Rows that are processed together, so that they stay in the processor's cache.
 CACHED = 2**15

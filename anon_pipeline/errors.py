@@ -1,4 +1,4 @@
-"""The ways a release can end without being published, and what their messages may say of a file.
+"""The errors that end a release before it is published, and the names of columns that their messages may quote.
 
 A message never holds a value of a person: it names files, columns, counts and remedies.
 """
@@ -9,18 +9,18 @@ from collections.abc import Iterable
 
 
 class InputError(ValueError):
-    """The spec or the data cannot be used: one sentence that names the place and the remedy (exit code 2).
+    """The spec or the data cannot be used; the message is one sentence with the place and the remedy (exit code 2).
 
-    A `ValueError`, as scikit-learn expects one where a parameter or a table is wrong.
+    It is a `ValueError`, as scikit-learn expects one for a wrong parameter or table.
     """
 
 
 class Unavailable(InputError):
-    """Spec and data may be right, but something else is not as it must be: the same run may succeed later."""
+    """Something besides spec and data is missing or unusable, so that the same run may succeed later."""
 
 
 class NotDelivered(Unavailable):
-    """The release stands, and a place that it is to be put to beside its folder does not have it yet (exit code 4)."""
+    """The release is published, but a destination does not have it yet (exit code 4)."""
 
 
 class Refused(Exception):
@@ -31,14 +31,14 @@ class Refused(Exception):
         self.failed = failed
 
     def __reduce__(self) -> tuple[type[Refused], tuple[list[str]]]:
-        """As pickle needs it, which else would take the sentence for the list."""
+        """The arguments for pickle, which otherwise would pass the sentence instead of the list."""
         return type(self), (self.failed,)
 
 
 def known_names(names_found: Iterable[object], asked: Iterable[str]) -> str:
-    """The names of a table's columns for a message, or how many there are where none of those asked for is among them.
+    """The names of a table's columns for a message, or only their number if no requested name is among them.
 
-    The first line of a file without a header is a person, whose values no message repeats.
+    The first line of a file without a header is a person, whose values no message may repeat.
     """
     names = [str(name) for name in names_found]
     if set(names).isdisjoint(asked):

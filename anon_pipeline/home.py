@@ -1,4 +1,4 @@
-"""Where everything lies, and how a file is written so that nothing is ever half there."""
+"""The home folder with all results, and the writing of files so that none is ever half written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 
 from anon_pipeline.errors import InputError
 
-#: Folders of the private zone beside those of the datasets, whose names no dataset may have.
+#: Folders of the private zone besides those of datasets; no dataset may have one of these names.
 PRIVATE_FOLDERS = frozenset(
     (
         "alerts",
@@ -45,7 +45,7 @@ DATA_VARIABLE = "ANON_PIPELINE_DATA"
 
 @dataclass(frozen=True)
 class Home:
-    """The folder of all that is produced: `private/` (mode 0700) and `releases/`."""
+    """The folder of everything that is produced: `private/` (mode 0700) and `releases/`."""
 
     root: Path
 
@@ -67,12 +67,12 @@ class Home:
         return self.releases / "ledger.jsonl"
 
     def existing(self) -> Home:
-        """This home, for who only reads in it.
+        """This home, for commands that only read it.
 
         Raises
         ------
         InputError
-            Where nothing was ever released in it: a wrong path is not taken for an empty ledger.
+            If nothing was ever released in it, so that a wrong path does not count as an empty ledger.
         """
         if not self.releases.is_dir():
             raise InputError(f"{self.root}: is no home with releases; run a spec first, or set {VARIABLE}")
@@ -84,11 +84,11 @@ class Home:
         Raises
         ------
         InputError
-            Where they cannot be created or written, or the databases in them would be looked for elsewhere.
+            If they cannot be created or written, or if their path cannot be part of a database's address.
         """
-        if any(letter in str(self.root) for letter in "?%"):  # the address of a database ends at one, and decodes one
+        if any(letter in str(self.root) for letter in "?%"):  # not literal in the address of a database
             raise InputError(f"{self.root}: a home has no ? and no % in its path; set {VARIABLE} to another folder")
-        os.umask(0o077)  # what is not made public on purpose, no other user can read
+        os.umask(0o077)  # other users can only read files that are made public on purpose
         try:
             is_new = not self.root.exists()
             self.root.mkdir(parents=True, exist_ok=True)
@@ -108,37 +108,37 @@ class Home:
         return self
 
     def private_folder(self, *parts: str) -> Path:
-        """A folder of the private zone, created where absent; only the owner may enter."""
+        """A folder of the private zone, created if absent; only the owner may enter."""
         folder = self.private.joinpath(*parts)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder
 
     @contextmanager
     def lock(self, name: str, timeout: float = -1) -> Iterator[None]:
-        """Hold a lock of this name against every other process (released by the system when a process dies)."""
+        """Hold the lock of this name against all other processes; the system releases it when a process dies."""
         with FileLock(self.private_folder("locks") / f"{name}.lock", timeout=timeout):
             yield
 
 
 @contextmanager
 def scratch(root: Path | None = None) -> Iterator[Path]:
-    """A folder that only its owner may enter, gone after the block; those of killed processes are removed first.
+    """A temporary folder that only its owner may enter; those of killed processes are removed first.
 
     Parameters
     ----------
-    root : where it is made; by default a folder of this user's own in the system's folder for temporary files
+    root : the folder in which it is made; by default one of this user in the system's folder for temporary files
 
     Raises
     ------
     InputError
-        Where that folder belongs to somebody else, or cannot be written.
+        If that folder belongs to somebody else, or cannot be written.
     """
     root = root or Path(tempfile.gettempdir()) / f"anon-pipeline-{os.geteuid()}"
     try:
         if not is_own_folder(root):
             raise InputError(f"{root}: is no folder of yours alone; remove it, or set TMPDIR to another folder")
         with FileLock(root / "lock"):
-            for lock_file in root.glob("*.lock"):  # each folder is locked for as long as its process lives
+            for lock_file in root.glob("*.lock"):  # each folder is locked while its process lives
                 with suppress(Timeout), FileLock(lock_file, timeout=0):
                     shutil.rmtree(lock_file.with_suffix(""), ignore_errors=True)
                     lock_file.unlink(missing_ok=True)
@@ -156,12 +156,12 @@ def scratch(root: Path | None = None) -> Iterator[Path]:
 
 
 def is_own_folder(folder: Path) -> bool:
-    """Whether a folder, made where there is none, belongs to this user, and nobody else may enter it.
+    """Whether a folder belongs to this user and nobody else may enter it; it is made if absent.
 
     Raises
     ------
     OSError
-        Where it cannot be made.
+        If it cannot be made.
     """
     folder.mkdir(mode=0o700, exist_ok=True)
     status = folder.lstat()
@@ -175,7 +175,7 @@ def data_folder() -> Path:
 
 @contextmanager
 def written_folder(final: Path, public: bool = False) -> Iterator[Path]:
-    """A temporary folder beside `final` that becomes `final` when the block ends well, and vanishes otherwise.
+    """A temporary folder beside `final` that becomes `final` if the block ends without error, and else is removed.
 
     Only its owner may read it, unless it is `public`.
     """
@@ -196,7 +196,7 @@ def written_folder(final: Path, public: bool = False) -> Iterator[Path]:
 
 
 def write_file(final: Path, content: str | bytes, public: bool = False) -> None:
-    """Write a file as a whole: temporary name, fsync, rename; readable by its owner only, unless `public`."""
+    """Write a file completely or not at all (temporary name, fsync, rename), for its owner only unless `public`."""
     descriptor, temporary = tempfile.mkstemp(prefix=f".{final.name}.", dir=final.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -211,7 +211,7 @@ def write_file(final: Path, content: str | bytes, public: bool = False) -> None:
 
 
 def relink(link: Path, target: str) -> None:
-    """Let a symbolic link lead to `target`, relative to its folder; readers see the former target or this one."""
+    """Make a symbolic link lead to `target`, relative to its folder; readers see the former target or this one."""
     temporary = Path(tempfile.mkdtemp(prefix=f".{link.name}.", dir=link.parent))
     try:
         (temporary / link.name).symlink_to(target)
@@ -240,7 +240,7 @@ def remove_leftovers(folder: Path, of: str = "") -> None:
 
 
 def out_of_space(error: BaseException | None) -> bool:
-    """Whether an error, or one that it came from, means a full disk; SQLite has words of its own for it."""
+    """Whether an error, or one of its causes, means a full disk; SQLite has its own message for it."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
             return True

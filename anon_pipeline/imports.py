@@ -1,4 +1,4 @@
-"""Importing large libraries: without looking for garbage meanwhile, and without the parts of them nobody here uses."""
+"""Imports of large libraries, without garbage collection meanwhile, and without their unused parts."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from importlib.util import LazyLoader
 from threading import get_ident
 from types import ModuleType
 
-#: Whether this process is a command of ours; in another, garbage of the program around us would be kept as well.
+#: Whether this process is a command of this package; in other programs, their garbage would be kept as well.
 _is_command = False
 
-#: scipy puts every name of numpy beside its own, and so loads a compiler of Fortran that nobody calls.
+#: scipy copies every name of numpy, and so would load numpy's Fortran tools, which are not used.
 LATER = ("numpy.f2py",)
 
 
 def keep_imports() -> None:
-    """In a process that is a command: what large imports have made is never looked through again.
+    """In a process that is a command: exclude the objects of large imports from garbage collection for good.
 
-    It would be three times, as soon as it is complete, which takes half a second of a small run.
+    Otherwise they would be searched three times after the imports, which takes half a second of a small run.
     """
     global _is_command
     _is_command = True
@@ -32,14 +32,14 @@ def keep_imports() -> None:
 def large_imports(absent: Collection[str] = (), later: Collection[str] = LATER) -> Iterator[None]:
     """Import large libraries in the block.
 
-    An import makes hundreds of thousands of objects that all stay; the garbage collector would go through them again
-    and again, which is a fifth of the time. What is imported already stays as it is, and only the imports of this
-    thread are meant.
+    An import makes hundreds of thousands of objects that all stay. The garbage collector would search them again and
+    again, which takes a fifth of the time. Modules that are imported already do not change, and only the imports of
+    this thread are affected.
 
     Parameters
     ----------
-    absent : modules that the libraries in the block can do without, which they do as if they were not installed
-    later : modules that are loaded when somebody first asks for one of their names
+    absent : modules that the libraries in the block do not need; they appear as not installed
+    later : modules that are loaded at the first access to one of their names
         (https://docs.python.org/3/library/importlib.html#implementing-lazy-imports)
     """
     finder, collected = _Finder(absent, later), gc.isenabled()
@@ -56,7 +56,7 @@ def large_imports(absent: Collection[str] = (), later: Collection[str] = LATER) 
 
 
 class _Finder(MetaPathFinder):
-    """Finds what is to be absent, or loaded later, before anybody else does."""
+    """Handles the modules that are absent or loaded later, before all other finders."""
 
     def __init__(self, absent: Collection[str], later: Collection[str]) -> None:
         self._absent, self._later, self._thread = absent, later, get_ident()

@@ -1,9 +1,9 @@
-"""Keys: where they come from, what may be said of them (their id), and what is derived from them.
+"""Keys: their places, their public ids, and the keys and numbers that are derived from them.
 
 A key is at least 256 bits, written as hexadecimal digits, in an environment variable or in a file that only its owner
 may read. It is never in a spec, a report, a message or a repr. Every dataset has a private key: the one that its spec
-names under `draws`, or one that is made in the private zone when it is first needed. All that is random in a release
-is drawn under it, so that nobody who has the code, the spec and the release can draw the same again.
+names under `draws`, or one that is made in the private zone when it is first needed. All random numbers of a release
+are drawn with it, so that nobody with code, spec and release only can draw the same again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, write_file
 from anon_pipeline.spec import ReleaseSpec, Strict
 
-#: The environment variable of the key where a spec names none.
+#: The environment variable of the key if a spec names none.
 DEFAULT_VARIABLE = "ANON_PIPELINE_KEY"
 HOW = "make one with `openssl rand -hex 32`"
 
@@ -36,7 +36,7 @@ log = logging.getLogger("anon_pipeline")
 
 
 class KeySource(Strict):
-    """Where a key lies: `{environment: NAME}` or `{file: path}`, the path relative to the spec."""
+    """The place of a key: `{environment: NAME}` or `{file: path}`, the path relative to the spec."""
 
     environment: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
     file: str | None = Field(default=None, min_length=1)
@@ -59,13 +59,13 @@ class Key:
 
     @property
     def id(self) -> str:
-        """The first 8 hexadecimal digits of the key's SHA-256, to tell keys apart."""
+        """The first 8 hexadecimal digits of the key's SHA-256, to distinguish keys."""
         return hashlib.sha256(self.material).hexdigest()[:8]
 
     def derived(self, purpose: str, domain: str, size: int = 32) -> bytes:
         """A key for one purpose and one domain (NIST SP 800-108, counter mode over HMAC-SHA256), `size` bytes.
 
-        What leaks of one domain then says nothing of another, and no value has the same pseudonym in two.
+        So a leak in one domain reveals nothing about another, and no value has the same pseudonym in two domains.
         """
         label = b"anon_pipeline\0" + purpose.encode() + b"\0" + domain.encode()
         blocks = [
@@ -75,10 +75,10 @@ class Key:
         return b"".join(blocks)[:size]
 
     def pseudorandom(self, purpose: str, domain: str, blocks: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """128 pseudo-random bits for each block of 128 bits, shapes (n, 2): AES-256 under a key of its own.
+        """128 pseudo-random bits for each block of 128 bits, shapes (n, 2): AES-256 with a derived key.
 
-        AES is a pseudo-random permutation: different blocks give numbers that nobody without the key can tell from
-        independent ones, and the same block gives the same numbers on every machine.
+        AES is a pseudo-random permutation. Different blocks give numbers that nobody without the key can distinguish
+        from independent ones, and the same block gives the same numbers on every machine.
         """
         given = np.ascontiguousarray(blocks, dtype="<u8")
         encryptor = Cipher(algorithms.AES256(self.derived(purpose, domain)), modes.ECB()).encryptor()  # noqa: S305
@@ -87,7 +87,7 @@ class Key:
 
 
 class Secrets:
-    """Finds keys by where a spec says they lie, each read once."""
+    """Finds keys by their places in a spec; each is read once."""
 
     def __init__(
         self,
@@ -97,8 +97,8 @@ class Secrets:
         """
         Parameters
         ----------
-        environment : by default this process's own
-        folder : what files are relative to; by default the current folder
+        environment : environment variables; by default those of this process
+        folder : the folder to which names of files are relative; by default the current folder
         """
         self._environment = os.environ if environment is None else environment
         self._folder = folder or Path()
@@ -110,7 +110,7 @@ class Secrets:
         Raises
         ------
         InputError
-            Where there is none, others may read it, or it is too short.
+            If there is none, others may read it, or it is too short.
         """
         if source not in self._found:
             place, text = self._from_environment(source.environment) if source.environment else self._from_file(source)
@@ -129,7 +129,7 @@ class Secrets:
         path = self._folder / str(source.file)
         try:
             with path.open(encoding="ascii", errors="replace") as file:
-                status = os.fstat(file.fileno())  # of the file that is read, whatever its name means a moment later
+                status = os.fstat(file.fileno())  # of the opened file, even if its name is changed meanwhile
                 if not stat.S_ISREG(status.st_mode):
                     raise InputError(f"key: {path} is no file")
                 if stat.S_IMODE(status.st_mode) & 0o077:
@@ -142,14 +142,14 @@ class Secrets:
 
 
 def private_key(spec: ReleaseSpec, home: Home) -> Key:
-    """The dataset's private key: the one named under `draws`, or the one kept in the private zone.
+    """The dataset's private key: the one under `draws` in the spec, or the one in the private zone.
 
-    That a key was made is told, with where it lies.
+    If a new key is made, its place is logged.
 
     Raises
     ------
     InputError
-        Where the named or kept key cannot be used; a kept key is never replaced by a new one.
+        If the named or stored key cannot be used; a stored key is never replaced by a new one.
     """
     if spec.draws is not None:
         return Secrets(folder=spec.folder).key(KeySource.model_validate(spec.draws.model_dump()))
@@ -165,14 +165,15 @@ def private_key(spec: ReleaseSpec, home: Home) -> Key:
 
 
 def kept_place(dataset: str, home: Home) -> Path:
-    """Where the key of a dataset is kept."""
+    """The file in which the key of a dataset is stored."""
     return home.private_folder("keys") / f"{dataset}.key"
 
 
 def measuring_seed(spec: ReleaseSpec, home: Home) -> int:
-    """The seed of figures that are measured on the people and published, below 2^32, drawn under the private key.
+    """The seed, below 2^32, of published figures that are measured on people; drawn with the private key.
 
-    Under a public seed, who knows all rows but one could measure again for every value that the last may have.
+    With a public seed, an attacker who knows all rows but one could repeat the measurement for every possible value of
+    the last row.
 
     Raises
     ------
@@ -183,12 +184,12 @@ def measuring_seed(spec: ReleaseSpec, home: Home) -> int:
 
 
 def seed_under(key: Key, dataset: str) -> int:
-    """The same, of a key that is at hand."""
+    """The seed of `measuring_seed`, from a given key."""
     return int.from_bytes(key.derived("measuring", dataset, 4), "big")
 
 
 def kept_key(dataset: str, home: Home) -> tuple[Key, bool]:
-    """The key that is kept for a dataset in the private zone, and whether it was made just now."""
+    """The stored key of a dataset in the private zone, and whether it was made by this call."""
     place = kept_place(dataset, home)
     with home.lock(f"key-{dataset}"):
         is_new = not place.exists()

@@ -1,4 +1,4 @@
-"""Plain data as JSON takes it."""
+"""Plain data for JSON."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def finite(content: Any) -> Any:
-    """The same plain data with every number that is not finite, or not a number, as None: JSON has no infinity."""
+    """The same plain data with None for infinite numbers and NaN, which JSON does not have."""
     if isinstance(content, dict):
         return {key: finite(value) for key, value in content.items()}
     if isinstance(content, list | tuple):

@@ -1,4 +1,4 @@
-"""What the fork server of `workers` imports before it forks: it is paid once, however many processes there are."""
+"""The imports of the fork server of `workers` before it forks: they cost time once, for any number of processes."""
 
 import gc
 import signal
@@ -15,4 +15,4 @@ with large_imports():
 
 __all__ = ["compose", "ensemble", "model_selection", "pd", "pipeline"]
 
-gc.freeze()  # what a fork never collects, it never copies either
+gc.freeze()  # so that a fork does not copy memory by collecting it

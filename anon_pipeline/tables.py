@@ -1,6 +1,6 @@
-"""The small tables that carry a release: the values of a column (Domain) and the distinct people (Cells).
+"""The small tables from which a release is made: the values of a column (Domain) and the distinct people (Cells).
 
-Both are independent of the engine that counted them and of the order in which it did so.
+Both are independent of the engine that counted them and of its order of counting.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.spec import ColumnType
 
-#: A column of our own: the cohort of each person, who were in the same class of every former release.
+#: The added column with the cohort of each person: people who were in the same class of every former release.
 HISTORY = "#history"
 
 #: Guidance is summed in integers of this unit: sums then do not depend on row order, thread or engine, and a
@@ -24,15 +24,15 @@ GUIDANCE_UNIT = 2.0**-24
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """Where the m values of a column stand in a hierarchy: the nodes above each, up to the one that holds all.
+    """The hierarchy of the m values of a column: the nodes above each value, up to the node of all values.
 
     Attributes
     ----------
-    node : the node of each value, level by level upwards, int64 of shape (m, h); nodes are numbered per level, in the
-        order in which ranges name them, and each lies within one of the next level
-    labels : the names of each level's nodes; two nodes of a level may have one name
-    strict : whether people may be parted only between nodes that lie directly below one node
-    named : levels up to this one have names; what is spread wider is shown as a range of nodes of this level
+    node : the node of each value, level by level upwards, int64 of shape (m, h); nodes are numbered per level, in
+        the order of ranges, and each is within one node of the next level
+    labels : the names of each level's nodes; two nodes of a level may have the same name
+    strict : whether people may be split only between nodes that are directly below the same node
+    named : levels up to this one have names; wider sets of values are shown as a range of nodes of this level
     """
 
     node: IntArray
@@ -53,15 +53,15 @@ class Domain:
     Attributes
     ----------
     name : the column
-    type : how its values compare
+    type : how its values are compared
     values : the m distinct values, ascending; int64 or float64 where ordered (dates: days or microseconds since
         1970), str otherwise (by code point). Code 0 means missing, code i > 0 means `values[i - 1]`
     counts : people per code, int64 of shape (m + 1,)
-    storage : the type of the column in the source, as the engine names it, so that a release can restore it
-    lows, highs : where several values share a code (an ordered column coarsened into bins), the smallest and largest
-        value of each; `values` then holds the bins' medians. Absent where every value has a code of its own
-    levels : where categories have an order: the place of each value in it, from 0, int64 of shape (m,)
-    nodes : where the values have a hierarchy
+    storage : the engine's name of the column's type in the source, so that a release can restore it
+    lows, highs : if several values share a code (an ordered column coarsened into bins), the smallest and largest
+        value of each code; `values` then holds the medians of the bins. Absent if every value has its own code
+    levels : for categories with an order, the position of each value in it, from 0, int64 of shape (m,)
+    nodes : the hierarchy of the values, if there is one
     """
 
     name: str
@@ -76,12 +76,12 @@ class Domain:
 
     @property
     def low(self) -> npt.NDArray[np.generic]:
-        """The smallest value that each code but 0 stands for, shape (m,)."""
+        """The smallest value of each code except 0, shape (m,)."""
         return self.values if self.lows is None else self.lows
 
     @property
     def high(self) -> npt.NDArray[np.generic]:
-        """The largest value that each code but 0 stands for, shape (m,)."""
+        """The largest value of each code except 0, shape (m,)."""
         return self.values if self.highs is None else self.highs
 
     @property
@@ -95,17 +95,17 @@ class Domain:
 
     @property
     def positions(self) -> npt.NDArray[np.generic] | None:
-        """Where the values stand on a line, shape (m,); None for categories without an order."""
+        """The positions of the values on a line, shape (m,); None for categories without an order."""
         return self.values if self.ordered else self.levels
 
     def readable(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-        """Values of this column as people read them: dates as dates, everything else as it is."""
+        """Values of this column for people: dates as dates, all other values unchanged."""
         if self.type is not ColumnType.DATE:
             return values
         return values.astype(np.int64).astype("datetime64[D]" if self.storage == "DATE" else "datetime64[us]")
 
     def __len__(self) -> int:
-        """Number of codes, the one for missing included."""
+        """Number of codes, including the one for missing values."""
         return len(self.values) + 1
 
 
@@ -142,9 +142,9 @@ def fixed_point(guidance: npt.NDArray[np.float64]) -> IntArray:
 
 
 def scale_of(guidance: npt.NDArray[np.float64]) -> float:
-    """A power of two that brings guidance to at most 1 in size, so that its unit of measure decides nothing.
+    """A power of two that scales guidance to at most 1 in size, so that its unit of measure has no effect.
 
-    Dividing by a power of two is exact; guidance within [-1, 1], as probabilities are, is left as it is unless all of
+    Division by a power of two is exact. Guidance within [-1, 1], such as probabilities, is not changed unless all of
     it is tiny.
     """
     largest = float(np.abs(guidance).max()) if guidance.size else 0.0

@@ -1,4 +1,4 @@
-"""How many threads numerical libraries may use."""
+"""The number of threads that numerical libraries may use."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """BLAS, for the whole process, and OpenMP, for the calling thread, use one thread in the block.
+    """Limit BLAS, for the whole process, and OpenMP, for the calling thread, to one thread in the block.
 
-    Sums of floating-point numbers depend on how threads share the work; and over little work, several threads mostly
-    wait for each other. Libraries that are not loaded yet are not limited: import them first.
+    Sums of floating-point numbers depend on how threads share the work. For little work, several threads mostly wait
+    for each other. Libraries that are not loaded yet are not limited: import them first.
     """
     with _libraries(len(sys.modules)).limit(limits=1):
         yield
@@ -23,5 +23,5 @@ def one_thread() -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _libraries(_modules: int) -> ThreadpoolController:
-    """The numerical libraries of this process, looked for again (5 ms) once there are more modules than before."""
+    """The numerical libraries of this process, searched again (5 ms) if there are more modules than before."""
     return ThreadpoolController()

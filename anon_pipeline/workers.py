@@ -1,8 +1,8 @@
-"""Work side by side in processes: who does it, how many of them, and how they end. What is done is the caller's.
+"""Parallel work in processes: their start, their number and their end. The caller defines the tasks.
 
-A task is a call of a function that pickle can name, with everything it needs, its seed too, among the arguments.
-Results come in the order of the tasks, and each task runs on one thread, so nothing depends on how many processes
-there are. Tasks and results go through pipes between processes of one user; nothing is written to disk.
+A task is a call of a function that pickle can name, with everything that it needs, such as its seed, among the
+arguments. Results come in the order of the tasks, and each task runs on one thread. So results do not depend on the
+number of processes. Tasks and results pass through pipes between processes of one user; nothing is written to disk.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ Progress = Callable[[int, int], None]
 
 #: The module that imports what every process needs.
 PRELOADED = "anon_pipeline.preloaded"
-#: Bytes that a process at work is taken to need: its imports, a few hundred thousand people and a model of them.
+#: Assumed bytes of a worker process: its imports, a few hundred thousand people and a model of them.
 MEMORY_OF_ONE = 600_000_000
 
 
 class Workers:
-    """Processes that work on tasks, started when they are first needed and kept until `close`.
+    """Worker processes, started when they are first needed and kept until `close`.
 
     Parameters
     ----------
-    count : how many tasks run at a time; with 1 they run in the calling process, one after the other
+    count : the number of tasks that run at a time; with 1 they run in the calling process, one after the other
     imports : further modules that tasks need, unless the caller has imported them when the processes start
     """
 
@@ -54,13 +54,13 @@ class Workers:
 
     @property
     def started(self) -> bool:
-        """Whether there are processes, or will be in a moment."""
+        """Whether the processes exist or are being started."""
         return self._executor is not None
 
     def warm(self) -> None:
-        """Have the fork server do the imports now, while the caller does something else.
+        """Make the fork server do the imports now, while the caller does something else.
 
-        No process is asked for yet: the caller would wait until the imports are done.
+        No worker process is started yet, since the caller would wait until the imports are done.
         """
         if self.count > 1:
             self._pool()
@@ -73,9 +73,9 @@ class Workers:
         Raises
         ------
         InputError
-            Where a process was ended from outside.
+            If a process was ended from outside.
         Exception
-            What the first failing task raises, in the order of the tasks; no further task is begun.
+            The exception of the first failing task, in the order of the tasks; no further task is started.
         """
         if self.count == 1 or len(tasks) < 2:
             results = []
@@ -96,7 +96,7 @@ class Workers:
 
     @contextmanager
     def meanwhile(self, function: Callable[..., T], *task: Any) -> Iterator[Callable[[], T]]:
-        """Have one task done while the block runs; what is yielded gives its result, or raises what it raised."""
+        """Run one task while the block runs; the yielded function returns its result, or raises its exception."""
         if self.count == 1:
             yield lambda: _one_thread(function, task)
             return
@@ -105,7 +105,7 @@ class Workers:
             yield future.result
 
     def close(self) -> None:
-        """End the processes, whatever they are doing."""
+        """End the processes, also during a task."""
         executor, held, self._executor, self._held = self._executor, self._held, None, None
         if self._owner != os.getpid():
             return
@@ -121,7 +121,7 @@ class Workers:
         self.close()
 
     def _pool(self) -> ProcessPoolExecutor:
-        if self._executor is None or self._owner != os.getpid():  # a fork has no part in its parent's processes
+        if self._executor is None or self._owner != os.getpid():  # a fork does not own its parent's processes
             self._owner = os.getpid()
             context = multiprocessing.get_context("forkserver")
             further = [module for module in self._imports if module not in sys.modules]
@@ -129,13 +129,13 @@ class Workers:
             _start_fork_server()
             with_parent, self._held = context.Pipe(duplex=False)
             self._executor = ProcessPoolExecutor(self.count, context, _begin, (with_parent,))
-            # A process of multiprocessing's own joins its children before it ends: they are told to end before that.
+            # A process of multiprocessing joins its children before it ends, so the children are ended before that.
             Finalize(None, _close, (weakref.ref(self),), exitpriority=100)
         return self._executor
 
     @contextmanager
     def _ended_on_error(self) -> Iterator[None]:
-        """Whatever goes wrong here, nobody works on in vain."""
+        """End the processes after any error in the block, so that none continues in vain."""
         with ExitStack() as stack:
             stack.callback(self.close)
             try:
@@ -158,7 +158,7 @@ class Tally:
     Parameters
     ----------
     progress : called with (tasks done, tasks)
-    after : tasks that are known to come after the first call
+    after : the number of tasks that will follow the first call
     """
 
     def __init__(self, progress: Progress | None, after: int) -> None:
@@ -171,7 +171,7 @@ class Tally:
             self._progress(self._before + done, self._before + tasks + self._after)
 
     def next(self, after: int = 0) -> Tally:
-        """The same count, for the call that follows."""
+        """The same count, for the next call."""
         following = Tally(self._progress, after)
         following._before = self._before + self._tasks
         return following
@@ -182,17 +182,17 @@ def _close(workers: weakref.ref[Workers]) -> None:
         alive.close()
 
 
-#: Everything in the calling process.
+#: Workers without processes: all tasks run in the calling process.
 ALONE = Workers(1)
 
 
 def how_many(threads: int | None = None, memory: str | None = None) -> int:
-    """How many processes may work side by side.
+    """The number of processes that may work in parallel.
 
     Parameters
     ----------
-    threads : that may run; all cores of this process where None
-    memory : that they may take together, as `bytes_of` reads it; what the machine has free where None
+    threads : the most threads; all cores of this process if None
+    memory : the memory of all processes together, in the form of `bytes_of`; the machine's free memory if None
     """
     from joblib import cpu_count  # type: ignore[import-untyped]
 
@@ -201,7 +201,7 @@ def how_many(threads: int | None = None, memory: str | None = None) -> int:
 
 
 def bytes_of(memory: str) -> int:
-    """An amount of memory as a spec writes it: 4GB, 512MiB, or 50% of the machine's."""
+    """The bytes of an amount of memory in a spec: 4GB, 512MiB, or 50% of the machine's memory."""
     share = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", memory)
     if share is not None:
         return int(float(share[1]) / 100 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -213,7 +213,7 @@ def bytes_of(memory: str) -> int:
 
 @cache
 def _free_memory() -> int:
-    """Bytes that could be had without swapping at first, as Linux estimates them; elsewhere what the machine has."""
+    """Bytes that are available without swapping, as Linux estimates them; elsewhere all memory of the machine."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
@@ -222,14 +222,14 @@ def _free_memory() -> int:
 
 
 def _start_fork_server() -> None:
-    """Start what the processes are forked from; Ctrl-C ends it without a word, where Python would show a traceback.
+    """Start the server from which processes are forked; Ctrl-C ends it silently, where Python would show a traceback.
 
-    It comes into being deaf to Ctrl-C, until `preloaded` has said that nothing is to be shown.
+    It is started with Ctrl-C blocked, until `preloaded` has set that no traceback is shown.
     """
     import signal
     from multiprocessing import forkserver, resource_tracker
 
-    resource_tracker.ensure_running()  # it would take the block away again
+    resource_tracker.ensure_running()  # otherwise its later start would unblock the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         forkserver.ensure_running()
@@ -238,18 +238,18 @@ def _start_fork_server() -> None:
 
 
 def _begin(with_parent: Connection) -> None:
-    """What a process does before its first task."""
+    """The preparation of a process before its first task."""
     import logging
     import signal
 
-    os.environ["LOKY_MAX_CPU_COUNT"] = "1"  # what joblib counts as cores
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the caller, who then ends all
-    warnings.simplefilter("ignore")  # a library's warning may quote a person; the calling process tells what matters
+    os.environ["LOKY_MAX_CPU_COUNT"] = "1"  # the number of cores for joblib
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller handles Ctrl-C and then ends all processes
+    warnings.simplefilter("ignore")  # a library's warning may quote a person; the calling process reports what matters
     logging.disable()
 
     def end_with_caller() -> None:
         try:
-            with_parent.poll(None)  # nothing is ever sent: it ends when the caller closes the pipe, or dies
+            with_parent.poll(None)  # nothing is ever sent: it returns when the caller closes the pipe, or dies
         finally:
             os._exit(1)
 
@@ -257,8 +257,8 @@ def _begin(with_parent: Connection) -> None:
 
 
 def _one_thread(function: Callable[..., T], task: tuple[Any, ...]) -> T:
-    """Sums of floating-point numbers depend on how threads share the work, and the cores are taken by processes."""
-    import sklearn.ensemble  # noqa: F401  # what is not loaded yet cannot be limited
+    """Run a task on one thread, as sums of floats depend on the sharing of work, and processes use all cores."""
+    import sklearn.ensemble  # noqa: F401  # a library that is not loaded yet cannot be limited
     from joblib import parallel_config  # type: ignore[import-untyped]
 
     with one_thread(), parallel_config(backend="sequential"):

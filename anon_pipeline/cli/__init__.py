@@ -1,4 +1,4 @@
-"""The commands: thin, each a few lines that read arguments, call one layer and show what came back.
+"""The commands: each is a few lines that read arguments, call one layer and show the result.
 
 Progress and errors go to stderr; stdout has the summary, or with --json one JSON object and nothing else.
 """
@@ -27,17 +27,17 @@ from anon_pipeline.home import Home, out_of_space
 from anon_pipeline.imports import keep_imports
 
 DEBUG_VARIABLE = "ANON_PIPELINE_DEBUG"
-#: What a command ends with that Ctrl-C, or whoever stops a service, has stopped.
+#: Exit code of a command that was stopped by Ctrl-C or by the operator of a service.
 STOPPED = 130
-#: What Python ends with when the last of the output could not be written.
+#: Python's exit code if the last output could not be written.
 LOST_WORDS = 120
 
 
 def main() -> None:
-    """The console script: the command, and then out.
+    """The console script: run the command, then end the process at once.
 
-    To take apart all that a run has imported takes Python one or two cpu seconds, in which nothing is done. So the
-    process ends as soon as its threads have ended and everything that is to be called at the end was called.
+    Python would take one or two cpu seconds to free everything that a run has imported, without any use. So the process
+    ends as soon as its threads have ended and all exit functions have been called.
     """
     keep_imports()
     try:
@@ -49,22 +49,22 @@ def main() -> None:
 
 def _leave(code: int) -> None:
     atexit.unregister(_leave)
-    atexit._run_exitfuncs()  # all others
+    atexit._run_exitfuncs()  # all other exit functions
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except OSError:  # whoever read it has gone, or its disk is full
+        except OSError:  # the reader has closed it, or the disk is full
             code = code or LOST_WORDS
     os._exit(code)
 
 
 def command() -> None:
-    """Run the command that was given: a sentence and an exit code for what the user can mend, never a traceback."""
+    """Run the given command; an error that the user can correct gives a sentence and an exit code, not a traceback."""
     _give_a_home()
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # so that every step hears of it
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # so that every step is interrupted
     try:
         code = app(standalone_mode=False, prog_name="anon-pipeline") or 0
-        if code == STOPPED:  # what typer makes of Ctrl-C
+        if code == STOPPED:  # typer's exit code after Ctrl-C
             raise KeyboardInterrupt
         sys.exit(code)
     except NotDelivered as error:
@@ -74,7 +74,7 @@ def command() -> None:
     except Refused as error:
         _fail(str(error), REFUSED)
     except (typer.Abort, KeyboardInterrupt):
-        for number in (signal.SIGINT, signal.SIGTERM):  # who asks twice is heard already, and all is being ended
+        for number in (signal.SIGINT, signal.SIGTERM):  # all is being ended already, so more signals are ignored
             signal.signal(number, signal.SIG_IGN)
         _fail("stopped", STOPPED)
     except Exception as error:
@@ -93,7 +93,7 @@ def command() -> None:
 
 
 def _give_a_home() -> None:
-    """Libraries look for settings in the user's home; who is no user of this machine has that of a container: /."""
+    """Set HOME, where libraries look for settings, to / if this user has no home, as in a container."""
     try:
         Path.home()
     except RuntimeError:
@@ -107,6 +107,6 @@ def _fail(sentence: str, code: int) -> None:
 
 
 def _fail_in_json(sentence: str, code: int) -> None:
-    """The failure as the one object on stdout, for who asked for JSON."""
+    """Print the failure as the only object on stdout, if JSON was requested."""
     if "--json" in sys.argv[1:]:
         print_json({"error": sentence, "exit_code": code})

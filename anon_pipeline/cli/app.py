@@ -1,4 +1,4 @@
-"""The command line itself: its two groups of commands, its streams, and what several commands share."""
+"""The command line: its two groups of commands, its streams, and the parts that several commands share."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _every_command(
 releases = typer.Typer(help="Read, re-check, sign and withdraw what has been published.", no_args_is_help=True)
 app.add_typer(releases, name="releases")
 
-#: Where nobody looks at a terminal, no line is cut or folded to a width.
+#: Width of the output if it is not a terminal, so that no line is cut or folded.
 UNCUT = 10_000
 out, err = Console(width=None if sys.stdout.isatty() else UNCUT), Console(stderr=True)
 
@@ -56,7 +56,7 @@ AllowCode = Annotated[
 ]
 
 
-#: How a table is written, for every command that takes one.
+#: The options on the format of a table, for every command that takes one.
 Delimiter = Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")]
 Encoding = Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")]
 Query = Annotated[str | None, typer.Option(help="The rows of a database.")]
@@ -64,12 +64,12 @@ OfDataset = Annotated[str | None, typer.Option("--dataset", help="Where several 
 
 
 def source_of(stated: dict[str, object]) -> Source:
-    """A source as the options of a command state it; those that are None are not stated.
+    """The source that the options of a command state; options that are None are not stated.
 
     Raises
     ------
     InputError
-        With a sentence per option that cannot be used.
+        If options cannot be used, with a sentence for each.
     """
     delimiter = stated.get("delimiter")
     if isinstance(delimiter, str) and not 1 <= len(delimiter) <= 4:
@@ -89,7 +89,7 @@ def show_progress() -> None:
 
 
 def print_json(content: dict[str, Any]) -> None:
-    """Print one JSON object; infinity and what is no number are null."""
+    """Print one JSON object; infinite numbers and NaN become null."""
     from anon_pipeline.plain_json import finite
 
     sys.stdout.write(json.dumps(finite(content), indent=2, default=str) + "\n")

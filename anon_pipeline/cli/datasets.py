@@ -1,4 +1,4 @@
-"""Commands that begin or tend a dataset: `init`, `profile` and `forget`."""
+"""Commands that create or maintain a dataset: `init`, `profile` and `forget`."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def init(
 
 
 def _named(option: str, place: str | None, database: str | None, stated: dict[str, object]) -> tuple[Source, Path]:
-    """The source that options name, and its file; of what is no file of this machine the folder it is named from."""
+    """The source in the options, and its file; if it is no file of this machine, the folder for relative names."""
     if (place is None) == (database is None):
         raise InputError(f"say where the table is: {option}, or --database NAME with --table or --query")
     if place is None:

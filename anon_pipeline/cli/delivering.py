@@ -1,4 +1,4 @@
-"""The command `releases deliver`: a release is brought to its places again, or taken back there."""
+"""The command `releases deliver`: it copies a release to its destinations again, or removes a withdrawn one there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `estimate`: counts of a column that was shown under local differential privacy."""
+"""The command `estimate`: counts of a column that was released under local differential privacy."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def estimate(
 
 
 def _read(table: Path, column: str) -> pa.Array:
-    """One column of a table; of a CSV file as text, so that a report keeps its first zeros."""
+    """One column of a table; from a CSV file as text, so that a report keeps leading zeros."""
     import pyarrow as pa
     import pyarrow.csv as pacsv
     import pyarrow.parquet as pq

@@ -1,4 +1,4 @@
-"""Commands that judge any table, ours or not: `verify` and `attack`."""
+"""Commands that assess any table, from this package or another tool: `verify` and `attack`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands on what was published: `report`, and most of `releases`: `list`, `show`, `verify`, `withdraw`, `key` ..."""
+"""Commands on published releases: `report`, and most of `releases`: `list`, `show`, `verify`, `withdraw`, `key` ..."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands `query` and `budget`: noisy answers under a budget that is kept."""
+"""The commands `query` and `budget`: noisy answers within an enforced privacy budget."""
 
 from __future__ import annotations
 

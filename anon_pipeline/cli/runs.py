@@ -1,4 +1,4 @@
-"""Commands that make something of a spec: `run`, `sweep`, and `ui`, which runs on schedule."""
+"""Commands that run a spec: `run`, `sweep`, and `ui`, which runs it on a schedule."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(
     if dry_run:
         _run_dry(policy, engine, threads, memory, as_json)
         return
-    _told_before_work(policy, as_json)
+    _refuse_before_work(policy, as_json)
     home = Home.default().prepare()
     show_progress()
     from anon_pipeline.pipeline.processes import processes, warm
@@ -78,8 +78,8 @@ def _run_dry(policy: ReleaseSpec, engine: str, threads: int | None, memory: str 
         show_dry_run(planned)
 
 
-def _told_before_work(policy: ReleaseSpec, as_json: bool) -> None:
-    """What speaks against a run already, in the words and the JSON of a run that ended with it."""
+def _refuse_before_work(policy: ReleaseSpec, as_json: bool) -> None:
+    """Report an early refusal in the words and the JSON of a run that ended with it."""
     from anon_pipeline.pipeline.before_work import require_startable
 
     try:
@@ -116,7 +116,7 @@ def sweep(
         raise InputError("say what to vary with --k or --set, for example --k 2,5,10, or write a frontier: in the spec")
     settings = varied.settings()
     for setting in settings:
-        policy.replaced(setting)  # told before any work starts
+        policy.replaced(setting)  # reported before any work starts
     home = Home.default().prepare()
     folder = home.root / "frontier" / policy.dataset if out_folder is None else out_folder
     show_progress()
@@ -154,7 +154,7 @@ def ui(
         DATA_VARIABLE: str(here / data_folder()),
         ALLOW_HOSTS: ",".join([*(allow_host or []), os.environ.get(ALLOW_HOSTS, "")]),
     }
-    os.chdir(folder)  # else Dagster warns of a dagster.yaml in the folder we are in, which says the same
+    os.chdir(folder)  # otherwise Dagster warns about a dagster.yaml in the current folder, which has the same content
     quietly = [
         sys.executable,
         "-W",
@@ -162,7 +162,7 @@ def ui(
         "-m",
         "anon_pipeline.pipeline.web.ui",
     ]
-    os.execve(  # noqa: S606 (no shell is what we want)
+    os.execve(  # noqa: S606 (on purpose without a shell)
         sys.executable,
         [*quietly, "-p", str(port), "-d", str(here), "-m", "anon_pipeline.definitions"],
         environment,

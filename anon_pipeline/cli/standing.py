@@ -1,4 +1,4 @@
-"""The commands `releases current` and `releases diff`: which release stands now, and what two of them differ in."""
+"""The commands `releases current` and `releases diff`: the current release, and the changes between two releases."""
 
 from __future__ import annotations
 

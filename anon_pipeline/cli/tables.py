@@ -1,4 +1,4 @@
-"""What commands show on stdout as tables and sentences, where they print no JSON."""
+"""The output of commands on stdout as tables and sentences, if they print no JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.text import Text
 from anon_pipeline.cli.app import out
 from anon_pipeline.spec import Role
 
-if TYPE_CHECKING:  # what is shown is imported by the command that makes it
+if TYPE_CHECKING:  # the types of results; the command that makes a result imports them
     from anon_pipeline.audit.foreign_table import AttackedTable
     from anon_pipeline.learning.tradeoff import TradeOffPoint
     from anon_pipeline.pipeline.dry_run import DryRun
@@ -23,12 +23,12 @@ if TYPE_CHECKING:  # what is shown is imported by the command that makes it
     from anon_pipeline.release.difference import Change
     from anon_pipeline.release.ledger import Entry
 
-#: Rows of a table: what is told, and how it stands.
+#: Rows of a table: the name of a fact, and the fact.
 Rows = Iterator[tuple[str | Text, str | Text]]
 
 
 def show_dry_run(planned: DryRun) -> None:
-    """What a run would do and cost, and how far anybody has looked."""
+    """Print the steps and the cost of a dry run, and the extent of its checks."""
     table = Table(title=f"{planned.dataset}: a run could start", title_justify="left", show_header=False)
     table.add_column(style="bold")
     table.add_column()
@@ -47,7 +47,7 @@ def show_dry_run(planned: DryRun) -> None:
 
 
 def show_release(manifest: dict[str, Any], folder: Path | None, new: bool) -> None:
-    """A release: what was asked, what holds, and what it cost."""
+    """Print a release: its demands, whether they hold, and its cost."""
     table = Table(title=f"{manifest['dataset']} {manifest['version']}", title_justify="left", show_header=False)
     table.add_column(style="bold")
     table.add_column()
@@ -128,19 +128,19 @@ def interval(estimate: dict[str, float | None], sign: str = "") -> str:
 
 
 def number(value: float | None) -> str:
-    """A number as people read it."""
+    """A number for people."""
     return (
         "infinite" if value is None else f"{value:,.4g}" if isinstance(value, float) and value % 1 else f"{value:,.0f}"
     )
 
 
 def yes_or_no(holds: bool) -> str:
-    """Whether a demand holds; what does not stands out."""
+    """Whether a demand holds; a demand that does not hold is highlighted."""
     return "yes" if holds else "NO"
 
 
 def show_verdict(name: str, verdict: Verdict) -> None:
-    """What was demanded of a table, what was measured, and what fails."""
+    """Print the demands on a table, the measured values and the failures."""
     table = Table(title=f"{name}: {'holds' if verdict.holds else 'does not hold'}", title_justify="left")
     for heading in ("demand", "measured", f"{'groups' if verdict.groups else 'classes'} that fail", "holds"):
         table.add_column(heading)
@@ -166,7 +166,7 @@ def show_verdict(name: str, verdict: Verdict) -> None:
 
 
 def show_attacks(name: str, attacked: AttackedTable) -> None:
-    """A line per attack, and what each means."""
+    """Print a line per attack, with its meaning."""
     from anon_pipeline.report import attacks as audit_report
 
     table = Table(title=f"{name}: {attacked.rows:,} rows", title_justify="left", box=None, pad_edge=False)
@@ -176,7 +176,7 @@ def show_attacks(name: str, attacked: AttackedTable) -> None:
         table.add_row(
             *(Text(cell) for cell in (row.name, row.attack, row.control, row.baseline, row.leak, row.verdict))
         )
-    Console(width=max(out.width, 200)).print(table)  # a line per attack, however narrow the window
+    Console(width=max(out.width, 200)).print(table)  # a line per attack, also in a narrow window
     for finding in attacked.findings:
         out.print(f"\n{finding.name}: {finding.sentence}", markup=False, highlight=False, soft_wrap=True)
     for note in attacked.notes:
@@ -184,7 +184,7 @@ def show_attacks(name: str, attacked: AttackedTable) -> None:
 
 
 def show_new_dataset(name: str, new_dataset: NewDataset) -> None:
-    """The proposed roles of a new dataset, and the lines that a person decides."""
+    """Print the proposed roles of a new dataset, and the lines that a person must decide."""
     profile = new_dataset.profile
     sampled = "" if profile.looked_at == profile.rows else f", by looking at {profile.looked_at:,} of them"
     table = Table(
@@ -209,13 +209,13 @@ def show_new_dataset(name: str, new_dataset: NewDataset) -> None:
 
 
 def show_tradeoff(dataset: str, points: Sequence[TradeOffPoint], files: Sequence[Path]) -> None:
-    """What each setting costs and protects: a column a setting."""
+    """Print the cost and the protection of each setting, with a column per setting."""
     from anon_pipeline.report import tradeoff
 
     headings, rows = tradeoff.table(points, brief=True)
     table = Table(title=f"{dataset}: the price list", title_justify="left")
     table.add_column()
-    for row in rows:  # a column a setting, since there are more measures than settings
+    for row in rows:  # a column per setting, since there are more measures than settings
         table.add_column(Text(row[0]), justify="right")
     for number, heading in enumerate(headings[1:], start=1):
         table.add_row(Text(heading), *(Text(row[number]) for row in rows))
@@ -228,7 +228,7 @@ def show_tradeoff(dataset: str, points: Sequence[TradeOffPoint], files: Sequence
 
 
 def show_masking(name: str, masked: Masked) -> None:
-    """What each masking step did."""
+    """Print the effects of each masking step."""
     table = Table(title=f"{name}: {masked.rows:,} {'groups' if masked.groups else 'rows'}", title_justify="left")
     for heading in ("columns", "technique", "guarantee", "cells changed"):
         table.add_column(heading)
@@ -239,7 +239,7 @@ def show_masking(name: str, masked: Masked) -> None:
 
 
 def show_ledger(entries: Sequence[Entry]) -> None:
-    """Releases and withdrawals, a line each."""
+    """Print releases and withdrawals, a line each."""
     table = Table()
     for heading in ("#", "time", "dataset", "version", "action", "why"):
         table.add_column(heading)
@@ -251,7 +251,7 @@ def show_ledger(entries: Sequence[Entry]) -> None:
 
 
 def show_difference(first: str, second: str, changes: Sequence[Change]) -> None:
-    """What differs between two releases, a line each."""
+    """Print the changes between two releases, a line each."""
     if not changes:
         out.print(f"{first} and {second} tell the same of themselves", highlight=False)
         return

@@ -12,7 +12,7 @@ def techniques(name: str | None = None) -> tuple[CatalogRow, ...]:
     Raises
     ------
     InputError
-        Where there is none of this name.
+        If there is none of this name.
     """
     if name is None:
         return catalog()
@@ -24,7 +24,7 @@ def techniques(name: str | None = None) -> tuple[CatalogRow, ...]:
 
 
 def as_text(row: CatalogRow, whole: bool) -> str:
-    """A technique as text: what it does, when to take it, its parameters; with `whole` also where it comes from."""
+    """A technique as text: its effect, its use, its parameters; with `whole` also its source in the literature."""
     place = "under a column" if row.stands == "column" else "in the table's steps"
     lines = [
         f"{row.technique}: {row.meaning}",

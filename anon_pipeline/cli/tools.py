@@ -1,4 +1,4 @@
-"""Commands that open what the tools of the pipeline keep: `experiments` (MLflow), `checks` (Great Expectations)."""
+"""Commands that open pages of the pipeline's tools: `experiments` (MLflow), `checks` (Great Expectations)."""
 
 from __future__ import annotations
 

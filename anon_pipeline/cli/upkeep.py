@@ -1,4 +1,4 @@
-"""Commands for whoever runs the service: `prune` what has ended, and try the `alerts`."""
+"""Commands for the operator of the service: `prune` removes ended runs, and `alerts` sends a test alert."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def prune(
 
 
 def _readable_specs() -> list[ReleaseSpec]:
-    """Those under the data folder that can be read; results of others stay."""
+    """The specs under the data folder that can be read; results of other datasets stay."""
     specs = []
     for file in sorted(data_folder().glob("*/release.yaml")):
         try:

@@ -1,1 +1,1 @@
-"""Where Dagster, Great Expectations and MLflow live, and nowhere else: the layers below do not know them."""
+"""The only package that uses Dagster, Great Expectations and MLflow; the layers below do not import them."""

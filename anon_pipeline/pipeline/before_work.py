@@ -1,6 +1,6 @@
-"""What is told of a spec and its source before any work starts: without Dagster, MLflow, pandas, or a home.
+"""The checks of a spec and its source before any work starts: without Dagster, MLflow, pandas, or a home.
 
-Every sentence here is one that a step would say later; what cannot be told cheaply is left to the steps.
+Every refusal here is one that a step would give later; checks that are not cheap are left to the steps.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from anon_pipeline.spec.permission import require_code
 
 
 def require_startable(spec: ReleaseSpec, however_large: bool = False) -> FirstLook:
-    """What is known of the source, where nothing speaks against a run yet.
+    """Facts about the source, if nothing speaks against a run yet.
 
     Parameters
     ----------
-    however_large : whether every row of a file is looked at, also where that is not cheap
+    however_large : whether every row of a file is read, also if that is not cheap
 
     Raises
     ------
@@ -36,11 +36,11 @@ def require_startable(spec: ReleaseSpec, however_large: bool = False) -> FirstLo
     if isinstance(spec.guide.model, ImportedModel):
         require_code("guide.model.import", spec.guide.model.import_)
     _require_files(spec)
-    if spec.is_synthetic:  # nobody is read but for noisy counts
+    if spec.is_synthetic:  # people are read for noisy counts only
         require_there(spec)
         return FirstLook()
     demands = [demand for demand in privacy_models(spec.privacy) if demand.sensitive_column is not None]
-    as_stored = not spec.masks and spec.audit.control != "held_out"  # else other people or values are grouped
+    as_stored = not spec.masks and spec.audit.control != "held_out"  # otherwise other people or values are grouped
     looked = first_look(
         spec, sorted({str(demand.sensitive_column) for demand in demands}) if as_stored else (), however_large
     )
@@ -54,7 +54,7 @@ def require_startable(spec: ReleaseSpec, however_large: bool = False) -> FirstLo
 
 
 def _require_files(spec: ReleaseSpec) -> None:
-    """Files that the spec names beside the source."""
+    """Require the files that the spec names beside the source."""
     for name, column in spec.columns.items():
         if isinstance(column.hierarchy, HierarchyFile) and not (spec.folder / column.hierarchy.file).is_file():
             raise InputError(
@@ -65,7 +65,7 @@ def _require_files(spec: ReleaseSpec) -> None:
 
 
 def _everybody(looked: FirstLook, column: str, spec: ReleaseSpec) -> ClassStatistics:
-    """All people as one class, of which one sensitive column is known."""
+    """The statistics of all people as one class, for one sensitive column."""
     found = looked.values[column]
     counts = sparse.csr_array(np.array([found.people], dtype=np.int64))
     histogram = Histogram(found.values, counts, found.ordered, missing_is_a_value=column in spec.answers)

@@ -1,4 +1,4 @@
-"""All definitions of a code location: a folder more under `data/` is a graph more, without code."""
+"""All definitions of a code location: each folder under `data/` becomes a graph, without further code."""
 
 import logging
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ log = logging.getLogger("anon_pipeline")
 
 @dataclass(frozen=True)
 class _Parts:
-    """What one dataset, or several, bring to a code location."""
+    """The definitions of one or several datasets in a code location."""
 
     assets: list[Any] = field(default_factory=list)
     checks: list[Any] = field(default_factory=list)
@@ -67,7 +67,7 @@ class _Parts:
         )
 
     def names(self) -> set[str]:
-        """What Dagster wants to find once in a code location."""
+        """The names that must be unique in a code location."""
         kinds = {"job": self.jobs, "schedule": self.schedules, "sensor": self.sensors}
         return {f"{kind} {definition.name}" for kind, definitions in kinds.items() for definition in definitions}
 
@@ -92,9 +92,9 @@ def build_definitions(
     ----------
     specs : these datasets only
     runtime : where and with what to run; the default home and engine where absent
-    data : folder of dataset folders; `$ANON_PIPELINE_DATA` or `data` where absent
+    data : the folder with the folders of datasets; `$ANON_PIPELINE_DATA` or `data` if absent
     """
-    # Dagster may have been here first, and makes its folders readable by all: prepare() closes the private zone.
+    # Dagster may have made its folders already, readable by all: prepare() closes the private zone.
     runtime = runtime or Runtime(home=str(Home.default().prepare().root))
     if specs is not None:
         return sum((_Parts.of(spec, runtime) for spec in specs), _upkeep(specs, runtime)).definitions(runtime)
@@ -102,7 +102,7 @@ def build_definitions(
 
 
 def _upkeep(specs: Sequence[ReleaseSpec], runtime: Runtime) -> _Parts:
-    """What a code location has beside its datasets: alerts, and the pruning."""
+    """The upkeep of a code location, beside its datasets: alerts and the pruning."""
     home = Home(Path(runtime.home))
     prune = build_prune_job(home, specs)
     sensors = build_alerts_of_runs(home, specs), build_alerts_of_late_releases(home, specs)
@@ -114,7 +114,7 @@ def _upkeep(specs: Sequence[ReleaseSpec], runtime: Runtime) -> _Parts:
 
 
 def _under(data: Path, runtime: Runtime) -> _Parts:
-    """Every dataset folder: a graph for a spec that can be used, and an asset with a sentence for one that cannot."""
+    """The definitions of every dataset folder: a graph per usable spec, an asset with a sentence for every other."""
     whole, broken, taken, specs = _Parts(), dict[str, str](), set[str](), list[ReleaseSpec]()
     for file in sorted(data.glob("*/release.yaml")):
         try:
@@ -137,7 +137,7 @@ def _loaded(file: Path, runtime: Runtime) -> tuple[ReleaseSpec, _Parts]:
     Raises
     ------
     InputError
-        Whatever it is that Dagster does not take: it hides no other dataset.
+        For any error, also of Dagster, so that one bad dataset does not hide the others.
     """
     spec = ReleaseSpec.load(file)
     try:

@@ -1,4 +1,4 @@
-"""What Dagster's pages say of each asset: what it is, where its figures come from, what to do where it fails."""
+"""The descriptions of assets on Dagster's pages: its content, the source of its figures, the remedy if it fails."""
 
 import inspect
 from typing import cast
@@ -11,9 +11,9 @@ _PRIVATE = "**Private**: its files never leave `private/`; what this page shows 
 
 
 def described(step: StepDef, graph: Graph) -> str:
-    """The description of an asset of a dataset, as Markdown; its first sentence stands for it in lists.
+    """The description of an asset of a dataset, as Markdown; lists show its first sentence.
 
-    A step without paragraphs here is described by its function.
+    A step without paragraphs in this module is described by the docstring of its function.
     """
     spec = graph.spec
     known = {**_PARAGRAPHS, **_OF_SYNTHETIC} if spec.is_synthetic else _PARAGRAPHS
@@ -33,7 +33,7 @@ def described(step: StepDef, graph: Graph) -> str:
 
 
 def _code(name: str) -> str:
-    """A name as Markdown shows it whatever it holds."""
+    """A name as code in Markdown, whatever characters it has."""
     return f"`` {name} ``" if "`" in name else f"`{name}`"
 
 
@@ -123,7 +123,7 @@ _PARAGRAPHS = {
     ),
 }
 
-#: Of synthetic releases, where they say something else.
+#: The descriptions for synthetic releases, where they differ.
 _OF_SYNTHETIC = {
     "raw_data": (
         "The source {source}: it is there and has the columns of the spec. Nobody is read or copied.",

@@ -1,4 +1,4 @@
-"""What a run would do, and about what it would cost: nothing is grouped, and nothing is written in the home."""
+"""The steps and the approximate cost of a run: nothing is grouped, and nothing is written in the home."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from anon_pipeline.workers import how_many
 
 #: Measured points (docs/benchmarks.md): people, and peak memory of the process that runs, in GB.
 MEMORY = ((0, 0.6), (50_000, 0.8), (1_000_000, 0.9), (10_000_000, 1.14), (100_000_000, 1.6))
-#: GB that a process beside it takes: forked with little to do, or with models of many people.
+#: GB per worker process: forked with little to do, or with models of many people.
 OF_A_PROCESS = (0.15, 0.6)
-#: How far from the estimate runs on other data and machines were, or may well be.
+#: Factors around the estimate, between which runs on other data and machines were or may be.
 FROM, TO = 0.5, 2.0
-#: People of Adult, of whom the steps below were measured.
+#: The number of people in Adult, on which the steps below were measured.
 ADULT = 48_842
 
 
 @dataclass(frozen=True)
 class DryRun:
-    """What is known of a run that has not been made.
+    """The estimates of a run that has not been made.
 
     Attributes
     ----------
-    people : in the source, before people are held out or left out; None where they were not counted
-    read : whether every row was looked at; else the columns alone were, or of a server or a store nothing
-    steps : in their order; with each the checks on what it makes, by name
-    cpu_seconds, memory_gb : a range around what was measured; None where nothing alike was measured
+    people : the number of people in the source, before any are held out or left out; None if not counted
+    read : whether every row was read; otherwise only the columns were, or nothing of a server or a store
+    steps : the steps in their order, each with the names of the checks on its result
+    cpu_seconds, memory_gb : ranges around measured values; None if nothing similar was measured
     """
 
     dataset: str
@@ -59,14 +59,14 @@ class DryRun:
 
 
 def dry_run(spec: ReleaseSpec, home: Home, engine: str, threads: int | None, memory: str | None) -> DryRun:
-    """Everything that a run looks at before it groups anybody.
+    """Check everything that a run checks before it groups people.
 
     Raises
     ------
     InputError
-        As a run would, for what can be seen in the spec, in the files that it names and in the rows of the source.
+        As in a run, for errors in the spec, in the files that it names and in the rows of the source.
     Refused
-        Where a manifest of a former release is not the one that was published.
+        If a manifest of a former release differs from the published one.
     """
     hierarchies_of(spec)
     require_an_answer(home, spec)
@@ -89,7 +89,7 @@ def dry_run(spec: ReleaseSpec, home: Home, engine: str, threads: int | None, mem
 
 
 def cpu_seconds(spec: ReleaseSpec, people: int) -> float:
-    """About how many processor seconds a run takes, from those of Adult's steps, of 3,000 and of 10 million people."""
+    """The estimated processor seconds of a run, from measurements of Adult, of 3,000 and of 10 million people."""
     trained = min(people, spec.guide.sample) / ADULT
     imports, table = 8.0, 6 + 10 * min(people, 10 * ADULT) / ADULT + 4e-6 * people
     models = 5 * trained * spec.guide.folds / 5
@@ -107,7 +107,7 @@ def _attacks(audit: Audit, people: int) -> float:
 
 
 def memory_gb(people: int, processes: int) -> tuple[float, float]:
-    """The peak over all processes, from few to much; in between the measured points it grows evenly."""
+    """The lower and upper estimate of the peak over all processes, interpolated linearly between measured points."""
     (low, less), (high, more) = next((pair for pair in pairwise(MEMORY) if people <= pair[1][0]), MEMORY[-2:])
     of_the_run = less + (more - less) * (people - low) / (high - low)
     beside = 0 if processes == 1 else processes

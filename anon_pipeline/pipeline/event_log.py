@@ -1,4 +1,4 @@
-"""The package's log lines in the event log of the run that they are of, where Dagster's pages show them."""
+"""The package's log lines in the event log of their run, where Dagster's pages show them."""
 
 import logging
 from collections.abc import Iterator
@@ -6,12 +6,12 @@ from contextlib import contextmanager
 
 from anon_pipeline.pipeline.step import log
 
-#: Lines of one step that the event log takes; each is a row of a database that keeps them for weeks.
+#: The most lines of one step in the event log; each is a row of a database that keeps them for weeks.
 MOST = 500
 
 
 class _EventLog(logging.Handler):
-    """Hands on the text of a line and its level, and nothing else: a traceback may quote a person's row."""
+    """Passes on only the text of a line and its level, since a traceback may quote a person's row."""
 
     def __init__(self, event_log: logging.Logger) -> None:
         super().__init__(logging.INFO)
@@ -24,17 +24,17 @@ class _EventLog(logging.Handler):
         message = record.getMessage() if self._left else "the further lines of this step stand in the process's own log"
         try:
             self._event_log.log(record.levelno, message)
-        except Exception:  # a line that cannot be stored ends no step: the step's own events tell of a full disk
+        except Exception:  # a line that cannot be stored does not end a step: the step's own events report a full disk
             self._left = 0
 
 
 @contextmanager
 def lines_in(event_log: logging.Logger, beginning: str) -> Iterator[None]:
-    """Hand on every line from INFO on while the block runs.
+    """Pass on every line of level INFO or higher while the block runs.
 
     Parameters
     ----------
-    event_log : of a step, as its context in Dagster has it (`context.log`)
+    event_log : the event log of a step, from its context in Dagster (`context.log`)
     beginning : the first line
     """
     handler, before = _EventLog(event_log), log.level

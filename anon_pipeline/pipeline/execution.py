@@ -1,6 +1,6 @@
-"""Making one step, or asking one battery of checks: what it needs is loaded, what it gives is stored with its record.
+"""Make one step or ask one battery of checks: load the results that it needs, and store its own result with a record.
 
-No result is taken that was made of anything but what is stored now, however many steps back.
+A result is only used if it was made from the currently stored results, over all steps back to the source.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def make(graph: Graph, step: StepDef, run: Run) -> StepResult:
 
 
 def answer(graph: Graph, checks: CheckDef, run: Run) -> list[Answer]:
-    """Ask a battery of checks, and store the answers, tied to the very files they judged, for the release to rely on.
+    """Ask a battery of checks, and store the answers for the release, with the identities of the judged files.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def answer(graph: Graph, checks: CheckDef, run: Run) -> list[Answer]:
         Where something that they need is absent, stale or altered.
     """
     sources, needs = needs_of(graph, checks, run)
-    facts = checks.facts(run.spec)  # before anything is asked: what is changed meanwhile was not asked
+    facts = checks.facts(run.spec)  # before the checks are asked, so that a later change of them is noticed
     validated = validate(checks.ask(run, **needs), run.processes, f"{run.spec.dataset}.{checks.name}")
     keep_records(run.home, run.spec.dataset, checks.name, validated.records)
     keep_answers(Stages(run.home, run.spec), checks.name, sources, validated.answers, facts)
@@ -46,12 +46,12 @@ def answer(graph: Graph, checks: CheckDef, run: Run) -> list[Answer]:
 
 
 def needs_of(graph: Graph, part: Part, run: Run) -> tuple[dict[str, Stage], dict[str, Stage]]:
-    """The stored results that a part is made from: by their own names, and by the names under which it takes them."""
+    """The stored results that a part is made from: by their own names, and by the names of the part's needs."""
     stages = Stages(run.home, run.spec)
     known: dict[str, Stage] = {}
 
     def trace(name: str) -> Stage:
-        """What the record of a result says, after those of all that it was made from."""
+        """The stage of a result by its record, after the records of all results that it was made from."""
         if name not in known:
             known[name] = stages.known(name, made_from(name))
         return known[name]

@@ -8,17 +8,17 @@ import dagster as dg
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ReleaseSpec
 
-#: Days in which the times of a schedule are looked at, until there are enough: weekends, months, leap days.
+#: Days over which a schedule is evaluated, increasing until there are enough ticks: weekends, months, leap days.
 HORIZONS = (9, 70, 366 * 9)
 ENOUGH = 8
-#: How much later than planned a release may come, as a share of the longest time between two.
+#: How late a release may come, as a share of the longest time between two ticks.
 GRACE = 0.25
 
 
 def freshness(spec: ReleaseSpec) -> dg.FreshnessPolicy | None:
-    """Warns when one scheduled release is missing, fails when two are; None without a schedule.
+    """The policy that warns if one scheduled release is missing, and fails if two are; None without a schedule.
 
-    A release is due within a quarter of the longest time between two ticks after its own.
+    A release is due after its tick, within a quarter of the longest time between two ticks.
     """
     late = late_after(spec)
     if late is None or spec.schedule is None:
@@ -27,7 +27,7 @@ def freshness(spec: ReleaseSpec) -> dg.FreshnessPolicy | None:
 
 
 def late_after(spec: ReleaseSpec) -> timedelta | None:
-    """How long after the last release the next one is late; None without a schedule."""
+    """The time after the last release from which the next one is late; None without a schedule."""
     if spec.schedule is None:
         return None
     longest = longest_gap(spec.schedule)
@@ -40,7 +40,7 @@ def longest_gap(schedule: str) -> timedelta:
     Raises
     ------
     InputError
-        Where it is no schedule, or one that never comes.
+        If it is no schedule, or one without any tick.
     """
     written = "%Y-%m-%d %H:%M"
     start = datetime(2024, 1, 1, tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""The list: which steps and checks a spec has, in the order in which they are made."""
+"""The graph: the list of the steps and checks that a spec has, in the order in which they are made."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Part = StepDef | CheckDef
 
 
 def graph_of(spec: ReleaseSpec) -> Graph:
-    """The steps and checks of a dataset. A step more is a file in `steps/` and a line here."""
+    """The steps and checks of a dataset. A further step needs a file in `steps/` and a line here."""
     statistics: tuple[Part, ...] = ()
     if spec.differential_privacy is not None and spec.differential_privacy.queries is not None:
         statistics = (dp_answers.STEP, budget.CHECKS, dp_statistics.STEP)
@@ -96,7 +96,7 @@ def graph_of(spec: ReleaseSpec) -> Graph:
 
 @dataclass(frozen=True)
 class Graph:
-    """The steps and checks of a dataset, each after what it needs."""
+    """The steps and checks of a dataset, each after the ones that it needs."""
 
     spec: ReleaseSpec
     parts: Sequence[Part]
@@ -113,7 +113,7 @@ class Graph:
         return next(part for part in self.parts if part.name == name)
 
     def sources(self, part: Part) -> dict[str, str]:
-        """What a part is made from: by the names under which it takes them, the parts whose results they are."""
+        """The inputs of a part: the parts whose results it takes, by the names of its needs."""
         before = list(self.parts[: list(self.parts).index(part)])
         names = {step.name: step.name for step in before}
         for step in before:
@@ -123,11 +123,11 @@ class Graph:
         return {need: names[need] for need in (*part.needs, *further) if need in part.needs or need in names}
 
     def steps_before(self, step: StepDef) -> list[str]:
-        """The steps that are made before this one: those it needs, and those whose checks it relies on."""
+        """The steps before this one: those whose results it needs, and those whose checks it relies on."""
         needed = [self.named(name) for name in self.sources(step).values()]
         return list(dict.fromkeys(step.of if isinstance(step, CheckDef) else step.name for step in needed))
 
     @property
     def people(self) -> str:
-        """The step whose result holds the people who are grouped: as the source has them, masked, or followed."""
+        """The step whose result is the table of people to group: from the source, masked, or with their cohorts."""
         return [step.name for step in self.steps if step.makes_people][-1]

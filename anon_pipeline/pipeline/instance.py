@@ -1,4 +1,4 @@
-"""Dagster's own settings and where it keeps its runs: the same for the commands, the UI and the daemon."""
+"""Dagster's own settings and the place of its runs, the same for the commands, the UI and the daemon."""
 
 import os
 from pathlib import Path
@@ -11,14 +11,14 @@ from anon_pipeline.home import Home, write_file
 from anon_pipeline.pipeline.run_tags import DATASET_TAG
 from anon_pipeline.pipeline.stores import DAGSTER
 
-#: Seconds that a busy machine may take to import what a code server or a run imports.
+#: Seconds that a busy machine may take for the imports of a code server or a run.
 LONGEST_WAIT = 1800
 
 
 def settings(storage: str, on_server: bool = False) -> dict[str, Any]:
     """The content of dagster.yaml for a storage folder; the file in the repository's root says the same.
 
-    With the runs `on_server`, it names the variable of their database's address.
+    If the runs are `on_server`, it names the variable that holds the address of their database.
     """
     return {
         "storage": {"postgres": {"postgres_url": {"env": DAGSTER.variable}}}
@@ -28,7 +28,7 @@ def settings(storage: str, on_server: bool = False) -> dict[str, Any]:
         "nux": {"enabled": False},
         "compute_logs": {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"},
         "concurrency": {
-            # The pool of a dataset holds for whatever touches it, the tag for runs of its job.
+            # The pool of a dataset limits everything that uses the dataset, the tag limits runs of its job.
             "pools": {"granularity": "run", "default_limit": 1},
             "runs": {
                 "max_concurrent_runs": 4,
@@ -37,7 +37,7 @@ def settings(storage: str, on_server: bool = False) -> dict[str, Any]:
                 ],
             },
         },
-        # A run whose process was killed stays "started" and holds up its dataset's queue until it counts as too long.
+        # A run whose process was killed stays "started" and blocks its dataset's queue until the run is too long.
         "run_monitoring": {
             "enabled": True,
             "start_timeout_seconds": LONGEST_WAIT,
@@ -64,7 +64,7 @@ def dagster_home(home: Home) -> Path:
     address = DAGSTER.address(home)
     if address is not None:
         DAGSTER.check_answers(address)
-        os.environ[DAGSTER.variable] = address  # where Dagster, and the processes that it starts, look
+        os.environ[DAGSTER.variable] = address  # Dagster and the processes that it starts read it
     content = yaml.safe_dump(settings(str(folder), address is not None), sort_keys=False)
     file = folder / "dagster.yaml"
     if not file.exists() or file.read_text() != content:

@@ -1,4 +1,4 @@
-"""One run of a dataset's job in this process, recorded where the UI shows it, and what came of it."""
+"""One run of a dataset's job in this process, recorded where the UI shows it, and its outcome."""
 
 import json
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from anon_pipeline.spec import ReleaseSpec
 
 STARTED_BY, COMMAND_LINE = "anon_pipeline/started_by", "command line"
 
-#: Dagster's own mark of the code location a run belongs to; without it the job's page in the UI does not list the run.
+#: Dagster's tag for the code location of a run; without it, the job's page in the UI does not list the run.
 JOB_PAGE = {".dagster/repository": "__repository__@anon_pipeline.definitions"}
 
 
@@ -40,11 +40,11 @@ class Outcome:
 
     Attributes
     ----------
-    exit_code : 0 released, 2 bad spec or data, 3 refused by a check, 4 released and not at every destination, 1 an
+    exit_code : 0 released, 2 bad spec or data, 3 refused by a check, 4 released but not at every destination, 1 an
         error of our own
-    run_id : of the Dagster run
+    run_id : id of the Dagster run
     failures : one sentence per failed check or step
-    reports : the pages in the private zone that say what to change, where it was refused
+    reports : the pages in the private zone that say what to change, if it was refused
     """
 
     exit_code: int
@@ -57,7 +57,7 @@ class Outcome:
 
     @property
     def released(self) -> bool:
-        """Whether the release stands, be it at every destination or not."""
+        """Whether the release was published, whether or not it is at every destination."""
         return self.exit_code in (0, NOT_DELIVERED)
 
     def to_json(self) -> dict[str, Any]:
@@ -74,22 +74,27 @@ class Outcome:
 
 
 def launch(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str = "release") -> Outcome:
-    """Run the job of a dataset, its `release` or its `statistics`; another run of the same dataset is waited for.
+    """Run the job of a dataset, its `release` or its `statistics`, after any other run of the same dataset has ended.
 
     Raises
     ------
     InputError
-        Where Dagster's records are in a database that does not answer, or went away, and where it can be told before
-        any work that a destination cannot be used.
+        If Dagster's records are in a database that does not answer or went away, or if a check before any work finds
+        that a destination cannot be used.
     """
     if what == "release":
         require_ready(spec.publish, spec.folder)
     job = build_definitions([spec], runtime).resolve_job_def(f"{spec.dataset}_{what}")
     tags = {DATASET_TAG: spec.dataset, STARTED_BY: COMMAND_LINE}
-    with home.lock(f"run-{spec.dataset}"), _told_if_lost(spec), quick_records(), open_instance(home) as instance:
+    with (
+        home.lock(f"run-{spec.dataset}"),
+        _unavailable_if_lost(spec),
+        quick_records(),
+        open_instance(home) as instance,
+    ):
         _close_abandoned(instance, tags)
         result = job.execute_in_process(
-            # Dagster's own events are in the UI; on the terminal the steps speak for themselves.
+            # Dagster's own events are in the UI; the terminal shows the log lines of the steps only.
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
             instance=instance,
             raise_on_error=False,
@@ -99,14 +104,14 @@ def launch(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str = "release
         if result.success:
             return _released(result, PUBLISHES[what])
         failed = _failed(result)
-        if _failed_steps(result) == {f"{spec.dataset}__{DESTINATIONS}"}:  # whatever the reason, the release stands
+        if _failed_steps(result) == {f"{spec.dataset}__{DESTINATIONS}"}:  # the release is published all the same
             return replace(_released(result, PUBLISHES[what]), exit_code=NOT_DELIVERED, failures=failed.failures)
         return replace(failed, reports=refusals.reports_of(home, spec.dataset, result.run_id))
 
 
 @contextmanager
-def _told_if_lost(spec: ReleaseSpec) -> Iterator[None]:
-    """A sentence where Dagster cannot write its records any more, which ends the run where it stands."""
+def _unavailable_if_lost(spec: ReleaseSpec) -> Iterator[None]:
+    """Explain, in a sentence, that Dagster can no longer write its records; the run then ends at once."""
     try:
         yield
     except InputError:
@@ -118,7 +123,7 @@ def _told_if_lost(spec: ReleaseSpec) -> Iterator[None]:
 
 
 def _close_abandoned(instance: dg.DagsterInstance, tags: dict[str, str]) -> None:
-    """End the runs of killed commands: left as started, they would hold back every run that the UI queues."""
+    """End the runs of killed commands: if left as started, they would block every run that the UI queues."""
     alive = [dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
     for run in instance.get_runs(dg.RunsFilter(tags=tags, statuses=alive)):
         instance.report_run_failed(run, "The command that ran it was killed.")

@@ -19,17 +19,17 @@ from anon_pipeline.spec import ReleaseSpec
 
 @dataclass(frozen=True)
 class Released:
-    """A release that stands.
+    """A published release.
 
     Attributes
     ----------
     version : its name, 12 hexadecimal digits
-    folder : where its files lie
-    new : whether this run published it; the same release may have stood already
-    manifest : what `manifest.json` says
+    folder : the folder of its files
+    new : whether this run published it; otherwise the same release had been published before
+    manifest : the content of `manifest.json`
     figures : people released and suppressed, classes, the smallest class, information lost (0 to 1), the highest
-        risk of being re-identified (0 to 1), and of each score of utility the means before and after; of a release
-        that is no table of people, those that it has
+        re-identification risk (0 to 1), and the means of each utility score before and after; a release that is not
+        a table of people has some of them only
     """
 
     version: str
@@ -62,24 +62,24 @@ def run(
     threads: int | None = None,
     memory: str | None = None,
 ) -> Released:
-    """Run the whole graph of a dataset and publish its release, unless the same one stands already.
+    """Run the whole graph of a dataset and publish its release, unless the same one is already published.
 
     Parameters
     ----------
-    spec : a release.yaml, the folder it lies in, or a spec that was loaded
-    home : the folder of all that is produced; as the commands have it where None
-    engine : "duckdb", or "spark" where that extra is installed
-    threads : threads and processes; all cores where None
-    memory : limit of the engine and the processes, as "4GB"
+    spec : a release.yaml, its folder, or a loaded spec
+    home : the folder of everything that is produced; if None, the same as for the commands
+    engine : "duckdb", or "spark" if that extra is installed
+    threads : number of threads and processes; all cores if None
+    memory : limit of the engine and the processes, such as "4GB"
 
     Raises
     ------
     InputError
-        Where the spec or the data cannot be used.
+        If the spec or the data cannot be used.
     NotDelivered
-        Where the release stands, and a destination of the spec does not have it yet.
+        If the release is published, but a destination of the spec does not have it yet.
     Refused
-        Where a check does not hold, and so nothing is published; `failed` has a sentence for each.
+        If a check does not hold, so that nothing is published; `failed` has a sentence for each such check.
     RuntimeError
         For an error of our own.
     """
@@ -107,9 +107,9 @@ def run(
 
 @contextmanager
 def _script_not_run_again() -> Iterator[None]:
-    """Keep the processes at work from importing the script that calls `run`, which would call it once more in each.
+    """Keep worker processes from importing the script that calls `run`, which would call it again in each of them.
 
-    Nothing that they do is defined there (https://docs.python.org/3/library/multiprocessing.html#the-spawn-and-
+    Their work needs nothing from that script (https://docs.python.org/3/library/multiprocessing.html#the-spawn-and-
     forkserver-start-methods).
     """
     main = sys.modules["__main__"]

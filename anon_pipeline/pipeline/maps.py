@@ -1,4 +1,4 @@
-"""Maps of positions that a spec masks: of the release, which are published, and of both states, which stay private."""
+"""Maps of positions that a spec masks: published maps of the release, and private maps of before and after masking."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from anon_pipeline.spec import ReleaseSpec, Role
 
 
 def released_maps(spec: ReleaseSpec, table: Path) -> list[dict[str, Any]]:
-    """A map of each masked pair of coordinates as it is released, counted in the released table and nowhere else.
+    """A map of each masked pair of coordinates, counted in the released table only.
 
-    There is none of what is released as ranges.
+    Coordinates that are released as ranges have no map.
     """
     maps = []
     for pair, cells, coarsest in _masked_pairs(spec):
@@ -33,7 +33,7 @@ def released_maps(spec: ReleaseSpec, table: Path) -> list[dict[str, Any]]:
 
 
 def maps_of_masking(spec: ReleaseSpec, before: pa.Table, after: pa.Table) -> list[dict[str, Any]]:
-    """A map of each pair of coordinates that the steps changed, before and after: for the private zone."""
+    """A map of each pair of coordinates that the steps changed, before and after, for the private zone."""
     maps = []
     for pair, cells, coarsest in _masked_pairs(spec):
         columns = set(pair) if cells is None else {str(cells.into)}
@@ -48,9 +48,9 @@ def maps_of_masking(spec: ReleaseSpec, before: pa.Table, after: pa.Table) -> lis
 
 
 def _masked_pairs(spec: ReleaseSpec) -> list[tuple[tuple[str, ...], CellTechnique | None, float]]:
-    """Each pair of coordinates that steps mask and the release shows, or shows the cells of.
+    """Each pair of coordinates that steps mask and of which the release shows the values or the cells.
 
-    With it the step that made those cells, and how far it is across the largest ones, in metres.
+    Each comes with the step that made the cells, and the diameter of the largest cells, in metres.
     """
     of_pair: dict[tuple[str, ...], list[PositionTechnique]] = {}
     for step in spec.steps:
@@ -67,7 +67,7 @@ def _masked_pairs(spec: ReleaseSpec) -> list[tuple[tuple[str, ...], CellTechniqu
 
 
 def _positions(table: pa.Table, pair: tuple[str, ...], cells: CellTechnique | None) -> Positions:
-    """Where people are: by their coordinates, or by the cells that a column names."""
+    """The positions of people, from their coordinates or from the cells in a column."""
     if cells is None:
         latitude, longitude = (to_floats(table.column(name).combine_chunks()) for name in pair)
         return latitude, longitude

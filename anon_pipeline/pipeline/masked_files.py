@@ -1,4 +1,4 @@
-"""Files that masking makes beside a run: a table masked without grouping, and one whose tokens are turned back."""
+"""Files from masking outside of a run: a table that is masked without grouping, and a table with decrypted tokens."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ GROUPS = (
 
 @dataclass(frozen=True)
 class Masked:
-    """What `mask` did: the rows it wrote, whether they are groups, and a report per step."""
+    """The result of `mask`: the number of written rows, whether they are groups, and a report per step."""
 
     rows: int
     groups: bool
@@ -51,25 +51,25 @@ class Masked:
 
 
 def mask_source(spec: ReleaseSpec, home: Home, out: Path) -> Masked:
-    """Apply the steps of a spec to its source and write what they leave, without identifiers and excluded columns.
+    """Apply the steps of a spec to its source and write the result, without identifiers and excluded columns.
 
     Parameters
     ----------
-    home : the private zone in which the source lies while it is worked on
+    home : its private zone holds the source during the work
     out : a CSV or Parquet file that does not exist yet; only its owner may read it
 
     Raises
     ------
     InputError
-        For a spec without steps, or whose steps, keys or source cannot be used; and for a file that cannot be written.
+        For a spec without steps; for steps, keys or a source that cannot be used; for a file that cannot be written.
     """
     _check(out)
     if not spec.masks:
         raise InputError("steps: the spec has none, so there is nothing to mask; list them under columns or steps")
-    secrets_of(spec)  # a key that is missing is told before anything is read
+    secrets_of(spec)  # a missing key is reported before anything is read
     with scratch_folder(home.private_folder("mask")) as scratch:
         engine = DuckDBEngine(scratch, spec.engine.memory_limit, spec.engine.threads)
-        # Nothing is learnt here, so nobody need have a target.
+        # No model is trained here, so people need no target.
         masked_spec = spec if spec.missing_target else spec.model_copy(update={"missing_target": "release"})
         source = engine.store_source(masked_spec, scratch / "source.parquet")
         require_memory(source.rows, len(source.columns), usable_memory(spec.engine.memory_limit))
@@ -82,7 +82,7 @@ def mask_source(spec: ReleaseSpec, home: Home, out: Path) -> Masked:
             [step.technique for step in plan.table],
             Resources(spec.dataset, None if plan.is_row_wise else private_key(spec, home), secrets, spec.folder),
         )
-    if not plan.ends_as_groups:  # in an order of its own, which tells nothing of the source's
+    if not plan.ends_as_groups:  # in a separate order, which reveals nothing about that of the source
         names = [name for name in spec.released if name in masked.column_names]
         masked = masked.select(names).sort_by([(name, "ascending") for name in names])
     _write(masked, out)
@@ -90,12 +90,12 @@ def mask_source(spec: ReleaseSpec, home: Home, out: Path) -> Masked:
 
 
 def reveal_column(file: Path, spec: ReleaseSpec, column: str, out: Path | None) -> pa.Table:
-    """A table whose tokens in a column are the texts they stand for; written to `out` where it is named.
+    """The table of a file with the tokens of a column decrypted; written to `out` if that is given.
 
     Raises
     ------
     InputError
-        Where the spec does not encrypt the column, its key is absent, the file has other tokens or cannot be read.
+        If the spec does not encrypt the column, its key is absent, or the file has other tokens or cannot be read.
     """
     if out is not None:
         _check(out)
@@ -135,7 +135,7 @@ def as_csv(table: pa.Table) -> bytes:
 
 
 def _read(file: Path) -> pa.Table:
-    """A Parquet file; or a CSV file, all of it as text, so that it is written as it was read."""
+    """Read a Parquet file, or a CSV file with all columns as text, so that it can be written as it was read."""
     try:
         if file.suffix.lower() == ".parquet":
             with pq.ParquetFile(file) as parquet:
@@ -153,7 +153,7 @@ def _read(file: Path) -> pa.Table:
 
 
 def _check(out: Path) -> None:
-    """Refuse, before any work, a file that is not to be written."""
+    """Refuse, before any work, a file that must not be written."""
     if out.suffix.lower() not in FORMATS:
         raise InputError(f"{out}: ends neither in .csv nor in .parquet; name a file that does")
     if out.exists() or out.is_symlink():
@@ -161,7 +161,7 @@ def _check(out: Path) -> None:
 
 
 def _write(table: pa.Table, out: Path) -> None:
-    """Write a table for its owner alone, as a whole: under a temporary name, then renamed."""
+    """Write a table that only its owner can read, under a temporary name that is then renamed."""
     try:
         descriptor, name = tempfile.mkstemp(prefix=f".{out.name}.", dir=out.parent)  # mode 0600
     except OSError as error:

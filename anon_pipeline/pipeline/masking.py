@@ -1,4 +1,4 @@
-"""Masking the stored people as the steps of a spec say: what is planned, what is done, and what it did."""
+"""Mask the stored people by the steps of a spec: plan the steps, carry them out, and report their effects."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,10 +27,10 @@ class MaskedPeople:
 
     Attributes
     ----------
-    plan : what was carried out
-    stored : what the masked table holds
-    reports : what each step did
-    maps : one per pair of coordinates, to be drawn
+    plan : the plan that was carried out
+    stored : the facts about the masked table
+    reports : the report of each step
+    maps : one map per pair of coordinates, for drawing
     """
 
     plan: Plan
@@ -40,7 +40,7 @@ class MaskedPeople:
 
 
 def mask_stored(run: Run, source: SourceFacts, table: Path, destination: Path) -> MaskedPeople:
-    """Carry out the steps of a spec on a stored table of people, of which `source` are the facts.
+    """Carry out the steps of a spec on a stored table of people; `source` are the facts about the table.
 
     Raises
     ------
@@ -61,13 +61,13 @@ def mask_stored(run: Run, source: SourceFacts, table: Path, destination: Path) -
 
 
 def planned(spec: ReleaseSpec, types: dict[str, ColumnType]) -> tuple[Plan, Secrets]:
-    """The plan of a spec's steps, checked, with all keys found, before anything is done.
+    """The checked plan of a spec's steps, and all keys, before any step is carried out.
 
     Raises
     ------
     InputError
-        For steps that make no sense together, a key that is absent, columns that the steps leave without a role, or
-        groups that show what the spec keeps back.
+        For steps that do not fit together, an absent key, columns that the steps leave without a role, or groups that
+        show columns which the spec does not release.
     """
     steps = {name: cast(tuple[Technique, ...], column.steps) for name, column in spec.columns.items() if column.steps}
     secrets = secrets_of(spec)
@@ -89,10 +89,10 @@ def planned(spec: ReleaseSpec, types: dict[str, ColumnType]) -> tuple[Plan, Secr
 def mask(
     run: Run, plan: Plan, secrets: Secrets, source: SourceFacts, table: Path, destination: Path
 ) -> tuple[list[StepReport], list[dict[str, Any]]]:
-    """Carry out a plan on a stored table, of which `source` are the facts.
+    """Carry out a plan on a stored table; `source` are the facts about the table.
 
-    Where all steps go row by row and there are more people than costs are measured on, the engine masks them and only a
-    sample comes into memory. What each step did is returned, and a map per pair of coordinates.
+    If all steps work row by row and there are more people than the sample on which costs are measured, the engine masks
+    them, and only the sample is loaded into memory. Returns the report of each step, and a map per pair of coordinates.
     """
     spec, engine, key = run.spec, run.engine, None if plan.is_row_wise else run.key
     steps = {name: [step.technique for step in of_column] for name, of_column in plan.columns.items()}
@@ -118,11 +118,11 @@ def mask(
         return sql_select([*columns, SqlColumn(PEOPLE, ColumnType.NUMERIC, "BIGINT")], plan, relation)
 
     engine.rewrite(table, kept, query, destination)
-    return reports, []  # steps on positions do not go row by row
+    return reports, []  # steps on positions do not work row by row
 
 
 def lineage(spec: ReleaseSpec, plan: Plan) -> dict[str, list[str]]:
-    """Which columns of the source each masked column comes from."""
+    """The columns of the source from which each masked column is made."""
     sources = {name: {name} for name in plan.types}
     for step in plan.table:
         used = set().union(*(sources.get(name, set()) for name in step.columns))
@@ -142,7 +142,7 @@ def kept_columns(spec: ReleaseSpec, plan: Plan) -> list[str]:
 
 
 def table_of_reports(reports: list[StepReport]) -> str:
-    """What each step did, as a table in Markdown."""
+    """The reports of the steps, as a table in Markdown."""
     rows = ["| step | columns | guarantee | cells changed |", "|---|---|---|---|"]
     for report in reports:
         changed = ", ".join(f"{cost.changed:.1%}" for cost in report.costs.values()) or "-"

@@ -1,4 +1,4 @@
-"""What Dagster's pages show of a result, as plain values: `wrapping` turns them into Dagster's."""
+"""Metadata of a result for Dagster's pages, as plain values: `wrapping` turns them into Dagster's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Markdown:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its name, its storage type, and what it is there for."""
+    """A column of a table: its name, its storage type, and its purpose."""
 
     name: str
     storage: str
@@ -33,13 +33,13 @@ class Schema:
 
 @dataclass(frozen=True)
 class Lineage:
-    """The columns that each column comes from; `upstream` is the need of the step whose table they are in."""
+    """The columns from which each column is made; their table is the need of the step that `upstream` names."""
 
     upstream: str
     columns: Mapping[str, Sequence[str]]
 
 
-#: A value of metadata. Plain data is shown as it is, a path as a place on the disk.
+#: A value of metadata. Plain data is shown unchanged, a path as a path on the disk.
 MetadataItem = Markdown | Schema | Lineage | Path | str | int | float | dict[str, int] | list[str]
 
 

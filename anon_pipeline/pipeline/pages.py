@@ -1,4 +1,4 @@
-"""What Dagster's pages show of results: schemas, class sizes, scores, and a release in the words of its report."""
+"""Metadata of results for Dagster's pages: schemas, class sizes, scores, and a release in the words of its report."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ def release_page(content: Mapping[str, Any]) -> dict[str, MetadataItem]:
 
     Parameters
     ----------
-    content : its manifest
+    content : the manifest of the release
     """
     page = describe(content)
     measured = part(content, "measured")
@@ -64,13 +64,13 @@ def groups_schema(storage: Mapping[str, str]) -> Schema:
 
 
 def role_of(spec: ReleaseSpec, name: str) -> str:
-    """What a column is, and why."""
+    """The role of a column, and its purpose."""
     column = spec.columns[name]
     return f"{column.role}: {column.why}" if column.why else str(column.role)
 
 
 def class_size_metadata(sizes: dict[str, Any]) -> dict[str, MetadataItem]:
-    """How many classes there are and how large they are; `sizes` as `manifest.class_sizes` gives them."""
+    """The number and the sizes of classes; `sizes` has the form of `manifest.class_sizes`."""
     people = sum(group["people"] for group in sizes["groups"])
     rows = ["| people in the class | share of all |", "|---|---|"]
     for group in sizes["groups"]:

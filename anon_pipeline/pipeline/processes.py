@@ -1,4 +1,4 @@
-"""The processes that work beside a run: they train models, group people, and put questions to Great Expectations."""
+"""The worker processes of a run: they train models, group people, and ask questions with Great Expectations."""
 
 import sys
 from functools import cache
@@ -6,17 +6,17 @@ from functools import cache
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.workers import Workers, how_many
 
-#: To import it takes seconds, in which a process beside this one does so.
+#: Its import takes seconds, so a worker process imports it meanwhile.
 CHECKER = "anon_pipeline.pipeline.expectations.great_expectations"
 
 
 def processes(spec: ReleaseSpec, threads: int | None, memory_limit: str | None) -> Workers:
-    """The same processes for every step of a run, so that they start once; the arguments come before the spec."""
+    """The worker processes that all steps of a run share, so that they start once; arguments override the spec."""
     return _of(how_many(threads or spec.engine.threads, memory_limit or spec.engine.memory_limit))
 
 
 def warm(workers: Workers) -> None:
-    """Begin the imports before this process begins its own."""
+    """Start the imports of the workers before this process starts its own."""
     if CHECKER not in sys.modules:
         workers.warm()
 

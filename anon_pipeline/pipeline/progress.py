@@ -1,4 +1,4 @@
-"""How far a long step is, and how long it may still take, as lines of the log."""
+"""The progress of a long step and its estimated remaining time, as lines of the log."""
 
 import os
 import time
@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from anon_pipeline.pipeline.step import log
 
-#: Seconds between two lines, so that a short step says nothing and a long one does not chatter.
+#: Seconds between two lines, so that a short step logs nothing and a long one does not log too much.
 SECONDS_VARIABLE, SECONDS = "ANON_PIPELINE_PROGRESS_SECONDS", 10.0
-#: And this share of the time since its beginning: lines are stored, and those of a whole night are some 200.
+#: At least this share of the time since its beginning: lines are stored, and a whole night gives some 200 of them.
 SHARE = 0.05
 
 
 def log_progress(step: str, unit: str) -> Callable[[int, int], None]:
-    """A function to call with (done, total) as often as one likes; time is counted from its first call."""
+    """A function to call with (done, total) at any frequency; time is counted from its first call."""
     started: float | None = None
     last_message, before = 0.0, 0
     every = float(os.environ.get(SECONDS_VARIABLE) or SECONDS)

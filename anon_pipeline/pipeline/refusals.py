@@ -1,4 +1,4 @@
-"""Reports of refusals, a page each, in the private zone: written where a step or a check refuses."""
+"""Reports of refusals, a page each, in the private zone: written if a step or a check refuses."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,19 +19,19 @@ from anon_pipeline.release.publication import created
 from anon_pipeline.report.refusal import Refusal, render
 from anon_pipeline.spec import ReleaseSpec
 
-#: The folder in the private zone, with a folder a dataset.
+#: The folder in the private zone, with one folder per dataset.
 FOLDER = "refusals"
 
 
 def keep(
     home: Home, spec: ReleaseSpec, run_id: str, where: str, reasons: Sequence[str] = (), answers: Sequence[Answer] = ()
 ) -> Path | None:
-    """Write the report of a refusal, readable by its owner only; None where it cannot be written.
+    """Write the report of a refusal, readable by its owner only; None if it cannot be written.
 
     Parameters
     ----------
-    run_id : of the Dagster run
-    where : the step, or the battery of checks
+    run_id : id of the Dagster run
+    where : name of the step or of the battery of checks
     reasons, answers : the sentences of a step that refused, or all answers of the battery
     """
     file = home.private / FOLDER / spec.dataset / f"{run_id}-{where}.html"
@@ -49,7 +49,7 @@ def keep(
         )
         home.private_folder(FOLDER, spec.dataset)
         write_file(file, render(refusal))
-    except (OSError, InputError):  # the refusal itself must be told all the same
+    except (OSError, InputError):  # the refusal itself must still be reported
         return None
     log.info("%s: refused; what to change stands in %s", spec.dataset, file)
     return file

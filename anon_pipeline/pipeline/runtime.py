@@ -1,4 +1,4 @@
-"""Where a run lives, as a Dagster resource, and the frame around every step's work."""
+"""The home and engine of a run, as a Dagster resource, and the frame around the work of every step."""
 
 import traceback
 from collections.abc import Iterator, Mapping
@@ -25,10 +25,10 @@ from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.spec.parts import EngineSettings
 
 BAD_INPUT, REFUSED, INTERNAL = 2, 3, 1
-#: The release stands, and a place that it is to be put to does not have it yet.
+#: The release is published, but one of its destinations does not have it yet.
 NOT_DELIVERED = 4
 
-#: What a failed step says of itself in Dagster: the exit code, and whether the same run may succeed later.
+#: Metadata of a failed step in Dagster: the exit code, and whether the same run may succeed later.
 EXIT_CODE, MAY_PASS = "exit_code", "may_pass_later"
 #: The key of this resource in Dagster.
 RUNTIME = "runtime"
@@ -67,7 +67,7 @@ class Runtime(dg.ConfigurableResource):
     threads: int | None = None
 
     def chosen(self, spec: ReleaseSpec) -> dict[str, Any]:
-        """What the launchpad shows first for a dataset: what is said here, else in the spec."""
+        """The initial values of the launchpad for a dataset: those of this runtime, otherwise those of the spec."""
         chosen = {
             "engine": self.engine_name,
             "memory": self.limit(spec),
@@ -76,7 +76,7 @@ class Runtime(dg.ConfigurableResource):
         return {name: value for name, value in chosen.items() if value is not None}
 
     def as_resource(self) -> dg.ResourceDefinition:
-        """This runtime for Dagster, with what the launchpad may choose; where the home lies it may not."""
+        """This runtime for Dagster, with the settings that the launchpad may choose; it may not choose the home."""
 
         def configured(context: dg.InitResourceContext) -> "Runtime":
             machine = Machine(**context.resource_config)
@@ -95,7 +95,7 @@ class Runtime(dg.ConfigurableResource):
         return Home(Path(self.home)).prepare()
 
     def engine(self, spec: ReleaseSpec) -> Engine:
-        """The engine, with what the command line says, else the spec, of the machine's memory and threads."""
+        """The engine, with memory and threads as in the command line, otherwise as in the spec."""
         memory_limit = self.limit(spec)
         threads = spec.engine.threads if self.threads is None else self.threads
         try:
@@ -109,11 +109,11 @@ class Runtime(dg.ConfigurableResource):
         return ENGINES[self.engine_name](self.place().private_folder("spill"), memory_limit, threads)
 
     def limit(self, spec: ReleaseSpec) -> str | None:
-        """The memory that may be used, as the command line says, else the spec; None where neither does."""
+        """The memory limit of the command line, otherwise that of the spec; None if neither sets one."""
         return self.memory_limit or spec.engine.memory_limit
 
     def run(self, spec: ReleaseSpec, ids: Mapping[str, str] | None = None) -> Run:
-        """What the steps of a dataset work with; `ids` are those of the run in Dagster and in MLflow."""
+        """The context of the steps of a dataset; `ids` are those of the run in Dagster and in MLflow."""
         return Run(spec, self.place(), self.engine(spec), self.limit(spec), self.threads, ids or {})
 
     def tracking(self) -> Tracking:
@@ -121,10 +121,10 @@ class Runtime(dg.ConfigurableResource):
 
     @contextmanager
     def step(self, context: Any, spec: ReleaseSpec, name: str) -> Iterator[dict[str, Any]]:
-        """The frame around a step: one step of a dataset at a time, an MLflow run, and no exception that leaks.
+        """The frame around a step: one step of a dataset at a time, an MLflow run, and exceptions without private data.
 
-        What the block puts into the yielded mapping is logged to MLflow: numbers as metrics, texts as tags.
-        Dagster retries nothing; what failed says whether the sensor may (pipeline/next_run.py).
+        The items of the yielded mapping are logged to MLflow: numbers as metrics, texts as tags. Dagster retries
+        nothing; the failure says whether the sensor may (pipeline/automation/next_run.py).
         """
         try:
             with (
@@ -160,14 +160,14 @@ class Runtime(dg.ConfigurableResource):
                 raise _failure(
                     f"{name}: cannot read or write{where}: {error.strerror}", BAD_INPUT, may_pass=True
                 ) from None
-            # A library's message or traceback may quote a person's row, and Dagster's log is readable by all who
-            # can open the UI: the whole story goes to the private zone, and only the kind of the error leaves.
+            # A library's message or traceback may quote a person's row, and everybody who can open the UI can read
+            # Dagster's log. So the traceback is written to the private zone, and only the kind of the error leaves.
             message = internal_error(self.place(), f"{context.run.run_id}-{name}.txt", error)
             raise _failure(f"{name}: {message}", INTERNAL, may_pass=True) from None
 
 
 def internal_error(home: Home, file: str, error: Exception) -> str:
-    """What may be said of an error that nobody expected; its whole story goes into a file of the private zone."""
+    """The public message about an unexpected error; its traceback is written to a file of the private zone."""
     with suppress(OSError):
         write_file(home.private_folder("errors") / file, traceback.format_exc())
     return f"internal error ({type(error).__name__}); its story is in private/errors/{file}"

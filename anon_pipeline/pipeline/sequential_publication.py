@@ -1,4 +1,4 @@
-"""Where people are followed from release to release: their cohorts, what is demanded of a candidate, what is kept."""
+"""Sequential publication in the pipeline: people's cohorts, the demand on a candidate, and the kept release history."""
 
 import dataclasses
 import re
@@ -29,7 +29,7 @@ from anon_pipeline.sequential.republication import Demands, PeopleByCohort, Sequ
 from anon_pipeline.spec import AcrossReleases, ReleaseSpec
 from anon_pipeline.tables import Cells
 
-#: The blocking check, and what Dagster shows of it before it was first asked.
+#: The blocking check, with the description that Dagster shows before it is first asked.
 CHECK = "across_releases"
 CHECK_DESCRIPTION = "Whoever has the former releases, too, is left with enough people who could be this one."
 GONE = "gone.npy"
@@ -42,8 +42,8 @@ class Cohorts:
     Attributes
     ----------
     person : keyed hashes, ascending, shape (n,)
-    history : the cohort of each, 0 for newcomers, shape (n,)
-    departed : people of each cohort who are not in the table, shape (cohorts,)
+    history : the cohort of each person, 0 for newcomers, shape (n,)
+    departed : number of people of each cohort who are not in the table, shape (cohorts,)
     """
 
     person: IntArray
@@ -51,17 +51,17 @@ class Cohorts:
     departed: IntArray
 
     def of(self, people: IntArray) -> IntArray:
-        """The cohorts of some people of the table, by their keyed hashes."""
+        """The cohorts of some people of the table, who are given by their keyed hashes."""
         return self.history[np.searchsorted(self.person, people)]
 
 
 def cohorts_of(identifiers: Iterable[pa.Array], key: bytes, window: release_history.Window) -> Cohorts:
-    """Everybody's cohort; `identifiers` are those of a table, in batches.
+    """The cohort of everybody in a table; `identifiers` are those of the table, in batches.
 
     Raises
     ------
     InputError
-        Where somebody has no identifier, or nobody of the former releases is in the table.
+        If somebody has no identifier, or nobody from the former releases is in the table.
     """
     parts = []
     for batch in identifiers:
@@ -79,7 +79,7 @@ def cohorts_of(identifiers: Iterable[pa.Array], key: bytes, window: release_hist
 
 
 def group(run: Run, followed: Stage, cells: Cells, people: ClassStatistics) -> SequentialGrouping:
-    """The classes of people who are followed: with the tree of the last release, or with a new one."""
+    """The classes under sequential publication: from the tree of the last release, or from a new one."""
     spec, asked = run.spec, _asked(run.spec)
     former: list[str] = followed.facts["former"]
     routing = release_history.routing(run.home, spec.dataset, former[-1]) if former else None
@@ -103,7 +103,7 @@ def group(run: Run, followed: Stage, cells: Cells, people: ClassStatistics) -> S
 
 
 def which_tree(kept: bool, lost: float, lost_otherwise: float | None) -> str:
-    """Whether the tree of the last release was kept, and why, in a sentence."""
+    """A sentence on whether the tree of the last release was kept, and why."""
     if lost_otherwise is None or np.isnan(lost_otherwise):
         return f"a first tree, which loses {lost:.1%}"
     if kept:
@@ -112,7 +112,7 @@ def which_tree(kept: bool, lost: float, lost_otherwise: float | None) -> str:
 
 
 def write_members(run: Run, followed: Stage, cells: Cells, grouping: Grouping, folder: Path) -> None:
-    """Write who is in which class of a candidate, to be kept when it is published."""
+    """Write the class of each person in a candidate, for the release history if it is published."""
     people = run.engine.classes_of_people(
         followed.folder / DATA, cells.domains, cells, grouping.class_of_cell, str(run.spec.person)
     )
@@ -120,7 +120,7 @@ def write_members(run: Run, followed: Stage, cells: Cells, grouping: Grouping, f
 
 
 def measured(run: Run, candidate: Stage) -> Intersection:
-    """What a candidate would leave an attacker with who has the former releases, too, by what is kept of each."""
+    """The intersection of a candidate's classes with those of former releases, from the release history."""
     window = release_history.window(run.home, run.spec)
     new = release_history.read(candidate.folder / release_history.MEMBERS)
     people = np.unique(np.concatenate([new.person, *(member.person for member in window.members)]))
@@ -130,7 +130,7 @@ def measured(run: Run, candidate: Stage) -> Intersection:
 
 
 def question(run: Run, candidate: Stage) -> Question:
-    """What must hold of a candidate together with the former releases."""
+    """The question to a candidate together with the former releases."""
     overlap, k = measured(run, candidate), _asked(run.spec).k
     sizes = pd.read_parquet(candidate.folder / CLASSES)["class_size"].to_numpy()
     counted = np.bincount(release_history.read(candidate.folder / release_history.MEMBERS).class_, minlength=len(sizes))
@@ -148,12 +148,12 @@ def question(run: Run, candidate: Stage) -> Question:
 
 
 def require_minimum_size(run: Run, candidate: Stage) -> None:
-    """Measure once more at the last moment: another run may have published since the checks were asked.
+    """Measure again just before publication, since another run may have published after the checks.
 
     Raises
     ------
     Refused
-        If the demand does not hold beside the releases that stand now.
+        If the demand does not hold together with the current releases.
     """
     overlap, k = measured(run, candidate), _asked(run.spec).k
     if overlap.fewest < k:
@@ -166,7 +166,7 @@ def require_minimum_size(run: Run, candidate: Stage) -> None:
 
 
 def manifest_entry(run: Run, followed: Stage, tree: Stage, candidate: Stage) -> dict[str, Any]:
-    """What the manifest says of a release that follows others."""
+    """The manifest's entry on the sequential publication of a release."""
     return {
         **_asked(run.spec).model_dump(mode="json"),
         "former": followed.facts["former"],
@@ -179,12 +179,14 @@ def manifest_entry(run: Run, followed: Stage, tree: Stage, candidate: Stage) -> 
 
 
 def forget_people(spec: ReleaseSpec, home: Home, file: Path) -> int:
-    """Forget the people whose identifiers stand in a text file, one a line; how many entries that were.
+    """Replace people in the release history by random numbers; returns the number of replaced entries.
+
+    Their identifiers are in a text file, one per line.
 
     Raises
     ------
     InputError
-        Where the file cannot be read, or the spec follows nobody.
+        If the file cannot be read, or the spec has no sequential publication.
     """
     if spec.person is None:
         raise InputError(f"{spec.dataset}: its spec names no person, so nothing is kept about anybody's classes")
@@ -194,7 +196,7 @@ def forget_people(spec: ReleaseSpec, home: Home, file: Path) -> int:
         raise InputError(f"{file}: cannot be read as a text file; write one identifier a line") from None
     numbers = [int(line) for line in lines if re.fullmatch(r"-?\d{1,18}", line)]
     with home.lock(f"run-{spec.dataset}"), home.lock(f"dataset-{spec.dataset}"):
-        # Whether the source stores them as numbers or as texts is not known here, and does not matter.
+        # It is not known here whether the source stores them as numbers or as texts, and it does not matter.
         return sum(
             release_history.forget(home, spec.dataset, identifiers)
             for identifiers in (pa.array(lines, pa.string()), pa.array(numbers, pa.int64()))

@@ -1,7 +1,7 @@
-"""What a source holds now: a stamp that changes when it is touched, and a hash that changes with its content.
+"""The current content of a source: a stamp that changes when it is touched, and a hash that changes with the content.
 
-Both are made under the private key of the dataset. They stand in Dagster's cursors and tags, which everybody reads who
-can open the UI, and who guesses at the source must not find out there that the guess is right.
+Both are made with the private key of the dataset. They are stored in Dagster's cursors and tags, which everybody who
+can open the UI can read. Nobody must be able to confirm a guess at the source from them.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from anon_pipeline.home import Home, scratch, sha256_of
 from anon_pipeline.keys import private_key
 from anon_pipeline.spec import ReleaseSpec
 
-#: What DuckDB and SQLite have written and not yet moved into the file itself.
+#: Endings of the files with changes that DuckDB and SQLite have not yet moved into the database file.
 NOT_YET_MOVED = (".wal", "-wal")
-#: Hexadecimal digits that are shown of a hash.
+#: Shown hexadecimal digits of a hash.
 DIGITS = 32
 
 
 def is_asked_in_full(spec: ReleaseSpec) -> bool:
-    """Whether only reading everybody tells of a change: a server without `source.changed`."""
+    """Whether a change can only be found by reading all rows: on a server without `source.changed`."""
     return spec.source.database is not None and spec.source.changed is None
 
 
 def policy_of(spec: ReleaseSpec, home: Home) -> str:
-    """A keyed hash of all that a release depends on beside the content of its source."""
+    """A keyed hash of everything that a release depends on, except the content of its source."""
     return _keyed(spec, home, "policy", spec.input_hash)
 
 
 def stamp_of(spec: ReleaseSpec, home: Home) -> str | None:
-    """A keyed hash of name, size and time of each file of the source; None for what is no file of this machine.
+    """A keyed hash of name, size and time of each file of the source; None if it has no files on this machine.
 
     Raises
     ------
@@ -50,14 +50,14 @@ def stamp_of(spec: ReleaseSpec, home: Home) -> str | None:
 
 
 def content_of(spec: ReleaseSpec, home: Home, engine: Engine) -> str:
-    """A keyed hash of what the source holds: of its files, of its rows, or of what a store, a table or a server says.
+    """A keyed hash of the source's content: of its files, its rows, or the state that a store, table or server reports.
 
     Raises
     ------
     Unavailable
         Where the source is not there.
     InputError
-        Where it cannot be read, or must not be for this alone.
+        If it cannot be read, or must not be read for this purpose alone.
     """
     if is_asked_in_full(spec):
         return content_of_rows(spec, home, _rows(spec, home, engine))
@@ -71,7 +71,7 @@ def content_of(spec: ReleaseSpec, home: Home, engine: Engine) -> str:
 
 
 def content_of_rows(spec: ReleaseSpec, home: Home, content_hash: str) -> str:
-    """The content of a server that is read in full, from the hash of the rows that were read."""
+    """The keyed hash of a server's content if it is read in full, from the hash of the rows."""
     return _keyed(spec, home, "rows", content_hash)
 
 
@@ -94,7 +94,7 @@ def _files(spec: ReleaseSpec) -> list[Path]:
 
 
 def _place(spec: ReleaseSpec, file: Path) -> str | None:
-    """Where a file lies within the source, if that is a column; else a new name alone changes nothing."""
+    """The path of a file's folder in the source if it gives a column; otherwise None, as names do not matter."""
     return str(file.parent.relative_to(spec.source_path)) if spec.source.partitions else None
 
 

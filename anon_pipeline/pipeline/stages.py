@@ -1,4 +1,4 @@
-"""The private results of each step, and the record that refuses a stale or altered one."""
+"""The stored private results of steps, with records by which stale or altered results are refused."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Stage:
 
     Attributes
     ----------
-    folder : where its files lie, in the private zone
-    identity : hash of its record, and so of its files, its spec, the code and all that it was made from
-    facts : numbers worth knowing without opening the files
+    folder : the folder of its files, in the private zone
+    identity : hash of its record, and so of its files, its spec, the code and everything that it was made from
+    facts : numbers that are needed without opening the files
     """
 
     folder: Path
@@ -39,8 +39,8 @@ class Stage:
 class Stages:
     """The stored results of one dataset under one spec.
 
-    A result is made from others. Each carries a record of the spec, the code and the identities it was made from;
-    `load` refuses one whose record no longer fits, so that a release never mixes two states of the world.
+    A result is made from others. Each has a record of the spec, the code and the identities of the results that it
+    was made from. `load` refuses a result whose record no longer fits, so that a release never mixes two states.
     """
 
     def __init__(self, home: Home, spec: ReleaseSpec) -> None:
@@ -49,7 +49,7 @@ class Stages:
 
     @contextmanager
     def store(self, name: str, made_from: Mapping[str, Stage], facts: dict[str, Any]) -> Iterator[Path]:
-        """A folder to write a result into; it replaces the former one at once, when the block has ended well.
+        """A folder to write a result into; it replaces the former result in one step if the block ends without error.
 
         `facts` may be filled inside the block.
         """
@@ -83,12 +83,12 @@ class Stages:
             shutil.rmtree(temporary, ignore_errors=True)
 
     def load(self, name: str, made_from: Mapping[str, Stage] | None = None) -> Stage:
-        """The stored result of a step, if it still fits the spec, the code and what it says it was made from.
+        """The stored result of a step, if it still fits the spec, the code and the results that it was made from.
 
         Raises
         ------
         Unavailable
-            Where it is absent, stale or altered, saying which step to run again.
+            If it is absent, stale or altered; the message says which step to run again.
         """
         stage = self.known(name, made_from)
         for file, expected in self._record(name)[1]["files"].items():
@@ -97,7 +97,7 @@ class Stages:
         return stage
 
     def known(self, name: str, made_from: Mapping[str, Stage] | None = None) -> Stage:
-        """What the record of a result says, with all that `load` looks at but the files themselves."""
+        """The stage of a result by its record, with all the checks of `load` except those of the files."""
         identity, record = self._record(name)
         again = self._again(name)
         if record["spec"] != self._spec.input_hash:

@@ -1,4 +1,4 @@
-"""What a step is: how it is declared, what it is given to work with, and what it gives back. Nothing of Dagster."""
+"""What a step is: its declaration, the context that it works with, and its result. Dagster is not imported."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from anon_pipeline.release.publication import Published
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline.workers import ALONE, Workers
 
-#: In the needs of a step: the last step before it that makes a table of people (as the source has them, masked, ...).
+#: A need of a step: the last step before it that makes a table of people (raw, masked, or with cohorts).
 PEOPLE = "people"
 #: The step that publishes.
 RELEASE = "release"
-#: The step after it, that puts the release to further places.
+#: The step after it that copies the release to its destinations.
 DESTINATIONS = "destinations"
 
-#: Fewer people than this are worked on in one process.
+#: Fewer people than this are processed in one process.
 WORTH_PROCESSES = 2_000
 
 log = logging.getLogger("anon_pipeline")
@@ -34,16 +34,16 @@ log = logging.getLogger("anon_pipeline")
 
 @dataclass(frozen=True)
 class Run:
-    """What a step works with.
+    """The context of a step.
 
     Attributes
     ----------
     spec : the policy
-    home : where files lie
-    engine : for tables of people
-    memory_limit : of what may be used, as `4GB`; None where nobody set one
-    threads : that may be used; None where nobody set a number
-    ids : of this run in Dagster and in MLflow, by the name of the program
+    home : the home, which holds all files
+    engine : the engine for tables of people
+    memory_limit : the largest memory to use, such as `4GB`; None if not set
+    threads : the number of threads to use; None if not set
+    ids : the ids of this run in Dagster and in MLflow, by the name of the program
     """
 
     spec: ReleaseSpec
@@ -60,19 +60,19 @@ class Run:
 
     @property
     def measuring_seed(self) -> int:
-        """The seed of what is drawn to measure a release, and not to make it."""
+        """The seed of the random draws that measure a release, not of those that make it."""
         return measuring_seed(self.spec, self.home)
 
     @property
     def processes(self) -> Workers:
-        """The processes that may work beside this one, within the threads and the memory that may be used."""
+        """The worker processes that fit into the allowed threads and memory."""
         return processes(self.spec, self.threads, self.memory_limit)
 
     def workers(self, people: int) -> Workers:
-        """Who trains models and groups people side by side.
+        """The workers that train models and group people in parallel.
 
-        For few people the processes would cost more than they bring. Models from elsewhere stay in this process: they
-        need not be what pickle takes.
+        For few people, processes would take more time than they save. Models that were defined elsewhere stay in this
+        process, as pickle may be unable to store them.
         """
         few = people < WORTH_PROCESSES or not isinstance(self.spec.guide.model, str)
         return ALONE if few else self.processes
@@ -84,7 +84,7 @@ class Run:
 
 @dataclass(frozen=True)
 class FittedGuide:
-    """The model that guides, fitted on everybody, and the types of the columns that it looks at."""
+    """The guiding model, fitted on everybody, and the types of its input columns."""
 
     model: FittedModel
     types: Mapping[str, ColumnType]
@@ -92,17 +92,17 @@ class FittedGuide:
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a step gives back, beside the files that it has written.
+    """The result of a step, besides the files that it has written.
 
     Attributes
     ----------
-    facts : what later steps want to know without opening the files, as plain data
-    rows : of the table that was made; None where it made none
-    metadata : what Dagster shows, by its label; never a row of people
-    metrics : what MLflow keeps, numbers and texts
-    data_version : a hash of the content, where there is a better one than that of the files
-    published : the release, of the step that publishes
-    guide : to be registered in MLflow, of the step that trains it here
+    facts : plain data that later steps need without opening the files
+    rows : number of rows of the table that was made; None if none was made
+    metadata : values that Dagster shows, by label; never a row of people
+    metrics : numbers and texts that MLflow keeps
+    data_version : a hash of the content, if there is a better one than that of the files
+    published : the release, from the step that publishes
+    guide : the model to register in MLflow, from the step that trains it
     """
 
     facts: dict[str, Any] = field(default_factory=dict)
@@ -120,13 +120,13 @@ class StepDef:
 
     Attributes
     ----------
-    name : of the asset, and of the folder of its result
-    needs : names of the stored results that `make` takes, by which it takes them
-    kinds : what it works with, as Dagster shows it
+    name : name of the asset, and of the folder of its result
+    needs : names of the stored results that `make` takes as arguments
+    kinds : the tools that it works with, as Dagster shows them
     make : called with the run, the folder to write into, and the stored result (`stages.Stage`) of each need by name
-    needs_if_made : further needs, where the graph of the spec has them; `make` has a default for each
+    needs_if_made : further needs, if the graph of the spec has them; `make` has a default for each
     makes_people : whether the result is a table of people, which later steps need as `people`
-    in_release : whether a release waits for it; what does not is made by its own button
+    in_release : whether a release waits for it; other steps are started by hand
     reads_source : whether it is the step that opens the source of the release
     """
 
@@ -142,16 +142,16 @@ class StepDef:
 
 @dataclass(frozen=True)
 class CheckDef:
-    """Blocking checks on the result of a step, asked together.
+    """A battery of blocking checks on the result of a step, asked together.
 
     Attributes
     ----------
-    name : of the folder of their answers
+    name : name of the folder of their answers
     of : the step that is checked
-    needs : as those of a step; `of` among them
-    checks : for a spec, the checks and what Dagster shows of each before it was first asked
-    ask : called with the run and the stored result of each need by name; gives the questions
-    facts : for a spec, what is stored beside the answers, so that the release can tell what was asked
+    needs : as for a step; includes `of`
+    checks : for a spec, the checks with the description that Dagster shows before each is first asked
+    ask : called with the run and the stored result of each need by name; returns the questions
+    facts : for a spec, the facts that are stored with the answers, so that the release knows what was asked
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""Where the records of Dagster and of MLflow lie: files of the home, or two databases of a PostgreSQL server.
+"""The stores of the records of Dagster and of MLflow: files of the home, or two databases of a PostgreSQL server.
 
-The address of a database holds a password. It comes from the environment, or from a file that the environment names,
-and is written nowhere: not into `dagster.yaml`, which names the variable, and not on the command line of a process.
+The address of a database holds a password. It is read from the environment, or from a file that the environment names.
+It is written nowhere: `dagster.yaml` names only the variable, and no process gets it as an argument.
 """
 
 import importlib.util
@@ -17,35 +17,35 @@ from sqlalchemy.pool import NullPool
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.home import Home, write_file
 
-#: Dagster's web server needs the former driver; SQLAlchemy 2.1 takes the newer one where none is named.
+#: Dagster's web server needs the older driver; SQLAlchemy 2.1 takes the newer one if none is named.
 DRIVER = "postgresql+psycopg2"
-#: Seconds after which a server that does not answer is taken for none (libpq's `connect_timeout`).
+#: Seconds after which a silent server counts as absent (libpq's `connect_timeout`).
 CONNECT_SECONDS = 10
 LOST = "the database server of Dagster's or MLflow's records failed or went away; start it, and run again"
-#: Beside the files that a home would have without a server: says that it has none.
+#: Name of a marker file, which says that this home keeps its records on a server and not in files.
 MARK = "postgresql"
 
 
 @dataclass(frozen=True)
 class Store:
-    """The records of a tool: whose they are, and the variable that holds the address of their database."""
+    """The store of a tool's records: the tool, and the variable that holds the address of the database."""
 
     tool: str
     variable: str
 
     @property
     def file_variable(self) -> str:
-        """The variable that names a file with the address, as containers get their secrets."""
+        """The variable that names a file with the address, which is how containers get secrets."""
         return f"{self.variable}_FILE"
 
     def address(self, home: Home) -> str | None:
-        """The address of the database, as SQLAlchemy takes it; None where the records are files of the home.
+        """The address of the database for SQLAlchemy; None if the records are files of the home.
 
         Raises
         ------
         InputError
-            Where it is no address of a PostgreSQL database, that of the other tool, or missing where this home has
-            kept its records on a server before.
+            If it is no address of a PostgreSQL database, if it is that of the other tool, or if it is missing although
+            this home has kept its records on a server before.
         """
         url = self._url()
         mark = home.private_folder(self.tool.lower()) / MARK
@@ -63,12 +63,12 @@ class Store:
         return url.render_as_string(hide_password=False)
 
     def check_answers(self, address: str) -> None:
-        """Ask the database for a connection, which MLflow else does for a minute and more.
+        """Ask the database for a connection, since MLflow would retry for a minute and more.
 
         Raises
         ------
         Unavailable
-            Where there is none.
+            If it gives none.
         """
         engine = create_engine(address, poolclass=NullPool, connect_args={"connect_timeout": CONNECT_SECONDS})
         try:
@@ -113,7 +113,7 @@ STORES = (DAGSTER, MLFLOW)
 
 
 def server_is_lost(error: BaseException | None) -> bool:
-    """Whether an error, or one that it came from, is that of a database server that failed or went away."""
+    """Whether an error, or one of its causes, means that a database server failed or went away."""
     while error is not None:
         if (isinstance(error, DBAPIError) and error.connection_invalidated) or _of_server(error):
             return True

@@ -1,7 +1,7 @@
-"""Names of people's choosing, as Dagster and MLflow take them.
+"""Technical names for names that people chose, which Dagster and MLflow accept.
 
-A column may be called anything. Dagster takes ASCII letters, digits and `_` as the name of a check, and MLflow little
-more as that of a metric; what a person reads keeps the name as it is.
+A column may have any name. Dagster accepts ASCII letters, digits and `_` in the name of a check, and MLflow little more
+in that of a metric. Texts for people keep the original name.
 """
 
 import hashlib
@@ -10,17 +10,17 @@ import re
 #: Dagster's and MLflow's limits are above this.
 LONGEST = 200
 TAKEN = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
-#: What a translated name ends in. A name that looks like one is translated itself, so that no two become one.
+#: The ending of a translated name. A name that looks translated is translated, too, so that no two become the same.
 TRANSLATED = re.compile(r".*_x[0-9a-f]{12}", re.DOTALL)
-#: Under which a job's page says who answers for it; `owners` of jobs, schedules and sensors are beta in Dagster 1.13.
+#: The label of the owner on a job's page; `owners` of jobs, schedules and sensors are beta in Dagster 1.13.
 OWNER = "owner"
-EMAIL = re.compile(r"\b[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}\b")  # as Dagster has it
+EMAIL = re.compile(r"\b[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,7}\b")  # Dagster's own pattern
 
 
 def technical(name: str) -> str:
-    """A name of ASCII letters, digits and `_`: the name itself where it is such, else with a hash of it at its end.
+    """A name of ASCII letters, digits and `_`: the name itself if possible, otherwise with its hash at the end.
 
-    The same name gives the same in every run, and different names different ones.
+    The same name gives the same result in every run, and different names give different results.
 
     >>> technical("l_diversity_income"), technical("l_diversity_blood type")
     ('l_diversity_income', 'l_diversity_blood_type_xd3e9b040a6d2')
@@ -32,7 +32,7 @@ def technical(name: str) -> str:
 
 
 def owners(stated: str | None) -> list[str]:
-    """Who answers for an asset: an e-mail address as it is, everybody else as Dagster shows a team, by their name."""
+    """The owners of an asset: an e-mail address unchanged, any other owner as a team of Dagster, by name."""
     if stated is None or not stated.strip():
         return ["team:data-stewards"]
     named = stated.strip()

@@ -18,9 +18,9 @@ from anon_pipeline.spec import NO_ROWS, ColumnType
 
 
 def measure_source(run: Run, settings: Sequence[Settings], with_utility: bool) -> list[TradeOffPoint]:
-    """Read the source afresh, mask it as the spec says and measure each setting.
+    """Read the source again, mask it by the spec and measure each setting.
 
-    The stored results of the pipeline stay as they are.
+    The stored results of the pipeline are not changed.
     """
     spec = run.spec
     if spec.aggregates:

@@ -1,6 +1,6 @@
 """Brings Dagster's and MLflow's records to the installed schemas: `python -m anon_pipeline.pipeline.upgrade`.
 
-Their own commands do the same, but MLflow's takes the address of its database, with the password, as an argument.
+Their own commands do the same, but MLflow's command takes the address with the password as an argument.
 """
 
 import sys
@@ -16,12 +16,12 @@ from anon_pipeline.pipeline.tracking.runs import Tracking
 
 
 def upgrade(home: Home) -> None:
-    """Change what is older; what is not stays as it is. No other process may have the records open.
+    """Upgrade records with older schemas only. No other process may have the records open.
 
     Raises
     ------
     InputError
-        Where a database cannot be reached.
+        If a database cannot be reached.
     """
     from mlflow.store.db.utils import _upgrade_db
 
@@ -29,7 +29,7 @@ def upgrade(home: Home) -> None:
         instance.upgrade()
         instance.reindex()
     engine = sql.create_engine(Tracking(home).uri, poolclass=NullPool)
-    if sql.inspect(engine).has_table("experiments"):  # else the first run makes it
+    if sql.inspect(engine).has_table("experiments"):  # otherwise the first run makes it
         _upgrade_db(engine)
 
 

@@ -1,4 +1,4 @@
-"""How Dagster wraps the graph: an asset a step, a blocking battery of checks, each in the frame of `Runtime.step`."""
+"""The graph in Dagster: an asset per step and blocking checks per battery, each in the frame of `Runtime.step`."""
 
 from functools import partial
 from pathlib import Path
@@ -23,15 +23,15 @@ from anon_pipeline.pipeline.tracking.tracked_release import record
 from anon_pipeline.release import manifest
 from anon_pipeline.spec import ReleaseSpec
 
-#: What Dagster shows of a check under its technical name.
+#: The label of a check's original name, which Dagster shows under its technical name.
 NAME = "check"
-#: What stands in the metadata of a check that broke, and so says nothing of the data.
+#: The label in the metadata of a check that crashed, and so says nothing about the data.
 CRASHED = "crashed"
-#: Which zone of the home an asset lies in, to select by in Dagster: `tag:anon_pipeline/zone=public`.
+#: The tag for an asset's zone of the home, for selections in Dagster: `tag:anon_pipeline/zone=public`.
 ZONE_TAG, PUBLISHERS = "anon_pipeline/zone", (RELEASE, DESTINATIONS, "dp_statistics")
-#: The URI of a guide in MLflow, as Dagster and MLflow show it.
+#: The label of the URI of a guide in MLflow, in Dagster and MLflow.
 LOGGED = "logged_model"
-#: The labels under which Dagster itself looks for these.
+#: The labels under which Dagster itself finds these.
 LABELS = {"schema": "dagster/column_schema", "lineage": "dagster/column_lineage"}
 
 
@@ -45,7 +45,7 @@ def asset_of(graph: Graph, step: StepDef) -> dg.AssetsDefinition:
         group_name=spec.dataset,
         owners=owners(spec.owner),
         code_version=manifest.code_hash()[:12],
-        pool=spec.dataset,  # steps of one dataset go one after the other, whoever starts them
+        pool=spec.dataset,  # steps of one dataset run one after the other, however they are started
         deps=[dg.AssetKey([spec.dataset, name]) for name in graph.steps_before(step)],
         kinds=set(step.kinds),
         tags={ZONE_TAG: "public" if step.name in PUBLISHERS else "private"},
@@ -67,7 +67,7 @@ def asset_of(graph: Graph, step: StepDef) -> dg.AssetsDefinition:
 
 
 def checks_of(graph: Graph, checks: CheckDef) -> dg.AssetChecksDefinition:
-    """A battery of checks, which block what is made of the step that they check."""
+    """A battery of checks, which block the steps after the step that they check."""
     spec, asset = graph.spec, dg.AssetKey([graph.spec.dataset, checks.of])
 
     @dg.multi_asset_check(
@@ -95,7 +95,7 @@ def _ids(context: Any, metrics: dict[str, Any]) -> dict[str, str]:
 
 
 def _track(tracking: Tracking, metrics: dict[str, Any], spec: ReleaseSpec, result: StepResult) -> dict[str, str]:
-    """Keep in MLflow what a step gives it beside its metrics, and say what Dagster shows of that."""
+    """Log a step's release or guide to MLflow; returns the metadata about it for Dagster."""
     parent = metrics["mlflow_run"]
     if result.published is not None:
         record(tracking, parent, spec, result.published)
@@ -106,7 +106,7 @@ def _track(tracking: Tracking, metrics: dict[str, Any], spec: ReleaseSpec, resul
 
 
 def _metadata(graph: Graph, step: StepDef, result: StepResult) -> dict[str, Any]:
-    """What a step tells of its result, as Dagster takes it."""
+    """The metadata of a step's result, as Dagster's values."""
     sources = graph.sources(step)
 
     def dagster_value(value: Any) -> Any:
@@ -131,7 +131,7 @@ def _metadata(graph: Graph, step: StepDef, result: StepResult) -> dict[str, Any]
 
 
 def _result_of(check_answer: Answer, asset: dg.AssetKey) -> dg.AssetCheckResult:
-    """What Dagster shows of an answer."""
+    """An answer as a check result of Dagster."""
     measured: Any = "not measured" if check_answer.measured is None else check_answer.measured
     measured = measured if check_answer.applies else "not applicable"
     return dg.AssetCheckResult(

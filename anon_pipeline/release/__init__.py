@@ -1,1 +1,1 @@
-"""What leaves the house: the release folder, its manifest and report, and the ledger of all releases."""
+"""Everything that is published: the release folder, its manifest and report, and the ledger of all releases."""

@@ -1,10 +1,10 @@
-"""How strongly each two columns hang together, in the source and as released, counted on all people.
+"""The strength of association of each two columns, in the source and as released, counted on all people.
 
-Of two numbers (dates count as numbers) Pearson's correlation r, -1 to 1. Of a number and a category the correlation
-ratio, of two categories Cramer's V, both 0 (nothing) to 1 (one settles the other) and both corrected for what chance
-alone gives where there are few people for many values:
+For two numbers (dates count as numbers), the measure is Pearson's correlation r, from -1 to 1. For a number and a
+category it is the correlation ratio, for two categories Cramer's V. Both go from 0 (no association) to 1 (one
+determines the other). Both are corrected for the association that chance alone gives with few people and many values:
 
-* Kelley, An Unbiased Correlation Ratio Measure, PNAS 21 (1935): epsilon squared; its root is told;
+* Kelley, An Unbiased Correlation Ratio Measure, PNAS 21 (1935): epsilon squared; its root is used;
 * Bergsma, A Bias-Correction for Cramer's V and Tschuprow's T, J. of the Korean Statistical Society 42 (2013).
 """
 
@@ -26,7 +26,7 @@ from anon_pipeline.tables import Cells
 
 @dataclass(frozen=True, eq=False)
 class Variable:
-    """One column over some rows, each of which stands for several people.
+    """One column over some rows, each of which represents several people.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Variable:
     ordered: bool
 
     def of(self, rows: IntArray) -> Variable:
-        """The same over other rows, each named by the place of its value here."""
+        """The same column over other rows, given by the positions of their values in this one."""
         return Variable(self.values[rows], self.ordered)
 
 
@@ -49,17 +49,17 @@ def associations(
     sizes: IntArray,
     sensitive: Mapping[str, Histogram],
 ) -> dict[str, Any]:
-    """Every pair of columns of which one is a quasi-identifier.
+    """The associations of every pair of columns of which one is a quasi-identifier.
 
     Parameters
     ----------
     class_of_cell : class of each cell, -1 for people who are left out, shape (C,)
-    summaries, sizes : what the J classes show, and their people
-    sensitive : columns that are released as they are, counted per cell; among themselves they are as they were
+    summaries, sizes : the recoded values of the J classes, and their people
+    sensitive : columns that are released unchanged, counted per cell; the associations among them do not change
 
     Returns
     -------
-    `columns`, and `pairs`: for each the two `columns`, the `measure`, and its value `before` and `after`; None where
+    `columns`, and `pairs`: for each pair the two `columns`, the `measure`, and its value `before` and `after`; None if
     a column has one value only.
     """
     names = [summary.domain.name for summary in summaries]
@@ -84,7 +84,7 @@ def associations(
 
 
 def association(left: Variable, right: Variable, people: IntArray) -> float | None:
-    """The measure that suits the two; `people` per row, shape (n,). Rows with an unknown number do not count."""
+    """The measure for the types of the two; `people` per row, shape (n,). Rows with an unknown number do not count."""
     known = np.ones(len(people), dtype=bool)
     for variable in (left, right):
         if variable.ordered:
@@ -147,7 +147,7 @@ def _of_classes(summary: Summary) -> Variable:
 
 
 def _of_values(counted: Histogram) -> Variable:
-    """The values of a counted column by their code."""
+    """The values of a counted column, as codes."""
     if not counted.ordered:
         return Variable(np.arange(len(counted.values)), False)
     numbers = pd.to_numeric(pd.Series(counted.values, dtype=object), errors="coerce")

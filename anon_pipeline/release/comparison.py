@@ -1,8 +1,8 @@
-"""A release beside the source it was made from, column by column: for whoever may see the source, and nobody else.
+"""A comparison of a release with its source, column by column: only for people who may see the source.
 
-What the source holds of a value is in no manifest, since it does not follow from what was released. The steward who
-must answer for a release wants to see it all the same, so it is counted from the source, in groups of at least k
-people, and stays in the private zone.
+How many people have a value in the source is in no manifest, since it does not follow from the release. But a steward
+who is responsible for a release wants to see it. So it is counted from the source, in groups of at least k people, and
+stays in the private zone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from anon_pipeline.report import comparison as page
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.tables import Domain
 
-#: The folder in the private zone, with a folder for each dataset.
+#: The folder in the private zone, with one folder per dataset.
 FOLDER = "comparisons"
 
 
@@ -38,10 +38,10 @@ class ComparedColumn:
 
     Attributes
     ----------
-    groups : what they are called
-    before : people of the source, k at least in each; None where the source has no such column
+    groups : names of the groups
+    before : people of the source, at least k in each group; None if the source has no such column
     after : people of the release
-    why_not : why the two cannot be put side by side; empty where they can
+    why_not : why the two cannot be compared; empty if they can
     """
 
     name: str
@@ -54,7 +54,7 @@ class ComparedColumn:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Columns side by side; associations between columns and utility are those of the manifest."""
+    """The compared columns; associations between columns and utility are those of the manifest."""
 
     manifest: Mapping[str, Any]
     columns: tuple[ComparedColumn, ...]
@@ -74,7 +74,7 @@ class Comparison:
 def compare(
     home: Home, version: str, spec: ReleaseSpec, engine: Engine, scratch: Path, dataset: str | None = None
 ) -> Comparison:
-    """Count the source again, check that it is the one the release commits to, and write the page, for its owner only.
+    """Count the source again, check it against the commitment of the release, and write the page for its owner only.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def compare(
     InputError
         For another source or policy, and for a release that is withdrawn or shows no rows of people.
     Refused
-        Where the release is not what was published.
+        If the release was altered after its publication.
     """
     entry = ledger.published(home, version, dataset)
     manifest, data = manifest_of(home, entry), home.releases / entry.dataset / entry.version / DATA
@@ -109,7 +109,7 @@ def _compared(spec: ReleaseSpec, engine: Engine, stored: Path, data: Path, name:
     try:
         after = _domain(spec, engine, data, name)
         before = None if spec.columns[name].made else _domain(spec, engine, stored, name)
-    except InputError:  # more different texts than an engine takes
+    except InputError:  # more different texts than an engine can count
         return ComparedColumn(name, plain.role, why_not="it has too many different values")
     if before is None or before.type is not after.type:
         groups = group_values(after, spec.k)
@@ -127,17 +127,17 @@ def _domain(spec: ReleaseSpec, engine: Engine, table: Path, name: str) -> Domain
 
 
 def side_by_side(before: Domain, after: Domain, k: int) -> tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...]]:
-    """The groups of a column as the source has it, each of at least k people, and the people of either side in them.
+    """The groups of a column's values in the source, each of at least k people, and their people on both sides.
 
-    People of whom the release tells no value, or one that the source does not hold, are a last group.
+    The last group holds people with no value in the release, or with a value that is not in the source.
 
     Parameters
     ----------
-    before, after : the same column, of one type
+    before, after : the same column with the same type
 
     Returns
     -------
-    labels, people before, people after, all of one length
+    labels, people before, people after, all of the same length
     """
     groups = group_values(before, k)
     if not groups.labels:

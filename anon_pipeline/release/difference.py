@@ -1,4 +1,4 @@
-"""What changed from one release of a dataset to another, as their manifests tell it: figures and policy, no values."""
+"""The changes from one release of a dataset to another, by their manifests: figures and policy, no values."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from anon_pipeline.release.exported_report import manifest_of
 #: Shown where a release has no such figure, column or demand.
 ABSENT = None
 
-#: Parts of the policy that have lines of their own.
+#: Parts of the policy that have separate lines.
 TOLD_ELSEWHERE = ("columns", "privacy")
 
 
 @dataclass(frozen=True)
 class Change:
-    """One thing that the two releases differ in.
+    """One difference between the two releases.
 
     Attributes
     ----------
     part : people, classes, demands, information lost, utility, columns, policy or software
-    what : which figure, column or setting
-    before, after : what it is in either release, None where it is absent
+    what : the name of the figure, column or setting
+    before, after : its value in either release, None if absent
     """
 
     part: str
@@ -36,14 +36,14 @@ class Change:
 
 
 def difference(home: Home, first: str, second: str, dataset: str | None = None) -> list[Change]:
-    """What changed from the release `first` to the release `second`.
+    """The changes from the release `first` to the release `second`.
 
     Raises
     ------
     InputError
-        Where there is no such release, or the two are of different datasets.
+        If there is no such release, or the two are from different datasets.
     Refused
-        Where a manifest is not the one that was published.
+        If a manifest differs from the published one.
     """
     entries = [ledger.published(home, version, dataset) for version in (first, second)]
     if entries[0].dataset != entries[1].dataset:
@@ -52,7 +52,7 @@ def difference(home: Home, first: str, second: str, dataset: str | None = None) 
 
 
 def changes(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Change]:
-    """What two manifests of a dataset differ in."""
+    """The differences between two manifests of a dataset."""
     before, after = (dict(_figures(manifest)) for manifest in (first, second))
     return [
         Change(*name, before.get(name, ABSENT), after.get(name, ABSENT))
@@ -65,7 +65,7 @@ Figure = tuple[tuple[str, str], Any]
 
 
 def _figures(manifest: Mapping[str, Any]) -> Iterator[Figure]:
-    """All that is compared, each under its part and name, in the order in which it is told."""
+    """All compared figures with their part and name, in the order of the output."""
     yield from _people_and_classes(manifest)
     yield from _measured(manifest)
     yield from _policy(manifest)

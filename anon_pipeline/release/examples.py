@@ -1,4 +1,4 @@
-"""A few classes of a release as its reader sees them, for the report: whole classes, counted in the published table."""
+"""Examples for the report: a few whole classes of a release, counted in the published table."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import pandas as pd
 
 from anon_pipeline.engine.base import ClassCounts
 
-#: So many classes are shown, and of each sensitive column so many values of a class, the most frequent first.
+#: The number of shown classes, and of a class's most frequent values per sensitive column.
 CLASSES, VALUES = 3, 3
 
 
 def examples_of(counted: ClassCounts) -> list[dict[str, Any]]:
-    """The first classes in the order of what they show, which has nothing to do with the source's.
+    """The first classes in the order of their recoded values, which does not depend on the order of the source.
 
     Parameters
     ----------
-    counted : the classes of the table that is published
+    counted : the classes of the published table
 
     Returns
     -------
-    Of each class `people`, the `recoded` value by quasi-identifier, and under `kept` by sensitive column its most
-    frequent values with their numbers of people and how many `others` there are.
+    For each class `people`, the `recoded` value by quasi-identifier, and under `kept`, by sensitive column, the most
+    frequent values with their numbers of people and the number of `others`.
     """
     recoded = counted.classes.reset_index(drop=True)
     keys = pd.DataFrame({place: _sorted_by(recoded[name]) for place, name in enumerate(recoded.columns)})
@@ -40,7 +40,7 @@ def examples_of(counted: ClassCounts) -> list[dict[str, Any]]:
 
 
 def _sorted_by(column: pd.Series) -> pd.Series:
-    """Numbers and dates by size, all else as text; what is missing comes last either way."""
+    """The column sorted: numbers and dates by size, all other values as text, and missing values last."""
     if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_datetime64_any_dtype(column.dtype):
         return column
     return column.astype(object).map(lambda value: value if pd.isna(value) else str(value))
@@ -53,7 +53,7 @@ def _values(of_class: pd.DataFrame) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str | None:
-    """A cell as one writes it; None where it is missing."""
+    """A value of the table as text; None if it is missing."""
     if pd.isna(value):
         return None
     if isinstance(value, datetime):

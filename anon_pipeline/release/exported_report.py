@@ -1,4 +1,4 @@
-"""The report of a published release in another form, made from its manifest as the ledger vouches for it."""
+"""The report of a published release in another form, made from its manifest, which is checked against the ledger."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from anon_pipeline.report import markdown, printed, release_report, synthetic_ma
 
 
 class Form(StrEnum):
-    """What a report can be written as."""
+    """The forms of a report."""
 
     MARKDOWN = "markdown"
     HTML = "html"
@@ -27,12 +27,12 @@ SUFFIXES = {".md": Form.MARKDOWN, ".html": Form.HTML, ".pdf": Form.PDF}
 
 
 def form_of(named: str | None, file: Path | None) -> Form:
-    """The form that was asked for by name, or by the file's ending; Markdown where nothing was said.
+    """The form that is requested by name or by the file's ending; Markdown if neither is given.
 
     Raises
     ------
     InputError
-        For another form, and for a PDF without a file to go into.
+        For any other form, and for a PDF without a file to write it to.
     """
     if named is not None and named not in list(Form):
         raise InputError(f"--as {named}: there is no such form; write {', '.join(Form)}")
@@ -44,7 +44,7 @@ def form_of(named: str | None, file: Path | None) -> Form:
 
 
 def export(home: Home, version: str, form: Form, dataset: str | None = None) -> bytes:
-    """The report of a release; a withdrawn one says so first.
+    """The report of a release; that of a withdrawn release begins with a note on the withdrawal.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ def export(home: Home, version: str, form: Form, dataset: str | None = None) -> 
     Raises
     ------
     InputError
-        Where there is no such release, its manifest is gone, or no browser can print.
+        If there is no such release, its manifest is missing, or no browser can print.
     Refused
-        Where the folder is not what was published.
+        If the folder was altered after its publication.
     """
     entry = ledger.published(home, version, dataset)
     content, withdrawal = manifest_of(home, entry), ledger.withdrawal(home, *entry.release)
@@ -78,7 +78,7 @@ def manifest_of(home: Home, entry: Entry) -> dict[str, Any]:
     InputError
         Where it cannot be read.
     Refused
-        Where it was altered.
+        If it was altered.
     """
     try:
         written = (home.releases / entry.dataset / entry.version / ledger.MANIFEST).read_bytes()

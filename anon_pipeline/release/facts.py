@@ -1,4 +1,4 @@
-"""The facts of a manifest, put together from what the steps have stored: pure functions, without files or people."""
+"""The facts of a manifest, computed from the stored facts of the steps by pure functions, without files or people."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ Facts = dict[str, Any]
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of a candidate for release whose checks have passed.
+    """The facts about a candidate for release whose checks have passed.
 
     Attributes
     ----------
-    source, people, candidate, utility : facts of the steps that made them; `people` are those who were grouped
-    coarsened : bins by column, where there were too many distinct people
-    distinct_people : how many people share each combination of quasi-identifiers in the source
+    source, people, candidate, utility : facts of the steps that made them; `people` were grouped
+    coarsened : bins by column, if there were too many distinct people
+    distinct_people : the classes in the source: people who share each combination of quasi-identifiers
     classes : the classes of the candidate, counted from its file
-    beside_population : its class table with the people of the population who fit each class; None without one
-    examples : a few of its classes, as a reader sees them
-    attacks : what they came to; None where none was asked for
-    across_releases : of a release that follows others
-    maps : of released positions
+    beside_population : its class table with the population's people per class; None without a population
+    examples : a few of its classes
+    attacks : results of the attacks; None if none were requested
+    across_releases : the entry on sequential publication; None without it
+    maps : maps of released positions
     checks : all answers
     runs : ids in Dagster and MLflow
     """
@@ -55,13 +55,13 @@ class Evidence:
 
 @dataclass(frozen=True)
 class GroupEvidence:
-    """What is known of a table of groups whose checks have passed.
+    """The facts about a table of groups whose checks have passed.
 
     Attributes
     ----------
     source, masked : facts of the steps that stored the people
-    groups : what was counted of the table
-    last_step : what the step did that made the groups
+    groups : the counts of the table
+    last_step : the report of the step that made the groups
     checks : all answers
     runs : ids in Dagster and MLflow
     """
@@ -75,14 +75,14 @@ class GroupEvidence:
 
 
 def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
-    """The facts of a release of people, each as finely as may be told."""
+    """The facts of a release of people, each as fine as may be published."""
     source, candidate = SourceFacts.from_json(of.source), of.candidate
     grouped, loss = of.distinct_people.n, candidate["information_loss"]
     before, after = (risk_of(statistics, spec.sampling_fraction) for statistics in (of.distinct_people, of.classes))
     if of.beside_population is not None:
         after |= fineness.beside_population(asdict(reidentification_risk(of.beside_population)))
         before |= {"marketer": None}  # the source is not compared with the population
-    # Weights that are not released are no function of the release: what follows from them stays in the private zone.
+    # Weights that are not released do not follow from the release, so figures from them stay in the private zone.
     if candidate.get("weighted") is not None and spec.sampling_weight in spec.released:
         after |= fineness.weighted(candidate["weighted"], candidate["released"])
     return {
@@ -118,7 +118,7 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
 
 
 def facts_of_groups(spec: ReleaseSpec, of: GroupEvidence) -> dict[str, Any]:
-    """The facts of a release of groups in place of people."""
+    """The facts of a release of groups instead of rows of people."""
     rows = SourceFacts.from_json(of.source).rows
     return {
         "source": _source(spec, of.source),
@@ -136,7 +136,7 @@ def facts_of_groups(spec: ReleaseSpec, of: GroupEvidence) -> dict[str, Any]:
 
 
 def risk_of(classes: ClassStatistics, sampling_fraction: float | None) -> dict[str, Any]:
-    """Re-identification risk as plain data, with estimates of the population's uniques where its size is known."""
+    """Re-identification risk as plain data, with estimates of the population's uniques if its size is known."""
     risk = asdict(reidentification_risk(classes))
     if sampling_fraction is not None:
         estimates = population_uniqueness(classes.sizes, sampling_fraction)
@@ -152,9 +152,9 @@ def _source(spec: ReleaseSpec, facts: Facts) -> dict[str, Any]:
 
 
 def _without_target(spec: ReleaseSpec, source: SourceFacts) -> Facts:
-    """About how many people were left out for want of a target: in steps, since they are counted in the source alone.
+    """The number of people left out because they have no target, coarsened, since it is counted in the source alone.
 
-    Where the spec leaves such people out it is told of nobody, too.
+    If the spec leaves such people out, the entry exists even if there are none.
     """
     if spec.missing_target != "leave_out":
         return {}
@@ -162,6 +162,6 @@ def _without_target(spec: ReleaseSpec, source: SourceFacts) -> Facts:
 
 
 def _without_rows(report: dict[str, Any]) -> dict[str, Any]:
-    """What a step did, without what it did to single rows, of which none is released."""
+    """The report of a step without its figures on single rows, since no rows are released."""
     facts = {name: fact for name, fact in report["facts"].items() if name != "groups_left_out"}
     return {**report, "facts": facts, "costs": {}, "linkage": None}

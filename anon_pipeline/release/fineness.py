@@ -1,10 +1,11 @@
-"""How finely a published figure is told, so that it does not tell single people apart.
+"""The coarsening of published figures, so that they do not reveal single people.
 
-A figure in all its digits is a hash of what it was counted from: who knows all but one row tries every value that the
-last may have, and keeps the one that gives these digits. Figures of the released tables may be exact, since anybody can
-count them again. Of the others, those that hang on the private key's draws cannot be counted again and have a few
-digits; those that are counted from the source alone are told in steps that hide one person among n, most of the time.
-None of this is differential privacy: a figure that lies just beside the end of a step can still tell.
+A figure with all its digits is a hash of the rows that it was counted from. An attacker who knows all rows but one can
+try every possible value of the last row, and keep the one that gives these digits. Figures of the released tables may
+be exact, since anybody can count them again. Other figures are of two kinds. Those that depend on random draws by the
+private key cannot be counted again, and have a few digits. Those that are counted from the source alone are rounded to
+steps that hide one person among n, most of the time. None of this is differential privacy: a figure close to the end
+of a step can still reveal a person.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from typing import Any
 
 DIGITS = 4
 
-#: Where estimates of how many people are unique in the population stand.
+#: The key of the estimates of unique people in the population.
 ESTIMATES = "population_uniqueness"
 
-#: Of fewer people nothing that is counted from the source alone is told.
+#: For fewer people, no figure that is counted from the source alone is published.
 FEWEST = 100
 
 
 def rounded(content: Any) -> Any:
-    """The same plain data with every float to 4 significant digits."""
+    """The same plain data with every float rounded to 4 significant digits."""
     if isinstance(content, dict):
         return {key: rounded(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
@@ -31,10 +32,10 @@ def rounded(content: Any) -> Any:
 
 
 def coarse(content: Any, people: int) -> Any:
-    """The same plain data in steps that one of n people seldom moves: None for each number of fewer than 100 people.
+    """The same plain data, rounded to steps that one of n people seldom changes; None for fewer than 100 people.
 
-    Shares and correlations, which one person moves by about 1/n, are told in steps of at least 1/sqrt(n); whole
-    numbers count people and are told in steps of at least sqrt(n). Steps are 1, 2 or 5 times a power of ten.
+    Shares and correlations, which one person changes by about 1/n, are rounded to steps of at least 1/sqrt(n). Whole
+    numbers count people and are rounded to steps of at least sqrt(n). Steps are 1, 2 or 5 times a power of ten.
     """
     if isinstance(content, dict):
         return {key: coarse(value, people) for key, value in content.items()}
@@ -51,12 +52,12 @@ def coarse(content: Any, people: int) -> Any:
 
 
 def step_of(people: int) -> float:
-    """The step in which shares of so many people are told."""
+    """The step to which shares of so many people are rounded."""
     return _step(1 / math.sqrt(people))
 
 
 def associations(content: dict[str, Any], people: int) -> dict[str, Any]:
-    """How columns hang together in the source and in the release, in steps of one size, to be compared."""
+    """The associations in the source and in the release, rounded to the same step so that they can be compared."""
     pairs = [
         {**pair, **{when: coarse(pair[when], people) for when in ("before", "after")}} for pair in content["pairs"]
     ]
@@ -64,9 +65,9 @@ def associations(content: dict[str, Any], people: int) -> dict[str, Any]:
 
 
 def risk(before: dict[str, Any], people: int) -> dict[str, Any] | None:
-    """The risk of the source, coarsely; None of few people.
+    """The re-identification risk of the source, coarsened; None for few people.
 
-    Estimates of the population's uniques are told to two digits, and without the parameters that were fitted.
+    Estimates of the population's uniques have two digits, and come without the fitted parameters.
     """
     if people < FEWEST:
         return None
@@ -82,17 +83,17 @@ def risk(before: dict[str, Any], people: int) -> dict[str, Any] | None:
 
 
 def beside_population(risk: dict[str, Any]) -> dict[str, Any]:
-    """The risks that are counted in the population table as well, whose people are not released: to two digits."""
+    """The risks, with two digits for those that also count the population table, whose people are not released."""
     journalist = {what: _two_digits(share) for what, share in risk["journalist"].items()}
     return {"journalist": journalist, "marketer": _two_digits(risk["marketer"])}
 
 
 def weighted(risk: dict[str, Any], people: int) -> dict[str, Any]:
-    """The risk of a weighted sample whose weights are released, as bounds: risks are at most, people at least so much.
+    """The risk of a weighted sample whose weights are released, as upper bounds of risks and lower bounds of people.
 
-    A class has few people, one of whom is a good part of its weight: of people whose weights a reader has not, two
-    digits would tell that part. Bounds are 1, 2 or 5 times a power of ten, and never say that people are safer than
-    they are. Of fewer than 100 people nothing is told.
+    A class has few people, so that one of them has a large part of its weight. If a reader does not have the weights of
+    the others, two digits would reveal that part. Bounds are 1, 2 or 5 times a power of ten, and never state a lower
+    risk than the true one. For fewer than 100 people, nothing is published.
     """
     if people < FEWEST:
         return {}
@@ -101,9 +102,9 @@ def weighted(risk: dict[str, Any], people: int) -> dict[str, Any]:
 
 
 def utility(content: dict[str, Any]) -> dict[str, Any]:
-    """Scores of models, whose folds are drawn under the private key; how many people a group has, coarsely.
+    """Rounded scores of models, whose folds are drawn with the private key, and coarsened numbers of people in groups.
 
-    Those of other targets stand under `targets`, in the same form.
+    Scores of other targets are under `targets`, in the same form.
     """
     coarsened: dict[str, Any] = rounded(content)
     coarsened |= (
@@ -117,7 +118,7 @@ def utility(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def masking(reports: list[dict[str, Any]] | None, people: int) -> list[dict[str, Any]] | None:
-    """What each step did, what it cost coarsely: that is counted from values that are not released."""
+    """The reports of the steps, with coarsened costs, as these are counted from values that are not released."""
     if reports is None:
         return None
     return [
@@ -135,12 +136,12 @@ def _linkage(linkage: dict[str, Any] | None, people: int) -> dict[str, Any] | No
 
 
 def _step_below(most: float) -> float:
-    """The largest of 1, 2, 5, 10, ... times a power of ten that is at most so large."""
+    """The largest of 1, 2, 5, 10, ... times a power of ten that is at most `most`."""
     power = 10.0 ** math.floor(math.log10(most) + 1e-9)
     return next(float(f"{times * power:.1g}") for times in (5, 2, 1) if times * power <= most * (1 + 1e-9))
 
 
 def _step(least: float) -> float:
-    """The smallest of 1, 2, 5, 10, ... times a power of ten that is at least so large."""
+    """The smallest of 1, 2, 5, 10, ... times a power of ten that is at least `least`."""
     power = 10.0 ** math.floor(math.log10(least) + 1e-9)
     return next(float(f"{times * power:.1g}") for times in (1, 2, 5, 10) if times * power >= least * (1 - 1e-9))

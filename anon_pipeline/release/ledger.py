@@ -1,4 +1,4 @@
-"""The ledger: a line per release, return or withdrawal, each holding the hash of the one before, all of it signed."""
+"""The ledger: a line per release, return or withdrawal, each with the hash of the line before; the whole is signed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from anon_pipeline.home import Home, relink, remove_leftovers, sha256_of, write_
 from anon_pipeline.release import signing
 
 FIRST = "0" * 64
-#: A release that stands already is entered once more, as the current one, where the source has gone back to it.
+#: An existing release is entered again, as the current one, if the source has returned to its former content.
 PUBLISH, WITHDRAW, CURRENT = "publish", "withdraw", "current"
 MANIFEST = "manifest.json"
-#: Beside the releases of a dataset: a link to the folder of the current one.
+#: The link to the folder of the current release, beside the releases of a dataset.
 POINTER = "current"
-#: In the private zone: what a command is about to enter, so that the next one can complete it (release/unfinished.py).
+#: A note in the private zone on the entry that a command is making, so that the next one can complete it
+#: (release/unfinished.py).
 UNFINISHED = "unfinished.json"
 
 
@@ -39,7 +40,7 @@ class Entry:
     version: str
     manifest: str  # SHA-256 of manifest.json
     previous: str  # SHA-256 of the line before
-    why: str | None = None  # of a withdrawal; lines of releases have no such field
+    why: str | None = None  # the reason of a withdrawal; lines of releases have no such field
 
     @property
     def release(self) -> tuple[str, str]:
@@ -47,7 +48,7 @@ class Entry:
 
 
 def read(home: Home) -> list[Entry]:
-    """All lines, oldest first, without judging them.
+    """All lines, oldest first, without checking them.
 
     Raises
     ------
@@ -112,7 +113,7 @@ def last_version(home: Home, dataset: str) -> str | None:
 
 
 def point(home: Home, dataset: str) -> None:
-    """Let the pointer of a dataset lead to its current release, at once; the caller holds the lock "ledger"."""
+    """Make the pointer of a dataset lead to its current release, atomically; the caller holds the lock "ledger"."""
     entry, pointer = current(home, dataset), home.releases / dataset / POINTER
     if entry is None:
         pointer.unlink(missing_ok=True)
@@ -125,7 +126,7 @@ def _led_to(pointer: Path) -> str | None:
 
 
 def withdrawal(home: Home, dataset: str, version: str) -> Entry | None:
-    """The line that withdrew a release, if one did."""
+    """The line that withdrew a release, or None."""
     return next(
         (entry for entry in read(home) if entry.action == WITHDRAW and entry.release == (dataset, version)), None
     )
@@ -155,11 +156,11 @@ def append(home: Home, action: str, dataset: str, version: str, manifest: str, w
     lines.append(json.dumps({name: value for name, value in vars(entry).items() if value is not None}, sort_keys=True))
     content = "".join(f"{line}\n" for line in lines)
     key = signing.signing_key()
-    # Ledger, signature and head are three files. What they will be is written down first, so that the next command
-    # can complete what a killed one began, without signing anything that it has not made itself.
+    # Ledger, signature and head are three files. The new head and signature are stored first, so that the next
+    # command can complete a killed one, without signing anything that it has not made itself.
     seal = {"head": hash_of(lines[-1]), "signature": None if key is None else key.sign(content.encode()).hex()}
     write_file(_seal(home), json.dumps(seal))
-    # Written as a whole and renamed: a line is there or it is not, whatever kills the process.
+    # The ledger is written as a whole and renamed, so that a kill never leaves half a line.
     remove_leftovers(home.releases, of=home.ledger.name)
     write_file(home.ledger, content, public=True)
     finish_killed(home)
@@ -167,14 +168,14 @@ def append(home: Home, action: str, dataset: str, version: str, manifest: str, w
 
 
 def finish_killed(home: Home) -> None:
-    """Put signature and head to the last line, where a command was killed before it could.
+    """Write signature and head for the last line, if a command was killed before it did so.
 
     The caller holds the lock "ledger".
     """
     if not _seal(home).exists():
         return
     seal = json.loads(_seal(home).read_text())
-    if _head_of(home) == seal["head"]:  # else the line was never written, and whoever wanted it asks again
+    if _head_of(home) == seal["head"]:  # otherwise the line was never written, and its command must be repeated
         if seal["signature"] is not None:
             write_file(signature_file(home), bytes.fromhex(seal["signature"]), public=True)
         write_file(_head(home), seal["head"])
@@ -182,14 +183,14 @@ def finish_killed(home: Home) -> None:
 
 
 def require_unaltered(home: Home) -> None:
-    """Refuse to continue, and so to vouch for, a ledger that is not the one that was written and signed last.
+    """Refuse to continue a ledger, and so to sign it, if it is not the one that was written and signed last.
 
     Raises
     ------
     Refused
-        Where it was altered.
-    InputError
-        Where it is signed, and there is no key to sign it with again.
+        If it was altered.
+        InputError
+        If it is signed, and there is no key to sign it again.
     """
     problems = _broken_head(home)
     if signature_file(home).exists():
@@ -212,7 +213,7 @@ def sign(home: Home) -> int:
     InputError
         Without a key, or without a ledger.
     Refused
-        Where ledger or releases are not what they were.
+        If the ledger or releases were altered.
     """
     key = signing.signing_key()
     if key is None:
@@ -234,12 +235,12 @@ def signature_file(home: Home) -> Path:
 
 
 def _head(home: Home) -> Path:
-    """The hash of the newest line, kept in the private zone: no line after it vouches for that one."""
+    """The file with the hash of the newest line, in the private zone, since no later line confirms that line."""
     return home.private / "ledger.head"
 
 
 def _seal(home: Home) -> Path:
-    """The head and the signature of a ledger that is being written."""
+    """The file with head and signature of a ledger that is being written."""
     return home.private / "ledger.seal"
 
 
@@ -253,11 +254,11 @@ def hash_of(line: str) -> str:
 
 
 def verify(home: Home, public_key: Ed25519PublicKey | None = None) -> list[str]:
-    """Re-check every line and every file it answers for, and with a public key the signature.
+    """Check every line and every file that it covers again, and with a public key the signature.
 
     Returns
     -------
-    One sentence per problem; an empty list when ledger and folders are what they were.
+    One sentence per problem; an empty list if ledger and folders are unaltered.
     """
     problems: list[str] = [] if public_key is None else _broken_signature(home, public_key)
     previous = FIRST
@@ -291,7 +292,7 @@ def verify(home: Home, public_key: Ed25519PublicKey | None = None) -> list[str]:
 
 @contextmanager
 def undisturbed(home: Home) -> Iterator[None]:
-    """Keep writers off while the ledger is judged, where this is their home; an auditor's copy has no private zone."""
+    """Block writers while the ledger is checked, if this is their home; an auditor's copy has no private zone."""
     if not os.access(home.private, os.W_OK):
         yield
         return
@@ -304,7 +305,7 @@ def _same_manifest(published: Entry | None, withdrawn: Entry) -> bool:
 
 
 def _broken_signature(home: Home, key: Ed25519PublicKey) -> list[str]:
-    """Whether the ledger is another than the one that the owner of this key signed last."""
+    """The problem if the ledger differs from the one that the owner of this key signed last."""
     try:
         content, signatures = home.ledger.read_bytes(), [signature_file(home).read_bytes()]
     except OSError:
@@ -316,9 +317,9 @@ def _broken_signature(home: Home, key: Ed25519PublicKey) -> list[str]:
 
 
 def _broken_head(home: Home) -> list[str]:
-    """Whether the newest line is another than the one this home wrote last; says nothing where the home is not at hand.
+    """The problem if the newest line differs from the one that this home wrote last; none if the home is not available.
 
-    A command that was killed just after the ledger was written has left word of its line.
+    A command that was killed just after it wrote the ledger has left a note on its line.
     """
     try:
         expected = {_head(home).read_text()}
@@ -330,9 +331,9 @@ def _broken_head(home: Home) -> list[str]:
 
 
 def _unknown(home: Home, listed: set[tuple[str, str]]) -> list[str]:
-    """What lies among the releases and stands in no line, hidden or not, and what is a link to somewhere else.
+    """Files and folders among the releases that are in no line, hidden or not, and links to other places.
 
-    A write that is under way or was killed has a hidden name too; the next command that writes removes it.
+    A write that is running or was killed has a hidden name, too; the next command that writes removes it.
     """
     top = sorted(home.releases.glob("*"))
     datasets = {path for path in top if path.is_dir() and not path.is_symlink() and not path.name.startswith(".")}
@@ -348,8 +349,7 @@ def _unknown(home: Home, listed: set[tuple[str, str]]) -> list[str]:
 
 
 def _broken_pointers(home: Home) -> list[str]:
-    """Pointers that lead to another release than the current one; those of a command that was killed are mended by the
-    next."""
+    """Pointers to another release than the current one; the next command repairs the pointer of a killed one."""
     if (home.private / UNFINISHED).exists():
         return []
     pointers = [pointer for pointer in sorted(home.releases.glob(f"*/{POINTER}")) if pointer.is_symlink()]
@@ -361,9 +361,9 @@ def _broken_pointers(home: Home) -> list[str]:
 
 
 def verify_release(home: Home, entry: Entry, withdrawn: bool = False) -> list[str]:
-    """Re-check the files of one release against its manifest, and the manifest against the ledger.
+    """Check the files of one release against its manifest again, and the manifest against the ledger.
 
-    Of a withdrawn release the manifest is there and nothing else.
+    A withdrawn release has its manifest only.
     """
     folder = home.releases / entry.dataset / entry.version
     file = folder / MANIFEST
@@ -385,12 +385,12 @@ def verify_release(home: Home, entry: Entry, withdrawn: bool = False) -> list[st
 
 
 def _links(folder: Path) -> set[str]:
-    """Names in a folder that are links: what they lead to can change while the folder stays what it was."""
+    """Names of links in a folder: their targets can change although the folder does not."""
     return {path.name for path in folder.iterdir() if path.is_symlink()}
 
 
 def _lines(home: Home) -> list[str]:
     if not home.ledger.exists():
         return []
-    # Nothing but a line feed ends a line, and a byte that is no text is an altered one.
+    # Only a line feed ends a line, and a byte that is not text shows an alteration.
     return home.ledger.read_bytes().decode(errors="replace").removesuffix("\n").split("\n")

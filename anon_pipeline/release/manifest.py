@@ -1,4 +1,4 @@
-"""The manifest: all that an auditor needs to judge a release years later, as plain data without people."""
+"""The manifest: everything that an auditor needs to check a release years later, as plain data without people."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def code_hash() -> str:
 
 
 def software() -> dict[str, Any]:
-    """Versions of what made the release."""
+    """Versions of the software that made the release."""
     return {
         "python": platform.python_version(),
         "anon_pipeline": metadata.version("anon-pipeline"),
@@ -50,7 +50,7 @@ def software() -> dict[str, Any]:
 
 
 def machine() -> dict[str, Any]:
-    """What computes beneath the packages, and may explain why a release made elsewhere differs."""
+    """Processor and numerical libraries, which may explain why a release from another machine differs."""
     from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
     libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
@@ -58,7 +58,7 @@ def machine() -> dict[str, Any]:
         "platform": f"{platform.system()} {platform.machine()}",
         "libc": " ".join(platform.libc_ver()).strip(),
         "processor": _processor(),
-        # Which of its routines for several processors a library has chosen.
+        # The processor-specific routines that a library has chosen.
         "blas": sorted(
             {
                 f"{library['internal_api']} {library['version']} {library.get('architecture', '')}"
@@ -70,7 +70,7 @@ def machine() -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """Maker, family and model, as Linux tells them; elsewhere what Python knows."""
+    """Maker, family and model of the processor on Linux; elsewhere Python's name of it."""
     information = Path("/proc/cpuinfo")
     lines = information.read_text().splitlines() if information.exists() else []
     fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
@@ -79,7 +79,7 @@ def _processor() -> str:
 
 
 def relied_on(spec: ReleaseSpec) -> dict[str, Any]:
-    """The model M, and whether another machine may count on the same guidance from it."""
+    """The model M, and whether another machine can expect the same guidance from it."""
     if spec.aggregates:
         return {"model": None, "same_everywhere": True}
     model = spec.guide.model
@@ -94,15 +94,16 @@ def relied_on(spec: ReleaseSpec) -> dict[str, Any]:
 
 
 def version_of(spec: ReleaseSpec, content_hashes: dict[str, str]) -> str:
-    """The name of a release, from what is published alone: its policy and its tables; 12 hexadecimal digits."""
+    """The version of a release, from published content alone: its policy and its tables; 12 hexadecimal digits."""
     content = {"spec": spec.policy_hash, "content": content_hashes}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def source_columns(spec: ReleaseSpec, source: SourceFacts) -> list[dict[str, Any]]:
-    """The stored columns: name and role, the type of those released, and how those are stored that nothing masks.
+    """The stored columns: name and role, the type of released columns, and the storage of columns that are not masked.
 
-    How many values are missing or distinct, or how an identifier is stored, hangs on values that are not released.
+    The numbers of missing and of distinct values, and the storage of an identifier, depend on values that are not
+    released.
     """
     masking = spec.steps[:-1] if spec.aggregates else spec.steps
     masked = {name for step in masking for name in step.used}
@@ -117,7 +118,7 @@ def source_columns(spec: ReleaseSpec, source: SourceFacts) -> list[dict[str, Any
 
 
 def lineage(spec: ReleaseSpec) -> dict[str, list[str]]:
-    """The source columns whose values each released column shows (which people share a class depends on more)."""
+    """The source columns whose values each released column shows (the classes depend on further columns)."""
     sources_of: dict[str, list[str]] = {}
     for step in spec.steps:
         sources_of.setdefault(step.made_column or "", []).extend(step.used)

@@ -1,4 +1,4 @@
-"""The distribution of each quasi-identifier, alone, as it is released: how many people are shown with which value."""
+"""The distribution of each single quasi-identifier in the release: the number of people with each value."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from anon_pipeline.anonymize.value_groups import group_values
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.tables import Domain
 
-#: Of these people the release tells no value.
+#: The group of people for whom the release shows no value.
 NOT_NAMED = "not told"
 
 
 def marginals(summaries: Sequence[Summary], sizes: IntArray, smallest: int) -> dict[str, dict[str, Any]]:
-    """People by groups of the values that classes show, for the manifest.
+    """People by groups of recoded values, for the manifest.
 
-    Groups and counts follow from the released values alone, so nobody learns from them what else the source holds.
+    Groups and counts follow from the released values alone, so they reveal nothing else about the source.
 
     Parameters
     ----------
-    summaries : what the J classes show
+    summaries : the recoded values of the J classes
     sizes : people per class, shape (J,)
-    smallest : people in every group; rarer values are told together
+    smallest : the fewest people in a group; rarer values are combined
 
     Returns
     -------
-    By column `groups`, their names, and `after`, the people in each. A last group may be of the people of whom nothing
-    is told.
+    By column `groups`, the names, and `after`, the people in each. The last group may be the people for whom no value
+    is shown.
     """
     return {summary.domain.name: _marginal(summary, sizes, smallest) for summary in summaries}
 
@@ -51,7 +51,7 @@ def _marginal(summary: Summary, sizes: IntArray, smallest: int) -> dict[str, Any
 
 
 def _released(summary: Summary, is_told: IntArray, sizes: IntArray) -> tuple[Domain, IntArray]:
-    """The values that some classes show, as a column with their people, and the code of each of these classes."""
+    """The recoded values of some classes, as a column with their people, and the code of each of these classes."""
     domain = summary.domain
     if isinstance(summary, OrderedSummary):
         values, place = np.unique(summary.representative[is_told], return_inverse=True)

@@ -1,8 +1,9 @@
-"""The commitment to the source: what of it is published, and what an auditor needs to check it with the source in hand.
+"""The commitment to the source: its published hash, and the opening with which an auditor can check it on the source.
 
-A hash of the source would confirm every guess at it. A release publishes HMAC-SHA256 of what is known of the source
-under a random secret of its own. Secret and source hash, the opening, stay in the private zone until somebody is meant
-to have them. To delete an opening makes its commitment worthless for good; one that is shown opens no other.
+A plain hash of the source would confirm every right guess at it. So a release publishes the HMAC-SHA256 of facts about
+the source, with a random secret for this release only. Secret and source hash are the opening. It stays in the private
+zone until an auditor is given it. If an opening is deleted, nobody can ever check its commitment again. An opening that
+was given away opens no other commitment.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ HOW = "commitment = HMAC-SHA256, key: the 32 bytes of `secret`, message: json.du
 
 @dataclass(frozen=True)
 class Opened:
-    """What a commitment is about.
+    """The content of a commitment.
 
     Attributes
     ----------
     dataset, version : the release
-    rows : of the source, as it was read
-    content_hash : of the source, typed as the policy says, whatever the order of its rows
-    query : that was put to a database, if one was; queries are not published, since they may quote values
+    rows : number of rows that were read from the source
+    content_hash : hash of the source with the types of the policy, independent of the order of its rows
+    query : the query to a database, if any; queries are not published, since they may quote values
     """
 
     dataset: str
@@ -46,19 +47,19 @@ class Opened:
 
 @dataclass(frozen=True)
 class Opening:
-    """A commitment's secret, and what it opens."""
+    """The opening of a commitment: its secret and its content."""
 
     opens: Opened
     secret: str = field(repr=False)  # 64 hexadecimal digits
 
     @classmethod
     def drawn(cls, opens: Opened) -> Opening:
-        """With a new secret of 256 random bits, which nothing else hangs on."""
+        """An opening with a new secret of 256 random bits, which is used for nothing else."""
         return cls(opens, secrets.token_hex(32))
 
     @property
     def commitment(self) -> str:
-        """What is published: HMAC-SHA256 (RFC 2104), in hexadecimal."""
+        """The published commitment: HMAC-SHA256 (RFC 2104), in hexadecimal."""
         message = json.dumps(asdict(self.opens), sort_keys=True).encode()
         return hmac.digest(bytes.fromhex(self.secret), message, hashlib.sha256).hex()
 
@@ -66,18 +67,18 @@ class Opening:
         return {"commitment": self.commitment, "secret": self.secret, "opens": asdict(self.opens), "how": HOW}
 
     def keep(self, home: Home) -> None:
-        """Write it into the private zone; called before the release appears, so that none ever lacks its opening."""
+        """Write it into the private zone; called before the release appears, so that no release lacks its opening."""
         home.private_folder(FOLDER, self.opens.dataset)
         write_file(_file(home, self.opens.dataset, self.opens.version), json.dumps(self.to_json(), indent=2) + "\n")
 
     @classmethod
     def read(cls, file: Path) -> Opening:
-        """Read what `keep` wrote, or the same from elsewhere.
+        """Read an opening that `keep` wrote, here or in another home.
 
         Raises
         ------
         InputError
-            For a file that is no opening.
+            For a file that is not an opening.
         """
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
@@ -92,7 +93,7 @@ class Opening:
 
 
 def opening_of(home: Home, version: str, dataset: str | None = None) -> Opening:
-    """The kept opening of a release.
+    """The stored opening of a release.
 
     Raises
     ------
@@ -112,7 +113,7 @@ def opening_of(home: Home, version: str, dataset: str | None = None) -> Opening:
 def check_opening(
     opening: Opening, manifest: dict[str, Any], spec: ReleaseSpec, engine: Engine, scratch: Path
 ) -> list[str]:
-    """Hold an opening against the manifest of its release and against a source; what does not fit, a sentence each.
+    """Compare an opening with the manifest of its release and with a source; returns a sentence per mismatch.
 
     Parameters
     ----------
@@ -122,7 +123,7 @@ def check_opening(
     Raises
     ------
     InputError
-        Where the source cannot be read as the spec says.
+        If the source cannot be read as the spec says.
     """
     opens, problems = opening.opens, []
     if (manifest.get("dataset"), manifest.get("version")) != (opens.dataset, opens.version):

@@ -1,4 +1,4 @@
-"""The release as OpenLineage events (spec 2-0-2), which catalogs of other makers read: what it was made from, column by
+"""The release as OpenLineage events (spec 2-0-2), for the catalogs of other makers: its origin, column by
 column. Names, types and counts; no path, no secret, no row."""
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from typing import Any
 from anon_pipeline.masking.aggregation import aggregate_of
 from anon_pipeline.spec import ReleaseSpec, Role
 
-#: Under this namespace stand the job, its source and the release; where they lie is nobody's business.
+#: The namespace of the job, its source and the release; their places are not revealed.
 NAMESPACE = "anon-pipeline"
 
 
 def write(file: Path, spec: ReleaseSpec, manifest: dict[str, Any], storage: dict[str, str], size: int) -> None:
-    """Write the two events of a publication, START and COMPLETE, one a line, through OpenLineage's own file transport.
+    """Write the events START and COMPLETE of a publication, one per line, with OpenLineage's own file transport.
 
-    Both carry the moment of publication, and the run's id follows from the version: equal releases, equal events but
-    for the time.
+    Both have the moment of publication, and the run's id follows from the version. So equal releases have equal events
+    except for the time.
 
     Parameters
     ----------
-    manifest : what it says so far; `source`, `rows`, `lineage`, `version` and `created` are used
-    storage : the released columns' types
-    size : of the released table, in bytes
+    manifest : the manifest without the hashes of files; uses `source`, `rows`, `lineage`, `version` and `created`
+    storage : types of the released columns
+    size : size of the released table, in bytes
     """
     from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
     from openlineage.client.facet_v2 import dataset_version_dataset, documentation_job, processing_engine_run
 
-    # The transport alone: the client around it would add what it finds in the environment and in configuration files.
+    # Only the transport, since the client around it would add settings from the environment and configuration files.
     from openlineage.client.transport.file import FileConfig, FileTransport
 
     producer = f"pkg:pypi/anon-pipeline@{manifest['software']['anon_pipeline']}"
@@ -74,7 +74,7 @@ def write(file: Path, spec: ReleaseSpec, manifest: dict[str, Any], storage: dict
 
 
 def _source(spec: ReleaseSpec) -> str:
-    """The source's name among datasets."""
+    """The name of the source as a dataset."""
     return f"{spec.dataset}.source"
 
 
@@ -92,7 +92,7 @@ def _schema(spec: ReleaseSpec, storage: Mapping[str, str | None], producer: str)
 
 
 def _lineage(spec: ReleaseSpec, manifest: dict[str, Any], producer: str) -> Any:
-    """Which columns of the source each released column shows, and which have a say in the grouping."""
+    """The source columns that each released column shows, and those that affect the grouping."""
     from openlineage.client.facet_v2 import column_lineage_dataset as facet
 
     sources: dict[str, list[str]] = manifest["lineage"]
@@ -100,7 +100,7 @@ def _lineage(spec: ReleaseSpec, manifest: dict[str, Any], producer: str) -> Any:
     def taken_from(column: str, how: facet.Transformation) -> facet.InputField:
         return facet.InputField(NAMESPACE, _source(spec), column, [how])
 
-    # The guide looks at all that is released, and so all of it has a say in the grouping.
+    # The guide uses all released columns, so all of them affect the grouping.
     grouping = aggregate_of(spec).columns if spec.aggregates else list(sources)
     grouped_by = facet.Transformation(
         "INDIRECT", "GROUP_BY", "decides, together with the others, who is shown alike", masking=True
@@ -130,7 +130,7 @@ def _statistics(manifest: dict[str, Any], size: int, producer: str) -> Any:
 
 
 def _description(spec: ReleaseSpec, name: str) -> str | None:
-    """A column's role and why it has it."""
+    """The role of a column and the reason for it."""
     if name not in spec.columns:
         return None
     column = spec.columns[name]
@@ -138,7 +138,7 @@ def _description(spec: ReleaseSpec, name: str) -> str | None:
 
 
 def _how(spec: ReleaseSpec, name: str) -> dict[str, Any]:
-    """What happens to a column's own values on their way into the release."""
+    """The transformation of a column's values for the release."""
     if spec.aggregates:
         return {"subtype": "AGGREGATION", "description": "shown per group of people", "masking": True}
     if spec.columns[name].role is Role.QUASI_IDENTIFIER:

@@ -1,4 +1,4 @@
-"""What former releases of a dataset promised, and whether a spec is silent about it. Nothing is measured here."""
+"""The promises of former releases of a dataset, and whether a spec drops them silently. Nothing is measured here."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from anon_pipeline.spec import ReleaseSpec
 
 
 def require_an_answer(home: Home, spec: ReleaseSpec) -> None:
-    """Refuse a spec that drops `across_releases` without a word, where a former release was made under it.
+    """Refuse a spec that drops `across_releases` without a reason, if a former release was made under this demand.
 
-    Whoever has that release was told that later ones would leave everybody enough candidates. A withdrawn one counts
-    too, since who has it has it.
+    That release promised its readers that later releases would leave everybody enough candidates. A withdrawn release
+    counts, too, since readers may still have it.
 
     Raises
     ------
     InputError
-        Where the spec demands it no more and does not say why.
-    Refused
-        Where a former manifest is not the one that was published, so that nobody can tell.
+        If the spec no longer demands it and does not say why.
+        Refused
+        If a former manifest differs from the published one, so that its promises are not known.
     """
     if spec.across_releases is not None or spec.across_releases_ended is not None:
         return

@@ -6,17 +6,17 @@ import json
 from typing import Any
 
 PREFIX = "anon"
-#: A name for what is meant; nothing is fetched from it.
+#: A prefix of identifiers; nothing is fetched from it.
 NAMESPACE = "urn:anon-pipeline:"
 
 
 def render(manifest: dict[str, Any], tables: dict[str, str]) -> str:
-    """The document as text. Everything in it stands in the manifest too.
+    """The document as text. Everything in it is also in the manifest.
 
     Parameters
     ----------
-    manifest : what it says so far
-    tables : SHA-256 of the released files by name
+    manifest : the manifest without the hashes of files
+    tables : SHA-256 of the released files, by name
     """
     dataset, version = manifest["dataset"], manifest["version"]
     release, source = f"{PREFIX}:{dataset}.{version}", f"{PREFIX}:{dataset}.source"

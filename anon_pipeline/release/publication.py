@@ -1,6 +1,6 @@
-"""How any release comes to stand: a folder that appears whole together with its line of the ledger, or not at all.
+"""The publication of any release: a folder that appears as a whole together with its line in the ledger, or not at all.
 
-What is in the folder, and when it may be published, is for `publish`, `publish_synthetic` and the statistics to say.
+`publish`, `publish_synthetic` and the statistics decide what is in the folder and when it may be published.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MANIFEST = ledger.MANIFEST
 
 @dataclass(frozen=True)
 class Published:
-    """A release that stands in the ledger; `new` tells whether this run put it there."""
+    """A release that is in the ledger; `new` says whether this run entered it."""
 
     version: str
     folder: Path
@@ -31,7 +31,7 @@ class Published:
 
 
 def _nothing() -> None:
-    """What is kept of a release that leaves nothing behind in the private zone."""
+    """Does nothing: the default if a release has no conditions and keeps nothing in the private zone."""
 
 
 def publish_folder(
@@ -43,18 +43,18 @@ def publish_folder(
     allowed: Callable[[], None] = _nothing,
     keep: Callable[[], None] = _nothing,
 ) -> Published:
-    """Publish a folder unless the same release stands already.
+    """Publish a folder unless the same release is already published.
 
     Parameters
     ----------
-    write : writes all files but the manifest into the folder it is given, and returns the manifest but for the files
-    allowed : raises where this release may not be published; called before anything is written
-    keep : called before the release appears, to keep in the private zone what belongs to it
+    write : writes all files except the manifest into its folder, and returns the manifest without the hashes of files
+    allowed : raises if this release may not be published; called before anything is written
+    keep : called before the release appears, to store its private files
 
     Raises
     ------
     Refused
-        If a published file was altered since, or the same release was withdrawn.
+        If a published file was altered, or the same release was withdrawn.
     InputError
         If the ledger is signed and there is no key.
     """
@@ -99,9 +99,9 @@ def created() -> str:
 
 
 def _standing(home: Home, dataset: str, version: str, folder: Path) -> Published:
-    """The same release stands already: verify it, and make it the current one if it no longer is.
+    """Handle a release that is already published: verify it, and make it the current one if it no longer is.
 
-    One that was withdrawn does not stand, nor is it published again.
+    A withdrawn release is refused, and not published again.
     """
     withdrawn = ledger.withdrawal(home, dataset, version)
     if withdrawn is not None:

@@ -23,9 +23,9 @@ from anon_pipeline.report import release_report
 from anon_pipeline.spec import ReleaseSpec, Role
 
 DATA, CLASSES, REPORT = "data.parquet", "classes.parquet", "report.html"
-#: Where it comes from, for other people's tools: OpenLineage events, one a line, and W3C PROV-JSON.
+#: Its origin, for other tools: OpenLineage events, one per line, and W3C PROV-JSON.
 OPENLINEAGE, PROVENANCE = "openlineage.jsonl", "prov.json"
-#: In the private zone: the people that the audit keeps out of the release.
+#: The file in the private zone with the people whom the audit keeps out of the release.
 CONTROL = "control.parquet"
 
 
@@ -37,24 +37,24 @@ def publish(
     facts: dict[str, Any],
     remember: Callable[[str], None] | None = None,
 ) -> Published:
-    """Publish the candidate folder (`data.parquet`, `classes.parquet`) unless the same release stands already.
+    """Publish the candidate folder (`data.parquet`, `classes.parquet`) unless the same release is already published.
 
-    Of a table of groups there is `data.parquet` alone.
+    A table of groups has `data.parquet` only.
 
     Parameters
     ----------
     candidate : folder in the private zone whose checks have all passed
-    facts : the parts of the manifest that earlier steps have measured; of the source's content hash, which `source`
-        holds, only a commitment leaves
-    remember : called with the version before a new release appears, to keep what the next one will be judged by
+    facts : the parts of the manifest that earlier steps have measured; `source` holds the source's content hash, of
+        which only a commitment is published
+    remember : called with the version before a new release appears, to extend the release history
 
     Raises
     ------
     Refused
-        If the file that was written does not hold what the spec demands, a published file was altered since, or the
-        same release was withdrawn.
+        If the written file does not meet the demands of the spec, a published file was altered, or the same release was
+        withdrawn.
     InputError
-        If the ledger is signed and there is no key, or the spec is silent on what a former release promised.
+        If the ledger is signed and there is no key, or the spec silently drops the promise of a former release.
     """
     tables = (DATA,) if spec.aggregates else (DATA, CLASSES)
     hashes = {name: engine.content_hash(candidate / name)[1] for name in tables}
@@ -102,7 +102,7 @@ def publish(
 
 
 def _changes(home: Home, content: dict[str, Any]) -> list[dict[str, Any]]:
-    """What is other than in the release before this one, as both manifests tell it; empty where there is none."""
+    """The changes since the previous release, by both manifests; empty if there is none."""
     if content["previous"] is None:
         return []
     former = manifest_of(home, ledger.published(home, content["previous"], content["dataset"]))
@@ -110,7 +110,7 @@ def _changes(home: Home, content: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _count_again(spec: ReleaseSpec, engine: Engine, staged: Path) -> list[dict[str, Any]]:
-    """Judge the files that will be published, read afresh from the disk."""
+    """Check the files that will be published, read again from the disk."""
     if spec.aggregates:
         verdict = judge_group_table(engine, staged / DATA, spec)
         if not verdict.holds:

@@ -1,7 +1,7 @@
-"""Publishing a synthetic release: what was made of noisy counts, and nothing that tells more of people than they do.
+"""The publication of a synthetic release: only content that is derived from the noisy counts.
 
 There is no commitment to the source, no exact size, no figure of utility or of attacks: each would be an answer about
-people that nobody paid for.
+people that costs privacy budget, but was not charged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from anon_pipeline.release.publish import DATA, REPORT
 from anon_pipeline.report import synthetic_report
 from anon_pipeline.spec import ReleaseSpec
 
-#: The noisy counts, so that who has the release can draw from them what the table does not show.
+#: The file of the noisy counts, from which readers can derive figures that the table does not show.
 COUNTS = "measurements.json"
 KIND = "synthetic"
 
@@ -30,20 +30,20 @@ KIND = "synthetic"
 def publish_synthetic(
     home: Home, spec: ReleaseSpec, token: str, files: Mapping[str, Path | bytes], facts: dict[str, Any]
 ) -> Published:
-    """Publish these files unless the same release stands already.
+    """Publish these files unless the same release is already published.
 
     Parameters
     ----------
-    token : was drawn with the noise; the version hangs on it, on the policy and on the table, and on no source
-    files : by name, where each lies or what is in it; `data.parquet` among them
+    token : drawn with the noise; the version depends on it, on the policy and on the table, but not on the source
+    files : path or content of each file, by name; includes `data.parquet`
     facts : the parts of the manifest that earlier steps have made
 
     Raises
     ------
     Refused
-        If a published file was altered since, or the same release was withdrawn.
+        If a published file was altered, or the same release was withdrawn.
     InputError
-        If the ledger is signed and there is no key, or the spec is silent on what a former release promised.
+        If the ledger is signed and there is no key, or the spec silently drops the promise of a former release.
     """
     data = files[DATA]
     table_hash = sha256_of(data) if isinstance(data, Path) else hashlib.sha256(data).hexdigest()
@@ -71,6 +71,6 @@ def publish_synthetic(
 
 
 def _software() -> dict[str, Any]:
-    """What made the release, the library of noise among it."""
+    """The software that made the release, including the library for noise."""
     software = manifest.software()
     return software | {"packages": {**software["packages"], "opendp": metadata.version("opendp")}}

@@ -1,7 +1,7 @@
-"""Signing the ledger: an Ed25519 key from the environment, and a signature that the public key alone can check.
+"""Signatures of the ledger: an Ed25519 key from the environment, and a signature that is checked with the public key.
 
-One signature covers the whole ledger, since signatures of single lines would say nothing of lines cut off the end. It
-is 64 bytes in a file beside the ledger (RFC 8032), as OpenSSL and every other tool make and check it.
+One signature covers the whole ledger, since signatures of single lines would not reveal that the last lines were cut
+off. It is a file of 64 bytes beside the ledger (RFC 8032), which OpenSSL and other tools can make and check.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from anon_pipeline.errors import InputError
 
-#: The key itself, in PEM, or the file that it lies in. Without either, nothing is signed.
+#: Variables with the key itself, in PEM, or with the file of the key. Without either, nothing is signed.
 KEY_VARIABLE, FILE_VARIABLE = "ANON_PIPELINE_SIGNING_KEY", "ANON_PIPELINE_SIGNING_KEY_FILE"
 HOW = "make one with `anon-pipeline releases key --new FILE`"
 
@@ -28,7 +28,7 @@ def signing_key(environment: Mapping[str, str] = os.environ) -> Ed25519PrivateKe
     Raises
     ------
     InputError
-        Where both variables are set, others may read the file, or what is there is no Ed25519 key.
+        If both variables are set, others may read the file, or it is no Ed25519 key.
     """
     text, file = environment.get(KEY_VARIABLE), environment.get(FILE_VARIABLE)
     if text and file:
@@ -49,10 +49,10 @@ def signing_key(environment: Mapping[str, str] = os.environ) -> Ed25519PrivateKe
 
 
 def _owned(file: Path) -> bytes:
-    """The content of a file that nobody but its owner may read."""
+    """The content of a file that only its owner may read."""
     try:
         with file.open("rb") as content:
-            status = os.fstat(content.fileno())  # of the file that is read, whatever its name means a moment later
+            status = os.fstat(content.fileno())  # of the opened file, even if its name is changed meanwhile
             if not stat.S_ISREG(status.st_mode):
                 raise InputError(f"signing key: {file} is no file")
             if stat.S_IMODE(status.st_mode) & 0o077:
@@ -86,7 +86,7 @@ def make_key(file: Path) -> Ed25519PrivateKey:
 
 
 def public_pem(key: Ed25519PrivateKey) -> str:
-    """The public half of a key, in PEM: what an auditor needs, and may get from anywhere but the releases' folder."""
+    """The public half of a key, in PEM, for auditors, who must not take it from the folder of releases."""
     return (
         key.public_key()
         .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
@@ -114,7 +114,7 @@ def read_public_key(file: Path) -> Ed25519PublicKey:
 
 
 def fits(key: Ed25519PublicKey, signature: bytes, content: bytes) -> bool:
-    """Whether this signature is this key's, of exactly this content."""
+    """Whether the signature was made with this key for exactly this content."""
     try:
         key.verify(signature, content)
     except InvalidSignature:

@@ -1,4 +1,4 @@
-"""The last steps of a publication or a withdrawal: written down before the first, so that a killed one is completed."""
+"""The last steps of a publication or a withdrawal; a note is written first, so that a killed one can be completed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from anon_pipeline.release import ledger
 
 
 def note(home: Home, action: str, dataset: str, version: str, manifest: str, why: str | None = None) -> None:
-    """Write down what the ledger is about to say; `finish` does the rest, now or after a kill.
+    """Write a note on the coming line of the ledger; `finish` does the rest, now or after a kill.
 
     The caller holds the lock "ledger", as for `finish`.
     """
@@ -21,7 +21,7 @@ def note(home: Home, action: str, dataset: str, version: str, manifest: str, why
 
 
 def enter(home: Home, action: str, dataset: str, version: str, manifest: str, why: str | None = None) -> None:
-    """Enter a line about a release whose folder is there, with all that follows from it."""
+    """Enter a line about a release whose folder exists, and complete all further steps."""
     note(home, action, dataset, version, manifest, why)
     finish(home)
 
@@ -45,7 +45,7 @@ def finish(home: Home) -> None:
 
 
 def _entered(home: Home, content: dict[str, Any]) -> bool:
-    """Whether the ledger says so already; a release may become the current one again and again."""
+    """Whether the ledger already has this line; a release may become the current one several times."""
     if content["action"] == ledger.CURRENT:
         return ledger.last_version(home, content["dataset"]) == str(content["version"])
     return any(

@@ -1,4 +1,4 @@
-"""Withdrawing a release: its files go, its manifest and a line that says why stay."""
+"""The withdrawal of a release: its files are removed; its manifest and a ledger line with the reason stay."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ LONGEST = 500
 
 
 def withdraw(home: Home, version: str, why: str, dataset: str | None = None) -> Entry:
-    """Enter the withdrawal into the ledger, then remove the published files; killed in between, it is completed later.
+    """Enter the withdrawal into the ledger, then remove the published files; after a kill, it is completed later.
 
     Parameters
     ----------
-    why : one line, public like the ledger
+    why : the reason in one line, which is public like the ledger
     dataset : needed where several datasets have a release of this version
 
     Raises
     ------
     InputError
-        Where there is no such release, it was withdrawn before, or the reason is no line of text.
+        If there is no such release, it was withdrawn before, or the reason is not a line of text.
     Refused
-        Where the ledger was altered.
+        If the ledger was altered.
     """
     why = why.strip()
     if not why or len(why) > LONGEST or not why.isprintable():

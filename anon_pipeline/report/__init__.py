@@ -1,1 +1,1 @@
-"""The page that tells people what a release is, in HTML, Markdown and pictures."""
+"""The reports on a release for people: pages in HTML and Markdown, with pictures."""

@@ -13,16 +13,16 @@ from typing import Any
 from anon_pipeline.report import charts
 from anon_pipeline.report.charts import AFTER, BEFORE, NOT_MEASURED, TEXT, TRACK, known, percent
 
-#: Percent of the width that is left free beside 0 and 100 %, so that no mark is cut off.
+#: Percent of the width that is free beside 0 and 100 %, so that no mark is cut off.
 INSET = 1.5
 
 HEAD, PITCH, HEADING, ROW = 54, 50, 34, 20  # pixels: above the rows, from row to row, of a group's heading, of a row
-LETTERS = 48  # of a label; a phone breaks no line of a picture
+LETTERS = 48  # longest label; a phone does not wrap lines of a picture
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A share with its interval; low and high are None where it is known exactly."""
+    """A share with its interval; low and high are None if it is known exactly."""
 
     share: float
     low: float | None = None
@@ -30,7 +30,7 @@ class Mark:
 
     @classmethod
     def of(cls, rate: Mapping[str, Any] | None) -> Mark | None:
-        """From a rate as `Finding.to_json` writes it; None where nobody was tried or it is no number."""
+        """A mark from a rate in the form of `Finding.to_json`; None if nobody was attacked or it is no number."""
         if not rate or not known(rate.get("rate")):
             return None
         low, high = rate.get("low"), rate.get("high")
@@ -50,9 +50,9 @@ class ChartRow:
     Attributes
     ----------
     label : what is attacked
-    outcome : what came of it, in a few words
+    outcome : the result in a few words
     attack, control, baseline : success on people in the release, on others, and of a blind guess; None if not measured
-    of : of whom the attack's share is
+    of : the people of whom the attack's share is
     """
 
     label: str
@@ -64,7 +64,7 @@ class ChartRow:
 
 
 def audit_chart(groups: Mapping[str, Sequence[ChartRow]], title: str = "What attacks achieved") -> str:
-    """All attacks, under the heading of their group."""
+    """The chart of all attacks, each under the heading of its group."""
     body = [*_legend(), *_scale(HEAD - 6)]
     described = []
     y = HEAD
@@ -121,7 +121,7 @@ def _legend() -> list[str]:
 
 
 def _scale(y: int) -> list[str]:
-    """Where 0, 50 and 100 % are, in words."""
+    """The labels at 0, 50 and 100 %."""
     return [
         charts.text("0\u00a0%", _at(0.0), y),
         charts.text("50\u00a0%", _at(0.5), y, anchor="middle"),
@@ -141,7 +141,7 @@ def _circle(kind: str, fill: str, x: str, y: int) -> str:
 
 
 def _shifted(element: str, pixels: int) -> str:
-    """Moved to the right by so many pixels, since positions are percentages."""
+    """The element, moved to the right by some pixels, since positions are percentages."""
     head, space, rest = element.partition(" ")
     return f'{head} transform="translate({pixels} 0)"{space}{rest}' if pixels else element
 

@@ -1,4 +1,4 @@
-"""The charts of what the attacks found, all in one or a group at a time."""
+"""The charts of the results of attacks, in one chart or in one per group."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from anon_pipeline.report.charts import known
 
 
 def picture(content: Mapping[str, Any]) -> str:
-    """The chart of all attacks, which also stands alone; empty where nothing was measured."""
+    """The chart of all attacks, which is also complete outside of a page; empty if nothing was measured."""
     groups = _rows(content)
     return audit_chart(groups) if any(groups.values()) else ""
 
 
 def pictures(content: Mapping[str, Any]) -> dict[str, str]:
-    """The same a group at a time, by the title of the group in `AuditWords.groups`."""
+    """One chart per group, by the title of the group in `AuditWords.groups`."""
     return {
         MODELS[0] if group == PAIRS else group: audit_chart({group: rows}, f"What attacks achieved: {group}")
         for group, rows in _rows(content).items()
@@ -47,7 +47,7 @@ def _rows(content: Mapping[str, Any]) -> dict[str, list[ChartRow]]:
 
 
 def _rows_of_models(content: Mapping[str, Any]) -> list[ChartRow]:
-    """For each model the membership attack that tells most pairs apart."""
+    """For each model, the membership attack that distinguishes most pairs."""
     models, guide = content.get("models") or {}, content.get("guide") or {}
     every = [*(models.get("membership") or []), *(guide.get("membership") or [])]
     rows = []

@@ -1,4 +1,4 @@
-"""The attacks in one table, a line a group: how many found a leak, and the strongest with its figures."""
+"""The attacks in one table, a line per group: how many found a leak, and the strongest with its figures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODEL_NAMES = {RAW: "trained on people", RELEASE: "trained on a release", FITTED
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """A group of attacks: its question, how many found a leak, the strongest, and what that gives away."""
+    """A group of attacks: its question, how many found a leak, the strongest, and the leak of the strongest."""
 
     title: str
     question: str
@@ -27,7 +27,7 @@ class SummaryRow:
 
 
 def summary(content: Mapping[str, Any]) -> list[SummaryRow]:
-    """A line for each group that was attacked; none where nothing was."""
+    """A line per group with attacks; empty without any attack."""
     return [*_of_findings(content.get("findings") or []), *_of_replays(content), *_of_models(content)]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from anon_pipeline.attack.rates import LEAK, NO_CONTROL, NO_LEAK, NOTHING, TOO_WEAK
 from anon_pipeline.report.charts import NOT_MEASURED, known, percent
 
-#: By criterion: the heading, and the question that its attacks answer.
+#: The heading of each criterion, and the question that its attacks answer.
 GROUPS = {
     "linkability": ("Linked", "Is the record of a known person found?"),
     "singling_out": ("Singled out", "Can a condition be stated that exactly one person of the original meets?"),
@@ -27,7 +27,7 @@ REPLAYED = ("Grouped again", "Does the grouping itself tell who made it so, to s
 PAIRS = "Models: pairs of a member and another told apart"
 
 
-#: What came of an attack, by its verdict, where there is no leak to state.
+#: The outcome of an attack by its verdict, if there is no leak to state.
 OUTCOMES = {
     LEAK: "leak",
     NO_LEAK: "no leak found",
@@ -37,7 +37,7 @@ OUTCOMES = {
 }
 
 
-#: The same of several attacks: of one, of more.
+#: The same in a tally: for one attack, for several.
 TALLIED = {
     LEAK: ("found a leak", "found a leak"),
     NO_LEAK: ("found none", "found none"),
@@ -47,7 +47,7 @@ TALLIED = {
 }
 
 
-#: How an attack is called below the heading of its group.
+#: The label of an attack below the heading of its group.
 LABELS = (
     (r"linkage, (\S+) quasi-identifiers(?:, (\d+)% wrong)?", "by {0} columns{1}"),
     (r"intersection with earlier releases", "with earlier releases"),
@@ -61,11 +61,11 @@ LABELS = (
 )
 
 
-LETTERS = 32  # of a label; with the outcome beside it this is what fits on a phone
+LETTERS = 32  # longest label that fits on a phone with the outcome beside it
 
 
 def label(name: str) -> str:
-    """How an attack is called below the heading of its group; the column's name is what is shortened."""
+    """The label of an attack below the heading of its group; if it is too long, the column's name is shortened."""
     for pattern, words in LABELS:
         if match := re.fullmatch(pattern, name):
             parts = list(match.groups())
@@ -77,14 +77,14 @@ def label(name: str) -> str:
 
 
 def bound_value(name: str, value: Any) -> str:
-    """What was measured against a bound of this name: a share, but for the area under a curve."""
+    """The measured value for the bound of this name, as a share, or as the area under a curve."""
     if not known(value):
         return NOT_MEASURED
     return f"{value:.3f}" if "auc" in name else percent(value)
 
 
 def strength(finding: Mapping[str, Any]) -> tuple[bool, float, float]:
-    """What orders attacks: whether they tell anything, then a leak's lower end, then success."""
+    """The sort key of attacks: whether they have a clear result, then the leak's lower end, then success."""
     leak = finding["leak"]
     return (
         finding["verdict"] in (LEAK, NO_LEAK, NO_CONTROL),

@@ -1,7 +1,7 @@
-"""What the attacks found, in words and numbers: for the report, the commands and Dagster. Aggregates only.
+"""The results of attacks in words and numbers, for the report, the commands and Dagster. Aggregates only.
 
-Reads the plain data that `audit.audit` gives, as the manifest holds it; `audit_report.html` says where the words stand.
-What is absent, in the manifests of older releases too, is left out.
+The input is the plain data of `audit.audit`, as in the manifest; `audit_report.html` arranges the words on the page.
+Absent parts, also in the manifests of older releases, are left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from anon_pipeline.report.charts import NOT_MEASURED, count, known, percent
 
 ALL_KNOWN = "linkage, all quasi-identifiers"
 
-#: The three criteria in the words of the opinion, and the method of the rule in its own.
+#: The three criteria in the words of the opinion, and the method of the rule in the words of the rule.
 OPINION = (
     ("Singling out", "singling_out", "\u201cto isolate some or all records which identify an individual\u201d"),
     ("Linkability", "linkability", "\u201cto link, at least, two records concerning the same data subject\u201d"),
@@ -50,7 +50,7 @@ class Row:
 
 @dataclass(frozen=True)
 class AttackGroup:
-    """A group of attacks: its strongest findings as sentences, worst classes by number, and all other sentences."""
+    """A group of attacks: sentences on its strongest findings, numbers of the worst classes, and other sentences."""
 
     title: str
     question: str
@@ -62,7 +62,7 @@ class AttackGroup:
 
 @dataclass(frozen=True)
 class BoundWords:
-    """A demand on the attacks and what was measured."""
+    """A demand on the attacks and the measured value."""
 
     demand: str
     measured: str
@@ -75,7 +75,7 @@ class BoundWords:
 
 @dataclass(frozen=True)
 class Criterion:
-    """A criterion of a regulator, in its own words, beside what was measured here."""
+    """A criterion in the words of a regulator, beside the measured results."""
 
     name: str
     source: str
@@ -85,15 +85,15 @@ class Criterion:
 
 @dataclass(frozen=True)
 class AuditWords:
-    """All that the report says of the attacks.
+    """All words of the report about the attacks.
 
     Attributes
     ----------
-    who : paragraphs that say who was attacked and what stands in for whom
-    skipped : why there was no attack; empty where there was one
-    picture : the chart as SVG; empty where nothing was measured
-    summary : a line a group of attacks, for who reads no further
-    broken : sentences about demanded bounds that do not hold, or that nobody measured
+    who : paragraphs that say who was attacked, and which tables were used instead of which
+    skipped : why there was no attack; empty if there was one
+    picture : the chart as SVG; empty if nothing was measured
+    summary : a line per group of attacks, for a quick reader
+    broken : sentences about demanded bounds that do not hold or were not measured
     """
 
     who: list[str]
@@ -114,13 +114,13 @@ def in_words(
 
     Parameters
     ----------
-    content : what `audit.audit` gives; empty where a release was never attacked
-    demanded : `audit` of the spec, so that a bound that nobody measured is told
-    everybody : people in the source, so that a sample is called one
+    content : the result of `audit.audit`; empty if a release was never attacked
+    demanded : `audit` of the spec, so that bounds without a measurement are reported
+    everybody : number of people in the source, so that a sample is reported as such
 
     Returns
     -------
-    None where there is nothing to say.
+    None if there is nothing to report.
     """
     bounds = [_bound(bound) for bound in content.get("bounds") or []]
     broken = [bound.sentence for bound in bounds if not bound.holds]
@@ -161,7 +161,7 @@ def table(findings: Sequence[Mapping[str, Any]]) -> list[Row]:
     ]
 
 
-# Who was attacked
+# The attacked people
 
 
 def _who(content: Mapping[str, Any], everybody: int | None) -> list[str]:
@@ -189,7 +189,7 @@ def _who(content: Mapping[str, Any], everybody: int | None) -> list[str]:
     return [f"{how}{some}", why]
 
 
-# What was found
+# The findings
 
 
 def _groups(findings: Sequence[Mapping[str, Any]]) -> list[AttackGroup]:
@@ -213,7 +213,7 @@ def _groups(findings: Sequence[Mapping[str, Any]]) -> list[AttackGroup]:
 
 
 def _meaning(findings: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What a leak by conditions on all columns means, since k bounds none of it."""
+    """The meaning of a leak by conditions on all columns, since k does not bound it."""
     if not any(finding["name"] == "singling out, all columns" and finding["verdict"] == LEAK for finding in findings):
         return []
     return [
@@ -224,7 +224,7 @@ def _meaning(findings: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _strongest(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Of each kind of attack that found a leak the strongest; where none did, the strongest of all."""
+    """The strongest attack of each kind that found a leak; if none did, the strongest of all."""
     leaks = [finding for finding in findings if finding["verdict"] == LEAK]
     if not leaks:
         return [max(findings, key=strength)]
@@ -236,7 +236,7 @@ def _strongest(findings: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]
 
 
 def _kind(finding: Mapping[str, Any]) -> str:
-    """For inference the column, else what stands before the first comma."""
+    """The kind of an attack: for inference the column, otherwise the name up to the first comma."""
     name = str(finding["name"])
     return name.partition(": ")[2] if finding["criterion"] == "inference" else name.partition(",")[0]
 
@@ -250,7 +250,7 @@ def _summary(findings: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _numbers(finding: Mapping[str, Any]) -> list[str]:
-    """Numbers and shares of the worst classes; never a value of one."""
+    """Numbers and shares of the worst classes, never the value of a class."""
     details = finding.get("details") or {}
     name, column = str(finding["name"]), _kind(finding)
     sentences = []
@@ -358,7 +358,7 @@ def _bound(bound: Mapping[str, Any]) -> BoundWords:
 
 
 def _demanded(audit: Mapping[str, Any]) -> int:
-    """How many bounds a spec demands."""
+    """The number of bounds that a spec demands."""
     single = sum(audit.get(name) is not None for name in ("linkage", "singling_out", "membership_auc", "replayed"))
     return single + len(audit.get("attribute_inference") or {})
 
@@ -397,7 +397,7 @@ def _measured(findings: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _identified(findings: Sequence[Mapping[str, Any]]) -> str:
-    """How often somebody is identified by who knows every quasi-identifier, without and with mistakes."""
+    """How often an attacker with all quasi-identifiers, without and with mistakes, identifies somebody."""
     known_all = [finding for finding in findings if str(finding["name"]).startswith(ALL_KNOWN)]
     if not known_all:
         return "Not attacked."
@@ -412,11 +412,11 @@ def _identified(findings: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-# Small things
+# Helpers
 
 
 def _sentence(finding: Mapping[str, Any]) -> str:
-    """As it came with the finding, but never broken before a percent sign."""
+    """The finding's sentence, with no line break before a percent sign."""
     return str(finding["sentence"]).replace(" %", "\u00a0%")
 
 

@@ -1,4 +1,4 @@
-"""What is other than in the former release, in words: what readers ask for first, and everything else."""
+"""The changes since the former release in words: those that readers ask for first, and all others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from anon_pipeline.report.charts import percent
 from anon_pipeline.report.utility import METRICS
 from anon_pipeline.report.wording import plain_name, value_text, words
 
-#: Figures that are told first; of other parts (demands, columns, policy) every change is.
+#: Figures whose changes come first; in other parts (demands, columns, policy) every change comes first.
 FIRST = {
     "people": ("released", "without_target", "sampled_out", "suppressed", "waiting"),
     "classes": ("classes", "smallest"),
@@ -24,7 +24,7 @@ ABSENT = "\u2013"
 
 @dataclass(frozen=True)
 class ChangeWords:
-    """One thing that is other: what, before and now."""
+    """One change: its subject, the value before and the value now."""
 
     what: str
     before: str
@@ -33,7 +33,7 @@ class ChangeWords:
 
 @dataclass(frozen=True)
 class Changes:
-    """The former release, and what changed since: told first, and the rest."""
+    """The former release and the changes since: those that come first, and the rest."""
 
     previous: str
     first: list[ChangeWords]
@@ -41,7 +41,7 @@ class Changes:
 
 
 def in_words(content: Mapping[str, Any]) -> Changes | None:
-    """None of a first release, and of an older one that did not keep what changed."""
+    """The changes of a release; None for a first release, and for an older one that did not store them."""
     listed = content.get("changes")
     if not content.get("previous") or listed is None:
         return None

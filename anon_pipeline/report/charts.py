@@ -1,8 +1,8 @@
 """Bar charts as inline SVG: pure functions from numbers to text, the same text for the same numbers.
 
-A chart works twice: inside the report, where classes hand its colours to the page (light, dark or paper), and alone as
-a `data:` picture, where the literal fills count; those are readable on white and on black. Horizontal positions are
-percentages of whatever width there is, sizes of type are pixels: on a phone the bars get shorter, the text does not.
+A chart has two uses. Inside the report, the page sets the colours by classes (light, dark or paper). Alone, as a
+`data:` picture, the literal fills apply; they are readable on white and on black. Horizontal positions are percentages
+of the width, and sizes of text are pixels: on a phone the bars get shorter, but the text does not.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ from typing import Any, TypeGuard
 NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'
 NOT_MEASURED = "not measured"
 
-#: Literal fills for a picture that stands alone: 4.5 to 1 against white and against black for text, 3 to 1 for bars.
+#: Literal fills for a picture outside of a page, with contrasts on white and on black of 4.5 to 1 for text, 3 to 1 for
+#: bars.
 TEXT, AFTER, BEFORE, TRACK = "#767676", "#2e8576", "#8a929b", "#8a929b33"
 
-WIDTH = 640  # of a picture that stands alone
-LABELS, BARS = 26.0, 40.0  # percent: where the bars begin, and how far the longest reaches
-PANEL = 128  # pixels of a panel of a picture that stands alone
-BAR_OF_PANEL = 0.8  # how much of its panel the longest bar takes
+WIDTH = 640  # pixels of a picture outside of a page
+LABELS, BARS = 26.0, 40.0  # percent: the start of the bars, and the length of the longest
+PANEL = 128  # pixels of a panel in a picture outside of a page
+BAR_OF_PANEL = 0.8  # share of its panel that the longest bar takes
 GAP = 1.6  # percent between a bar and its number
 
 
 def class_size_chart(groups: Sequence[Mapping[str, Any]], title: str = "People by the size of their class") -> str:
-    """How many people are in small and in large classes.
+    """The chart of how many people are in small and in large classes.
 
     Parameters
     ----------
-    groups : `{"size": "10-19", "classes": 3, "people": 41}`, small classes first, as `manifest.class_sizes` gives them
+    groups : `{"size": "10-19", "classes": 3, "people": 41}`, small classes first, from `manifest.class_sizes`
     """
     rows = _up_to_the_last([(size_label(str(group["size"])), group["people"], group["classes"]) for group in groups])
     everybody = sum(people for _, people, _ in rows)
@@ -52,7 +53,7 @@ def class_size_chart(groups: Sequence[Mapping[str, Any]], title: str = "People b
 
 
 def share_chart(shares: Mapping[str, float | None], title: str = "Share by column") -> str:
-    """Horizontal bars from 0 to 100 %, one per name; a share that is not known has no bar and says so."""
+    """Horizontal bars from 0 to 100 %, one per name; an unknown share has a note instead of a bar."""
     pitch, top, thickness = 44, 15, 8
     body = []
     for number, (label, share) in enumerate(shares.items()):
@@ -101,8 +102,8 @@ class Panel:
     Attributes
     ----------
     title, note : the heading, in two lines
-    values : one per setting; the longest bar is the largest, what is not above 0 has none
-    words : the values as one reads them
+    values : one per setting; the largest has the longest bar, and values that are not above 0 have none
+    words : the values as texts
     """
 
     title: str
@@ -117,12 +118,12 @@ def trade_off_chart(
     refused: Sequence[str | None],
     title: str = "What each setting costs and protects",
 ) -> str:
-    """Small multiples: one row per setting, one column of bars per measure, each column on a scale of its own.
+    """Small multiples: one row per setting, one column of bars per measure, each column with its own scale.
 
     Parameters
     ----------
-    labels : what was set
-    refused : per setting, the sentence that stands in place of its bars, or None
+    labels : the settings
+    refused : per setting, the sentence that replaces its bars, or None
     """
     column = 100 / max(len(panels), 1)
     width = max(WIDTH, PANEL * len(panels))
@@ -154,17 +155,17 @@ def trade_off_chart(
 
 
 def inline(picture: str) -> str:
-    """A chart as a part of an HTML page, where no namespace is declared."""
+    """A chart as a part of an HTML page, without the declaration of the namespace."""
     return picture.replace(NAMESPACE, "", 1)
 
 
 def known(value: object) -> TypeGuard[float]:
-    """Whether this is a number at all."""
+    """Whether this is a number."""
     return isinstance(value, int | float) and math.isfinite(value)
 
 
 def percent(share: Any) -> str:
-    """ "14.2 %"; what is nearly nothing or nearly everybody is never rounded to nothing or everybody."""
+    """ "14.2 %"; a share close to 0 or 1 is never rounded to 0 or 100 %."""
     if not known(share):
         return NOT_MEASURED
     hundred = 100 * float(share)
@@ -176,7 +177,7 @@ def percent(share: Any) -> str:
 
 
 def count(value: Any) -> str:
-    """ "48,842"; of numbers that are not whole four digits are shown, of large ones the whole part."""
+    """ "48,842"; fractions are shown with four digits, large ones with their whole part."""
     if not known(value):
         return NOT_MEASURED
     if float(value).is_integer() or abs(value) >= 1000:
@@ -190,12 +191,12 @@ def minus(number: str) -> str:
 
 
 def size_label(size: str) -> str:
-    """ "10-19" and "500+" as one would write them."""
+    """ "10-19" and "500+" in words."""
     return re.sub(r"^(\d+)\+$", r"\1 or more", re.sub(r"^(\d+)-(\d+)$", "\\1\u2013\\2", size))
 
 
 def _up_to_the_last(rows: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
-    """Without the empty groups of the largest classes: that nobody is there says nothing."""
+    """The rows without the empty groups of the largest classes, which have no information."""
     last = max((number for number, (_, people, _) in enumerate(rows) if people), default=len(rows) - 1)
     return rows[: last + 1]
 
@@ -215,12 +216,12 @@ def _behind(value: Any, longest: float) -> str:
 
 
 def rect(kind: str, fill: str, x: str, width: str, y: int, height: int) -> str:
-    """A bar: `kind` is its class inside a page, `fill` its colour alone."""
+    """A bar: `kind` is its class inside a page, `fill` its colour outside of a page."""
     return f'<rect class="{kind}" fill="{fill}" x="{x}" y="{y}" width="{width}" height="{height}" rx="2"/>'
 
 
 def text(words: str, x: str, y: int, anchor: str = "start") -> str:
-    """A line of words; y is its baseline."""
+    """A line of text; y is its baseline."""
     none = ' class="none"' if words in ("0", NOT_MEASURED) else ""
     return f'<text{none} fill="{TEXT}" x="{x}" y="{y}" text-anchor="{anchor}">{_escape(words)}</text>'
 
@@ -237,7 +238,7 @@ def _rule(y: int) -> str:
 
 
 def svg(title: str, described: Iterable[str], height: int, body: Iterable[str], width: int = WIDTH) -> str:
-    """The whole picture; `described` is what it shows, in words, for whoever does not see it."""
+    """The whole picture; `described` is its description in words, for people who cannot see it."""
     return (
         f'<svg{NAMESPACE} class="chart" role="img" width="{width}" height="{height}" '
         f'font-family="system-ui, sans-serif" font-size="13">'
@@ -246,10 +247,10 @@ def svg(title: str, described: Iterable[str], height: int, body: Iterable[str], 
 
 
 def short(label: str, length: int) -> str:
-    """A label of at most so many letters."""
+    """A label of at most `length` letters."""
     return label if len(label) <= length else f"{label[: length - 1]}\u2026"
 
 
 def _escape(words: str) -> str:
-    """Text for XML; characters that XML does not know at all become the replacement character."""
+    """Text for XML; characters that are not allowed in XML become the replacement character."""
     return html.escape(re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", words))

@@ -1,4 +1,4 @@
-"""What became of each column, in words."""
+"""The processing of each column, in words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RELEASED = ("quasi_identifier", "sensitive", "insensitive")
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """What happened to one column."""
+    """The processing of one column."""
 
     name: str
     role: str
@@ -59,13 +59,13 @@ def column_summaries(content: Mapping[str, Any]) -> list[ColumnSummary]:
 
 
 def as_in_the_source(content: Mapping[str, Any], *roles: str) -> list[str]:
-    """The columns of these roles whose values no step has changed."""
+    """The columns with these roles whose values no step has changed."""
     masked = masking_report.by_column(content.get("masking"))
     return [name for name in _with_role(content, roles) if name not in masked]
 
 
 def as_masked(content: Mapping[str, Any], *roles: str) -> list[str]:
-    """The columns of these roles whose values masking changed, each with how: "name (encrypt)"."""
+    """The columns with these roles whose values masking changed, each with the technique: "name (encrypt)"."""
     masked = masking_report.by_column(content.get("masking"))
     return [f"{name} ({masked[name]})" for name in _with_role(content, roles) if name in masked]
 
@@ -95,7 +95,7 @@ def _generalized(kind: str, column: Mapping[str, Any], recode: Mapping[str, Any]
 
 
 def _hierarchy(column: Mapping[str, Any]) -> list[str]:
-    """What was said of how the column's values belong together, and so what a class can be called."""
+    """The stated hierarchy or order of the column's values, which gives the labels of classes."""
     sentences = []
     if column.get("levels"):
         sentences.append(f"Its order is stated: {', '.join(map(str, column['levels']))}.")
@@ -115,7 +115,7 @@ def _hierarchy(column: Mapping[str, Any]) -> list[str]:
 
 
 def _spread(kind: str, statistics: Mapping[str, Any]) -> str:
-    """How many ranges or sets of values there are, and how wide a typical one is; empty where nobody counted."""
+    """The number of ranges or sets of values, and the width of a typical one; empty if not counted."""
     number, width = statistics.get("groups"), statistics.get("width")
     if not known(number) or not known(width):
         return ""
@@ -127,7 +127,7 @@ def _spread(kind: str, statistics: Mapping[str, Any]) -> str:
 
 
 def _measure(number: float, unit: str) -> str:
-    """ "3 years"; of one, "1 year", since people name units in the plural."""
+    """ "3 years"; for one "1 year", since specs name units in the plural."""
     return f"{count(number)} {unit.removesuffix('s') if number == 1 else unit}".rstrip()
 
 

@@ -1,4 +1,4 @@
-"""The page that puts a release beside its source. For the private zone: aggregates of people who are not released."""
+"""The page that compares a release with its source. For the private zone: it has aggregates that are not released."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from anon_pipeline.report.wording import part, times
 
 @dataclass(frozen=True)
 class ComparisonPage:
-    """All that the page shows, as text."""
+    """The content of the page, as text."""
 
     dataset: str
     description: str
     version: str
     created: str
     k: int
-    columns: list[tuple[str, Markup, str]]  # name, picture, why there is nothing beside it
+    columns: list[tuple[str, Markup, str]]  # name, picture, why there is no comparison
     associations: Markup | None
     changes: list[str]
     scores: list[Score]
 
 
 def render(manifest: Mapping[str, Any], columns: Sequence[Mapping[str, Any]], k: int) -> str:
-    """The page as HTML that needs nothing but itself.
+    """The page as HTML without external files.
 
     Parameters
     ----------
-    columns : of the release, as `anon_pipeline.release.comparison.ComparedColumn` has them
+    columns : columns of the release, in the form of `anon_pipeline.release.comparison.ComparedColumn`
     k : people in every group of the source
     """
     measured = part(manifest, "measured")
@@ -63,4 +63,4 @@ def _picture(column: Mapping[str, Any]) -> Markup:
 
 
 def _inline(chart: str) -> Markup:
-    return Markup(charts.inline(chart))  # noqa: S704 (charts escape what they are given)
+    return Markup(charts.inline(chart))  # noqa: S704 (charts escape their input)

@@ -1,4 +1,4 @@
-"""A few published classes as a reader of the release sees them, as a table with a class in each column."""
+"""A few published classes as examples, in a table with one class per column."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MISSING = "missing"
 
 @dataclass(frozen=True)
 class Examples:
-    """How many people each class has, and by column what each class shows; sensitive columns count their values."""
+    """The number of people in each class, and its values by column; sensitive columns have counts of values."""
 
     people: list[str]
     recoded: list[tuple[str, list[str]]]
@@ -22,7 +22,7 @@ class Examples:
 
 
 def in_words(content: Mapping[str, Any]) -> Examples | None:
-    """None where the manifest has no examples."""
+    """The examples in the manifest; None if it has none."""
     classes = [shown_class for shown_class in content.get("examples") or [] if part(shown_class, "recoded")]
     if not classes:
         return None

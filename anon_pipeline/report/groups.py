@@ -1,4 +1,4 @@
-"""What the report says of a table of groups, where it says something else than of rows of people."""
+"""The parts of the report on a table of groups that differ from those on rows of people."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from anon_pipeline.report.verdict import Figure, Promise
 from anon_pipeline.report.wording import listed, part, plain_name, words
 
 NOTE = "No rows of people are released; no model is trained, and none is attacked."
-#: Parts of a run that there was none of.
+#: Parts of a run that do not exist for groups.
 UNUSED = ("Target", "Guiding model")
 
 
 def promises(content: Mapping[str, Any]) -> list[Promise]:
-    """What was counted in the published file."""
+    """The promises, with the counts from the published file."""
     return [
         replace(
             promise,
@@ -34,12 +34,12 @@ def promises(content: Mapping[str, Any]) -> list[Promise]:
 
 
 def changes(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a `report.Page` that read differently."""
+    """The fields of a `release_report.Page` that differ."""
     return {
         "lead": _lead(content),
         "figures": _figures(content),
         "cautions": _cautions(content),
-        "columns": _fates(content),
+        "columns": _column_summaries(content),
         "quasi_identifiers": [],
         "kept": [],
         "kept_masked": [],
@@ -100,7 +100,7 @@ def _cautions(content: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
-def _fates(content: Mapping[str, Any]) -> list[ColumnSummary]:
+def _column_summaries(content: Mapping[str, Any]) -> list[ColumnSummary]:
     """Every column that the spec names, in its order."""
     groups, spec = part(content, "groups"), part(content, "spec")
     masked: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""How like the source the released columns are, in words; `likeness_chart` has the pictures."""
+"""The similarity of the released columns to the source, in words; `likeness_chart` has the pictures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from anon_pipeline.report.charts import count, known, minus
 from anon_pipeline.report.wording import listed, part
 
 MEASURES = {"pearson": "correlation", "correlation_ratio": "correlation ratio", "cramers_v": "Cram\u00e9r's V"}
-#: So many pairs are told of, and none that has changed by less than this.
+#: The number of described pairs, and the smallest change that is described.
 TOLD, LITTLE = 5, 0.02
 
 

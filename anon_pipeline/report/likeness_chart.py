@@ -1,6 +1,6 @@
-"""Pictures of how like the source a release is: each column alone, two columns together, and what a model says.
+"""Pictures of the similarity of a release to its source: single columns, pairs of columns, and predictions of a model.
 
-They are drawn as `charts` says: positions across in percent, type in pixels, colours from the page or their own.
+They follow the conventions of `charts`: horizontal positions in percent, text in pixels, colours of the page or fills.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 from anon_pipeline.report.charts import AFTER, BEFORE, TEXT, TRACK, known, percent, rect, short, svg, text
 from anon_pipeline.report.likeness import strength
 
-#: So many columns are drawn together: those whose associations have changed most.
+#: The most columns in the picture of associations: those whose associations have changed most.
 MOST_COLUMNS = 16
 
 
 def legend(y: int) -> list[str]:
-    """Which colour is before, and which after."""
+    """The legend: the colour of before, and that of after."""
     return [
         rect("before", BEFORE, "0", "12", y, 12),
         text("before", "18", y + 11),
@@ -27,7 +27,7 @@ def legend(y: int) -> list[str]:
 
 
 def marginal_chart(name: str, marginal: Mapping[str, Any]) -> str:
-    """How many people the release shows with which value of a column: a bar per group, as shares."""
+    """The shares of people with each value of a column in the release, as a bar per group."""
     rows = list(zip(marginal["groups"], _shares(marginal["after"]), strict=True))
     longest = max((share for _, share in rows), default=0) or 1
     head, pitch, left, reach = 26, 22, 33.0, 50.0
@@ -43,7 +43,7 @@ def marginal_chart(name: str, marginal: Mapping[str, Any]) -> str:
 
 
 def comparison_chart(name: str, column: Mapping[str, Any]) -> str:
-    """How many people the source and the release have in each group of a column: two bars a group, as shares."""
+    """The shares of people in each group of a column, in source and release, as two bars per group."""
     shares = list(zip(column["groups"], _shares(column["before"]), _shares(column["after"]), strict=True))
     longest = max((share for _, *pair in shares for share in pair), default=0) or 1
     head, pitch, left, reach = 48, 34, 33.0, 50.0
@@ -61,7 +61,7 @@ def comparison_chart(name: str, column: Mapping[str, Any]) -> str:
 
 
 def association_chart(associations: Mapping[str, Any], title: str = "How columns hang together") -> str:
-    """A square of all pairs: below the diagonal the source, above it the release; the fuller, the stronger the tie."""
+    """A square of all pairs: below the diagonal the source, above it the release; a fuller cell is more associated."""
     pairs = {frozenset(pair["columns"]): pair for pair in associations["pairs"]}
     names = _most_changed(list(associations["columns"]), pairs.values())
     head, pitch, left = 48, 24, 36.0
@@ -76,7 +76,7 @@ def association_chart(associations: Mapping[str, Any], title: str = "How columns
             value = None if pair is None else pair["before" if column < row else "after"]
             kind, fill = ("before", BEFORE) if column < row else ("after", AFTER)
             place = (f"{left + column * width:.2f}%", f"{width - 0.3:.2f}%", y, pitch - 2)
-            if pair is None:  # a column with itself, or two that are published as they were
+            if pair is None:  # a column with itself, or two that are published unchanged
                 continue
             body.append(rect("track", TRACK, *place))
             if known(value) and abs(value) >= 0.005:
@@ -89,7 +89,7 @@ def association_chart(associations: Mapping[str, Any], title: str = "How columns
 
 
 def reliability_chart(calibration: Mapping[str, Any], title: str = "What the model says, and what is true") -> str:
-    """Predicted across, observed upwards, in groups of people; on the diagonal every answer is true."""
+    """Predicted values across, observed values upwards, in groups of people; on the diagonal, predictions are right."""
     curves = {when: (calibration[when]["predicted"], calibration[when]["observed"]) for when in ("before", "after")}
     values = [value for pair in curves.values() for axis in pair for value in axis]
     low, high = min(values), max(values)
@@ -139,7 +139,7 @@ def _shares(people: Sequence[int]) -> list[float]:
 
 
 def _most_changed(names: list[str], pairs: Any) -> list[str]:
-    """The columns in the order they have, at most so many: those of which some tie has changed most."""
+    """The columns with the most changed associations, at most `MOST_COLUMNS`, in their original order."""
     changed = dict.fromkeys(names, 0.0)
     for pair in pairs:
         if known(pair["before"]) and known(pair["after"]):

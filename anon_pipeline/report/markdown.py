@@ -1,6 +1,6 @@
 """The report as Markdown, for a pull request or a wiki: the words and tables of the page, without its pictures.
 
-Written for GitHub's dialect (https://github.github.com/gfm/). What users write stays text, whatever it holds.
+Written for GitHub's dialect (https://github.github.com/gfm/). Texts of users are escaped.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 from anon_pipeline.report.release_report import Page, describe
 
-#: Characters that can mean something to Markdown or to HTML, wherever they stand.
+#: Characters with a meaning in Markdown or HTML at any position.
 SPECIAL = re.compile(r"([\\`*_\[\]<>|~#&$])")
-#: What would begin a list at the start of a text.
+#: The start of a text that would begin a list.
 LIST = re.compile(r"^(?:([-+])|(\d+)([.)]))(?=\s|-|$)")
 
 NOTHING = "\u2013"
@@ -25,7 +25,7 @@ def render(content: Mapping[str, Any], withdrawn: str = "") -> str:
     Parameters
     ----------
     content : the manifest
-    withdrawn : as `report.render` takes it
+    withdrawn : as for `release_report.render`
     """
     page = describe(content, withdrawn)
     parts = [_verdict(page), _risk(page), _cost(page), _columns(page), _sizes(page), _masking(page), _attacker(page)]
@@ -33,14 +33,14 @@ def render(content: Mapping[str, Any], withdrawn: str = "") -> str:
 
 
 def text(words: str) -> str:
-    """A text that Markdown shows as it is, in one line."""
+    """A text in one line that Markdown shows unchanged."""
     plain = " ".join(_printable(words).split())
     escaped = SPECIAL.sub(r"\\\1", plain)
     return LIST.sub(lambda match: f"\\{match[1]}" if match[1] else f"{match[2]}\\{match[3]}", escaped)
 
 
 def code(words: str) -> str:
-    """The same in the type of a machine; its fence is longer than any run of backticks inside."""
+    """The text as code; its fence is longer than any run of backticks inside."""
     plain = " ".join(_printable(words).split())
     if not plain:
         return ""
@@ -238,5 +238,5 @@ def _estimate(estimate: tuple[str, str]) -> str:
 
 
 def _printable(words: str) -> str:
-    """Without control characters, which Markdown drops or replaces."""
+    """The text without control characters, which Markdown drops or replaces."""
     return re.sub(r"[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", words)

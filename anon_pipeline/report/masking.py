@@ -1,7 +1,7 @@
-"""What the masking steps did, in words and numbers, for the report. Aggregates only.
+"""The effects of the masking steps in words and numbers, for the report. Aggregates only.
 
-Reads the plain data that the asset `masked_data` gives, as the manifest holds it (a `StepReport` per step);
-`masking_report.html` says where the words stand. What is absent is left out, and so is the section without steps.
+The input is the plain data of the asset `masked_data`, as in the manifest (a `StepReport` per step);
+`masking_report.html` arranges the words on the page. Absent parts are left out, and without steps the whole section.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from anon_pipeline.masking.cost import SAMPLE
 from anon_pipeline.masking.synthetic import NO_GUARANTEE
 from anon_pipeline.report.charts import NOT_MEASURED, count, known, percent
 
-#: What a local guarantee covers.
+#: The extent of a local guarantee.
 OVER_RELEASES = (
     " in all releases under this key together, as long as the row and this step stay as they are; each change of "
     "either, and each other noisy column of the same person, adds its own epsilon"
 )
-#: Parameters that name columns, which the heading of a step does already.
+#: Parameters that name columns, which are already in the heading of a step.
 PLACES = {"columns"}
-#: Parameters that are shares, and are written as percentages.
+#: Parameters that are shares and are written as percentages.
 SHARES = {"share", "inner_share", "retention"}
-#: The technique that changes no value: it leaves people out.
+#: The technique that changes no values, but leaves people out.
 PART_OF_THE_PEOPLE = "sample"
 
 
@@ -34,13 +34,13 @@ class StepWords:
 
     Attributes
     ----------
-    columns, technique, meaning : which step it was, and what it does
-    parameters : each as "name: value (what it means)"
-    guarantee : what it promises by itself
-    costs : a sentence per column on what it cost
-    linked : whether rows can be linked to their originals again; empty where nobody asked
-    reported : what the technique reports of itself, each as "name: value"
-    notes : sentences for whoever decides
+    columns, technique, meaning : the columns and the technique of the step, and its effect
+    parameters : each as "name: value (meaning)"
+    guarantee : the guarantee of the step by itself
+    costs : a sentence per column on its information loss
+    linked : whether rows can be linked to their originals again; empty if not measured
+    reported : facts that the technique reports, each as "name: value"
+    notes : sentences that matter for a decision on the release
     """
 
     columns: str
@@ -56,19 +56,19 @@ class StepWords:
 
 @dataclass(frozen=True)
 class MaskingWords:
-    """All that the report says of masking: sentences on all steps together, then each step."""
+    """All words of the report about masking: sentences on all steps together, then each step."""
 
     intro: list[str]
     steps: list[StepWords]
 
 
 def in_words(masking: Any, rows: Any = None) -> MaskingWords | None:
-    """The masking of a release; None where there was none.
+    """The masking of a release in words; None if there was none.
 
     Parameters
     ----------
     masking : `manifest["masking"]`
-    rows : people of the source, where that is known
+    rows : the number of people in the source, if known
     """
     reports = _reports(masking)
     if not reports:
@@ -91,15 +91,15 @@ def by_column(masking: Any) -> dict[str, str]:
 
 
 def _changed(report: Mapping[str, Any]) -> list[str]:
-    """The columns that a step changed or made; what it cost is measured of some of them only."""
+    """The columns that a step changed or made; their costs are measured for some of them only."""
     if report.get("technique") == PART_OF_THE_PEOPLE:
         return []
-    new_column = (report.get("parameters") or {}).get("into")  # in the place of those it works on
+    new_column = (report.get("parameters") or {}).get("into")  # replaces its input columns
     return list(dict.fromkeys([*([str(new_column)] if new_column else _named(report)), *(report.get("costs") or {})]))
 
 
 def _named(report: Mapping[str, Any]) -> list[str]:
-    """The columns that a step works on, without those that it only looks at."""
+    """The columns that a step works on, without those that it only reads."""
     stated = (report.get("parameters") or {}).get("columns")
     return [str(name) for name in (report.get("columns") if stated is None else stated) or []]
 
@@ -215,7 +215,7 @@ def _parameter(name: str, value: Any) -> str:
 
 
 def _value(value: Any) -> str:
-    """A parameter or a fact as text; a long one by its size."""
+    """A parameter or a fact as text; for a long one, its size only."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

@@ -1,6 +1,6 @@
-"""A map of a pair of coordinates before and after masking: how many people there are per cell, where at least k are.
+"""A map of a pair of coordinates before and after masking: the people per cell, for cells with at least k people.
 
-What is stored holds no counts, only how many doublings of k a cell has; there are no tiles from elsewhere.
+The stored data has no counts, only the number of doublings of k per cell; no map tiles are fetched.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy.typing as npt
 from anon_pipeline.arrays import FloatArray
 from anon_pipeline.report.charts import AFTER, BEFORE, NAMESPACE, TEXT, count, known
 
-#: About so many cells stand side by side, and levels above this look alike.
+#: The approximate number of cells across, and the highest level with a separate colour.
 ACROSS, LEVELS = 24, 5
 PANEL, GAP, HEAD = 300, 40, 24
-#: Of latitude, on a sphere.
+#: Metres per degree of latitude, on a sphere.
 METRES_PER_DEGREE = 111_195
 
 Positions = tuple[FloatArray, FloatArray]
@@ -32,15 +32,15 @@ def positions_map(
     coarsest: float = 0.0,
     into: str | None = None,
 ) -> dict[str, Any] | None:
-    """The cells of both states as plain data; None where no cell of the first has k people.
+    """The cells of both states as plain data; None if no cell of the first has k people.
 
     Parameters
     ----------
     columns : the names of latitude and longitude
     before, after : latitudes and longitudes in degrees; n and m people, missing as NaN
-    k : how many people a cell must have to be shown
-    coarsest : how far it is across the cells that masking shows, in metres; the map shows none finer
-    into : the column that names those cells, where it took the place of the two
+    k : the fewest people in a shown cell
+    coarsest : the diameter of the cells of masking, in metres; the map shows no finer cells
+    into : the column that names those cells, if it replaced the two
     """
     latitude, longitude = before
     seen = ~np.isnan(latitude) & ~np.isnan(longitude)
@@ -58,7 +58,7 @@ def positions_map(
 
 
 def _plain_size(size: float) -> float:
-    """The next of 1, 2, 5, 10, ... above a size, which tells little of the outermost people."""
+    """The next of 1, 2, 5, 10, ... above a size, which reveals little about the outermost people."""
     if size <= 0:
         return 0.001
     power = 10.0 ** math.floor(math.log10(size))
@@ -77,7 +77,7 @@ def _cells(latitude: FloatArray, longitude: FloatArray, height: float, width: fl
 
 
 def caption(content: Mapping[str, Any]) -> str:
-    """What a map shows, in words."""
+    """The content of a map in words."""
     columns, k = " and ".join(str(name) for name in content.get("columns") or []), content.get("k")
     side, into = content.get("size"), content.get("into")
     if "before" not in content:
@@ -93,7 +93,7 @@ def caption(content: Mapping[str, Any]) -> str:
 
 
 def map_chart(content: Mapping[str, Any]) -> str:
-    """A panel per state that is there, of one scale, north up, as SVG."""
+    """A panel per existing state, with a common scale and north up, as SVG."""
     looks = [look for look in (("before", BEFORE), ("after", AFTER)) if look[0] in content]
     states = [_three(content[kind]) for kind, _ in looks]
     cells = [cell for state in states for cell in state]
@@ -120,5 +120,5 @@ def map_chart(content: Mapping[str, Any]) -> str:
 
 
 def _three(cells: Any) -> list[tuple[int, int, int]]:
-    """Cells as whole numbers, whatever a manifest holds."""
+    """Cells as whole numbers, for any content of a manifest."""
     return [(int(cell[0]), int(cell[1]), int(cell[2])) for cell in cells or []]

@@ -1,4 +1,4 @@
-"""How a release is verified and cited, and where it came from."""
+"""The verification, the citation and the origin of a release."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from anon_pipeline.report.wording import part, plain_name, words
 
 
 def commands(spec: Mapping[str, Any], quasi: list[str]) -> list[tuple[str, str]]:
-    """What to type, and what it does."""
+    """Commands for readers, each with its effect."""
     listed = [
         ("anon-pipeline releases verify", "Checks that no file of this release and no line of the ledger was altered.")
     ]
@@ -26,7 +26,7 @@ def commands(spec: Mapping[str, Any], quasi: list[str]) -> list[tuple[str, str]]
 
 
 def stated(content: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Who answers for a release, what for and for whom, in the owner's words: (what, who or which)."""
+    """The owner of a release, its purpose and recipients, in the owner's words: (name of the fact, fact)."""
     spec = part(content, "spec")
     rows = [
         ("Owner", spec.get("owner")),
@@ -39,7 +39,7 @@ def stated(content: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def citation(content: Mapping[str, Any], day: str) -> str:
-    """One line that names this very release."""
+    """One line that identifies this release."""
     parts = [words(content.get("dataset")), f"release {words(content.get('version'))}", day]
     program = words(part(content, "software").get("anon_pipeline"))
     cited = ", ".join(text for text in parts if text)
@@ -47,14 +47,14 @@ def citation(content: Mapping[str, Any], day: str) -> str:
 
 
 def hashes(content: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Of each file's content, and of the file where that is known: (what, hash)."""
+    """Hashes of each file's content, and of the file itself if known: (what is hashed, hash)."""
     entries = [(f"{name}, content", words(value)) for name, value in part(content, "content_hashes").items()]
     entries += [(f"{name}, file", words(part(file).get("sha256"))) for name, file in part(content, "files").items()]
     return entries
 
 
 def provenance(content: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Source, rules, software and runs: (what, which)."""
+    """Source, rules, software and runs: (name of the fact, fact)."""
     source, software, runs = (part(content, name) for name in ("source", "software", "runs"))
     spec = part(content, "spec")
     rows = [

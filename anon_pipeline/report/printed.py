@@ -1,4 +1,4 @@
-"""The report as a PDF, printed by whatever browser is installed; the page's own print styles say how it looks."""
+"""The report as a PDF, printed by an installed browser with the print styles of the page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from anon_pipeline.errors import InputError
 
-#: Names of browsers that print without a window, as systems call them.
+#: Names of the programs of browsers that can print without a window.
 BROWSERS = (
     "chromium",
     "chromium-browser",
@@ -21,7 +21,7 @@ BROWSERS = (
     "microsoft-edge",
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 )
-#: The page asks nobody for anything; the browser must not either.
+#: Flags that keep the browser off the network, as the page fetches nothing either.
 FLAGS = (
     "--headless",
     "--disable-gpu",
@@ -32,7 +32,7 @@ FLAGS = (
     "--no-pdf-header-footer",
     "--generate-pdf-document-outline",
 )
-#: Seconds after which a browser hangs; printing takes it two, and on a busy machine longer.
+#: Seconds after which a browser counts as hanging; printing takes two seconds, and longer on a busy machine.
 LONGEST_WAIT = 1200
 
 
@@ -42,7 +42,7 @@ def print_page(page: str) -> bytes:
     Raises
     ------
     InputError
-        Where no browser is installed, or the one there is does not print.
+        If no browser is installed, or the installed one does not print.
     """
     browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if browser is None:
@@ -56,7 +56,7 @@ def print_page(page: str) -> bytes:
         command = [browser, *FLAGS, f"--user-data-dir={folder}/profile", f"--print-to-pdf={printed}", source.as_uri()]
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             command.insert(1, "--no-sandbox")  # Chromium's sandbox refuses to run for root
-        with suppress(OSError, subprocess.TimeoutExpired):  # what counts is whether there is a file
+        with suppress(OSError, subprocess.TimeoutExpired):  # only the existence of the file counts
             subprocess.run(command, capture_output=True, timeout=LONGEST_WAIT, check=False)  # noqa: S603 (no shell)
         content = printed.read_bytes() if printed.exists() else b""
     if not content.startswith(b"%PDF-"):

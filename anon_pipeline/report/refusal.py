@@ -1,4 +1,4 @@
-"""The report of a refusal: what does not hold, and what to change. For the private zone; aggregates only."""
+"""The report of a refusal: the checks that do not hold, and their remedies. For the private zone; aggregates only."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from anon_pipeline.report.templates import template
 from anon_pipeline.report.verdict import Check
 from anon_pipeline.report.wording import part, sentence, times, value_text, words
 
-#: Bounds on attacks that are areas under a curve, and no shares.
+#: Bounds on attacks that are areas under a curve instead of shares.
 AREAS = ("membership_auc",)
 BOUNDS = ("linkage", "singling_out", "membership_auc", "replayed")
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """What was refused.
+    """A refused release.
 
     Attributes
     ----------
-    dataset, description : of the spec
-    created : when, in ISO 8601
+    dataset, description : those of the spec
+    created : the time in ISO 8601
     where : the step or the battery of checks
-    reasons : sentences of a step; empty where checks failed
+    reasons : sentences of a step; empty if checks failed
     checks : answers with their remedies, as plain data
     spec : the policy, as it would be published
-    standing : version of the release that stands; None where none does
-    audit : what the attacks found, where they are the reason
+    standing : version of the current release; None without one
+    audit : the results of attacks, if they are the reason
     """
 
     dataset: str
@@ -48,7 +48,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class RefusalPage:
-    """All that the page shows, as text."""
+    """The content of the page, as text."""
 
     dataset: str
     description: str
@@ -56,7 +56,7 @@ class RefusalPage:
     created: str
     where: str
     reasons: list[str]
-    failed: list[tuple[Check, str]]  # with what to do
+    failed: list[tuple[Check, str]]  # with remedies
     others: list[Check]
     settings: list[tuple[str, str]]
     weighed: list[str]
@@ -86,12 +86,12 @@ def describe(refusal: Refusal) -> RefusalPage:
 
 
 def render(refusal: Refusal) -> str:
-    """The page as HTML that needs nothing but itself."""
+    """The page as HTML without external files."""
     return template("refusal.html").render(page=describe(refusal))
 
 
 def settings(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The keys of the spec that decide whether a release is refused, and what they say: (key, value)."""
+    """The keys of the spec that decide whether a release is refused, with their values: (key, value)."""
     rows = []
     for demand in spec.get("privacy") or []:
         stated = {key: value for key, value in demand.items() if key != "model" and value is not None}

@@ -1,7 +1,7 @@
-"""The report: one page about one release, for whoever must answer for it. Made from the manifest and nothing else.
+"""The report: one page about one release, for the people responsible for it. Made from the manifest only.
 
-Here the parts that the modules beside this one have put into words become a page; `report.html` says where they stand
-on it. Parts that the manifest does not have are left out, and what is no number reads "not measured".
+The other modules of this package put the parts into words; this one combines them, and `report.html` arranges them on
+the page. Parts that the manifest does not have are left out, and a missing number reads "not measured".
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from anon_pipeline.report.wording import in_order, part, plain_name, times, word
 
 @dataclass(frozen=True)
 class Pictures:
-    """The charts of a page; None where there is nothing to draw."""
+    """The charts of a page; None if there is nothing to draw."""
 
     sizes: Markup | None
     before_after: Markup | None
@@ -49,13 +49,13 @@ class Pictures:
     associations: Markup | None
     marginals: list[Markup]
     homogeneity: Markup | None
-    attacks: dict[str, Markup]  # by the title of their group
+    attacks: dict[str, Markup]  # by the titles of their groups
     maps: list[tuple[str, Markup]]  # caption and picture
 
 
 @dataclass(frozen=True)
 class Page:
-    """All that the report shows, as text; `report.html` and `markdown_report` put it into an order."""
+    """The content of the report, as text; `report.html` and `markdown` put it in order."""
 
     dataset: str
     description: str
@@ -63,7 +63,7 @@ class Page:
     created: str
     verdict: str
     released: bool
-    withdrawn: str  # when and why; empty where it stands
+    withdrawn: str  # when and why; empty if it is not withdrawn
     lead: str
     stated: list[tuple[str, str]]
     broken: list[str]
@@ -83,8 +83,8 @@ class Page:
     columns: list[ColumnSummary]
     quasi_identifiers: list[str]
     examples: Examples | None
-    kept: list[str]  # as the source has them
-    kept_masked: list[str]  # as masking left them, each with how
+    kept: list[str]  # unchanged columns
+    kept_masked: list[str]  # masked columns, each with its techniques
     sizes: dict[str, str]
     sensitive: Sensitive | None
     attacks: AuditWords | None
@@ -102,12 +102,12 @@ class Page:
 
 
 def render(content: Mapping[str, Any], withdrawn: str = "") -> str:
-    """The page of a release as HTML that needs nothing but itself.
+    """The page of a release as HTML without external files.
 
     Parameters
     ----------
-    content : the manifest, as `publish` assembles it
-    withdrawn : the sentence that says since when it should not be used any more, and why
+    content : the manifest, as assembled by `publish`
+    withdrawn : the sentence that says since when it should no longer be used, and why
     """
     if synthetic_report.is_synthetic(content):
         return synthetic_report.render(content, withdrawn)
@@ -115,7 +115,7 @@ def render(content: Mapping[str, Any], withdrawn: str = "") -> str:
 
 
 def describe(content: Mapping[str, Any], withdrawn: str = "") -> Page:
-    """The manifest in words. The verdict fails closed: whatever does not hold, or was not counted, breaks it."""
+    """The manifest in words. The verdict fails closed: any demand that does not hold or was not counted breaks it."""
     spec, measured = part(content, "spec"), part(content, "measured")
     columns = part(spec, "columns")
     quasi = [name for name, column in columns.items() if part(column).get("role") == "quasi_identifier"]
@@ -182,7 +182,7 @@ def draw(content: Mapping[str, Any]) -> Pictures:
     spec, measured = part(content, "spec"), part(content, "measured")
     sizes = part(measured, "class_sizes").get("groups")
     records = risk_report.records(_risk(content))
-    sizes = sizes if not records else None  # else the same people would be drawn twice
+    sizes = sizes if not records else None  # otherwise the same people would be drawn twice
     losses = in_order(part(measured, "information_loss", "columns"), part(spec, "columns"))
     sensitive = risk_report.sensitive(part(measured, "sensitive"), spec)
     calibration, associations = part(content, "utility", "calibration"), part(measured, "associations")
@@ -240,4 +240,4 @@ def _risk(content: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _picture(chart: str) -> Markup:
-    return Markup(charts.inline(chart))  # noqa: S704 (charts escape what they are given)
+    return Markup(charts.inline(chart))  # noqa: S704 (charts escape their input)

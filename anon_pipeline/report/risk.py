@@ -1,4 +1,4 @@
-"""What an attacker could learn from the classes, before and after: risks, and what classes say of sensitive columns."""
+"""The knowledge that classes give an attacker, before and after: risks, and measures on sensitive columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from anon_pipeline.report.charts import NOT_MEASURED, count, known, percent
 from anon_pipeline.report.wording import in_order, listed, part, plain_name, value_text
 
-#: What is measured of every sensitive column: words, the term, how it is written, and what an absent number means.
+#: The measures of every sensitive column: words, the term, the format, and the meaning of an absent number.
 MEASURES = {
     "homogeneity": ("People whose class has one single value", "homogeneity", percent, NOT_MEASURED),
     "homogeneous": ("People whose class has one single value", "homogeneity", percent, NOT_MEASURED),
@@ -27,7 +27,7 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class Risk:
-    """One number an attacker cares about, before and after."""
+    """One risk, before and after."""
 
     name: str
     term: str
@@ -37,35 +37,35 @@ class Risk:
 
 @dataclass(frozen=True)
 class Sensitive:
-    """What the classes say about the sensitive columns."""
+    """The measures on sensitive columns in classes."""
 
     columns: list[str]
     measures: list[tuple[str, str, list[str]]]  # words, term, one text per column
-    homogeneity: str  # for how many people the class has one single value, in words
-    unprotected: list[str]  # no demand names them
-    shares: dict[str, Any]  # of people whose class has one single value, by column
+    homogeneity: str  # the number of people whose class has one single value, in words
+    unprotected: list[str]  # sensitive columns without a demand
+    shares: dict[str, Any]  # shares of people whose class has one single value, by column
 
 
 def risks(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Risk]:
-    """The table of risks; a number of either side that is not known by name is shown under its own."""
+    """The table of risks; a number without a title here is shown under its key."""
     first, then = _leaves(before), _leaves(after)
     rows = []
     for path in dict.fromkeys([*first, *then]):
         if path[0] in ("records", "classes", "records_by_class_size"):
             continue
         if path[0] == "population_uniqueness" and path[-1] != "share":
-            continue  # how each estimate was come by stands in the manifest
+            continue  # the method of each estimate is in the manifest
         if path[0] == "journalist" and first.get(path) is None and then.get(path) is None:
-            continue  # only where a population is known
+            continue  # only if a population is known
         if path == ("marketer",) and all(side.get(path) == side.get(("prosecutor", "mean")) for side in (first, then)):
-            continue  # without a population the two are one
+            continue  # without a population the two are the same
         name, term, write = _risk_words(path)
         rows.append(Risk(name, term, write(first.get(path)), write(then.get(path))))
     return rows
 
 
 def sensitive(measures: Mapping[str, Any], spec: Mapping[str, Any]) -> Sensitive | None:
-    """The measures of every sensitive column side by side; None where nothing was measured."""
+    """The measures of every sensitive column side by side; None if nothing was measured."""
     if not measures:
         return None
     columns = list(in_order(measures, part(spec, "columns")))
@@ -77,7 +77,7 @@ def sensitive(measures: Mapping[str, Any], spec: Mapping[str, Any]) -> Sensitive
         texts = []
         for column in columns:
             given = part(measures, column)
-            # A measure that is there without a number is infinite; JSON has no infinity.
+            # A measure that exists without a number is infinite; JSON has no infinity.
             endless = name in given and (given[name] is None or given[name] == float("inf"))
             texts.append(absent if endless else write(given.get(name)))
         rows.append((name_of, term, texts))
@@ -102,7 +102,7 @@ def sensitive(measures: Mapping[str, Any], spec: Mapping[str, Any]) -> Sensitive
 
 
 def records(risk: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """People by the size of their class: (sizes, people before, people after); empty where a side is not known."""
+    """People by the size of their class: (sizes, people before, people after); empty if a side is not known."""
     before, after = (part(risk, when, "records_by_class_size") for when in ("before", "after"))
     if not before or not after:
         return []

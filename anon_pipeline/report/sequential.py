@@ -1,4 +1,4 @@
-"""What the former releases add for an attacker who has them, too, in words: where the spec follows people."""
+"""The risk from former releases that an attacker has, too, in words, under sequential publication."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from anon_pipeline.report.wording import listed, part
 
 
 def promise(content: Mapping[str, Any]) -> Promise | None:
-    """The demand across releases and what was measured; without a measurement it does not hold. None where unasked."""
+    """The demand across releases with its measured value, without which it does not hold; None without this demand."""
     asked = part(content, "spec", "across_releases")
     measured = part(content, "across_releases", "measured")
     if not asked:
@@ -34,7 +34,7 @@ def promise(content: Mapping[str, Any]) -> Promise | None:
 
 
 def sentences(content: Mapping[str, Any]) -> list[str]:
-    """With which releases this one was laid side by side, and what that cost; empty where nobody was followed."""
+    """The releases with which this one was intersected, and the cost of that; empty without sequential publication."""
     facts = part(content, "across_releases")
     if not facts:
         return []

@@ -1,7 +1,7 @@
-"""What singling out found, beside the promise that nobody stands alone: by which columns, how surely, and what helps.
+"""The results of singling-out attacks, beside the promise that nobody is unique: columns, certainty and remedies.
 
-The promise counts the columns by which others may know a person. The attack adds the columns that are kept, so both are
-true at once; here they stand together.
+The promise counts the columns by which others may know a person. The attack adds the columns that are kept. So both can
+be true at once, and they are shown together.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from anon_pipeline.report.columns import RELEASED
 from anon_pipeline.report.wording import listed, part, words
 
 ONE_COLUMN, ALL_COLUMNS = "singling out, one column", "singling out, all columns"
-#: So many columns are named.
+#: The most columns that are named.
 NAMED = 3
 
 
 def sentences(content: Mapping[str, Any]) -> list[str]:
-    """A paragraph about both kinds of conditions, the one tried more often first; none where neither leaks."""
+    """A paragraph about both kinds of conditions, the one tried more often first; empty if neither leaks."""
     findings = {str(finding.get("name")): finding for finding in part(content, "audit").get("findings") or []}
     both = [findings[name] for name in (ONE_COLUMN, ALL_COLUMNS) if name in findings]
     if not any(finding.get("verdict") == LEAK for finding in both):
@@ -62,7 +62,7 @@ def _in_words(finding: Mapping[str, Any]) -> str:
 
 
 def _columns(finding: Mapping[str, Any]) -> list[str]:
-    """The columns that single out most, the worst first; empty where an older release did not keep them."""
+    """The columns that single out most, the worst first; empty if an older release did not store them."""
     by_column = {words(name): number for name, number in part(finding, "details", "by_column").items()}
     worst = sorted((name for name, number in by_column.items() if number), key=lambda name: (-by_column[name], name))
     return worst[:NAMED]

@@ -10,11 +10,11 @@ from anon_pipeline.report.synthetic_report import describe
 
 
 def render(content: Mapping[str, Any], withdrawn: str = "") -> str:
-    """The same as the page, without its picture and its tables of values.
+    """The page in Markdown, without its picture and its tables of values.
 
     Parameters
     ----------
-    content, withdrawn : as `synthetic_report.render` takes them
+    content, withdrawn : as for `synthetic_report.render`
     """
     page = describe(content, withdrawn)
     parts = [f"# {text(page.dataset)} {page.version}", text(page.withdrawn), text(page.lead)]

@@ -1,6 +1,6 @@
-"""The page of a synthetic release: what epsilon means for a person, what was measured, how near the rows come to it.
+"""The page of a synthetic release: the meaning of epsilon, the measurements, and the closeness of the rows to them.
 
-Made from the manifest and nothing else, and so from noisy counts alone.
+Made from the manifest only, and so from noisy counts alone.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from anon_pipeline.report.templates import template
 from anon_pipeline.report.wording import listed, part, times, words
 
 KIND = "synthetic"
-#: For comparison in the picture of what epsilon means.
+#: Values for comparison in the picture of the meaning of epsilon.
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
-#: Lines of the tables of counts and of values.
+#: The most lines of the tables of counts and of values.
 MOST_COUNTS, MOST_VALUES = 40, 12
 
 
 @dataclass(frozen=True)
 class SyntheticPage:
-    """All that the page shows, as text."""
+    """The content of the page, as text."""
 
     dataset: str
     description: str
@@ -49,7 +49,7 @@ class SyntheticPage:
 
 
 def right_guesses(epsilon: float, delta: float) -> float:
-    """How often somebody is right at most who guesses whether a person is in the table, each being as likely before.
+    """The largest share of right guesses on whether a person is in the table, if both are equally likely before.
 
     (e^epsilon + delta) / (1 + e^epsilon), for the best test of the two (P. Kairouz, S. Oh and P. Viswanath, ICML 2015).
     """
@@ -57,12 +57,12 @@ def right_guesses(epsilon: float, delta: float) -> float:
 
 
 def is_synthetic(content: Mapping[str, Any]) -> bool:
-    """Whether a manifest is that of a synthetic release."""
+    """Whether a manifest belongs to a synthetic release."""
     return content.get("kind") == KIND
 
 
 def lead(content: Mapping[str, Any]) -> str:
-    """What the release is, in two sentences."""
+    """The release in two sentences."""
     privacy = part(content, "differential_privacy")
     rows = part(content, "rows").get("synthetic")
     return (
@@ -100,12 +100,12 @@ def describe(content: Mapping[str, Any], withdrawn: str = "") -> SyntheticPage:
             (words(check["demand"]), "passed" if check["passed"] else "failed") for check in content.get("checks") or []
         ],
         software=[(name, words(package)) for name, package in sorted(part(content, "software", "packages").items())],
-        picture=Markup(charts.inline(_picture(epsilon, delta))),  # noqa: S704 (charts escape what they are given)
+        picture=Markup(charts.inline(_picture(epsilon, delta))),  # noqa: S704 (charts escape their input)
     )
 
 
 def render(content: Mapping[str, Any], withdrawn: str = "") -> str:
-    """The page as HTML that needs nothing but itself."""
+    """The page as HTML without external files."""
     return template("synthetic_report.html").render(page=describe(content, withdrawn))
 
 
@@ -225,7 +225,7 @@ def _domain(domain: Mapping[str, Any]) -> str:
 
 
 def _picture(epsilon: float, delta: float) -> str:
-    """How often the best guess is right, for this release and for other epsilons."""
+    """The chart of the share of right guesses, for this release and for other epsilons."""
     rows = {other: f"at epsilon {other:g}" for other in EPSILONS if abs(other - epsilon) > 0.05 * other}
     rows[epsilon] = f"this release, epsilon {_number(epsilon)}"
     shares = {"a coin toss, without any release": 0.5}

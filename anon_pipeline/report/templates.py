@@ -1,4 +1,4 @@
-"""The templates of the pages, as Jinja reads them: what is not defined is an error, and every text is escaped."""
+"""The Jinja templates of the pages: an undefined name is an error, and every text is escaped."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def template(name: str) -> Template:
 
 
 def _breakable(name: str) -> Markup:
-    """The name of a column, which a narrow page may break after an underscore."""
+    """The name of a column, in which a narrow page may break the line after an underscore."""
     return Markup(str(escape(name)).replace("_", "_<wbr>"))  # noqa: S704 (escaped before)

@@ -25,16 +25,16 @@ NONE = "-"
 
 
 def label(settings: Settings) -> str:
-    """ "k 10, t_closeness.t 0.2": what was set, as short as it can be said."""
+    """ "k 10, t_closeness.t 0.2": a setting in as few words as possible."""
     return ", ".join(
         f"{'k' if path == K_PATH else path.removeprefix('privacy.')} {settings[path]}" for path in settings
     )
 
 
 def table(points: Sequence[TradeOffPoint], brief: bool = False) -> tuple[list[str], list[list[str]]]:
-    """Headings, and a row of texts per setting; what the spec says itself is marked by an asterisk.
+    """Headings, and a row of texts per setting; the setting of the spec itself is marked by an asterisk.
 
-    A `brief` one, for a terminal, has of accuracy the change of the first score of `HEADLINE_SCORES` only.
+    A `brief` table, for a terminal, shows accuracy only by the change of the first measured of `HEADLINE_SCORES`.
     """
     columns, scores = _sensitive(points), _shown_score(points) if brief else _scores(points)
     parts = ("difference",) if brief else ("before", "after", "difference")
@@ -64,7 +64,7 @@ def table(points: Sequence[TradeOffPoint], brief: bool = False) -> tuple[list[st
 
 
 def notes(points: Sequence[TradeOffPoint]) -> list[str]:
-    """A sentence per setting that was refused, in whole or in the measurement of accuracy."""
+    """A sentence per setting that was refused as a whole, or whose accuracy could not be measured."""
     reasons = [(point, "refused", point.refused) for point in points if point.refused is not None]
     reasons += [(point, "accuracy not measured", point.utility_refused) for point in points if point.utility_refused]
     return [f"{label(point.settings)}: {what}; {sentence}" for point, what, sentence in reasons]
@@ -121,7 +121,7 @@ def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> st
 
 
 def as_csv(points: Sequence[TradeOffPoint]) -> str:
-    """One line per setting, every number in full; what is not known is empty."""
+    """One line per setting, every number with all digits; unknown values are empty."""
     columns, scores = _sensitive(points), _scores(points)
     paths = list(dict.fromkeys(path for point in points for path in point.settings))
     lines = []
@@ -150,7 +150,7 @@ def as_csv(points: Sequence[TradeOffPoint]) -> str:
 
 
 def as_json(points: Sequence[TradeOffPoint]) -> list[dict[str, Any]]:
-    """Plain data without numbers that JSON lacks."""
+    """Plain data without numbers that JSON does not have."""
     return [finite(point.as_dict()) for point in points]
 
 
@@ -160,7 +160,7 @@ def write(points: Sequence[TradeOffPoint], dataset: str, folder: Path) -> list[P
     Raises
     ------
     InputError
-        Where the folder cannot be written.
+        If the folder cannot be written.
     """
     contents = {CSV: as_csv(points), PICTURE: picture(points, dataset), MARKDOWN: markdown(points, dataset)}
     try:
@@ -181,7 +181,7 @@ def _scores(points: Sequence[TradeOffPoint]) -> list[str]:
 
 
 def _shown_score(points: Sequence[TradeOffPoint]) -> list[str]:
-    """The score to show where there is room for one; none where accuracy was not measured."""
+    """The score to show if there is room for one only; empty if accuracy was not measured."""
     return [score for score in HEADLINE_SCORES if score in _scores(points)][:1]
 
 

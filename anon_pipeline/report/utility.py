@@ -1,4 +1,4 @@
-"""What a release costs in accuracy, whatever the model and whoever it is asked about, in words and numbers as text."""
+"""The cost of a release in accuracy, for all models and groups of people, in words and numbers as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from anon_pipeline.report.charts import NOT_MEASURED, count, known, minus
 from anon_pipeline.report.wording import listed, part, plain_name
 
-#: How each score is called, explained and written.
+#: The name, the explanation and the format of each score.
 METRICS = {
     "accuracy": ("Accuracy", "people predicted rightly", "share"),
     "balanced_accuracy": ("Balanced accuracy", "the same, every value of the target counting alike", "share"),
@@ -23,11 +23,11 @@ METRICS = {
 }
 SMALLER_IS_BETTER = {"mae", "calibration_error", "bias"}
 HEADLINES = ("roc_auc", "accuracy", "r2")
-#: Which score is told of groups of people, and which beside it: shares of people first, since they add up.
+#: The score that is given for groups of people, and the one beside it; shares of people first, since they add up.
 OF_GROUPS = ("accuracy", "mae"), ("roc_auc", "r2")
-#: So many groups are told of in sentences, and how one reads that has lost.
+#: The most groups that get a sentence, and the words before a loss.
 TOLD, LOSS = 3, ": a loss of "
-#: Folds from which on a t interval over their scores says what it should.
+#: The fewest folds for which a t interval over their scores is reliable.
 ENOUGH = 5
 
 
@@ -41,13 +41,13 @@ class Score:
     after: tuple[str, str]
     difference: tuple[str, str]
     sentence: str
-    loss: float  # how much worse it is after; minus infinity where that was not measured
+    loss: float  # how much worse it is after; minus infinity if not measured
 
 
 def intro(utility: Mapping[str, Any], masked: bool = False, missing: str | None = None) -> str:
-    """How the scores were come by; of a table that was masked, that what masking cost is not in them.
+    """The method of the scores; for a masked table, with the note that they exclude the cost of masking.
 
-    `missing` names the target where people without one are released, and scored on nothing.
+    `missing` names the target if people without one are released; they are not scored.
     """
     model = utility.get("model")
     kind = f"{plain_name(str(model))} model" if model else "model"
@@ -66,7 +66,7 @@ def intro(utility: Mapping[str, Any], masked: bool = False, missing: str | None 
 
 
 def of_few_folds(utility: Mapping[str, Any]) -> str | None:
-    """What to keep in mind of scores that were measured in fewer than `ENOUGH` folds; None where they were not."""
+    """A caution about scores from fewer than `ENOUGH` folds; None if there were enough."""
     folds = utility.get("folds")
     if not known(folds) or folds >= ENOUGH:
         return None
@@ -83,7 +83,7 @@ def scores(metrics: Mapping[str, Any]) -> list[Score]:
 
 @dataclass(frozen=True)
 class Group:
-    """A group of people, how many they are, and the model's scores for them: one, and the difference in another."""
+    """A group of people, its size, and the model's scores for it: one score, and the difference in another."""
 
     name: str
     people: str
@@ -92,7 +92,7 @@ class Group:
 
 
 def models(utility: Mapping[str, Any]) -> list[tuple[str, Score]]:
-    """The score that speaks for all of each model, the guide's first; empty where there is the guide's alone."""
+    """The headline score of each model, the guide's first; empty if there is only the guide."""
     further = part(utility, "further_models")
     measured = {str(utility.get("model")): part(utility, "metrics"), **further} if further else {}
     headlines = [(plain_name(name), headline(metrics)) for name, metrics in measured.items()]
@@ -100,7 +100,7 @@ def models(utility: Mapping[str, Any]) -> list[tuple[str, Score]]:
 
 
 def calibration(utility: Mapping[str, Any]) -> list[str]:
-    """Whether the model's answers can be taken at their word."""
+    """Sentences on whether the model's predicted probabilities are right."""
     measured = part(utility, "calibration")
     if not measured:
         return []
@@ -127,7 +127,7 @@ def groups(utility: Mapping[str, Any]) -> list[Group]:
 
 
 def group_sentences(utility: Mapping[str, Any]) -> list[str]:
-    """For whom the release works less well, in words: an introduction, then the groups whose loss is no chance."""
+    """Sentences on groups for which the release works less well: an introduction, then the groups with a clear loss."""
     subgroups = groups(utility)
     if not subgroups:
         return []
@@ -149,12 +149,12 @@ def group_sentences(utility: Mapping[str, Any]) -> list[str]:
 
 
 def _small(sentence: str) -> str:
-    """The same within a sentence; what begins with two capitals keeps them."""
+    """The same within a sentence, in lower case unless it begins with two capitals."""
     return sentence if sentence[1:2].isupper() else sentence[:1].lower() + sentence[1:]
 
 
 def headline(metrics: Mapping[str, Any]) -> Score | None:
-    """The score that speaks for all; None where its difference was not measured."""
+    """The headline score; None if its difference was not measured."""
     name = next((score for score in HEADLINES if known(part(metrics, score, "difference").get("mean"))), None)
     return None if name is None else _score(name, metrics[name])
 
@@ -209,7 +209,7 @@ def _estimate(estimate: Mapping[str, Any], form: str, change: bool = False) -> t
 
 
 def _interval(low: float, high: float, form: str, write: Callable[[Any, str], str]) -> str:
-    """Both ends, with their unit once."""
+    """Both ends of an interval, with their unit once."""
     first, unit = write(low, form), re.search(r"\u00a0%$| points$", write(high, form))
     return f"{first.removesuffix(unit.group() if unit else '')} to {write(high, form)}"
 

@@ -1,6 +1,6 @@
-"""The verdict in words: what was promised, what was counted in the published file, and whether it may be released.
+"""The verdict in words: the promises, the counts from the published file, and whether it may be released.
 
-It fails closed: a promise without a count that bears it out is a broken one.
+It fails closed: a promise without a count that confirms it is broken.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from anon_pipeline.report.charts import NOT_MEASURED, count, known, percent
 from anon_pipeline.report.columns import as_in_the_source, as_masked
 from anon_pipeline.report.wording import listed, part, plain_name, sentence, value_text, words
 
-#: The state of a check that had nothing to check, which is no success.
+#: The state of a check that had nothing to check, which does not count as passed.
 NOT_APPLICABLE = "not applicable"
-#: What a promise means to the people it protects.
+#: The meaning of each promise for the protected people.
 MEANINGS = {
     "k_anonymity": "Whoever looks for one person by these columns finds at least {k} rows that look the same.",
     "k_map": "Every class fits at least {k} people of the population, whoever of them is in the table.",
@@ -35,7 +35,7 @@ OF_SHARES = ("alpha_k_anonymity", "delta_presence")
 
 @dataclass(frozen=True)
 class Promise:
-    """One demand and what the published file says to it."""
+    """One demand with the count from the published file."""
 
     name: str
     demand: str
@@ -60,7 +60,7 @@ class Check:
 
     @property
     def holds_back(self) -> bool:
-        """Whether nothing may be released for its sake; what had nothing to check neither passed nor holds back."""
+        """Whether it blocks the release; a check that had nothing to check neither passes nor blocks."""
         return self.state not in ("passed", NOT_APPLICABLE)
 
     @property
@@ -71,7 +71,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Figure:
-    """One of the few numbers that most readers come for, after and (where it says more) before."""
+    """One of the few numbers that most readers look for, after and (if useful) before."""
 
     value: str
     what: str
@@ -79,7 +79,7 @@ class Figure:
 
 
 def promises(content: Mapping[str, Any]) -> list[Promise]:
-    """What was counted for each demand of the spec; a demand that nobody counted does not hold."""
+    """Each demand of the spec with its count; a demand without a count does not hold."""
     asked = list(part(content, "spec").get("privacy") or [])
     pending = [(_name_of(demand), demand) for demand in asked]
     counted = []
@@ -132,14 +132,14 @@ def _state(check: Mapping[str, Any]) -> str:
 
 
 def broken(promises: Sequence[Promise], checks: Sequence[Check]) -> list[str]:
-    """A sentence for everything that does not hold; empty where all does."""
+    """A sentence for everything that does not hold; empty if everything holds."""
     sentences = [f"{promise.demand}: {promise.measured}" for promise in promises if not promise.holds]
     sentences += [check.sentence for check in checks if check.holds_back]
     return sentences if promises else [*sentences, "No count of the published file bears out any promise."]
 
 
 def lead(content: Mapping[str, Any], quasi: list[str], what: str) -> str:
-    """The release, or mere table, in two or three sentences, from what was counted in the published file."""
+    """The release, or mere table, in two or three sentences, from the counts in the published file."""
     rows = part(content, "rows")
     sentences = []
     if known(rows.get("released")):
@@ -175,14 +175,14 @@ def lead(content: Mapping[str, Any], quasi: list[str], what: str) -> str:
 
 
 def without_target(content: Mapping[str, Any]) -> str:
-    """That people without a target are not in the release, and about how many they are."""
+    """The sentence that people without a target are not in the release, with their approximate number."""
     target, number = plain_name(words(part(content, "spec").get("target"))), part(content, "rows").get("without_target")
     about = f"about {count(number)} people" if known(number) else "how many is not told of so few people"
     return f"Whoever has no value of {target} in the source was left out beforehand: {about}."
 
 
 def figures(content: Mapping[str, Any]) -> list[Figure]:
-    """At most four: who stood alone, who can be found, what a model loses, what detail is lost."""
+    """At most four: unique people, re-identification risk, loss of a model, loss of detail."""
     measured = part(content, "measured")
     risk = part(measured, "risk") or part(content, "risk")
     before, after = part(risk, "before"), part(risk, "after")
@@ -204,7 +204,7 @@ def figures(content: Mapping[str, Any]) -> list[Figure]:
 
 
 def cautions(content: Mapping[str, Any]) -> list[str]:
-    """What no promise covers, and what whoever passes the release on should weigh: a sentence each."""
+    """A sentence on each risk that no promise covers, and that matters before the release is passed on."""
     declared = part(content, "spec", "columns")
     protected = {demand.get("column") for demand in part(content, "spec").get("privacy") or []}
     measures = part(content, "measured", "sensitive")
@@ -259,7 +259,7 @@ def _figure(after: Any, before: Any, write: Callable[[Any], str], what: str) -> 
 
 
 def _name_of(demand: Mapping[str, Any]) -> str:
-    """As `privacy.judge.name_of` calls it."""
+    """The name of a demand, as from `privacy.judge.name_of`."""
     column = demand.get("column")
     return f"{demand.get('model')}" if column is None else f"{demand.get('model')}_{column}"
 
@@ -273,7 +273,7 @@ def _meaning(demand: Mapping[str, Any]) -> str:
 
 
 def _measured(model: str, measured: Any, failing: Any) -> str:
-    """The worst value over all classes, and how many classes fail."""
+    """The worst value over all classes, and the number of failing classes."""
     text = percent(measured) if model in OF_SHARES else value_text(measured)
     if text != NOT_MEASURED:
         text = f"{text} in the smallest class" if model == "k_anonymity" else f"{text} in the worst class"

@@ -1,4 +1,4 @@
-"""How the manifest's names, numbers and moments are written, and how what it may lack is read."""
+"""The wording of the manifest's names, numbers and times, and access to parts that it may lack."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def words(value: Any) -> str:
 
 
 def sentence(text: str) -> str:
-    """The same with a capital letter."""
+    """The text with a capital first letter."""
     return text[:1].upper() + text[1:]
 
 
 def plain_name(name: str) -> str:
-    """ "k_anonymity" as one would write it."""
+    """A name such as "k_anonymity" in plain words."""
     written = {"quasi_identifier": "quasi-identifier", "exclude": "excluded", "out_of_fold": "out-of-fold"}
     if name in written:
         return written[name]

@@ -1,4 +1,4 @@
-"""What a release is: the policy of one dataset, as `release.yaml` states it. Nothing here touches data.
+"""The spec of a release: the policy of one dataset, as in `release.yaml`. Nothing here reads data.
 
 Every other layer reads these objects, so that no k, role or seed is written twice.
 """

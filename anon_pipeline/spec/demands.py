@@ -1,4 +1,4 @@
-"""Privacy demands by the name a spec uses; `anon_pipeline.privacy` holds the models that say what they mean."""
+"""Privacy demands by their name in a spec; `anon_pipeline.privacy` has the models that define their meaning."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 from anon_pipeline.imports import large_imports
 from anon_pipeline.spec.parts import Strict
 
-#: Privacy models by the name a spec uses. One file and one line here add a model (docs/engineer.md shows it).
+#: Privacy models by their name in a spec. One file and one line here add a model (docs/engineer.md shows it).
 PRIVACY_MODELS: dict[str, str] = {
     "k_anonymity": "anon_pipeline.privacy.k_anonymity:KAnonymity",
     "l_diversity": "anon_pipeline.privacy.l_diversity:LDiversity",
@@ -22,7 +22,7 @@ PRIVACY_MODELS: dict[str, str] = {
 
 
 class Demand(Strict):
-    """A demand on every equivalence class; `anon_pipeline.privacy` holds the models that say what it means."""
+    """A demand on every equivalence class; `anon_pipeline.privacy` has the models that define its meaning."""
 
     name: ClassVar[str]
 

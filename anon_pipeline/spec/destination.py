@@ -1,4 +1,4 @@
-"""Where a release is put beside its folder: `publish` in a spec. What it says changes no release."""
+"""The destinations of a release besides its folder: `publish` in a spec. They do not change a release."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from anon_pipeline.spec.locations import IN_CATALOGUE, is_address, parts_of
 from anon_pipeline.spec.parts import Strict
 from anon_pipeline.spec.source import Connection
 
-#: Bytes that a server keeps of a name (PostgreSQL documentation, 4.1.1).
+#: The longest name on a server in bytes; longer names are cut off (PostgreSQL documentation, 4.1.1).
 NAME_BYTES = 63
-#: The longest ending that is put to the name of a dataset, to name a table.
+#: The longest ending that is added to the name of a dataset to name a table.
 LONGEST_ENDING = "_classes_incoming"
-#: What a server would take for everybody, quoted or not, or for no role at all.
+#: Names that a server understands as everybody, quoted or not, or as no role.
 NO_ROLES = {"public", "none"}
 KINDS = ("objects", "database", "delta", "iceberg")
 
@@ -27,10 +27,10 @@ class Destination(Strict):
     objects: str | None = Field(default=None, min_length=1)  # a prefix: s3://, gs:// or az://bucket/prefix
     database: Literal["postgresql"] | None = None  # a server
     connection: Connection | None = None  # of a server
-    schema_: str | None = Field(default=None, min_length=1, alias="schema")  # of a server: where the tables are put
-    readers: tuple[str, ...] = ()  # of a server: the roles that may read the tables, and nobody else
-    delta: str | None = Field(default=None, min_length=1)  # a Delta Lake table of its own, by folder or address
-    iceberg: str | None = Field(default=None, min_length=1)  # a table of its own: catalogue.namespace.table
+    schema_: str | None = Field(default=None, min_length=1, alias="schema")  # of a server: the schema for the tables
+    readers: tuple[str, ...] = ()  # of a server: the only roles that may read the tables
+    delta: str | None = Field(default=None, min_length=1)  # a separate Delta Lake table, by folder or address
+    iceberg: str | None = Field(default=None, min_length=1)  # a separate Iceberg table: catalogue.namespace.table
 
     @model_validator(mode="after")
     def _is_one_place(self) -> Destination:
@@ -66,14 +66,14 @@ class Destination(Strict):
 
     @property
     def label(self) -> str:
-        """What messages call it; nothing of it is secret."""
+        """Its name in messages, without secrets."""
         if self.database is not None:
             assert self.connection is not None  # noqa: S101 (validated)
             return f"{self.database}:{self.connection.env or self.connection.file}/{self.schema_}"
         return str(self.objects or (f"delta:{self.delta}" if self.delta else f"iceberg:{self.iceberg}"))
 
     def located(self, folder: Path) -> Destination:
-        """The same place, with files by their whole path: a record of it must not hang on where the spec lay."""
+        """The same place with absolute paths, so that a record of it does not depend on the folder of the spec."""
         changes: dict[str, Any] = {}
         if self.delta is not None and not is_address(self.delta):
             changes["delta"] = str((folder / self.delta).resolve())
@@ -87,7 +87,7 @@ def require_room(dataset: str, destinations: Sequence[Destination]) -> None:
     Raises
     ------
     ValueError
-        For a place that is named twice, and for the name of a dataset that a server would cut off.
+        For a place that is named twice, and for a dataset whose name a server would cut off.
     """
     labels = [destination.label for destination in destinations]
     if twice := [label for label in labels if labels.count(label) > 1]:

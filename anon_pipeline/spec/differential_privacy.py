@@ -1,7 +1,7 @@
-"""What a spec says of differential privacy: who is protected, how much may be spent, and what is public of a column.
+"""Differential privacy in a spec: the protected unit, the budget, and the public domains of columns.
 
-Domains are written by a person who knows them without the data: a range, bins or values that are taken from the data
-tell of the people who are at its ends. Nothing here touches data.
+A person who knows the domains without the data writes them, since a range, bins or values that are taken from the data
+reveal the people with extreme values. Nothing here reads data.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from pydantic import Field, field_validator, model_validator
 
 from anon_pipeline.spec.parts import Strict
 
-#: What the name of published statistics ends in; the rest is that of their dataset.
+#: The ending of the name of published statistics, after the name of their dataset.
 STATISTICS = "_statistics"
-#: Steps of a range, times rows of a person: sums of so many people as there are stay below 2^63.
+#: The most steps of a range times rows of a person, so that sums over all people on Earth stay below 2^63.
 MOST_STEPS = 2**30
 Why = Annotated[str, Field(min_length=1, max_length=500)]
 Number = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
 
 
 class PersonUnit(Strict):
-    """Everybody is protected with all their rows, of which so many are counted.
+    """Every person is protected with all their rows, of which only a limited number is counted.
 
     A person counts in at most `groups` groups of a question, and in each with at most `rows` rows.
     """
@@ -33,17 +33,17 @@ class PersonUnit(Strict):
 
 
 class PublicSize(Strict):
-    """A number of rows that everybody knows anyway, and how they know it."""
+    """A number of rows that is public, and the reason why it is."""
 
     public: int = Field(ge=1, le=10**12)
     why: Why
 
 
 class BudgetOfSubject(Strict):
-    """What may be spent on the people of a subject, by all datasets and files that are about them.
+    """The budget of the people of a subject, for all datasets and files about them together.
 
-    `epsilon` with `delta`, or `rho`, which delta then translates. `thresholds` is the part of delta that is kept for
-    groups which nobody listed; without it there are none.
+    Either `epsilon` with `delta`, or `rho`, which `delta` converts to an epsilon. `thresholds` is the part of delta for
+    groups that are not listed in the spec; without it there are no such groups.
     """
 
     subject: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
@@ -62,13 +62,13 @@ class BudgetOfSubject(Strict):
 
 
 class PublicDomain(Strict):
-    """What is public of a column: its range with a step, the edges of its bins, its values, or that nothing is.
+    """The public domain of a column: its range with a step, the edges of its bins, its values, or nothing.
 
-    - `range: [low, high], step: 1`: numbers, which are held to the range and rounded to the step;
+    - `range: [low, high], step: 1`: numbers, which are clipped to the range and rounded to the step;
     - `bins: [0, 20, 40]`: numbers in intervals from edge to edge, the last edge belonging to the last interval;
-      beyond the edges they count in the first and the last;
-    - `values: [f, m]`: texts; any other counts as missing;
-    - `unknown: true`: texts that nobody listed, which a question may group by where a threshold allows it.
+      numbers beyond the edges count in the first and the last interval;
+    - `values: [f, m]`: texts; any other text counts as missing;
+    - `unknown: true`: texts that are not listed, by which a question may group if a threshold allows it.
     """
 
     range: tuple[Number, Number] | None = None
@@ -81,7 +81,7 @@ class PublicDomain(Strict):
     @field_validator("values", mode="before")
     @classmethod
     def _read_values(cls, value: object) -> object:
-        """Values are texts, also where YAML reads numbers."""
+        """Convert values to texts, also those that YAML reads as numbers."""
         if not isinstance(value, list | tuple):
             return value
         plain = [str(item) if isinstance(item, int | float) and not isinstance(item, bool) else item for item in value]
@@ -115,14 +115,14 @@ class PublicDomain(Strict):
 
     @property
     def size(self) -> int:
-        """How many values or bins there are, a missing one not counted; of unknown values 0."""
+        """The number of values or bins without the missing one; 0 for unknown values."""
         if self.range is not None and self.step is not None:
             return int((exactly(self.range[1]) - exactly(self.range[0])) / exactly(self.step)) + 1
         return len(self.bins) - 1 if self.bins is not None else len(self.values or ())
 
 
 def exactly(number: float) -> Decimal:
-    """The decimal number that a person wrote: .1 is a tenth."""
+    """The decimal number as a person wrote it: .1 is exactly a tenth."""
     return Decimal(repr(number))
 
 
@@ -151,20 +151,20 @@ class DifferentialPrivacy(Strict):
 
     @property
     def person(self) -> str | None:
-        """The column that tells people apart, where the unit is a person."""
+        """The column that identifies people, if the unit is a person."""
         return self.unit.person if isinstance(self.unit, PersonUnit) else None
 
     @property
     def most_groups(self) -> int:
-        """In how many groups of one question a protected unit counts at most."""
+        """The most groups of one question in which a protected unit counts."""
         return self.unit.groups if isinstance(self.unit, PersonUnit) else 1
 
     @property
     def most_rows(self) -> int:
-        """With how many rows of one group a protected unit counts at most."""
+        """The most rows of one group with which a protected unit counts."""
         return self.unit.rows if isinstance(self.unit, PersonUnit) else 1
 
     @property
     def conversion_delta(self) -> float:
-        """The part of delta with which rho becomes an epsilon; the rest is the thresholds'."""
+        """The part of delta that converts rho to an epsilon; the thresholds use the rest."""
         return float(exactly(self.budget.delta) - exactly(self.budget.thresholds))

@@ -1,33 +1,33 @@
-"""Tables that lie on no disk of this machine: how a spec writes their addresses."""
+"""The addresses in a spec of tables that are not files of this machine."""
 
 from __future__ import annotations
 
 import re
 
-#: Object stores by the beginning of an address: of Amazon and those that speak its protocol, of Google, of Microsoft.
+#: Object stores by the beginning of an address: Amazon's and compatible ones, Google's, Microsoft's.
 STORES = {"s3": "s3", "s3a": "s3", "gs": "gs", "az": "az", "abfs": "az", "abfss": "az"}
 #: A table of Iceberg in a catalogue: its name there, below the name of the catalogue in pyiceberg's configuration.
 IN_CATALOGUE = re.compile(r"\w[\w-]*(\.\w[\w-]*){2,}")
-#: Ends the name of the file that describes a state of an Iceberg table.
+#: Ending of the file that describes a state of an Iceberg table.
 ICEBERG_METADATA = ".metadata.json"
 ADDRESS = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<bucket>[^/]*)(/(?P<key>.*))?", re.DOTALL)
-#: The account of an address of Microsoft: a container, and a host of theirs.
+#: The account in an address of Microsoft: a container and a host.
 CONTAINER = re.compile(r"[a-z0-9$-]+@[a-z0-9]+\.(dfs|blob)\.core\.windows\.net")
 WHERE_SECRETS_LIE = "the credentials of a store lie where its own tools look for them (docs/sources.md)"
 
 
 def is_address(place: str) -> bool:
-    """Whether a place is the address of something, and no file of this machine."""
+    """Whether a place is an address and no file of this machine."""
     return ADDRESS.match(place) is not None
 
 
 def parts_of(address: str) -> tuple[str, str, str]:
-    """Store, bucket and key of an address of an object store, or of all that lies below it.
+    """Store, bucket and key of an address in an object store; the key may be a prefix.
 
     Raises
     ------
     ValueError
-        For an address that is none, or that holds a secret. The sentence repeats nothing of it.
+        For a malformed address, or one that holds a secret. The sentence does not quote it.
     """
     found = ADDRESS.fullmatch(address)
     if found is None or found["scheme"].lower() not in STORES:

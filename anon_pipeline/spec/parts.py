@@ -1,4 +1,4 @@
-"""The parts of a spec, each a small immutable model; what they mean is for the layers that read them to say."""
+"""The parts of a spec, each a small immutable model; the layers that read them define their meaning."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
-#: What an owner writes for readers of a release: published as it stands, so nothing of a person belongs in it.
+#: A text of the owner for readers of a release; it is published unchanged, so it must not hold data on a person.
 Stated = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
 class Role(StrEnum):
-    """What a column is to a person, and so what may happen to it."""
+    """The role of a column for a person, and so the treatment of its values."""
 
-    IDENTIFIER = "identifier"  # names a person; never leaves
+    IDENTIFIER = "identifier"  # names a person; never released
     QUASI_IDENTIFIER = "quasi_identifier"  # singles a person out together with others; generalized
-    SENSITIVE = "sensitive"  # kept as it is, protected against inference
-    INSENSITIVE = "insensitive"  # kept as it is
+    SENSITIVE = "sensitive"  # released unchanged, protected against inference
+    INSENSITIVE = "insensitive"  # released unchanged
     EXCLUDE = "exclude"  # left out
 
 
@@ -57,16 +57,16 @@ READ_STEP = "anon_pipeline.masking.catalog:read_step"
 
 
 class MaskingStep(Strict):
-    """One masking technique with its parameters; `anon_pipeline.masking` holds what they mean.
+    """One masking technique with its parameters; `anon_pipeline.masking` defines their meaning.
 
-    What the spec itself must know of a step is declared here, and stated by the techniques that it is true of.
+    The properties that the spec itself needs are declared here, and techniques override those that apply to them.
     """
 
     technique: str
 
     @property
     def used(self) -> tuple[str, ...]:
-        """Under `steps`: all columns that it must see."""
+        """All columns that it reads, if it is under `steps`."""
         return ()
 
     @property
@@ -76,27 +76,27 @@ class MaskingStep(Strict):
 
     @property
     def smallest_group(self) -> int | None:
-        """Where it leaves groups in place of people: how many people a group has at least."""
+        """The fewest people of a group, if it turns rows of people into groups."""
         return None
 
     @property
     def list_file(self) -> str | None:
-        """The list that it reads from a file, relative to the spec."""
+        """The file with a list that it reads, relative to the spec."""
         return None
 
     @property
     def key_file(self) -> str | None:
-        """The file of the key that it works with, where that lies in one."""
+        """The file with the key that it uses, if the key is in a file."""
         return None
 
 
 def _read_steps(value: Any) -> tuple[MaskingStep, ...]:
-    """The steps of a list as a spec writes it.
+    """The steps of a list in a spec.
 
     Raises
     ------
     ValueError
-        With one sentence per step that is none.
+        With one sentence per entry that is not a step.
     """
     if not isinstance(value, list | tuple):
         raise ValueError("is a list of steps, for example [{technique: round, to: 10}]")
@@ -121,16 +121,16 @@ def _write_steps(steps: tuple[MaskingStep, ...]) -> list[dict[str, Any]]:
     return [step.model_dump(mode="json", by_alias=True, exclude_none=True) for step in steps]
 
 
-#: Masking steps in order, read and written as a spec has them.
+#: Masking steps in order, read from and written to the form in a spec.
 MaskingSteps = Annotated[tuple[MaskingStep, ...], PlainValidator(_read_steps), PlainSerializer(_write_steps)]
 
 
-#: The step that leaves a table of groups and no people, and why nothing can then be asked of their rows.
+#: The step that makes a table of groups without people, and why demands on rows are then refused.
 AGGREGATE, NO_ROWS = "aggregate", "aggregate leaves a table of groups and no rows of people to judge"
 
 
 class KeyPlace(Strict):
-    """Where a key lies: an environment variable, or a file of mode 0600 named relative to the spec."""
+    """The place of a key: an environment variable, or a file of mode 0600 named relative to the spec."""
 
     environment: str | None = None
     file: str | None = None
@@ -141,11 +141,11 @@ class HierarchyFile(Strict):
 
     file: str = Field(min_length=1)
     delimiter: str = Field(default=";", min_length=1, max_length=1)
-    strict: bool = False  # the tree may split the column only between nodes that lie directly below one node
+    strict: bool = False  # the tree may split the column only between nodes directly below the same node
 
 
 class PrefixHierarchy(Strict):
-    """A hierarchy of codes that say less the shorter they are, as ZIP codes do: 12345, 123**, 12***."""
+    """A hierarchy of codes that are coarser the shorter they are, such as ZIP codes: 12345, 123**, 12***."""
 
     prefix: tuple[Annotated[int, Field(ge=1)], ...] = Field(min_length=1)  # lengths, the longest first
     strict: bool = False
@@ -158,40 +158,40 @@ class PrefixHierarchy(Strict):
         return lengths
 
 
-#: What a date may be written with: the directives that name a date or a time, and anything between them.
+#: The allowed formats of dates: directives for a date or a time, and any text between them.
 DATE_FORMAT = re.compile(r"(%-?[YymdjbBHIMSfp]|[^%])+")
 
 
 def _texts(values: Sequence[Any]) -> list[Any]:
-    """A list in which YAML read numbers, as texts."""
+    """A list as texts, also where YAML read numbers."""
     return [str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value for value in values]
 
 
 class Column(Strict):
     """One column of the source, or one that a masking step makes."""
 
-    role: Role  # what the column is to a person
+    role: Role  # the role of the column for a person
     type: ColumnType | None = None  # taken from the source where absent
     grid: float | None = Field(default=None, gt=0, le=1e15)  # the step of shown numbers; from the data where absent
     levels: tuple[str, ...] | None = Field(default=None, min_length=2)  # categories that have an order, lowest first
     hierarchy: Literal["calendar"] | HierarchyFile | PrefixHierarchy | None = None  # whose words classes show
     why: str | None = None  # the reason for the role, for the report
-    unit: str | None = Field(default=None, min_length=1)  # what its numbers count, for the report: years
+    unit: str | None = Field(default=None, min_length=1)  # the unit of its numbers, for the report: years
     format: tuple[str, ...] | None = None  # how its dates are written: "%d.%m.%Y", or several of them
-    missing: tuple[str, ...] = ()  # of this column only: what stands for "not known", beside `source.missing`
-    missing_is_a_value: bool = False  # whether a missing value is an answer of its own; of sensitive columns only
+    missing: tuple[str, ...] = ()  # for this column only: texts for "not known", besides `source.missing`
+    missing_is_a_value: bool = False  # whether a missing value is a separate value; for sensitive columns only
     steps: MaskingSteps = ()  # masking, in order, before people are grouped
-    made: bool = False  # by a step; the source has no such column
+    made: bool = False  # whether a step makes it, so that the source has no such column
 
     @property
     def strict(self) -> bool:
-        """Whether the column has a hierarchy that the tree must keep to."""
+        """Whether the column has a hierarchy that the tree must follow."""
         return isinstance(self.hierarchy, HierarchyFile | PrefixHierarchy) and self.hierarchy.strict
 
     @field_validator("levels", mode="before")
     @classmethod
     def _read_levels(cls, value: Any) -> Any:
-        """Levels are texts, also where YAML reads numbers: [1, 2, 3]."""
+        """Convert levels to texts, also those that YAML reads as numbers: [1, 2, 3]."""
         if not isinstance(value, list | tuple):
             return value
         levels = _texts(value)
@@ -202,7 +202,7 @@ class Column(Strict):
     @field_validator("missing", mode="before")
     @classmethod
     def _read_missing(cls, value: Any) -> Any:
-        """Markers are texts, also where YAML reads numbers: [999]."""
+        """Convert markers to texts, also those that YAML reads as numbers: [999]."""
         return _texts(value) if isinstance(value, list | tuple) else value
 
     @field_validator("format", mode="before")
@@ -259,7 +259,7 @@ class Column(Strict):
         return self
 
 
-#: URIs that MLflow looks up in the store it is connected to; no part is `..`, encoded, or a host.
+#: URIs that MLflow resolves in its connected store; no part is `..`, encoded, or a host.
 LOGGED = re.compile(r"models:/\w[\w .-]*(/\w+|@\w[\w.-]*)?|runs:/[0-9a-f]{32}(/\w[\w .-]*)+")
 
 
@@ -277,7 +277,7 @@ class LoggedModel(Strict):
     @field_validator("mlflow")
     @classmethod
     def _lies_in_the_home(cls, uri: str) -> str:
-        """Loading a model runs what was pickled, so a spec names no folder and no other store."""
+        """Refuse folders and other stores, since loading a model runs its pickled code."""
         if not LOGGED.fullmatch(uri):
             raise ValueError(
                 "is no model of the home's MLflow store; write models:/name/version, models:/name@alias or "
@@ -290,20 +290,20 @@ BuiltInModel = Literal["gradient_boosting", "random_forest", "linear", "decision
 
 
 class Guide(Strict):
-    """The model M whose predictions guide the grouping, and how the tree listens to it."""
+    """The model M whose predictions guide the grouping, and their weight in the tree."""
 
     model: BuiltInModel | ImportedModel | LoggedModel = "gradient_boosting"
     on: Literal["label", "probability"] = "probability"
     predictions: Literal["out_of_fold", "in_sample"] = "out_of_fold"
     folds: int = Field(default=5, ge=2, le=50)
     spread: float = Field(default=1.0, ge=0, le=1e6)  # weight of the quasi-identifiers' own spread beside the guidance
-    sample: int = Field(default=500_000, ge=100)  # M is trained on at most so many people, chosen by content hash
+    sample: int = Field(default=500_000, ge=100)  # the most people on whom M is trained, chosen by content hash
     orders: Literal["guidance", "both", "each"] = "both"  # of categories: by guidance, by frequency too, by each output
     targets: tuple[str, ...] = ()  # where one release serves several analyses: the spec's target, then the others
 
 
 class Recode(Strict):
-    """What a class shows in place of its members' values."""
+    """The recoded values of a class, instead of its members' values."""
 
     numeric: Literal["median"] = "median"
     categorical: Literal["mode"] = "mode"
@@ -315,20 +315,21 @@ class Utility(Strict):
 
     models: tuple[BuiltInModel, ...] = ("linear",)  # beside the guide's own
     folds: int = Field(default=5, ge=2, le=50)
-    sample: int = Field(default=100_000, ge=100)  # measured on at most so many people, chosen by content hash
+    sample: int = Field(default=100_000, ge=100)  # the most people on whom it is measured, chosen by content hash
 
 
 class Audit(Strict):
-    """How a release is attacked before it leaves, and what an attack may achieve at most.
+    """How a release is attacked before publication, and the most that an attack may achieve.
 
-    A bound is held against the upper end of the attack's 95 % interval: too few people to tell is not "safe". Who would
-    rather hold it against the estimate says `bounds_on: estimate`; an attack no better than guessing then counts as 0.
+    A bound is compared with the upper end of the attack's 95 % interval, since too few people for a clear result do not
+    mean "safe". With `bounds_on: estimate`, it is compared with the estimate; an attack no better than guessing then
+    counts as 0.
     """
 
     enabled: bool = True
-    control: Literal["twin", "held_out"] = "twin"  # who is kept out: of a twin of the release, or of the release
+    control: Literal["twin", "held_out"] = "twin"  # people are kept out of a twin of the release, or of the release
     share: float = Field(default=0.1, gt=0, le=0.5)  # of the people; at least 500 and at most 5,000 of them
-    sample: int = Field(default=60_000, ge=1_000)  # the twin is made of at most so many people
+    sample: int = Field(default=60_000, ge=1_000)  # the most people of whom the twin is made
     targets: int = Field(default=5_000, ge=100)  # people in the release, and control people, attacked at most
     models: bool = True  # whether models are attacked, too
     people: int = Field(default=4_000, ge=200)  # in the membership game on models
@@ -337,46 +338,46 @@ class Audit(Strict):
     linkage: float | None = Field(default=None, ge=0, le=1)  # bounds: leak of the strongest attack of this kind
     singling_out: float | None = Field(default=None, ge=0, le=1)
     attribute_inference: dict[str, float] = {}  # leak by sensitive column
-    membership_auc: float | None = Field(default=None, ge=0.5, le=1)  # of models trained on the release
-    replayed: float | None = Field(default=None, ge=0, le=1)  # share whose value the grouping tells who runs it again
+    membership_auc: float | None = Field(default=None, ge=0.5, le=1)  # bound on models trained on the release
+    replayed: float | None = Field(default=None, ge=0, le=1)  # share whose value a repeated grouping reveals
 
 
 class Suppression(Strict):
-    """Leaving people out where grouping them would cost everybody else more."""
+    """Leaves people out if grouping them would cost everybody else more."""
 
     limit: float = Field(default=0.0, ge=0, lt=1)  # share of the people
 
 
-#: Of the quasi-identifiers' variance, where a spec says nothing else: what loses more tells hardly anything.
+#: The default of the largest loss, as a share of the quasi-identifiers' variance; a release that loses more is useless.
 MOST_LOST = 0.95
 
 
 class Grouping(Strict):
-    """How people are counted before they are grouped, and how far classes are worked on."""
+    """How people are counted before they are grouped, and how far classes are refined."""
 
-    cells: int = Field(default=5_000_000, ge=100)  # above so many distinct tuples, ordered columns are coarsened
-    refine: int = Field(default=2_000_000, ge=0)  # up to so many, classes are made tighter after the tree
+    cells: int = Field(default=5_000_000, ge=100)  # with more distinct tuples, ordered columns are coarsened
+    refine: int = Field(default=2_000_000, ge=0)  # up to this number, classes are refined after the tree
     most_lost: float = Field(default=MOST_LOST, gt=0, le=1)  # of the information; a release that loses more is refused
 
 
 class AcrossReleases(Strict):
-    """What is asked of a release together with the former ones of its dataset."""
+    """Demands on a release together with the former releases of its dataset."""
 
     k: int = Field(ge=2, le=10**9)  # people who share a person's class, or absence, in every release of the window
-    window: int = Field(default=12, ge=2, le=1000)  # releases, the new one included
+    window: int = Field(default=12, ge=2, le=1000)  # number of releases, including the new one
     reserve: float = Field(default=0.3, ge=0, le=10)  # classes start larger than k by this share, and may lose people
-    refit: float = Field(default=0.1, ge=0)  # a new tree replaces the kept one where it loses less by this share
+    refit: float = Field(default=0.1, ge=0)  # a new tree replaces the kept one if it loses less by this share
     departures: Literal["at_once", "in_company"] = "at_once"  # in company: k - 1 others of their history go with them
 
 
 class EngineSettings(Strict):
-    """What the engine may use of the machine; nothing of it changes a release."""
+    """The resources of the machine that the engine may use; they do not change a release."""
 
     memory_limit: str | None = Field(default=None, pattern=r"^[0-9]+(\.[0-9]+)?\s*([KMGT]i?B|%)$")
     threads: int | None = Field(default=None, ge=1)
 
 
 class Retention(Strict):
-    """How long the private zone keeps what it holds of a dataset."""
+    """How long the private zone keeps data of a dataset."""
 
-    private_days: int = Field(ge=1, le=36_500)  # after the step that made it
+    private_days: int = Field(ge=1, le=36_500)  # days after the step that made the data

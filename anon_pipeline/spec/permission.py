@@ -1,6 +1,6 @@
-"""What a spec may do beside naming columns: whose code it may run, and which files it may name.
+"""The permissions of a spec: the code that it may run, and the files and addresses that it may name.
 
-A spec may come from somebody else, so what goes further is allowed by the person who runs it, not by the spec.
+A spec may come from somebody else, so the person who runs it gives these permissions, not the spec.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from anon_pipeline.spec.locations import is_address, parts_of
 
 #: Set to 1, it allows specs to import the code that they name; `--allow-code` does so for one command.
 ALLOW_CODE = "ANON_PIPELINE_ALLOW_CODE"
-#: Folders, separated as in PATH. Where set, a spec names files in its own folder, the data folder and these only.
+#: Folders, separated as in PATH. If set, a spec may name files in its own folder, the data folder and these only.
 ALLOW_FILES = "ANON_PIPELINE_ALLOW_FILES"
-#: Beginnings of addresses, separated by blanks. Where this or `ALLOW_FILES` is set, a spec names objects below these.
+#: Beginnings of addresses, separated by blanks. If this or `ALLOW_FILES` is set, a spec may name objects below these
+#: only.
 ALLOW_OBJECTS = "ANON_PIPELINE_ALLOW_OBJECTS"
 
 
@@ -32,7 +33,7 @@ def require_code(field: str, name: str) -> None:
     Raises
     ------
     InputError
-        Where the person who runs a spec has not allowed it to import code.
+        If the person who runs a spec has not allowed it to import code.
     """
     if os.environ.get(ALLOW_CODE) != "1":
         raise InputError(
@@ -46,7 +47,7 @@ def refuse_private(path: Path, named: str) -> None:
     Raises
     ------
     InputError
-        For what lies in the private zone, where the people of other datasets are, or holds it.
+        For a path in the private zone, which holds people of other datasets, or a path that contains the zone.
     """
     path, private = path.resolve(), Home.default().private.resolve()
     if path.is_relative_to(private) or private.is_relative_to(path):
@@ -73,7 +74,7 @@ def check_address(address: str, field: str = "source") -> None:
 
 
 def _beginnings() -> list[str] | None:
-    """What the names of all that is elsewhere begin with; None where nobody has said."""
+    """The allowed beginnings of all addresses; None if not restricted."""
     stated = os.environ.get(ALLOW_OBJECTS)
     return None if stated is None and os.environ.get(ALLOW_FILES) is None else (stated or "").split()
 
@@ -90,13 +91,14 @@ def _check_service(label: str) -> None:
 def check_destinations(folder: Path, destinations: Sequence[Destination]) -> None:
     """Refuse places that a spec in `folder` may not write to.
 
-    A folder lies with the spec, in the data folder or where `ALLOW_FILES` says, and never in the home. A server or a
-    catalogue is held to `ALLOW_OBJECTS` as an address is: `postgresql:NAME/schema`, `iceberg:catalogue.namespace`.
+    A folder must be in that of the spec, in the data folder or in those of `ALLOW_FILES`, and never in the home. A
+    server or a catalogue must fit `ALLOW_OBJECTS` like an address: `postgresql:NAME/schema`,
+    `iceberg:catalogue.namespace`.
 
     Raises
     ------
     InputError
-        Naming the place.
+        If there is such a place, which the message names.
     """
     for destination in destinations:
         place = destination.objects or destination.delta
@@ -119,18 +121,18 @@ def check_destinations(folder: Path, destinations: Sequence[Destination]) -> Non
 
 
 def check_files(folder: Path, tables: Sequence[str], lists: Sequence[str], keys: Sequence[str]) -> None:
-    """Refuse what a spec in `folder` may not name.
+    """Refuse files that a spec in `folder` may not name.
 
     Parameters
     ----------
-    tables : the source and a population, which may lie anywhere: whoever names a table of their own means it
-    lists : hierarchies, whose words are published. They lie with the spec, or where the person who runs it allows
-    keys : files of keys, of which nothing is published; they may lie anywhere
+    tables : the source and a population, which may be in any folder, since naming them is intended
+    lists : hierarchies, whose words are published; must be in the folder of the spec or in an allowed folder
+    keys : files of keys, which are not published; may be in any folder
 
     Raises
     ------
     InputError
-        Naming the file.
+        If there is such a file, which the message names.
     """
     for address in filter(is_address, tables):
         check_address(address)

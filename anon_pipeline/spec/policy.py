@@ -1,4 +1,4 @@
-"""The policy: the part of a spec that a release depends on, as plain data, as the manifest publishes it."""
+"""The policy: the part of a spec that a release depends on, as plain data, in the published form of the manifest."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from anon_pipeline.spec.synthesis import Synthesis
 if TYPE_CHECKING:
     from anon_pipeline.spec.release import ReleaseSpec
 
-#: What the policy, which is published, says of how a source is written.
+#: The keys on the format of a source that are part of the published policy.
 SAID_OF_SOURCE = {"missing", "delimiter", "encoding", "decimal", "thousands"}
 
-#: What cannot change a grouped release, or is published in another form.
+#: Keys that cannot change a grouped release, or are published in another form.
 NO_POLICY = (
     *("release", "synthesis", "model", "differential_privacy"),
     *("publish", "schedule", "retention", "engine", "frontier", "privacy"),
@@ -25,14 +25,14 @@ NO_POLICY = (
 
 
 def published_policy(spec: ReleaseSpec) -> dict[str, Any]:
-    """A spec without what cannot change a release, such as schedule, engine and source path.
+    """A spec without keys that cannot change a release, such as schedule, engine and source path.
 
-    It lacks what picks the rows of a source, too (a query, a condition), which may quote values that are not released.
+    It also lacks keys that select rows of a source (a query, a condition), which may quote unreleased values.
 
     Raises
     ------
     InputError
-        Where the file of a hierarchy cannot be read.
+        If the file of a hierarchy cannot be read.
     """
     if spec.is_synthetic:
         kept = spec.model_dump(mode="json", by_alias=True, include=Synthesis.published, exclude_none=True)
@@ -42,7 +42,7 @@ def published_policy(spec: ReleaseSpec) -> dict[str, Any]:
     excluded: dict[str, Any] = {**dict.fromkeys(NO_POLICY, True), "source": of_source}
     content = spec.model_dump(mode="json", by_alias=True, exclude=excluded)
     for name, column in content["columns"].items():
-        _tell_what_is_stated(column)
+        _drop_unstated_keys(column)
         hierarchy = spec.columns[name].hierarchy
         if isinstance(hierarchy, HierarchyFile):
             column["hierarchy"]["sha256"] = _hash_of(spec.folder, name, hierarchy)
@@ -57,9 +57,9 @@ def published_policy(spec: ReleaseSpec) -> dict[str, Any]:
     return content
 
 
-def _tell_what_is_stated(column: dict[str, Any]) -> None:
-    """Leave out what a column does not state, so that keys that are new change no policy that does without them."""
-    column.pop("unit")  # only the report speaks of it
+def _drop_unstated_keys(column: dict[str, Any]) -> None:
+    """Remove keys that a column does not state, so that new keys do not change policies without them."""
+    column.pop("unit")  # only the report uses it
     for name in ("levels", "hierarchy", "format", "missing", "missing_is_a_value"):
         if not column[name]:
             del column[name]
@@ -72,7 +72,7 @@ def _drop(content: dict[str, Any], names: tuple[str, ...], value: object) -> Non
 
 
 def _hash_of(folder: Path, column: str, hierarchy: HierarchyFile) -> str:
-    """SHA-256 of the file of a column's hierarchy: what it says is part of the policy."""
+    """SHA-256 of the file of a column's hierarchy, since its content is part of the policy."""
     path = folder / hierarchy.file
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,6 +1,6 @@
-"""The page docs/spec.md: every key of a spec, its type, its default and what it means, read from the models.
+"""The page docs/spec.md: every key of a spec with its type, its default and its meaning, read from the models.
 
-What a key means stands as a comment on its line in the model, so that it is written once.
+The meaning of a key is a comment on its line in the model, so that it is written once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ A `release.yaml` has these keys and no others: a key that is not known is an err
 (`make reference`), and a test holds it against the code. Columns' `steps`, and `steps` of the whole table, are
 techniques of masking; `anon-pipeline steps` lists them with their parameters.
 """
-#: Bounds of pydantic, as a reader says them.
+#: Bounds of pydantic in words.
 BOUNDS = {
     "gt": "above {}",
     "ge": "at least {}",
@@ -69,7 +69,7 @@ def _section(path: str, model: type[BaseModel]) -> list[str]:
 
 
 def _comments(model: type[BaseModel]) -> dict[str, str]:
-    """What stands behind each key in the source of a model and of those that it extends."""
+    """The comment behind each key in the source of a model and of its base models."""
     comments: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if not issubclass(base, BaseModel) or base in (BaseModel, Strict):
@@ -86,7 +86,7 @@ def _comments(model: type[BaseModel]) -> dict[str, str]:
 
 
 def _models_of(model: type[BaseModel]) -> list[tuple[str, type[BaseModel]]]:
-    """The parts of a model that are models themselves, with the key they stand under."""
+    """The parts of a model that are models themselves, with their keys."""
     return [
         (field.alias or name, part)
         for name, field in model.model_fields.items()
@@ -111,7 +111,7 @@ def _type(field: FieldInfo) -> str:
 
 
 def _type_in_words(annotation: Any) -> str:
-    """A type in words of YAML."""
+    """A type in the words of YAML."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Literal:
         return " or ".join(f"`{_as_yaml(argument)}`" for argument in arguments)
@@ -135,7 +135,7 @@ def _type_in_words(annotation: Any) -> str:
 
 
 def _as_yaml(value: Any) -> str:
-    """A default or a choice as YAML has it."""
+    """A default or a choice in YAML."""
     if isinstance(value, BaseModel):
         return "its defaults"
     if value is None:

@@ -1,4 +1,4 @@
-"""The policy of one dataset as a whole, and what its parts must agree on."""
+"""The whole policy of one dataset, and the consistency of its parts."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ from anon_pipeline.spec.synthesis import PublishedModel, Synthesis, require_grou
 from anon_pipeline.spec.tradeoff import TradeOff
 from anon_pipeline.spec.written import UNDECIDED, PlainLoader, decoded, put, sentences, undecided_lines, with_lists
 
-#: Columns that the engines put beside those of a source.
+#: Columns that the engines add to those of a source.
 RESERVED = re.compile(r"#(people|class|history|position|key\d*|coded:.*)", re.IGNORECASE | re.DOTALL)
 
 
 def _beside(column: Column) -> tuple[str, ...]:
-    """What the table of classes tells of a quasi-identifier beside its representative."""
+    """The columns of the class table for a quasi-identifier, besides its representative."""
     ordered = () if column.type is ColumnType.CATEGORICAL else ("low", "high", "missing")
     labelled = () if column.hierarchy is None else ("label", "level")
     return (*ordered, *(() if ordered and column.type is not None else ("values",)), *labelled)
@@ -64,41 +64,41 @@ class ReleaseSpec(Strict):
     Build it with `ReleaseSpec.load(path)`; a spec made in code is validated the same way.
     """
 
-    dataset: str = Field(pattern=r"^[a-z][a-z0-9_]*$")  # its name: small letters, digits and _
+    dataset: str = Field(pattern=r"^[a-z][a-z0-9_]*$")  # its name: lower-case letters, digits and _
     description: str = ""  # for the report
-    owner: str | None = None  # who answers for it; shown in the UI and the manifest
-    approver: Stated | None = None  # who allowed it to leave; published, as the next three are
+    owner: str | None = None  # who is responsible for it; shown in the UI and the manifest
+    approver: Stated | None = None  # who approved the release; published, like the next three
     purpose: Stated | None = None  # what it is released for
-    recipients: tuple[Stated, ...] = ()  # who it is released to
-    license: Stated | None = None  # under which terms they may use it
-    source: Source  # where the table lies
+    recipients: tuple[Stated, ...] = ()  # to whom it is released
+    license: Stated | None = None  # the terms of use
+    source: Source  # the table of people
     release: Literal["grouped", "synthetic"] = "grouped"  # rows of people in groups, or rows drawn from noisy counts
     target: str = ""  # the column that will be predicted from the release; a synthetic one may have none
-    missing_target: Literal["leave_out", "release"] | None = None  # who has no target: not in the release, or in it
-    columns: dict[str, Column]  # every column of the source by its name
-    privacy: tuple[SerializeAsAny[Demand], ...] = ()  # what every class must hold; k_anonymity once
-    steps: MaskingSteps = ()  # masking of several columns together, after the columns' own
-    draws: KeyPlace | None = None  # the dataset's private key; kept in the private zone where absent
+    missing_target: Literal["leave_out", "release"] | None = None  # people without a target: not released, or released
+    columns: dict[str, Column]  # every column of the source, by name
+    privacy: tuple[SerializeAsAny[Demand], ...] = ()  # demands on every class; k_anonymity once
+    steps: MaskingSteps = ()  # masking of several columns together, after the steps of single columns
+    draws: KeyPlace | None = None  # the place of the dataset's private key; if absent, made in the private zone
     suppression: Suppression = Suppression()  # whether people may be left out
     guide: Guide = Guide()  # the model that guides the grouping
-    grouping: Grouping = Grouping()  # how people are counted, and how far classes are worked on
-    recode: Recode = Recode()  # what a class shows in place of its members' values
-    person: str | None = None  # the identifier that people are followed by from release to release
-    across_releases: AcrossReleases | None = None  # what is asked of several releases together
-    across_releases_ended: str | None = Field(default=None, min_length=1, max_length=500)  # why it is asked no more
+    grouping: Grouping = Grouping()  # how people are counted, and how far classes are refined
+    recode: Recode = Recode()  # the recoded values of a class, instead of its members' values
+    person: str | None = None  # the identifier by which people are followed over releases
+    across_releases: AcrossReleases | None = None  # demands on several releases together
+    across_releases_ended: str | None = Field(default=None, min_length=1, max_length=500)  # why the demand has ended
     utility: Utility = Utility()  # how accuracy before and after is measured
-    audit: Audit = Audit()  # how the release is attacked before it leaves
+    audit: Audit = Audit()  # how the release is attacked before publication
     sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # the table's share of its population
-    sampling_weight: str | None = None  # of a survey: the column that says how many people a row stands for
+    sampling_weight: str | None = None  # for a survey: the column with the number of people that a row represents
     differential_privacy: DifferentialPrivacy | None = None  # unit, budget and public domains of noisy answers
     synthesis: Synthesis | None = None  # how a synthetic release is measured and drawn
     model: PublishedModel | None = None  # a model that a synthetic release publishes
-    frontier: TradeOff | None = None  # what `anon-pipeline sweep` varies
-    publish: tuple[Destination, ...] = ()  # where the release is put beside its folder (docs/destinations.md)
-    schedule: str | None = None  # when the UI runs it: a cron line, in UTC
-    retention: Retention | None = None  # how long the private zone keeps what it holds
-    engine: EngineSettings = EngineSettings()  # what the engine may use of the machine
-    seed: int = Field(default=0, ge=0, lt=2**32)  # of the models that guide and measure
+    frontier: TradeOff | None = None  # the settings that `anon-pipeline sweep` varies
+    publish: tuple[Destination, ...] = ()  # further places for the release (docs/destinations.md)
+    schedule: str | None = None  # when the UI runs it, as cron in UTC
+    retention: Retention | None = None  # how long the private zone keeps data of the dataset
+    engine: EngineSettings = EngineSettings()  # the resources that the engine may use
+    seed: int = Field(default=0, ge=0, lt=2**32)  # the seed of the models that guide and measure
 
     _folder: Path = Path(".")
 
@@ -136,7 +136,7 @@ class ReleaseSpec(Strict):
     @field_validator("columns")
     @classmethod
     def _can_be_told_apart(cls, columns: dict[str, Column]) -> dict[str, Column]:
-        """A column may have any name, but SQL tells none apart by capitals, and a few names are our own."""
+        """A column may have any name, but SQL does not distinguish capitals, and a few names are reserved."""
         known: dict[str, str] = {}
         for name in columns:
             if not name.strip():
@@ -274,7 +274,7 @@ class ReleaseSpec(Strict):
                 raise ValueError(f"{place}.domains: {name!r} is an identifier, which no answer shows; take it out")
 
     def _can_be_aggregated(self) -> None:
-        """What is asked of rows of people cannot be held against a table of groups, and is refused."""
+        """Refuse demands on rows of people in the spec of a table of groups."""
         threshold, place = self.steps[-1].smallest_group or 0, f"steps.{len(self.steps) - 1}"
         if threshold < self.k:
             raise ValueError(
@@ -321,9 +321,9 @@ class ReleaseSpec(Strict):
             raise InputError(f"{path}: there is no such file; name a release.yaml or the folder it lies in") from None
         except OSError as error:
             raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-        except InputError:  # which is a ValueError, too
+        except InputError:  # it is a ValueError, too
             raise
-        except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: no such date
+        except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: an impossible date
             raise InputError(f"{path}: is not valid YAML: {' '.join(str(error).split())}") from None
         if not isinstance(content, dict):
             raise InputError(f"{path}: must be a mapping with the keys dataset, source, target, columns and privacy")
@@ -345,7 +345,7 @@ class ReleaseSpec(Strict):
         return spec
 
     def _names_what_it_may(self) -> None:
-        """Files that a spec of somebody else may not name are refused before anything is read."""
+        """Refuse forbidden files, since the spec may come from somebody else, before anything is read."""
         steps = [*self.steps, *(step for column in self.columns.values() for step in column.steps)]
         lists = [
             column.hierarchy.file for column in self.columns.values() if isinstance(column.hierarchy, HierarchyFile)
@@ -361,14 +361,13 @@ class ReleaseSpec(Strict):
         check_destinations(self.folder, self.publish)
 
     def replaced(self, changes: Mapping[str, Any]) -> ReleaseSpec:
-        """The spec with other values at some places, validated again.
+        """The spec with other values at some paths, validated again.
 
         Parameters
         ----------
         changes
-            Values by dotted path into the spec as it is written: `guide.spread`, `privacy.t_closeness.t`, or, where a
-            model stands several times, `privacy.l_diversity.0.l`. What the spec does not write yet is added, a privacy
-            model too.
+            Values by dotted path into the written spec: `guide.spread`, `privacy.t_closeness.t`, or, if a model occurs
+            several times, `privacy.l_diversity.0.l`. Keys that the spec does not have are added, also a privacy model.
 
         Raises
         ------
@@ -395,17 +394,17 @@ class ReleaseSpec(Strict):
         return spec
 
     def with_role(self, *roles: Role) -> list[str]:
-        """The columns of these roles, in the order of the spec."""
+        """The columns with these roles, in the order of the spec."""
         return [name for name, column in self.columns.items() if column.role in roles]
 
     @property
     def masks(self) -> bool:
-        """Whether anything is done to the columns before people are grouped."""
+        """Whether any column is masked before people are grouped."""
         return bool(self.steps) or any(column.steps for column in self.columns.values())
 
     @property
     def is_synthetic(self) -> bool:
-        """Whether the rows of the release are drawn from noisy counts, and are nobody's."""
+        """Whether the rows of the release are drawn from noisy counts, so that no row belongs to a person."""
         return self.release == "synthetic"
 
     @property
@@ -421,7 +420,7 @@ class ReleaseSpec(Strict):
 
     @property
     def stored(self) -> list[str]:
-        """The columns that are read from the source: all but the made, and the excluded that nothing needs."""
+        """The columns that are read from the source: all except the made ones and unneeded excluded ones."""
         used = {name for step in self.steps for name in step.used}
         used |= {name for name, column in self.columns.items() if column.steps}
         used |= {self.sampling_weight} if self.sampling_weight is not None else set()
@@ -433,7 +432,7 @@ class ReleaseSpec(Strict):
 
     @property
     def folder(self) -> Path:
-        """The folder of the spec, which files are named relative to."""
+        """The folder of the spec, to which names of files are relative."""
         return self._folder
 
     @property
@@ -442,14 +441,14 @@ class ReleaseSpec(Strict):
 
     @property
     def released(self) -> list[str]:
-        """The columns of the release, in the order of the spec; of a table of groups, in its own."""
+        """The columns of the release in the order of the spec; for a table of groups, in the order of the table."""
         if self.aggregates:
             return list(self.steps[-1].sources)  # type: ignore[attr-defined]
         return self.with_role(Role.QUASI_IDENTIFIER, Role.SENSITIVE, Role.INSENSITIVE)
 
     @property
     def features(self) -> list[str]:
-        """What a model that is trained on the release may look at: all that is released but the target."""
+        """The input columns of a model that is trained on the release: all released ones except the target."""
         return [name for name in self.released if name != self.target]
 
     @property
@@ -459,7 +458,7 @@ class ReleaseSpec(Strict):
 
     @property
     def fitted_k(self) -> int:
-        """The smallest leaf of the tree: k, and a reserve where classes must last over several releases."""
+        """The smallest leaf of the tree: k, with a reserve if classes must last over several releases."""
         if self.across_releases is None:
             return self.k
         return math.ceil(max(self.k, self.across_releases.k) * (1 + self.across_releases.reserve))
@@ -474,18 +473,18 @@ class ReleaseSpec(Strict):
 
     @property
     def answers(self) -> list[str]:
-        """The sensitive columns in which a missing value is an answer of its own."""
+        """The sensitive columns in which a missing value counts as a separate value."""
         return [name for name, column in self.columns.items() if column.missing_is_a_value]
 
     @property
     def source_path(self) -> Path:
-        """The source, resolved against the folder of the spec; of what is no file of this machine the folder itself."""
+        """The path of the source, relative names resolved; if it is no file of this machine, the folder of the spec."""
         if not self.source.is_file:
             return self._folder.resolve()
         return (self._folder / self.source.path).resolve()
 
     def policy(self) -> dict[str, Any]:
-        """The spec as plain data, as it is published (see `anon_pipeline.spec.policy`)."""
+        """The spec as plain data in its published form (see `anon_pipeline.spec.policy`)."""
         return published_policy(self)
 
     @property
@@ -495,6 +494,6 @@ class ReleaseSpec(Strict):
 
     @property
     def input_hash(self) -> str:
-        """SHA-256 of all that a stored result depends on: the policy, and how the source is read. It stays private."""
+        """SHA-256 of everything that a stored result depends on: policy and reading of the source. It stays private."""
         read = self.source.model_dump(mode="json", exclude={"path", *self.source.unstated})
         return hashlib.sha256(json.dumps([self.policy(), read], sort_keys=True).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What a spec says of the survey that its table is: which column holds the weights, and what may be done with it."""
+"""The sampling weights of a survey in a spec: the column of the weights, and its conditions."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ PLACE = "sampling_weight"
 def require_weight(
     name: str, columns: Mapping[str, Column], used: Collection[str], fraction: float | None, aggregates: bool
 ) -> None:
-    """Hold the column of the weights against the rest of a spec.
+    """Check the column of the weights against the rest of a spec.
 
     Parameters
     ----------
     used : columns that steps on several columns need
     fraction : `sampling_fraction`, which follows from weights
-    aggregates : whether groups are released in place of people
+    aggregates : whether groups are released instead of rows of people
 
     Raises
     ------
     ValueError
-        Where the column is none of the source, is generalized or masked, or is no column of numbers.
+        If the column is not in the source, is generalized or masked, or is not numeric.
     """
     column = columns.get(name)
     if column is None or column.made:

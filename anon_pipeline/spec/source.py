@@ -1,4 +1,4 @@
-"""The section `source` of a spec: where the table of people lies, and how it is written."""
+"""The section `source` of a spec: the place of the table of people, and its format."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pydantic import Field, field_validator, model_validator
 from anon_pipeline.spec.locations import ICEBERG_METADATA, IN_CATALOGUE, is_address, parts_of
 from anon_pipeline.spec.parts import Strict
 
-#: What is said of files only.
+#: Keys that apply to files only.
 OF_FILES = {"sheet", "delimiter", "encoding", "skip", "header", "names", "union_by_name", "partitions"}
 #: Formats of tables that keep their former states; each is a key of `source`.
 TABLES = ("delta", "iceberg")
 
 
-#: A name on a path: as it is or, where it has a dot or a quote, in double quotes that are doubled within.
+#: A name on a path: unquoted or, if it has a dot or a quote, in double quotes, with inner quotes doubled.
 STEP = re.compile(r'"((?:[^"]|"")+)"|([^."]+)')
 
 
@@ -30,7 +30,7 @@ def path_parts(path: str) -> tuple[str, ...]:
     Raises
     ------
     ValueError
-        For what is no such path.
+        For a text that is no such path.
     """
     names: list[str] = []
     place = 0
@@ -55,7 +55,7 @@ def path_of(parts: Sequence[str]) -> str:
 
 
 class Connection(Strict):
-    """Where the address of a server lies, with its password: never in the spec itself."""
+    """The place of the address of a server, which holds the password and is never in the spec itself."""
 
     env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")  # an environment variable
     file: str | None = Field(default=None, min_length=1)  # relative to the spec; only its owner may read it
@@ -68,41 +68,39 @@ class Connection(Strict):
 
 
 class Source(Strict):
-    """Where the table lies, and how it is written where that cannot be seen from the file itself."""
+    """The place of the table, and its format if that cannot be detected from the file itself."""
 
     path: str  # a file or a folder of Parquet files, relative to the spec or as s3://, gs:// or az:// (docs/sources.md)
-    delta: str | None = Field(default=None, min_length=1)  # in the place of a path: a Delta table, by folder or address
+    delta: str | None = Field(default=None, min_length=1)  # instead of a path: a Delta table, by folder or address
     version: int | None = Field(default=None, ge=0)  # of a Delta table; the newest where absent
     iceberg: str | None = Field(default=None, min_length=1)  # an Iceberg table: metadata file, or catalogue.name.table
     snapshot: int | None = None  # of an Iceberg table; the current one where absent
-    database: Literal["postgresql", "mysql", "sqlserver"] | None = None  # a server in the place of a file
+    database: Literal["postgresql", "mysql", "sqlserver"] | None = None  # a server instead of a file
     connection: Connection | None = None  # of a server
     table: str | None = Field(default=None, min_length=1)  # of a server: people, or clinic.people
     query: str | None = None  # the rows of a database; the only table of a DuckDB or SQLite file where absent
     changed: str | None = None  # of a server: a query whose answer changes when the table does, for the sensor
     sheet: str | None = Field(default=None, min_length=1)  # of a workbook; its only filled one where absent
-    missing: tuple[str, ...] = ()  # texts that stand for "not known", beside the empty field
+    missing: tuple[str, ...] = ()  # texts for "not known", besides the empty field
     delimiter: str | None = Field(default=None, min_length=1, max_length=4)  # CSV; detected where absent
     encoding: str = "utf-8"  # of a text file
-    decimal: Literal[".", ","] | None = None  # how fractions are written; a point where absent
-    thousands: Literal[",", ".", "'", "\u2019", " ", "\u00a0", "\u202f"] | None = None  # what groups digits by three
+    decimal: Literal[".", ","] | None = None  # the decimal mark; a point where absent
+    thousands: Literal[",", ".", "'", "\u2019", " ", "\u00a0", "\u202f"] | None = None  # separates groups of digits
     skip: int = Field(default=0, ge=0, le=1000)  # lines above the header
     header: int = Field(default=1, ge=0, le=3)  # lines of the header; without one, `names` names the columns
     names: tuple[str, ...] | None = Field(default=None, min_length=1)  # of the columns, in the order of the file
     rename: dict[str, str] = Field(
         default={}
     )  # columns by the name in the file: names that differ by capitals only are told apart
-    paths: dict[str, str] = Field(
-        default={}
-    )  # columns that lie within records, by their name: postcode: address.postcode
-    where: str | None = Field(default=None, min_length=1)  # only the rows of which this condition in SQL is true
-    union_by_name: bool = False  # whether the files of a folder may lack columns of one another, and differ in types
+    paths: dict[str, str] = Field(default={})  # columns within records, by their name: postcode: address.postcode
+    where: str | None = Field(default=None, min_length=1)  # only rows for which this SQL condition is true
+    union_by_name: bool = False  # whether the files of a folder may differ in columns and types
     partitions: bool = False  # whether folders called `year=2024` are columns
 
     @model_validator(mode="before")
     @classmethod
     def _has_one_path(cls, value: Any) -> Any:
-        """Messages then name every source in one way, and none by what is secret."""
+        """Set `path` for every kind of source, so that messages name all in the same way and without secrets."""
         if not isinstance(value, Mapping):
             return value
         for table in TABLES:
@@ -146,31 +144,31 @@ class Source(Strict):
 
     @property
     def table_format(self) -> Literal["delta", "iceberg"] | None:
-        """Of a table that keeps its former states."""
+        """The format, if it is a table that keeps its former states."""
         return "delta" if self.delta is not None else "iceberg" if self.iceberg is not None else None
 
     @property
     def location(self) -> str | None:
-        """The path or address of what is read; None for what a server or a catalogue tells."""
+        """The path or address that is read; None if a server or a catalogue gives it."""
         if self.database is not None or (self.iceberg is not None and not self.iceberg.endswith(ICEBERG_METADATA)):
             return None
         return self.delta or self.iceberg or self.path
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a file or a folder of files of this machine."""
+        """Whether it is a file or a folder of files on this machine."""
         return self.database is None and self.table_format is None and not is_address(self.path)
 
     @property
     def unstated(self) -> set[str]:
-        """What is said of tables with states, and of records within columns, where nothing is."""
+        """The unused keys on tables with states and on records within columns."""
         return {name for name in ("delta", "version", "iceberg", "snapshot", "paths") if not self._states(name)}
 
     def _states(self, name: str) -> bool:
         return getattr(self, name) not in (None, {})
 
     def at(self, table: Mapping[str, Any] | None) -> Source:
-        """The same source in the state that a manifest says it was read in, where it says so."""
+        """The same source in the state of it that a manifest states, if it states one."""
         if table is None or table.get("format") != self.table_format or self.table_format is None:
             return self
         of_format = {"delta": "version", "iceberg": "snapshot"}[self.table_format]

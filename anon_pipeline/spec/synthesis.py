@@ -1,4 +1,4 @@
-"""What a spec says of a synthetic release: its share of the budget, what its rows must serve for, a model beside it."""
+"""Synthetic releases in a spec: the share of the budget, the targets of the rows, and a published model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from anon_pipeline.spec.differential_privacy import DifferentialPrivacy
 from anon_pipeline.spec.parts import Column, Strict
 
-#: Parts of a spec that are about grouping people, and say nothing of a synthetic table.
+#: Parts of a spec that are about grouping people, and do not apply to a synthetic table.
 OF_GROUPED_RELEASES = (
     "privacy", "steps", "suppression", "guide", "grouping", "recode", "person", "across_releases",
     "utility", "audit", "sampling_fraction", "sampling_weight", "frontier", "missing_target",
@@ -20,11 +20,11 @@ OF_GROUPED_RELEASES = (
 class Synthesis(Strict):
     """How a synthetic table is made; every value here is chosen without looking at the data.
 
-    `epsilon` (with the delta of the budget) or `rho` is what one release takes of the budget; all of it where neither
-    is stated.
+    `epsilon` (with the delta of the budget) or `rho` is the part of the budget that one release takes; if neither is
+    stated, it takes the whole budget.
     """
 
-    #: What the published policy of a synthetic release says.
+    #: The parts that are in the published policy of a synthetic release.
     published: ClassVar[Any] = {
         **dict.fromkeys(("dataset", "description", "owner", "release", "target"), True),
         **dict.fromkeys(("approver", "purpose", "recipients", "license"), True),
@@ -35,7 +35,7 @@ class Synthesis(Strict):
     epsilon: float | None = Field(default=None, gt=0, le=100)
     rho: float | None = Field(default=None, ge=1e-6, le=100)
     targets: tuple[str, ...] | None = Field(default=None, min_length=1, max_length=4)  # the spec's target if absent
-    rounds: int = Field(default=24, ge=1, le=500)  # pairs of columns that are chosen and counted
+    rounds: int = Field(default=24, ge=1, le=500)  # number of pairs of columns that are chosen and counted
     cells: int = Field(default=40_000, ge=100, le=10_000_000)  # numbers that the model may hold
 
     @model_validator(mode="after")
@@ -48,7 +48,7 @@ class Synthesis(Strict):
 
 
 class PublishedModel(Strict):
-    """A model of the target that is published with a synthetic release, and costs nothing beside it.
+    """A model of the target that is published with a synthetic release, at no further cost of budget.
 
     `naive_bayes` comes from the noisy counts themselves, `synthetic` is boosting trained on the synthetic table.
     """
@@ -64,12 +64,12 @@ def require_synthetic(
     target: str,
     targets: Sequence[str],
 ) -> DifferentialPrivacy:
-    """Refuse what a synthetic release cannot have, or lacks.
+    """Refuse parts that a synthetic release cannot have, and missing parts that it needs.
 
     Parameters
     ----------
     stated : the parts that the spec states
-    target, targets : what the spec's models predict, and what the table keeps predictable
+    target, targets : the column that the spec's models predict, and those that the table keeps predictable
 
     Raises
     ------

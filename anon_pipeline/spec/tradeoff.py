@@ -14,7 +14,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.spec.parts import Strict
 from anon_pipeline.spec.written import PlainLoader, sentences
 
-#: Where k stands in a spec.
+#: The path of k in a spec.
 K_PATH = "privacy.k_anonymity.k"
 
 #: The paths that a trade-off may vary: the parameters of the grouping. All else, such as the model, is done once.
@@ -46,7 +46,7 @@ class TradeOff(Strict):
 
     @classmethod
     def parse(cls, k: str | None, assignments: Sequence[str]) -> TradeOff:
-        """From texts as one types them: "2,5,10" and "privacy.t_closeness.t=0.2,0.4", values as YAML reads them.
+        """The settings from typed texts: "2,5,10" and "privacy.t_closeness.t=0.2,0.4", with values in YAML.
 
         Raises
         ------
@@ -86,5 +86,5 @@ def _values(given: str, text: str) -> list[Any]:
 
 
 def _hashable(value: Any) -> Any:
-    """A value of which equal ones can be found; lists become tuples."""
+    """A hashable form of a value, so that equal ones can be found; lists become tuples."""
     return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""How a spec is written: YAML without surprises, sentences for what is wrong in it, places by dotted path."""
+"""The written form of a spec: YAML without surprises, sentences for errors, and places by dotted path."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from anon_pipeline.errors import InputError
 
-#: Stands in a proposed spec where a person must decide; unquoted, and a value (a column may have this name).
+#: The value in a proposed spec that a person must decide; only an unquoted value (a column may have this name).
 UNDECIDED = "decide"
 
 
@@ -24,7 +24,7 @@ def decoded(path: Path) -> str:
     Raises
     ------
     InputError
-        With the number of the line that is no UTF-8.
+        With the number of the line that is not UTF-8.
     """
     content = path.read_bytes()
     try:
@@ -58,7 +58,7 @@ def undecided_lines(text: str) -> list[tuple[int, str]]:
 
 
 def put(content: dict[str, Any], path: str, value: Any) -> None:
-    """Set what stands at a dotted path; mappings on the way are made where they are absent."""
+    """Set the value at a dotted path; absent mappings on the way are created."""
     place: Any = content
     *way, last = path.split(".")
     for number, part in enumerate([*way, last]):
@@ -79,14 +79,14 @@ def put(content: dict[str, Any], path: str, value: Any) -> None:
 
 
 def with_lists(value: Any) -> Any:
-    """Plain data with its tuples as lists, as YAML gives them."""
+    """Plain data with lists instead of tuples, as YAML gives them."""
     if isinstance(value, dict):
         return {key: with_lists(item) for key, item in value.items()}
     return [with_lists(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 class PlainLoader(yaml.SafeLoader):
-    """YAML without two surprises: a key stands once, and `on`, `off`, `yes` and `no` are texts (as in YAML 1.2)."""
+    """YAML without two surprises: a key may occur once only, and `on`, `off`, `yes` and `no` are texts (YAML 1.2)."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
@@ -113,10 +113,10 @@ PlainLoader.add_implicit_resolver(
 )
 
 
-#: The model of a whole spec, and how deep keys stand in it.
+#: The model of a whole spec, and the greatest depth of its keys.
 WHOLE, DEEPEST = "ReleaseSpec", 4
 NAME = "NAME"
-#: What a text must be, by its key, in the place of the regular expression that says so.
+#: The condition on a text in words, by its key, instead of the regular expression.
 PATTERNS = {
     "dataset": "begins with a small letter and goes on with small letters, digits and _, for example clinic_2024",
     "memory_limit": "is a number with its unit, for example 4GB, 512MiB or 50%",
@@ -125,7 +125,7 @@ PATTERNS = {
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """A question that names what is written nearly so, and nothing where there is none.
+    """A question that suggests similar names; empty if there are none.
 
     >>> did_you_mean("incom", ["age", "income"])
     'did you mean income? '
@@ -135,14 +135,14 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 
 
 def _keys(model: type[BaseModel]) -> set[str]:
-    """The keys of all parts of a spec, privacy models and masking steps that are loaded."""
+    """The keys of all loaded parts of a spec, privacy models and masking steps."""
     own = model.__module__.startswith("anon_pipeline.")
     keys = {field.alias or name for name, field in model.model_fields.items()} if own else set()
     return keys.union(*(_keys(part) for part in model.__subclasses__()))
 
 
 def _places(model: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Where keys stand in what a model reads; NAME stands for what the writer of a spec calls something."""
+    """The places of keys in a model; NAME is a placeholder for names that the writer of a spec chooses."""
     for key, field in model.model_fields.items():
         place = (*above, field.alias or key)
         yield place
@@ -163,7 +163,7 @@ def _places(model: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[tup
 
 
 def _where_it_stands(key: str, above: Sequence[str], title: str) -> str:
-    """A question that names where in a spec a key stands that was written elsewhere or nearly so; or nothing."""
+    """A question that suggests the right place of a misplaced or misspelt key; empty if there is none."""
     model = next((part for part in _models(BaseModel) if part.__name__ == title), None)
     known = list(_places(model)) if model is not None and title == WHOLE else []
     if not known:
@@ -188,7 +188,7 @@ def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
 
 
 def sentences(error: ValidationError, prefix: str = "") -> list[str]:
-    """pydantic's findings as `field: what is wrong`, without the input and without links."""
+    """The errors of pydantic as `field: problem`, without the input and without links."""
     sentences = []
     for finding in error.errors(include_url=False, include_input=False, include_context=False):
         place = ".".join([prefix] * bool(prefix) + [str(part) for part in finding["loc"]])

@@ -1,1 +1,1 @@
-"""What happens without a person: jobs, schedules and sensors, alerts, retention and pruning."""
+"""Automation: jobs, schedules and sensors, alerts, retention and pruning."""

@@ -1,7 +1,7 @@
-"""Alerts: what they say, and how they reach a command, a webhook or a mailbox. Nothing of Dagster.
+"""Alerts: their content, and how they are sent to a command, a webhook or a mailbox. Dagster is not imported.
 
-An alert leaves the house. It says which dataset, what happened, the sentence of the run, and where the run is looked
-at; never a figure that was measured of people who were not released, and never a row.
+An alert may leave the organization. It holds the dataset, the event, the sentence of the run and the address of the
+run's page. It never holds a row, nor a figure measured on people who were not released.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from anon_pipeline.pipeline.automation.operations import Email, Event, Target, W
 
 #: Seconds that a target may take to answer; Dagster gives the sensor that waits for it a minute.
 ANSWERS_WITHIN = 10
-#: The folder of the private zone with one file per alert: what it said, and what came of it.
+#: The folder of the private zone with one file per alert: its content, and the result per target.
 FOLDER = "alerts"
 
-#: What came of an alert that arrived.
+#: The result of an alert that arrived.
 DELIVERED = "delivered"
 
 log = logging.getLogger("anon_pipeline")
@@ -41,14 +41,14 @@ log = logging.getLogger("anon_pipeline")
 
 @dataclass(frozen=True)
 class Alert:
-    """What is told.
+    """One alert.
 
     Attributes
     ----------
-    name : of this alert among all; the same is sent once
-    event : what happened
-    sentence : why
-    address : of the page that shows it
+    name : the unique name of this alert; an alert with the same name is sent once
+    event : the event that it reports
+    sentence : the reason
+    address : the address of the page that shows the run
     """
 
     name: str
@@ -66,7 +66,7 @@ class Alert:
         return f"{self.subject}\n{self.sentence}\n{self.address}"
 
     def to_json(self) -> dict[str, str]:
-        """With `text`, which chat programs show."""
+        """The alert as JSON, with a `text` for chat programs."""
         return {
             "text": self.text,
             "dataset": self.dataset,
@@ -78,17 +78,17 @@ class Alert:
 
 
 class _Undelivered(Exception):
-    """Why a target did not take an alert, in words that hold no secret."""
+    """The reason why a target did not accept an alert, without secrets."""
 
 
 def send_once(home: Home, targets: tuple[Target, ...], alert: Alert) -> dict[str, str] | None:
     """Send an alert to every target that wants it, unless it was sent before.
 
-    It counts as sent from before the first attempt on: killed in between, it may reach nobody, but nobody twice.
+    It counts as sent before the first attempt. So a kill may leave it unsent, but nobody gets it twice.
 
     Returns
     -------
-    what came of it, by target, or None where it was sent before
+    the result by target, or None if it was sent before
     """
     file = home.private_folder(FOLDER) / f"{alert.name}.json"
     try:
@@ -101,7 +101,7 @@ def send_once(home: Home, targets: tuple[Target, ...], alert: Alert) -> dict[str
 
 
 def send(targets: tuple[Target, ...], alert: Alert) -> dict[str, str]:
-    """Send an alert to every target that wants it, at once; what came of it, by target. Never raises."""
+    """Send an alert to every target that wants it, now; returns the result by target. Never raises."""
     wanting = [target for target in targets if alert.event in target.on]
     if not wanting:
         return {}
@@ -171,7 +171,7 @@ def _run(command: tuple[str, ...], alert: Alert) -> None:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """What was posted is not repeated elsewhere."""
+    """Does not follow redirects, so that the content is not sent to another address."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -181,7 +181,7 @@ def _post(webhook: Webhook, alert: Alert) -> None:
     url = webhook.url or _secret(str(webhook.url_variable))
     if urlsplit(url).scheme not in ("http", "https"):
         raise _Undelivered(f"{webhook.url_variable} holds no http or https address")
-    request = urllib.request.Request(  # noqa: S310 (looked at above)
+    request = urllib.request.Request(  # noqa: S310 (checked above)
         url, json.dumps(alert.to_json()).encode(), {"Content-Type": "application/json"}, method="POST"
     )
     try:

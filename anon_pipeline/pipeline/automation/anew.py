@@ -1,7 +1,7 @@
-"""The job of a dataset whose spec has other steps or checks than the code location knows: it runs the spec anew.
+"""The job for a spec whose steps or checks have changed since the code location was loaded: it runs the spec anew.
 
-Dagster follows the plan that it made when it loaded the code location, and so cannot run a step or a check that came
-later. This job starts the command instead, as a person would; the run of the command is recorded beside all others.
+Dagster follows the plan that it made when it loaded the code location. So it cannot run a step or a check that was
+added later. This job starts the command instead, as a person would; the command's run is recorded like all others.
 """
 
 import json
@@ -27,9 +27,9 @@ def anew_job(dataset: str) -> str:
 
 
 def build_anew_job(spec: ReleaseSpec, runtime: Runtime) -> dg.JobDefinition:
-    """One step, the command; it fails only where that has not come to a run of its own.
+    """A job with one step, the command; the step fails only if the command recorded no run of its own.
 
-    The runtime is no resource of the job: Dagster copies a sensor of a job with resources, and warns of the copy.
+    The runtime is not a resource of the job: Dagster copies a sensor whose job has resources, and warns about the copy.
     """
 
     @dg.op(name=f"{spec.dataset}_run")
@@ -70,13 +70,13 @@ def build_anew_job(spec: ReleaseSpec, runtime: Runtime) -> dg.JobDefinition:
 
 
 def _machine(runtime: Runtime) -> list[str]:
-    """What the runtime says of the machine, as arguments of the command."""
+    """The runtime's settings of the machine, as arguments of the command."""
     stated = {"--engine": runtime.engine_name, "--threads": runtime.threads, "--memory": runtime.memory_limit}
     return [str(part) for name, value in stated.items() if value is not None for part in (name, value)]
 
 
 def _printed(output: str) -> dict[str, Any]:
-    """The object that the command printed; nothing where it was killed."""
+    """The object that the command printed; empty if the command was killed."""
     try:
         printed = json.loads(output)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a failed run came to, as its event log tells it: refused by which checks, or failed for which reason."""
+"""Why a failed run ended, from its event log: the checks that refused it, or the reason of its failure."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Failure:
 
     Attributes
     ----------
-    kind : what may follow: the data or the policy were refused, they cannot be used, or the same run may succeed later
-    sentence : may hold figures that were measured, and nothing of a person
-    demanded : the same without those figures, for readers outside the house
+    kind : whether the data or the policy were refused, cannot be used, or the same run may succeed later
+    sentence : the reason; may hold measured figures, but nothing about a person
+    demanded : the same without those figures, for readers outside the organization
     """
 
     kind: Literal["refused", "unusable", "died"]
@@ -35,7 +35,7 @@ class Ending:
 
     Attributes
     ----------
-    sentence : names checks and demands, files and remedies; no figure that was measured
+    sentence : names checks and demands, files and remedies; holds no measured figure
     """
 
     event: Literal["failed", "refused"]
@@ -67,7 +67,7 @@ def failures_of(instance: dg.DagsterInstance, run_id: str) -> list[Failure]:
 
 def _of_step(event: dg.DagsterEvent) -> Failure:
     declared = event.step_failure_data.user_failure_data
-    if declared is None:  # of Dagster itself, or of an asset that is not ours: its text may hold anything
+    if declared is None:  # an error of Dagster, or of an asset that is not ours: its text may hold anything
         sentence = f"{event.step_key}: internal error"
         return Failure("died", sentence, sentence)
     declarations = {name: value.value for name, value in declared.metadata.items()}
@@ -77,7 +77,7 @@ def _of_step(event: dg.DagsterEvent) -> Failure:
 
 
 def _of_check(evaluation: Any) -> Failure:
-    """A check that does not hold refuses; one that broke says nothing of the data."""
+    """The failure of a check: a check that does not hold refuses; a check that crashed says nothing about the data."""
     name = evaluation.metadata[NAME].value
     sentence = f"{name}: {evaluation.description}"
     if CRASHED in evaluation.metadata:

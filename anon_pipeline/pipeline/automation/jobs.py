@@ -15,15 +15,15 @@ from anon_pipeline.spec import STATISTICS, ReleaseSpec
 if TYPE_CHECKING:  # Dagster exports the function but not the type it returns
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-#: When the private zone is looked through, daily, in UTC.
+#: The daily time of the retention, in UTC.
 RETENTION_AT = "17 1 * * *"
 
 
 def build_job(spec: ReleaseSpec, runtime: Runtime | None = None) -> "UnresolvedAssetJobDefinition":
-    """The whole graph of a dataset, checks included, in one process (a process a step costs seconds of imports).
+    """The whole graph of a dataset, with its checks, in one process (a process per step would import for seconds).
 
-    A step that no release waits for is no part of it. The launchpad begins with what the runtime, else the spec, says
-    of the machine.
+    Steps that a release does not wait for are not part of it. The launchpad begins with the runtime's settings of the
+    machine, otherwise with those of the spec.
     """
     selection: dg.AssetSelection = dg.AssetSelection.groups(spec.dataset)
     for step in graph_of(spec).steps:
@@ -62,7 +62,7 @@ def build_statistics_job(spec: ReleaseSpec, runtime: Runtime | None = None) -> "
 def build_statistics_schedule(
     spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition | None"
 ) -> dg.ScheduleDefinition | None:
-    """When the questions are asked again, in UTC; of an unchanged source that costs nothing."""
+    """The schedule by which the questions are asked again, in UTC; this costs nothing if the source is unchanged."""
     if job is None or spec.differential_privacy is None or spec.differential_privacy.schedule is None:
         return None
     return dg.ScheduleDefinition(
@@ -76,10 +76,10 @@ def build_statistics_schedule(
 
 
 def build_schedule(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition") -> dg.ScheduleDefinition | None:
-    """The schedule that the spec states, in UTC; running as soon as the daemon does.
+    """The schedule of the spec, in UTC; it runs as soon as the daemon runs.
 
-    A tick that finds a run of the dataset waiting in the queue starts no second one: that run will read the source as
-    it is when its turn comes.
+    A tick starts no run while another run of the dataset is queued: the queued run will read the source as it is when
+    the run starts.
     """
     if spec.schedule is None:
         return None
@@ -102,7 +102,7 @@ def build_schedule(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition") -> dg
 
 
 def build_retention(spec: ReleaseSpec) -> dg.ScheduleDefinition | None:
-    """The daily job that removes what the private zone has kept for longer than the spec allows."""
+    """The daily job that removes files which the private zone has kept for longer than the spec allows."""
     if spec.retention is None:
         return None
 

@@ -1,4 +1,4 @@
-"""What is to be done about a content of a source: start a run, wait, or leave it. Nothing of Dagster, and no clock.
+"""The decision about a content of a source: start a run, wait, or do nothing. Uses neither Dagster nor a clock.
 
     what is known of the content under the policy           what is done
     ------------------------------------------------------  ---------------------------------------------
@@ -12,7 +12,7 @@
     its runs died five times                                nothing: a person has to look
     none of these                                           run
 
-A content that was released and is not current (the source went from A to B and back) is run again: that makes its
+A content that was released and is not current (the source changed from A to B and back) is run again. That makes its
 release the current one, and publishes nothing twice.
 """
 
@@ -23,22 +23,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-#: Seconds until what died is tried again, after the first time, the second, and so on; then no more.
+#: Seconds until a run that died is tried again, after the first death, the second, and so on; then no more.
 RETRY_AFTER = (60, 300, 1_500, 7_500)
 
 
 class Ending(Enum):
-    """What a run came to."""
+    """The kinds of endings of a run."""
 
     RELEASED = "released"
     REFUSED = "refused"
     UNUSABLE = "unusable"  # the spec or the data
     STOPPED = "stopped"  # by a person
-    DIED = "died"  # killed, or for want of something that may be there later
+    DIED = "died"  # killed, or because something was missing that may be there later
 
 
 class Action(Enum):
-    """What the sensor does."""
+    """The actions of the sensor."""
 
     RUN = "run"
     WAIT = "wait"
@@ -52,9 +52,9 @@ class PastRun:
     Attributes
     ----------
     ended : seconds since 1970
-    version : of its release, where it is known
-    why : it ended so, in a sentence
-    failed : whether it failed after its release stood
+    version : the version of its release, if known
+    why : the reason of its ending, in a sentence
+    failed : whether it failed after its release was published
     """
 
     run_id: str
@@ -67,16 +67,16 @@ class PastRun:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a content under a policy.
+    """The known facts about a content under a policy.
 
     Attributes
     ----------
-    under_way : the run of the dataset that is queued or running, of whatever content
-    runs : that read this content under this policy, newest first
+    under_way : the queued or running run of the dataset, for any content
+    runs : the ended runs that read this content under this policy, newest first
     current : the version of the dataset's current release
-    since : when it became that, seconds since 1970
-    withdrawn : versions that were taken back
-    undelivered : whether a place where the current release was to be put does not have it yet
+    since : when it became current, seconds since 1970
+    withdrawn : versions that were withdrawn
+    undelivered : whether a destination does not have the current release yet
     """
 
     under_way: str | None = None
@@ -89,7 +89,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Decision:
-    """What is to be done, and why, for the page of the tick."""
+    """An action and its reason, for the page of the tick."""
 
     action: Action
     why: str
@@ -122,7 +122,7 @@ def decide(known: Known, now: float) -> Decision:
 
 
 def _final(run: PastRun, withdrawn: frozenset[str]) -> str | None:
-    """Why a run that ended so is not to be followed by another; None where it is."""
+    """Why no further run should follow a run with this ending; None if one should."""
     match run.ending:
         case Ending.REFUSED:
             return f"refused in run {run.run_id[:8]} ({run.why}); change the source or the spec"
@@ -136,7 +136,7 @@ def _final(run: PastRun, withdrawn: frozenset[str]) -> str | None:
 
 
 def _again(deaths: Sequence[PastRun], now: float) -> Decision:
-    """Whether it is time to try again after runs that died, newest first."""
+    """The decision after runs that died, newest first: try again now, wait, or stop trying."""
     last, times = deaths[0], len(deaths)
     if times > len(RETRY_AFTER):
         return Decision(

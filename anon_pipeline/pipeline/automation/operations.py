@@ -1,4 +1,4 @@
-"""What whoever runs the service says of it, in `operations.yaml` of the home: where alerts go, and what is kept."""
+"""The operator's settings, in `operations.yaml` of the home: targets of alerts, and how long ended runs are kept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from anon_pipeline.spec.parts import Strict
 from anon_pipeline.spec.written import PlainLoader
 
 FILE = "operations.yaml"
-#: What an alert can tell of.
+#: The events that an alert can report.
 Event = Literal["failed", "refused", "late"]
 _UNITS = {"h": 1, "d": 24, "w": 7 * 24}  # hours
 

@@ -1,4 +1,4 @@
-"""What Dagster and the ledger know of a dataset: what its runs came to, which of them still live, what is current."""
+"""The history of a dataset in Dagster and the ledger: endings of its runs, runs that are alive, the current release."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from anon_pipeline.pipeline.run_tags import CONTENT_TAG, DATASET_TAG, POLICY_TAG
 from anon_pipeline.release import ledger
 
 _STATUS = dg.DagsterRunStatus
-#: Of a run that waits for its turn: nothing of it is at work yet.
+#: The statuses of a run that waits for its turn: no process works on it yet.
 QUEUED = (_STATUS.QUEUED, _STATUS.MANAGED)
-#: How long a run of each status may say nothing, in seconds, while no step of the dataset is at work.
+#: How long a run of each status may log no event, in seconds, while no step of the dataset is running.
 LONGEST_SILENCE = {_STATUS.STARTED: 120, _STATUS.CANCELING: 120, _STATUS.STARTING: 300, _STATUS.NOT_STARTED: 300}
-#: What a failure of each kind makes of its run; of several, the first of these counts.
+#: The ending of a run by the kind of its failure; of several failures, the first in this order counts.
 FOLLOWS = {"refused": Ending.REFUSED, "unusable": Ending.UNUSABLE, "died": Ending.DIED}
-#: Runs of one content that are looked at: more than may die one after the other.
+#: The most runs of one content that are read: more than may die one after the other.
 ENOUGH = 4 * len(RETRY_AFTER)
 
 
 def known(instance: dg.DagsterInstance, home: Home, dataset: str, content: str, policy: str) -> Known:
-    """What is known of a content under a policy.
+    """The known facts about a content under a policy.
 
     Parameters
     ----------
-    content, policy : keyed hashes, as the runs say them in their tags
+    content, policy : keyed hashes, as in the tags of runs
     """
     filters = dg.RunsFilter(
         tags={DATASET_TAG: dataset, CONTENT_TAG: content, POLICY_TAG: policy},
@@ -56,10 +56,10 @@ def known(instance: dg.DagsterInstance, home: Home, dataset: str, content: str, 
 
 
 def under_way(instance: dg.DagsterInstance, home: Home, dataset: str) -> list[dg.DagsterRun]:
-    """The runs of a dataset's release that are queued or running; those that have died are ended first.
+    """The queued or running runs of a dataset's release; runs that have died are marked as ended first.
 
-    A process that is killed together with the server that watches it leaves its run as started, and with it the queue
-    of its dataset closed.
+    If a process is killed together with the server that monitors it, its run stays marked as started. Such a run would
+    block the queue of its dataset.
     """
     filters = dg.RunsFilter(tags={DATASET_TAG: dataset}, statuses=[*QUEUED, *LONGEST_SILENCE])
     alive = []
@@ -72,7 +72,7 @@ def under_way(instance: dg.DagsterInstance, home: Home, dataset: str) -> list[dg
 
 
 def newest(instance: dg.DagsterInstance, dataset: str) -> str:
-    """The run of a dataset that was created last, of whatever content."""
+    """The id of the run of a dataset that was created last, for any content."""
     return next((run.run_id for run in instance.get_runs(dg.RunsFilter(tags={DATASET_TAG: dataset}), limit=1)), "none")
 
 
@@ -82,13 +82,13 @@ def release_job(dataset: str) -> str:
 
 
 def _has_died(instance: dg.DagsterInstance, home: Home, dataset: str, record: dg.RunRecord) -> bool:
-    """Whether a run has said nothing for long, while nobody holds the locks that a step or a command holds."""
+    """Whether a run has logged nothing for long, and nobody holds the locks of its steps and its command."""
     run = record.dagster_run
     if run.status not in LONGEST_SILENCE:
         return False
     last = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
-    heard = last[0].event_log_entry.timestamp if last else record.create_timestamp.timestamp()
-    if time.time() - heard < LONGEST_SILENCE[run.status]:
+    last_event = last[0].event_log_entry.timestamp if last else record.create_timestamp.timestamp()
+    if time.time() - last_event < LONGEST_SILENCE[run.status]:
         return False
     try:
         with home.lock(f"run-{dataset}", timeout=0), home.lock(f"dataset-{dataset}", timeout=0):
@@ -98,9 +98,9 @@ def _has_died(instance: dg.DagsterInstance, home: Home, dataset: str, record: dg
 
 
 def _counts(run: dg.DagsterRun) -> bool:
-    """Whether a run was to make a release, or made one: of single steps that were made by hand nothing follows.
+    """Whether a run was meant to make a release, or made one; runs of single steps by hand do not count.
 
-    Where the command that the job `anew` starts came to a run, that run tells.
+    A run of the job `anew` does not count if its command recorded a run, which then counts instead.
     """
     if run.job_name == anew_job(run.tags[DATASET_TAG]):
         return run.status is not _STATUS.SUCCESS
@@ -120,7 +120,7 @@ def _past(instance: dg.DagsterInstance, record: dg.RunRecord) -> PastRun:
 
 
 def _unreleased(instance: dg.DagsterInstance, run: dg.DagsterRun) -> tuple[Ending, str]:
-    """What a run without a release came to, from its events; their sentences hold nothing of a person."""
+    """The ending of a run without a release, from its events; their sentences hold nothing about a person."""
     if run.status is _STATUS.CANCELED:
         return Ending.STOPPED, "it was stopped"
     if run.status is _STATUS.SUCCESS:

@@ -1,9 +1,9 @@
-"""Pruning: ended runs leave Dagster and MLflow, and results that no step makes any more leave the private zone.
+"""Pruning: removes ended runs from Dagster and MLflow, and results of steps that no longer exist from the private zone.
 
-Never touched: released files, the ledger and what judges the next release; runs that wait or work; the newest runs of
-each job; the run of each release that stands; the last run of whatever starts runs, and those that the sensor of a
-source looks at; the runs whose results Dagster shows as the latest; the newest versions of a registered model and
-those with an alias. A dataset at which a run or a step is at work is left alone.
+Never removed are: released files, the ledger and the release history; queued and running runs; the newest runs of each
+job; the run of each current release; the last run of each schedule and sensor, and the runs that the sensor of a source
+reads; the runs whose results Dagster shows as the latest; the newest versions of a registered model and those with an
+alias. A dataset is skipped while one of its runs or steps is running.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from anon_pipeline.spec import ReleaseSpec
 
 _STATUS = dg.DagsterRunStatus
 ENDED = (_STATUS.SUCCESS, _STATUS.FAILURE, _STATUS.CANCELED)
-#: Tags of runs that what starts them goes by: the last run of each value stays.
+#: Tags by which schedules and sensors find their own runs: the last run of each value stays.
 STARTERS = ("dagster/sensor_name", "dagster/schedule_name")
 #: Runs that are read at once.
 PAGE = 200
@@ -46,14 +46,14 @@ PAGE = 200
 
 @dataclass(frozen=True)
 class Pruned:
-    """What was removed, or would be.
+    """What was removed, or what a dry pruning would remove.
 
     Attributes
     ----------
-    runs, tracked_runs : of Dagster and of MLflow
+    runs, tracked_runs : runs of Dagster and of MLflow
     results : stored results of steps that are in no graph any more, as dataset/step
-    files : stories of errors, spilled files and records of alerts
-    in_use : datasets whose results were left alone
+    files : tracebacks, spilled files and records of alerts
+    in_use : datasets that were skipped because they are in use
     """
 
     runs: int = 0
@@ -77,8 +77,8 @@ class Pruning:
 
     Attributes
     ----------
-    specs : of the datasets whose stored results are looked at
-    dry : whether everything is left as it is
+    specs : specs of the datasets whose stored results are pruned
+    dry : whether to report only and remove nothing
     now : seconds since 1970
     """
 
@@ -90,11 +90,11 @@ class Pruning:
 
     @property
     def before(self) -> float:
-        """What ended before this moment, in seconds since 1970, is old."""
+        """Runs that ended before this moment are old; seconds since 1970."""
         return self.now - self.keep.older_than.total_seconds()
 
     def prune(self, instance: dg.DagsterInstance) -> Pruned:
-        """Remove what is old and in no use; two prunings at once are none."""
+        """Remove old, unused runs, results and files; waits until another pruning has ended."""
         with self.home.lock("prune"):
             named = set(_runs_of_standing_releases(self.home))
             runs = self._prune_runs(instance, named)
@@ -117,7 +117,7 @@ class Pruning:
         return len(old)
 
     def _prune_tracked(self, instance: dg.DagsterInstance, named: set[str]) -> int:
-        """MLflow's runs of releases with those of their steps; of an experiment the newest releases stay."""
+        """Remove MLflow's runs of releases and of their steps; the newest releases of each experiment stay."""
         if not (self.home.private / "mlflow").exists():
             return 0
         client = Tracking(self.home).client
@@ -146,7 +146,7 @@ class Pruning:
         return is_young or run.info.status == "RUNNING" or run.data.tags.get(DAGSTER_RUN) in alive
 
     def _prune_results(self) -> tuple[list[str], list[str]]:
-        """Stored results of steps that the graph of the dataset does not have any more."""
+        """Remove stored results of steps that are no longer in the graph of the dataset."""
         removed, in_use = [], []
         for spec in self.specs:
             known = {part.name for part in graph_of(spec).parts}
@@ -184,7 +184,7 @@ def _ended(instance: dg.DagsterInstance) -> Iterator[dg.RunRecord]:
 
 
 def _relied_on(newest_first: Iterable[dg.RunRecord], keep: int) -> set[str]:
-    """The newest runs of each job, the last that succeeded, the last of each starter, and those of the last content."""
+    """The newest runs of each job, its last success, the last run of each starter, and those of the last content."""
     kept: set[str] = set()
     seen: dict[tuple[object, ...], int] = defaultdict(int)
     contents: dict[tuple[str, ...], tuple[str, ...]] = {}
@@ -205,7 +205,7 @@ def _relied_on(newest_first: Iterable[dg.RunRecord], keep: int) -> set[str]:
 
 
 def _latest_of_assets(instance: dg.DagsterInstance) -> set[str]:
-    """The runs that made what Dagster shows as the latest of each asset; how fresh a release is goes by them."""
+    """The runs that made the latest result of each asset in Dagster, from which freshness is computed."""
     entries = (record.asset_entry for record in instance.get_asset_records())
     return {entry.last_materialization_record.run_id for entry in entries if entry.last_materialization_record}
 
@@ -218,7 +218,10 @@ def _runs_of_standing_releases(home: Home) -> Iterator[str]:
 
 
 def delete_run(instance: dg.DagsterInstance, run_id: str) -> None:
-    """A run with its events and tags. Dagster leaves the file of a run's events, which SQLite does not shrink."""
+    """Delete a run with its events and tags.
+
+    The file of its events is deleted, too: Dagster leaves it, and SQLite does not shrink it.
+    """
     instance.delete_run(run_id)
     storage = instance.run_storage
     if isinstance(storage, SqlRunStorage):
@@ -241,7 +244,7 @@ def _tracked_runs(client: Any, experiment: str) -> Iterator[Any]:
 
 
 def _runs_of_models(client: Any, keep: int) -> set[str]:
-    """The runs that logged the newest versions of each registered model, or one that has an alias."""
+    """The runs that logged the newest versions of each registered model, or a version with an alias."""
     kept = set()
     for model in client.search_registered_models():
         versions = sorted(
@@ -253,7 +256,7 @@ def _runs_of_models(client: Any, keep: int) -> set[str]:
 
 
 def _delete_tracked(client: Any, run: Any, home: Home) -> None:
-    """A run of MLflow for good, as `mlflow gc` does it, with the folder of its artifacts."""
+    """Delete a run of MLflow permanently, as `mlflow gc` does, with the folder of its artifacts."""
     client.delete_run(run.info.run_id)
     client._tracking_client.store._hard_delete_run(run.info.run_id)
     folder = Path(url2pathname(urlsplit(run.info.artifact_uri).path)).parent

@@ -1,6 +1,6 @@
-"""Retention: stored results of a dataset, and what else may quote its people, leave the private zone when it says so.
+"""Retention: removes old stored results of a dataset, and other files that may quote people, from the private zone.
 
-Releases, the ledger and what judges the next release by former ones are no part of this.
+Releases, the ledger and the release history are not removed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DAY = 86_400  # seconds
 
 @dataclass(frozen=True)
 class Expired:
-    """What was removed: the names of stored results, and how many files of each other kind."""
+    """The removed files: the names of stored results, and the number of files of each other kind."""
 
     stages: list[str] = field(default_factory=list)
     stories: int = 0
@@ -33,14 +33,14 @@ class Expired:
 
 
 def expire(home: Home, spec: ReleaseSpec, now: float | None = None) -> Expired:
-    """Remove what is older than `retention.private_days` of the spec.
+    """Remove files that are older than `retention.private_days` of the spec.
 
-    Stored results are those of this dataset. Stories of internal errors, and what a killed engine has spilled, do not
-    say whose people they quote, so those that are older go whichever dataset they are of.
+    Only stored results of this dataset are removed. Tracebacks of internal errors, and files that a killed engine has
+    spilled, do not name their dataset, so old ones are removed for all datasets.
 
     Parameters
     ----------
-    now : seconds since 1970; the clock's where absent
+    now : seconds since 1970; the current time if absent
 
     Raises
     ------
@@ -50,7 +50,7 @@ def expire(home: Home, spec: ReleaseSpec, now: float | None = None) -> Expired:
     if spec.retention is None:
         raise InputError(f"{spec.dataset}: its spec states no period; add retention: {{private_days: 30}}")
     before = (time.time() if now is None else now) - spec.retention.private_days * DAY
-    # The locks of a whole run and of a step: nothing goes from under one that is working.
+    # The locks of a whole run and of a step, so that nothing is removed while they are running.
     with home.lock(f"run-{spec.dataset}"), home.lock(f"dataset-{spec.dataset}"):
         stages = [place for place in sorted((home.private / spec.dataset).glob("*")) if is_stage(place, before)]
         for place in stages:
@@ -69,15 +69,15 @@ def expire(home: Home, spec: ReleaseSpec, now: float | None = None) -> Expired:
 
 
 def is_stage(place: Path, before: float) -> bool:
-    """Whether this is a stored result, or one that a killed step has half written, and older than a moment."""
+    """Whether this is a stored result, whole or half written by a killed step, and older than a moment."""
     marks = [mark for mark in (place / "current", place / ".writing") if mark.exists()]
     return bool(marks) and all(_touched(mark) < before for mark in marks)
 
 
 def remove_stage(place: Path) -> None:
-    """Remove a stored result: the people first, the pointer last.
+    """Remove a stored result: the files of people first, the pointer last.
 
-    Killed in between, it is found again, and no step loads half a result.
+    If the process is killed in between, the next retention finds the rest, and no step loads half a result.
     """
     for path in place.iterdir():
         if path.is_dir():
@@ -86,7 +86,7 @@ def remove_stage(place: Path) -> None:
 
 
 def remove_older(folder: Path, before: float, dry: bool = False) -> int:
-    """Remove what in a folder is older than a moment, or only count it where `dry`; how much that is."""
+    """Remove files in a folder that are older than a moment, or only count them if `dry`; returns their number."""
     removed = 0
     for path in folder.glob("*"):
         with suppress(FileNotFoundError):  # another dataset's engine cleans up behind itself
@@ -103,6 +103,6 @@ def remove_older(folder: Path, before: float, dry: bool = False) -> int:
 
 
 def _touched(path: Path) -> float:
-    """When any file of it was last written, seconds since 1970; a folder itself changes with every removal."""
+    """When any file in it was last written, seconds since 1970; the time of the folder changes with every removal."""
     files = [file for file in path.rglob("*") if not file.is_dir()]
     return max(file.lstat().st_mtime for file in files or [path])

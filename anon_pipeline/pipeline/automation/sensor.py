@@ -1,4 +1,4 @@
-"""The sensor of a dataset: it looks at the source and at what its runs came to, and starts the run that is missing."""
+"""The sensor of a dataset: it looks at the source and the endings of past runs, and starts a run if one is needed."""
 
 import json
 import os
@@ -20,19 +20,19 @@ from anon_pipeline.spec import ReleaseSpec
 if TYPE_CHECKING:  # Dagster exports the function but not the type it returns
     from dagster._core.definitions.unresolved_asset_job_definition import UnresolvedAssetJobDefinition
 
-#: Seconds between two looks; a server that has to be read in full is looked at once an hour.
+#: Seconds between two evaluations; a server that has to be read in full is read once an hour.
 SECONDS_VARIABLE = "ANON_PIPELINE_SENSOR_SECONDS"
 SECONDS, SECONDS_IN_FULL = 60, 3_600
 
 
 def build_sensor(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition", anew: dg.JobDefinition) -> dg.SensorDefinition:
-    """Starts a run where the content of the source, under the policy of the spec, is not the current release.
+    """The sensor: it starts a run if the current release was not made from the source's content by the spec's policy.
 
-    The run follows the plan that Dagster made of the steps and checks when it loaded them, or is the job `anew` where
-    the spec has others now.
+    The run follows the plan of steps and checks that Dagster made when it loaded them. If the spec has other steps or
+    checks now, the job `anew` runs instead.
 
-    Each content is released once, whatever kills its runs; `next_run.py` says when one is started. Switched on in the
-    UI.
+    Each content is released once, also if its runs are killed; `next_run.py` decides when a run is started. The sensor
+    is switched on in the UI.
     """
 
     @dg.sensor(
@@ -43,12 +43,12 @@ def build_sensor(spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition", anew: d
     )
     def look(context: dg.SensorEvaluationContext, runtime: Runtime):
         try:
-            # As it is now, and not when the code location was loaded: a changed policy is a reason to run.
+            # The spec as it is now, not as the code location loaded it: a changed policy is a reason to run.
             now = _reloaded(spec)
             return _next(context, runtime, now, job.name if _listed(now) == _listed(spec) else anew.name)
         except InputError as error:
             return dg.SkipReason(str(error))
-        except Exception as error:  # what a library says may quote a person, and the page of a tick shows it
+        except Exception as error:  # a library's message may quote a person, and the page of a tick shows it
             return dg.SkipReason(internal_error(runtime.place(), f"{spec.dataset}-sensor.txt", error))
 
     return look
@@ -64,18 +64,18 @@ def _next(
     if decision.action is not Action.RUN:
         return dg.SkipReason(f"{spec.source.path}: {decision.why}")
     context.log.info(f"{spec.source.path}: {decision.why}")
-    # The key is new after every run, and the same for a tick that is made again after a kill.
+    # The key is new after every run, and the same for a tick that is repeated after a kill.
     key = f"{content}-{policy[:12]}-{newest(context.instance, spec.dataset)[:8]}"
     return dg.RunRequest(run_key=key, job_name=job, tags={CONTENT_TAG: content, POLICY_TAG: policy})
 
 
 def _reloaded(spec: ReleaseSpec) -> ReleaseSpec:
-    """The spec as its file is now.
+    """The spec, read again from its file.
 
     Raises
     ------
     InputError
-        Where it cannot be used, or is another dataset's now.
+        If it cannot be used, or now belongs to another dataset.
     """
     now = ReleaseSpec.load(spec.folder)
     if now.dataset != spec.dataset:
@@ -90,7 +90,7 @@ def _listed(spec: ReleaseSpec) -> set[str]:
 
 
 def _content(context: dg.SensorEvaluationContext, runtime: Runtime, spec: ReleaseSpec, home: Home) -> str:
-    """What the source holds; files that nobody has touched since the last look are not read again."""
+    """The keyed hash of the source's content; files that are unchanged since the last tick are not read again."""
     stamp, asked = stamp_of(spec, home), policy_of(spec, home)
     cursor = json.loads(context.cursor or "{}")
     if stamp is not None and (cursor.get("stamp"), cursor.get("asked")) == (stamp, asked):
@@ -101,6 +101,6 @@ def _content(context: dg.SensorEvaluationContext, runtime: Runtime, spec: Releas
 
 
 def _seconds(spec: ReleaseSpec) -> int:
-    """Seconds between two looks."""
+    """Seconds between two evaluations."""
     least = SECONDS_IN_FULL if is_asked_in_full(spec) else SECONDS
     return int(os.environ.get(SECONDS_VARIABLE) or least)

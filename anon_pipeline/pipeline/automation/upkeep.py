@@ -1,6 +1,6 @@
-"""What a code location does beside its datasets: it alerts whoever answers for them, and prunes what has ended.
+"""Upkeep of a code location, beside its datasets: alerts to their operators, and the pruning of ended runs.
 
-Each reads `operations.yaml` when it works, so that a change needs no restart.
+Each part reads `operations.yaml` whenever it runs, so that a change needs no restart.
 """
 
 import json
@@ -21,20 +21,20 @@ from anon_pipeline.pipeline.runtime import BAD_INPUT, EXIT_CODE
 from anon_pipeline.pipeline.step import RELEASE
 from anon_pipeline.spec import ReleaseSpec
 
-#: Seconds between two looks for runs that have failed, and for releases that have not come.
+#: Seconds between two searches for failed runs, and for late releases.
 LOOK_FOR_FAILED, LOOK_FOR_LATE = 30, 300
-#: When ended runs are looked through, daily, in UTC.
+#: The daily time of the pruning, in UTC.
 PRUNE, PRUNE_AT = "prune", "37 1 * * *"
 
 
 def build_alerts_of_runs(home: Home, specs: Sequence[ReleaseSpec]) -> dg.SensorDefinition:
-    """Tells of every run that failed or was refused, whoever started it, once; the command line's runs, too."""
+    """Alerts once about every run that failed or was refused, also if the command line started it."""
     datasets = {spec.dataset for spec in specs}
 
     @dg.run_status_sensor(
         name="alerts_of_runs",
         run_status=dg.DagsterRunStatus.FAILURE,
-        monitor_all_code_locations=True,  # else runs of the command line, which are of none, would be missed
+        monitor_all_code_locations=True,  # otherwise runs of the command line, which belong to none, are missed
         minimum_interval_seconds=LOOK_FOR_FAILED,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Tells the targets of {FILE} of runs that failed or were refused.",
@@ -60,7 +60,7 @@ def build_alerts_of_runs(home: Home, specs: Sequence[ReleaseSpec]) -> dg.SensorD
 
 
 def _dataset_of(run: dg.DagsterRun, datasets: set[str]) -> str | None:
-    """The dataset of a run; None where it is of somebody else's code location."""
+    """The dataset of a run; None if the run belongs to another code location."""
     if DATASET_TAG in run.tags:
         return run.tags[DATASET_TAG]
     if run.job_name == PRUNE:
@@ -70,10 +70,10 @@ def _dataset_of(run: dg.DagsterRun, datasets: set[str]) -> str | None:
 
 
 def build_alerts_of_late_releases(home: Home, specs: Sequence[ReleaseSpec]) -> dg.SensorDefinition | None:
-    """Tells of a release that did not come when its schedule said, once until the next; None without schedules.
+    """Alerts once about a release that is missing after its scheduled time; None without schedules.
 
-    The same windows as those by which Dagster marks the asset `release` as late. A dataset that was never released is
-    late by the time since this sensor first looked.
+    The time limits are those by which Dagster marks the asset `release` as late. For a dataset without a release, the
+    time is counted from the first evaluation of this sensor.
     """
     scheduled = {spec.dataset: late.total_seconds() for spec in specs if (late := late_after(spec)) is not None}
     if not scheduled:
@@ -114,7 +114,7 @@ def _since(last: dg.EventLogEntry | None, since: float) -> str:
 
 
 def build_prune_job(home: Home, specs: Sequence[ReleaseSpec]) -> dg.JobDefinition:
-    """Removes ended runs and superseded results by the policy of the home; the same as `anon-pipeline prune`."""
+    """The job that removes ended runs and superseded results by the settings of the home, as `anon-pipeline prune`."""
 
     @dg.op(name="prune_home")
     def remove_what_is_old(context: dg.OpExecutionContext) -> None:
@@ -136,7 +136,7 @@ def build_prune_job(home: Home, specs: Sequence[ReleaseSpec]) -> dg.JobDefinitio
 
 
 def build_prune_schedule(job: dg.JobDefinition) -> dg.ScheduleDefinition:
-    """Daily, in UTC; running as soon as the daemon does."""
+    """The daily schedule of the pruning, in UTC; it runs as soon as the daemon runs."""
     return dg.ScheduleDefinition(
         name="prune_schedule",
         job=job,

@@ -1,1 +1,1 @@
-"""What is asked of stored results before anything leaves: one battery of blocking checks a file."""
+"""The blocking checks on stored results before anything is published: one battery of checks per file."""

@@ -1,4 +1,4 @@
-"""Stored answers of checks, as the release reads them: all must be there, and all must have passed."""
+"""The stored answers of checks that a release requires: all must be there, and all must have passed."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def keep_answers(
     answers: Sequence[Answer],
     facts: dict[str, Any] | None = None,
 ) -> None:
-    """Store what the checks of this name said, tied to the very files they judged."""
+    """Store the answers of the checks of this name, with the identities of the files that they judged."""
     with stages.store(name, sources, facts or {}) as folder:
         write_file(folder / ANSWERS, json.dumps([plain(answer) for answer in answers]))
 
 
 def plain(answer: Answer) -> dict[str, Any]:
-    """An answer as the manifest has it: a release needs no remedies."""
+    """An answer as in the manifest, without its remedy, which a release does not need."""
     return {name: value for name, value in dataclasses.asdict(answer).items() if name != "remedy"}
 
 
 def require_answers(stage: Stage | None, expected: Iterable[str]) -> list[dict[str, Any]]:
-    """The stored answers, all that are expected and all passed; without a stage none was asked.
+    """The stored answers, with all expected ones, all passed; without a stage no check was asked.
 
     Raises
     ------

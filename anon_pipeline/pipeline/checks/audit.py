@@ -1,4 +1,4 @@
-"""The checks on what attacks came to: one per bound that the spec sets."""
+"""The checks on the results of attacks: one per bound that the spec sets."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import CheckDef, Run
 from anon_pipeline.spec import ReleaseSpec
 
-#: What every attack came to, in the folder of `attack_audit`.
+#: The file with the results of all attacks, in the folder of `attack_audit`.
 AUDIT = "audit.json"
 
-#: What to do about a bound that does not hold, by its name; those on inference are named after their column.
+#: The remedy for a bound that does not hold, by its name; bounds on inference are named after their column.
 REMEDIES = {
     "linkage": "raise k, or keep fewer columns as they are",
     "singling_out": "keep fewer columns as they are, or coarser values of them by a masking step",
     "membership_auc": "raise k, or train on fewer columns that are kept as they are",
     "replayed": "raise k, or lower the demands beyond k",
 }
-#: Begins the name of a bound on inference.
+#: Prefix of the name of a bound on inference.
 OF_INFERENCE = "attribute_inference_"
 
 
@@ -32,7 +32,7 @@ def checks_of(spec: ReleaseSpec) -> dict[str, str]:
 
 
 def ask_audit(_run: Run, attack_audit: Stage) -> list[Question]:
-    """The questions to what is stored of the attacks. A bound on what could not be measured does not hold."""
+    """The questions to the stored results of the attacks. A bound on an unmeasured figure does not hold."""
     content = json.loads((attack_audit.folder / AUDIT).read_text())
     measured_bounds = [
         Bound(bound["name"], bound["demand"], bound["measured"], bound["limit"]) for bound in content["bounds"]

@@ -1,4 +1,4 @@
-"""The checks on noisy answers before they are published: the budget's ledger holds, and has a line for each."""
+"""The checks on noisy answers before publication: the budget is kept, and its ledger has a line for each answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import CheckDef, Run
 
-#: Checks and what Dagster shows of them before they were first asked.
+#: The checks, with the description that Dagster shows before they are first asked.
 BUDGET_CHECKS = {
     "budget_ledger_holds": "No line of the budget's ledger is missing or altered, and none reserves too much.",
     "budget_is_not_overspent": "What was reserved is no more than the subject has.",

@@ -1,4 +1,4 @@
-"""The checks on the candidate for release: everything is counted from its file, nothing is taken from the tree."""
+"""The checks on the candidate for release: everything is counted from its file, and nothing is read from the tree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from anon_pipeline.privacy.judge import judge_release, name_of
 from anon_pipeline.release.publish import CLASSES, DATA
 from anon_pipeline.spec import ReleaseSpec, Role
 
-#: Checks and what Dagster shows of them before they were first asked.
+#: The checks, with the description that Dagster shows before they are first asked.
 CANDIDATE_CHECKS = {
     "has_released_columns_only": "The candidate has no identifier and no excluded column.",
     "has_values_of_the_source": "The candidate holds no value that the source does not.",
@@ -27,7 +27,7 @@ CANDIDATE_CHECKS = {
     "suppresses_within_the_limit": "No more rows are suppressed than the spec allows.",
     "loses_within_the_limit": "No more information is lost than the spec allows.",
 }
-#: What to do where the code has broken its own word.
+#: The remedy where the code itself is at fault.
 FAULT = "nothing was published; run anonymized_table again, and if it fails again report a fault of this package"
 DEMAND = "Every class of the stored candidate meets this demand of the spec."
 
@@ -41,7 +41,7 @@ def checks_of(spec: ReleaseSpec) -> dict[str, str]:
 
 
 def ask_candidate(run: Run, people: Stage, anonymized_table: Stage) -> list[Question]:
-    """The questions to a stored candidate, and to what it would leave of former releases."""
+    """The questions to a stored candidate, alone and together with former releases."""
     stored = SourceFacts.from_json(people.facts)
     questions = candidate_questions(run.spec, run.engine, stored, people, anonymized_table)
     if run.spec.across_releases is not None:
@@ -55,7 +55,7 @@ CHECKS = CheckDef("candidate_checks", "anonymized_table", (PEOPLE, "anonymized_t
 def candidate_questions(
     spec: ReleaseSpec, engine: Engine, stored: SourceFacts, people: Stage, candidate: Stage
 ) -> list[Question]:
-    """What must hold of the stored candidate; `stored` are the facts of the people who were grouped."""
+    """The questions to the stored candidate; `stored` are the facts about the people who were grouped."""
     data = candidate.folder / DATA
     counts = engine.classes(data, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
     return [
@@ -127,7 +127,7 @@ def _contents(
 
 
 def _rows(spec: ReleaseSpec, rows: int, released: int, candidate: Stage) -> Iterator[Question]:
-    """Questions on who is released, suppressed, or waits."""
+    """Questions on the numbers of released, suppressed and withheld people."""
     suppressed, withheld = int(candidate.facts["suppressed"]), int(candidate.facts["waiting"])
     yield Question(
         "accounts_for_every_row",
@@ -148,7 +148,7 @@ def _rows(spec: ReleaseSpec, rows: int, released: int, candidate: Stage) -> Iter
 
 
 def _worth(spec: ReleaseSpec, counts: ClassCounts, candidate: Stage) -> Question:
-    """Whether anything is left of the quasi-identifiers, which demands can take away altogether."""
+    """Whether any information is left in the quasi-identifiers, since demands can remove all of it."""
     lost = mean_loss(candidate.facts["information_loss"])
     return Question(
         "loses_within_the_limit",
@@ -164,11 +164,11 @@ def _worth(spec: ReleaseSpec, counts: ClassCounts, candidate: Stage) -> Question
 
 
 def _foreign_values(spec: ReleaseSpec, engine: Engine, people: Stage, candidate: Stage) -> pd.DataFrame:
-    """Rows per column whose value lies outside the source: another category, or a number beyond its grid points."""
+    """Rows per column whose value is not in the source: another category, or a number beyond its grid points."""
     data, source = candidate.folder / DATA, people.folder / DATA
     kept = [name for name in spec.released if name not in spec.quasi_identifiers]
     foreign = engine.foreign_values(data, source, kept)
-    if spec.recode.form == "range":  # then the class table is what says which texts may stand there
+    if spec.recode.form == "range":  # then the class table has the texts that are allowed there
         ranges = candidate.folder / "ranges.parquet"
         foreign |= engine.foreign_values(data, ranges, spec.quasi_identifiers)
     else:

@@ -1,4 +1,4 @@
-"""The checks on a table of groups, which is released in place of people."""
+"""The checks on a table of groups, which is released instead of rows of people."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anon_pipeline.privacy.group_table import compare_groups, group_columns, rea
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.spec import ReleaseSpec
 
-#: Checks and what Dagster shows of them before they were first asked.
+#: The checks, with the description that Dagster shows before they are first asked.
 GROUP_CHECKS = {
     "k_anonymity": "Every group counts at least as many people as k and the threshold of the step demand.",
     "has_released_columns_only": "The candidate has the columns of the table of groups, and no other.",
@@ -25,9 +25,9 @@ GROUP_CHECKS = {
     "shows_means_of_enough": "Every mean is one of as many known values as the threshold demands.",
     "shows_no_dominated_mean": "No few people make up most of a mean.",
 }
-#: Those of them that have nothing to check without means.
+#: The checks among them that have nothing to check without means.
 OF_MEANS = ("shows_true_means", "shows_means_of_enough", "shows_no_dominated_mean")
-#: What to do where the code has broken its own word.
+#: The remedy where the code itself is at fault.
 FAULT = "nothing was published; run aggregated_table again, and if it fails again report a fault of this package"
 
 
@@ -42,7 +42,7 @@ CHECKS = CheckDef(
 
 
 def group_questions(spec: ReleaseSpec, engine: Engine, masked: Stage, candidate: Stage) -> list[Question]:
-    """What must hold of the stored table of groups: counted from its file and from the masked people."""
+    """The questions to the stored table of groups, counted from its file and from the masked people."""
     step, threshold, data = aggregate_of(spec), threshold_of(spec), candidate.folder / DATA
     columns = list(engine.columns(data))
     idle = {} if step.means else dict.fromkeys(OF_MEANS, "the table shows no mean")

@@ -1,4 +1,4 @@
-"""The check that a candidate names no value that too few people share: its tables read afresh, against the people."""
+"""The check that a candidate shows no value that too few people share; its tables are read again and compared."""
 
 from collections.abc import Iterable, Mapping
 
@@ -20,10 +20,10 @@ Texts = list[str | None]
 def unshared_values(
     spec: ReleaseSpec, engine: Engine, types: Mapping[str, ColumnType], raw: Stage, candidate: Stage
 ) -> pd.DataFrame:
-    """How many values the tables of a candidate name that fewer than k people share, per quasi-identifier.
+    """The number of values in the tables of a candidate that fewer than k people share, per quasi-identifier.
 
-    What people have is counted from the stored table that was grouped. A value of the released table must be one that
-    the table of classes names.
+    The people per value are counted in the stored table that was grouped. Every value of the released table must be in
+    the class table.
     """
     classes = pd.read_parquet(candidate.folder / CLASSES)
     left_out = int(candidate.facts["suppressed"]) + int(candidate.facts["waiting"])
@@ -67,7 +67,7 @@ def _categories(classes: pd.DataFrame, name: str) -> Iterable[str | None]:
 
 
 def _unknown_numbers(engine: Engine, candidate: Stage, domain: Domain, classes: pd.DataFrame) -> int:
-    """Numbers of the released table that no class shows."""
+    """The number of numbers in the released table that are in no class."""
     (written,) = engine.domains(candidate.folder / DATA, {domain.name: domain.type})
     column = pd.Series(written.readable(written.values))
     known = numbers(classes[domain.name])
@@ -76,7 +76,7 @@ def _unknown_numbers(engine: Engine, candidate: Stage, domain: Domain, classes: 
 
 
 def _unknown_ends(texts: Texts, classes: pd.DataFrame, name: str) -> int:
-    """Ends of ranges that stand in no row of the table of classes."""
+    """The number of ends of ranges that are in no row of the class table."""
     known = {end for side in ("low", "high") for end in numbers(classes[f"{name}_{side}"]).tolist()}
     unknown = 0
     for text in texts:
@@ -89,6 +89,6 @@ def _unknown_ends(texts: Texts, classes: pd.DataFrame, name: str) -> int:
 
 
 def _set(names: Texts) -> str:
-    """A set of categories as ranges are written."""
+    """A set of categories, written like a range."""
     words = ["missing" if name is None else name for name in names]
     return words[0] if len(words) == 1 else "{" + ", ".join(words) + "}"

@@ -1,7 +1,7 @@
 """The checks of a steward's own: a suite of Great Expectations, or a Python module, in the folder of the dataset.
 
-`expectations.json` is a suite as Great Expectations writes it. It may come from somebody else, so it names expectations
-and plain arguments, and nothing that would be evaluated. `expectations.py` is code, and needs `--allow-code`.
+`expectations.json` is a suite as Great Expectations writes it. It may come from somebody else, so it may hold
+expectations with plain arguments, but nothing that is evaluated. `expectations.py` is code and needs `--allow-code`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from anon_pipeline.spec.permission import refuse_private, require_code
 
 NAME = "own_checks"
 SUITE, MODULE = "expectations.json", "expectations.py"
-#: Functions of the module that are checks.
+#: Prefix of the functions of the module that are checks.
 PREFIX = "expect_"
 #: Arguments that pandas or Great Expectations would evaluate as code.
 EVALUATED = ("row_condition", "condition_parser", "unexpected_rows_query")
@@ -46,10 +46,10 @@ class Own:
 
     Attributes
     ----------
-    name : of the check; told in manifest and report, and so is the demand
+    name : name of the check; manifest and report show it and the demand
     kind : type of the expectation; None for a function of the module
-    arguments : of the expectation
-    over : the table that it is asked of; None where only the function itself tells
+    arguments : arguments of the expectation
+    over : the table that it is about; None if only the function itself can tell
     """
 
     name: str
@@ -80,12 +80,12 @@ def checks_beside(spec: ReleaseSpec, battery: CheckDef) -> list[CheckDef]:
 
 
 def checks_of(spec: ReleaseSpec) -> dict[str, str]:
-    """The checks and what Dagster shows of each before it was first asked."""
+    """The checks, with the description that Dagster shows before each is first asked."""
     return {own.name: f"The steward's own: {own.demand}." for own in read_own(spec)}
 
 
 def require(spec: ReleaseSpec, own_checks: Stage | None) -> list[dict[str, Any]]:
-    """The stored answers, all asked as the files say now, and all passed.
+    """The stored answers, with one for each check in the current files, all passed.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def require(spec: ReleaseSpec, own_checks: Stage | None) -> list[dict[str, Any]]
 
 
 def read_own(spec: ReleaseSpec) -> list[Own]:
-    """What the files in the folder of the dataset ask; Great Expectations is not imported, and no code is run.
+    """The checks in the files of the dataset's folder; Great Expectations is not imported, and no code is run.
 
     Raises
     ------
@@ -157,13 +157,13 @@ def _of_item(spec: ReleaseSpec, file: Path, item: dict[str, Any], default: objec
             raise InputError(f"{file}: {kind}: {over} has no column {name!r}; it has {', '.join(known)}")
     listed = ", ".join(map(str, columns))
     name = meta.get("name") or (f"{kind}({listed})" if columns else kind)
-    # The demand is published: the arguments, in which values may stand, are not part of it.
+    # The demand is published, so it does not include the arguments, which may hold values.
     demand = item.get("description") or kind.replace("_", " ") + (f" of {listed}" if columns else "")
     return Own(str(name), str(demand), kind, arguments, over)
 
 
 def _of_module(spec: ReleaseSpec) -> list[Own]:
-    """The functions of the module by their names; it is read here, and run when it is asked."""
+    """The functions of the module by their names; the module is only parsed here, and run when the checks are asked."""
     file = spec.folder / MODULE
     if not file.is_file():
         return []
@@ -201,7 +201,7 @@ def ask_own(run: Run, candidate: Stage) -> list[Question]:
 
 
 def _from_module(spec: ReleaseSpec, name: str) -> tuple[Any, str]:
-    """The expectation that a function of the module gives, and the table that it is about."""
+    """The expectation that a function of the module returns, and the table that it is about."""
     file = spec.folder / MODULE
     require_code(MODULE, str(file))
     try:
@@ -232,7 +232,7 @@ def aggregate_names(spec: ReleaseSpec) -> list[str]:
 
 
 def _aggregates(run: Run, candidate: Stage) -> pd.DataFrame:
-    """One row: figures as finely as the manifest tells them, so that no answer says more than what is published."""
+    """One row of figures, as fine as in the manifest, so that no answer reveals more than the published figures."""
     spec, engine, data = run.spec, run.engine, candidate.folder / DATA
     if spec.is_synthetic or spec.aggregates:
         return pd.DataFrame([{aggregate_names(spec)[0]: pq.ParquetFile(data).metadata.num_rows}])
@@ -254,7 +254,7 @@ def _aggregates(run: Run, candidate: Stage) -> pd.DataFrame:
 
 
 def _keys(content: Any) -> Iterable[str]:
-    """All keys, however deep."""
+    """All keys, at any depth."""
     if isinstance(content, dict):
         for key, value in content.items():
             yield str(key)
@@ -270,7 +270,7 @@ def _as_list(value: Any) -> list[Any]:
 
 @cache
 def _known_types() -> frozenset[str]:
-    """The types of the expectations that are installed, by the names of their files: importing them takes seconds."""
+    """The installed types of expectations, from the names of their files, since importing them takes seconds."""
     package = importlib.util.find_spec("great_expectations")
     places = [] if package is None else package.submodule_search_locations or []
     return frozenset(

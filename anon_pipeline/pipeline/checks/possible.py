@@ -1,4 +1,4 @@
-"""Demands that no grouping of the stored people can meet: told before any work starts."""
+"""Demands that no grouping of the stored people can meet are refused before any work starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from anon_pipeline.spec import ColumnType, ReleaseSpec
 
 
 def require_possible(spec: ReleaseSpec, engine: Engine, table: Path, types: Mapping[str, ColumnType]) -> None:
-    """Look at all people of a stored table as one class.
+    """Check the demands on all people of a stored table as one class.
 
     Raises
     ------

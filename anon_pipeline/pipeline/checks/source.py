@@ -1,4 +1,4 @@
-"""The checks on the stored source, before anything is made of it."""
+"""The checks on the stored source, before anything is made from it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anon_pipeline.pipeline.step import CheckDef, Run
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.spec import ReleaseSpec, Role
 
-#: Checks and what Dagster shows of them before they were first asked.
+#: The checks, with the description that Dagster shows before they are first asked.
 SOURCE_CHECKS = {
     "has_columns": "The stored table has the columns that the spec keeps.",
     "has_types": "Every column is stored as the type that the spec declares.",
@@ -24,12 +24,12 @@ SOURCE_CHECKS = {
 
 
 def checks_of(spec: ReleaseSpec) -> dict[str, str]:
-    """The checks on a stored source. Where no model is trained, there is no target to ask about."""
+    """The checks on a stored source. If no model is trained, there is no target to check."""
     return {name: text for name, text in SOURCE_CHECKS.items() if name != "has_target" or not spec.aggregates}
 
 
 def ask_source(run: Run, raw_data: Stage) -> list[Question]:
-    """The questions to a stored source, which is counted from its file."""
+    """The questions to a stored source, counted from its file."""
     types = SourceFacts.from_json(raw_data.facts).types()
     stored = run.engine.describe(raw_data.folder / DATA, run.spec, types)
     asked = checks_of(run.spec)
@@ -40,7 +40,7 @@ CHECKS = CheckDef("source_checks", "raw_data", ("raw_data",), checks_of, ask_sou
 
 
 def source_questions(spec: ReleaseSpec, stored: SourceFacts) -> list[Question]:
-    """What must hold of the stored source; `stored` was counted from its file."""
+    """The questions to the stored source; `stored` was counted from its file."""
     named = pd.DataFrame([{"name": column.name, "type": column.type.value} for column in stored.columns])
     expected = spec.stored
     declared = {name: column.type.value for name, column in spec.columns.items() if column.type is not None}
@@ -54,7 +54,7 @@ def source_questions(spec: ReleaseSpec, stored: SourceFacts) -> list[Question]:
         {
             "rows": [stored.rows],
             "wrong_types": [len(wrong)],
-            # Answers are published: that there are two is told, and not how many there are.
+            # Answers are published, so this one reveals that there are two values, but not how many there are.
             "target_values": [0 if target is None or unknown else min(target.distinct, 2)],
             "duplicate_persons": [stored.duplicate_persons],
         }
@@ -107,7 +107,7 @@ def source_questions(spec: ReleaseSpec, stored: SourceFacts) -> list[Question]:
 
 
 def _how_they_repeat(identifiers: Sequence[Repetition]) -> str:
-    """Which identifiers stand in several rows and which do not, and what to do about it; never a value."""
+    """Which identifiers repeat in several rows and which do not, and what to do about it; never a value."""
     repeated = [identifier for identifier in identifiers if identifier.rows]
     sentences = [
         f"{identifier.name} repeats in {identifier.rows:,} rows, one value in {identifier.most:,} of them at most"

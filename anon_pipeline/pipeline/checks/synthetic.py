@@ -1,4 +1,4 @@
-"""The checks on a synthetic table before it is released: they read its file and its measurements, and no people."""
+"""The checks on a synthetic table before its release: they read its file and its measurements, but no people."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from anon_pipeline.pipeline.step import CheckDef, Run
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.spec import PublicSize, ReleaseSpec
 
-#: Checks and what Dagster shows of them before they were first asked.
+#: The checks, with the description that Dagster shows before they are first asked.
 SYNTHETIC_CHECKS = {
     "has_released_columns_only": "The candidate has the columns that the spec releases, and no other.",
     "has_public_values_only": "Every value lies in the public domain of its column.",
@@ -29,7 +29,7 @@ SYNTHETIC_CHECKS = {
 
 
 def ask_synthetic(run: Run, dp_measurements: Stage, synthetic_table: Stage) -> list[Question]:
-    """What must hold of the stored table: counted from its file."""
+    """The questions to the stored table, counted from its file."""
     spec, asked = run.spec, reading.asked_of(run.spec)
     content = (dp_measurements.folder / MEASUREMENTS).read_bytes()
     measurements = stored.from_bytes(content)
@@ -77,5 +77,5 @@ CHECKS = CheckDef(
 
 
 def checks_of(_spec: ReleaseSpec) -> dict[str, str]:
-    """All of them, for every spec."""
+    """All of these checks, for every spec."""
     return SYNTHETIC_CHECKS

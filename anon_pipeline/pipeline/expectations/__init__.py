@@ -1,1 +1,1 @@
-"""Great Expectations: the questions of each stage, what was found, and its pages."""
+"""Great Expectations: the questions of each stage, their results, and its pages."""

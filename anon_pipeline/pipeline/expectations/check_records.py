@@ -1,6 +1,6 @@
-"""What Great Expectations found in the last runs of each stage: suites with their results, in the private zone.
+"""The results of Great Expectations in the last runs of each stage, with their suites, in the private zone.
 
-They hold verdicts and numbers. `data_docs` makes pages of them when somebody asks.
+They hold verdicts and numbers. `data_docs` makes pages of them on request.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 from anon_pipeline.home import Home, write_file
 
 FOLDER = "checks"
-#: How many runs of a stage are kept; the pages of more take long to make, and nobody reads them.
+#: Kept runs of a stage; pages of more runs would take long to make, and nobody would read them.
 RUNS = 20
 
 
 def keep_records(home: Home, dataset: str, stage: str, records: Sequence[dict[str, Any]]) -> None:
-    """Keep what one run of a stage came to, and forget what is older than the last `RUNS` runs."""
+    """Keep the results of one run of a stage, and delete those that are older than the last `RUNS` runs."""
     folder = home.private_folder(FOLDER, dataset, stage)
     name = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     write_file(folder / f"{name}.json", json.dumps(list(records)))
@@ -27,7 +27,7 @@ def keep_records(home: Home, dataset: str, stage: str, records: Sequence[dict[st
 
 
 def read_records(home: Home, dataset: str | None = None) -> Iterator[tuple[str, str, str, list[dict[str, Any]]]]:
-    """Dataset, stage, name of the run and records, of all datasets or one; oldest first."""
+    """Dataset, stage, name of the run and records, for all datasets or one; oldest first."""
     of_dataset = dataset or "[!.]*"
     for file in sorted((home.private / FOLDER).glob(f"{of_dataset}/*/*.json")):
         yield file.parent.parent.name, file.parent.name, file.stem, json.loads(file.read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
-"""Data Docs: what Great Expectations found, as pages of its own, made when somebody asks and never during a run.
+"""Data Docs: the results of Great Expectations as its own pages, made on request and never during a run.
 
-Its pages load styles, scripts and fonts from other hosts, and would tell those who reads them. Here they keep the text
-and get a style of ours; a policy in each page forbids whatever else a browser might fetch.
+Its pages load styles, scripts and fonts from other hosts, which would thus learn who reads them. So they are reduced to
+their text and get a style of ours. A policy in each page forbids a browser to fetch anything else.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from anon_pipeline.home import Home, write_file
 from anon_pipeline.pipeline.expectations.check_records import FOLDER, read_records
 
 SITE = "checks"
-#: Whatever is fetched or run.
+#: Elements of a page that are fetched or run.
 FOREIGN = re.compile(
     r"<script\b.*?</script\s*>|<(?:link|img|base)\b[^>]*>|\son\w+=(?:\"[^\"]*\"|'[^']*')", re.DOTALL | re.IGNORECASE
 )
@@ -43,7 +43,7 @@ ABOUT = (
 
 
 def build(home: Home, dataset: str | None = None) -> Path:
-    """Make the pages anew from what the last runs left, and give the first one.
+    """Make the pages anew from the records of the last runs; returns the first page.
 
     Raises
     ------
@@ -64,10 +64,10 @@ def build(home: Home, dataset: str | None = None) -> Path:
             shutil.move(first.parent, site)
         finally:
             shutil.rmtree(project, ignore_errors=True)
-        shutil.rmtree(site / "static", ignore_errors=True)  # pictures and fonts that no page asks for any more
+        shutil.rmtree(site / "static", ignore_errors=True)  # pictures and fonts that no page loads any more
         for page in site.rglob("*.html"):
             page.write_text(_alone(page.read_text(encoding="utf-8")), encoding="utf-8")
-        # The list of theirs is drawn by a script that is fetched.
+        # The index of Great Expectations is drawn by a script that it fetches.
         write_file(site / "index.html", _alone(_index(site, [record for *_, found in records for record in found])))
     return site / "index.html"
 
@@ -96,7 +96,7 @@ def _project(folder: Path, records: list[dict[str, Any]]) -> Path:
 
 
 def _store(context: Any, record: dict[str, Any]) -> None:
-    """A suite and one result of it, as Great Expectations keeps them."""
+    """Store a suite and one of its results as Great Expectations does."""
     from great_expectations.core import ExpectationSuite
     from great_expectations.core.expectation_validation_result import expectationSuiteValidationResultSchema
     from great_expectations.core.run_identifier import RunIdentifier
@@ -146,7 +146,7 @@ def _moment(written: str) -> datetime:
 
 
 def _alone(page: str) -> str:
-    """The page without anything that is fetched or run, with our style, and with a word on what it is."""
+    """The page without elements that are fetched or run, with our style, and with a note on what it is."""
     head = (
         f'<head><meta http-equiv="Content-Security-Policy" content="{html.escape(POLICY)}">'
         f'<meta name="referrer" content="no-referrer"><style>{STYLE}</style>'

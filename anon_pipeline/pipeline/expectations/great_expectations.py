@@ -1,8 +1,8 @@
-"""Great Expectations, imported without what a question over a small table of aggregates needs none of."""
+"""Great Expectations, imported without the libraries that questions about a small table of aggregates do not need."""
 
 from anon_pipeline.imports import LATER, large_imports
 
-# pyspark is an extra that costs a second of imports, and altair draws pages, which nobody sees here.
+# pyspark is an extra that costs a second of imports, and altair draws pages, which are not made here.
 with large_imports(absent=["pyspark"], later=[*LATER, "altair"]):
     import great_expectations as gx
     import great_expectations.expectations as gxe

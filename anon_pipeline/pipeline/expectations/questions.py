@@ -1,8 +1,8 @@
-"""Great Expectations: the questions asked of a stored table, as one suite and one checkpoint, failing closed.
+"""Great Expectations: the questions about a stored table, as one suite and one checkpoint, failing closed.
 
-A stage has a suite named after it. Most questions are about one column of a small table of aggregates of their own;
-these columns stand side by side in one batch, each under the name of its question. Questions of a steward's own are
-asked of a table as it is. What is kept of the results holds numbers and verdicts, and never what a row holds.
+A stage has a suite named after it. Most questions are about one column of their own small table of aggregates. These
+columns form one batch, each under the name of its question. A steward's own questions are asked about a whole table.
+The kept results hold numbers and verdicts, and never the content of a row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from anon_pipeline.plain_json import finite
 from anon_pipeline.workers import ALONE, Workers
 
 AGGREGATES, RELEASED = "aggregates", "release"
-#: What Great Expectations may put into a result. Of rows of a release it tells yes or no, and nothing else.
+#: What Great Expectations may put into a result. About rows of a release, it may only answer yes or no.
 RESULT_FORMATS = {
     AGGREGATES: {"result_format": "BASIC", "partial_unexpected_count": 0},
     RELEASED: {"result_format": "BOOLEAN_ONLY"},
@@ -33,20 +33,20 @@ WITHHELD = "withheld, since it may quote a value"
 
 @dataclass(frozen=True)
 class Question:
-    """One expectation over one column of a small table of aggregates, or, of a steward's own, over a whole table.
+    """One expectation about one column of a small table of aggregates, or a steward's own about a whole table.
 
     Attributes
     ----------
-    name : of the check, as Dagster, the manifest and the report show it
-    demand : what is asked, in words
-    expectation : class name in `great_expectations.expectations`; of a steward's own its type, or itself
-    arguments : its arguments
-    table : the aggregates, never a row of people; of a steward's own also the candidate for release
-    measured : what to report as measured; the expectation's observed value where absent
-    remedy : what to do where it fails
-    idle : why there is nothing to check, by the spec or what was counted; it is asked all the same, and may fail
-    own_of : of a steward's own, the table that it is about (`aggregates` or `release`)
-    of_share : whether `measured` is a share, which the demand says in percent
+    name : name of the check, as Dagster, the manifest and the report show it
+    demand : the demand in words
+    expectation : class name in `great_expectations.expectations`; for a steward's own, its type or the object itself
+    arguments : arguments of the expectation
+    table : the aggregates, never rows of people; for a steward's own also the candidate for release
+    measured : the value to report as measured; the expectation's observed value if absent
+    remedy : what to do if it fails
+    idle : why there is nothing to check, by the spec or the counts; it is still asked, and may fail
+    own_of : for a steward's own, the table that it is about (`aggregates` or `release`)
+    of_share : whether `measured` is a share, which the demand gives in percent
     """
 
     name: str
@@ -63,10 +63,10 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a question came to. `crashed` tells a check that broke from data that failed; neither passes.
+    """The answer to a question. `crashed` distinguishes a crashed check from failing data; neither passes.
 
-    One that holds nothing back since there was nothing to check has `passed`, and does not apply. `remedy` says what
-    to do about one that has not passed.
+    If there was nothing to check, the answer has `passed` and does not apply. `remedy` says what to do if it has not
+    passed.
     """
 
     name: str
@@ -88,22 +88,22 @@ class Validated:
 
 
 def validate(questions: Sequence[Question], workers: Workers = ALONE, suite: str = "checks") -> Validated:
-    """Put the questions to Great Expectations as one checkpoint.
+    """Ask the questions with Great Expectations, as one checkpoint.
 
-    An expectation that raises, or an answer that is no plain yes, counts as failed.
+    An expectation that raises, or an answer other than a plain yes, counts as failed.
 
     Parameters
     ----------
-    workers : one of them answers where they have been started and this process has not imported Great Expectations,
-        which takes seconds; by then they have
-    suite : its name
+    workers : one of them answers if they have been started and this process has not imported Great Expectations; the
+        import takes seconds, and the workers have made it by then
+    suite : name of the suite
 
     Raises
     ------
     InputError
-        Where an expectation of a steward's own cannot be made.
+        If one of the steward's own expectations cannot be made.
     """
-    code = any(not isinstance(question.expectation, str) for question in questions)  # perhaps more than pickle can name
+    code = any(not isinstance(question.expectation, str) for question in questions)  # pickle may be unable to store it
     if code or "great_expectations" in sys.modules or not workers.started:
         return _validated(questions, suite)
     with workers.meanwhile(_validated, questions, suite) as answers:
@@ -112,7 +112,7 @@ def validate(questions: Sequence[Question], workers: Workers = ALONE, suite: str
 
 @dataclass(frozen=True)
 class _Batch:
-    """A table and the expectations that are asked of it, each by the position of its question."""
+    """A table and the expectations about it, each with the position of its question."""
 
     about: str
     table: pd.DataFrame
@@ -133,14 +133,14 @@ def _validated(questions: Sequence[Question], suite: str) -> Validated:
                 asked, result = _run_checkpoint(batch, name)
             results |= {answered.expectation_config.meta["position"]: answered for answered in result.results}
             records.append({"suite": asked, "result": _kept(result.to_json_dict(), unasked)})
-        except Exception:  # whatever went wrong, no check of this batch has passed; the text might quote a value
+        except Exception:  # after any error, no check of this batch has passed; the text might quote a value
             logging.getLogger("anon_pipeline").debug("the checkpoint %s ended early", name)
     answers = [_answer(question, results.get(position)) for position, question in enumerate(questions)]
     return Validated(answers, records)
 
 
 def _batches(questions: Sequence[Question]) -> list[_Batch]:
-    """What can be asked, by the table that it is about. What is left out has crashed."""
+    """The questions that can be asked, by their table. Questions that are left out count as crashed."""
     from anon_pipeline.pipeline.expectations.great_expectations import gxe
 
     columns: dict[str, pd.Series[Any]] = {}
@@ -153,26 +153,26 @@ def _batches(questions: Sequence[Question]) -> list[_Batch]:
             continue
         try:
             column = question.table[question.arguments["column"]]
-            # An empty table of aggregates answers every question with yes, and so none; gaps are passed over.
+            # An empty table would answer every question with yes, and missing values would be ignored.
             if question.table.empty or question.table.isna().any(axis=None):
                 continue
             label = question.name if question.name not in columns else f"{question.name} ({position})"
             arguments = {**question.arguments, "column": label, **_labels(question, position)}
             beside[position] = getattr(gxe, question.expectation)(**arguments)
             columns[label] = _with_room(column)
-        except Exception:  # noqa: S112 (it is answered as crashed)
+        except Exception:  # noqa: S112 (the question counts as crashed)
             continue
     aggregates = [_Batch(AGGREGATES, pd.DataFrame(columns), beside)] if beside else []
     return [*aggregates, *own.values()]
 
 
 def _labels(question: Question, position: int) -> dict[str, Any]:
-    """What the pages of Great Expectations show of a question, and the position by which its result is known."""
+    """Labels of a question for the pages of Great Expectations, and the position by which its result is found."""
     return {"meta": {"check": question.name, "position": position}, "description": question.demand}
 
 
 def _with_room(column: pd.Series[Any]) -> pd.Series[Any]:
-    """The column as it may stand beside longer ones: a gap below it makes no fractions of whole numbers."""
+    """The column with a type that takes gaps, so that whole numbers stay whole beside longer columns."""
     values = column.reset_index(drop=True)
     return values.astype("Int64") if values.dtype.kind in "iub" else values
 
@@ -182,7 +182,7 @@ def _own_expectation(question: Question, position: int) -> Any:
     Raises
     ------
     InputError
-        Where Great Expectations does not take it; of its message only the names of arguments are told.
+        If Great Expectations does not accept it; only the names of arguments are quoted from its message.
     """
     from anon_pipeline.pipeline.expectations.great_expectations import get_expectation_impl
 
@@ -217,9 +217,9 @@ def _run_checkpoint(batch: _Batch, name: str) -> tuple[dict[str, Any], Any]:
 
 
 def _kept(result: dict[str, Any], unasked: int) -> dict[str, Any]:
-    """A result without anything that a row might hold: of each expectation its verdict and one number.
+    """A result without any content of rows: for each expectation its verdict and one number.
 
-    Where a question could not be asked, the whole has not passed.
+    If a question could not be asked, the whole has not passed.
     """
     kept = [
         {
@@ -238,7 +238,7 @@ def _kept(result: dict[str, Any], unasked: int) -> dict[str, Any]:
 
 
 def _meta(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """What the pages need to know of a run; nothing of the batch."""
+    """The data about a run that the pages need, without the batch."""
     return {name: meta[name] for name in ("great_expectations_version", "run_id", "validation_time") if name in meta}
 
 
@@ -270,7 +270,7 @@ def _answer(question: Question, result: Any) -> Answer:
 
 
 def _raised(info: dict[str, Any] | None) -> bool:
-    """Great Expectations reports an exception either flat or once per metric."""
+    """Whether an exception was raised; Great Expectations reports exceptions either flat or once per metric."""
     if not info:
         return False
     if "raised_exception" in info:

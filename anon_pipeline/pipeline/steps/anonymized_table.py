@@ -1,4 +1,4 @@
-"""The candidate for release: everybody as their class shows itself."""
+"""The candidate for release: everybody with the recoded values of their class."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from anon_pipeline.release.publish import CLASSES, DATA
 from anon_pipeline.spec import Role
 from anon_pipeline.tables import Cells
 
-#: What the classes show as ranges, for the check that the table holds no other.
+#: The ranges of the classes, for the check that the table holds no others.
 RANGES = "ranges.parquet"
 
 
@@ -78,7 +78,7 @@ STEP = StepDef("anonymized_table", (PEOPLE, "predictions", "anonymizer_tree"), f
 
 
 def _associations(run: Run, people: Stage, cells: Cells, grouping: Grouping) -> dict[str, Any]:
-    """How the quasi-identifiers hang together, and with the target and the sensitive columns, before and after."""
+    """Associations of the quasi-identifiers, with each other, the target and sensitive columns, before and after."""
     kept = list(dict.fromkeys([run.spec.target, *run.spec.with_role(Role.SENSITIVE)]))
     counted = run.engine.sensitive_of_cells(people.folder / DATA, cells.domains, cells, kept)
     return associations(
@@ -89,7 +89,7 @@ def _associations(run: Run, people: Stage, cells: Cells, grouping: Grouping) -> 
 def _weighted_risk(
     run: Run, people: Stage, cells: Cells, grouping: Grouping, recoded: pa.Table
 ) -> dict[str, Any] | None:
-    """The risk of a sample with weights in its population; None of a table without them."""
+    """The re-identification risk in the population, for a sample with weights; None for a table without weights."""
     weight = run.spec.sampling_weight
     if weight is None:
         return None
@@ -101,12 +101,12 @@ def _weighted_risk(
     alike = released_class[class_of[class_of >= 0]]
     sizes, weights = np.zeros(released_class.max() + 1, dtype=np.int64), np.zeros(released_class.max() + 1)
     np.add.at(sizes, released_class, grouping.sizes)
-    np.add.at(weights, alike, stood_for[class_of >= 0])  # in the order of the values, which is the same everywhere
+    np.add.at(weights, alike, stood_for[class_of >= 0])  # in the order of the values, which is the same on all machines
     return dataclasses.asdict(weighted_risk(sizes, weights))
 
 
 def _bounds(summary: Summary) -> list[Any] | None:
-    """The smallest and the largest number that classes name, for the check that no released number lies beyond."""
+    """The smallest and the largest number of the classes, for the check that no released number is outside."""
     if not isinstance(summary, OrderedSummary):
         return None
     low, high, representative = (

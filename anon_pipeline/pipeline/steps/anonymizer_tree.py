@@ -1,4 +1,4 @@
-"""The decision tree that puts at least k people who look alike, also to the model, into a class."""
+"""The decision tree that groups people into classes of at least k, alike in quasi-identifiers and in predictions."""
 
 from __future__ import annotations
 

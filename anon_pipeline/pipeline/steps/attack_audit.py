@@ -1,4 +1,4 @@
-"""What an adversary makes of the release, attacked before it leaves."""
+"""The audit of the release: attacks by an adversary, before publication."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from anon_pipeline.release.publish import CLASSES, CONTROL, DATA
 from anon_pipeline.report.attack_pictures import picture as chart_of_attacks
 from anon_pipeline.spec import ColumnType
 
-#: Former releases that the attacker has, too.
+#: The number of former releases that the attacker has, too.
 EARLIER = 3
 
 
@@ -81,9 +81,10 @@ STEP = StepDef(
 def _regrouping(
     run: Run, people: Stage, predictions: Stage, anonymizer_tree: Stage
 ) -> tuple[Repair, IntArray, Key] | tuple[()]:
-    """The grouping of the release to do again; nothing where no demand looks at sensitive values.
+    """The inputs for grouping the release again; empty if no demand depends on sensitive values.
 
-    Where people are followed, or a demand is about a population, a class depends on the whole table: not measured.
+    Under sequential publication, or with a demand on a population, a class depends on the whole table, so that this is
+    not measured.
     """
     spec = run.spec
     protected = protected_columns(spec)
@@ -99,7 +100,7 @@ def _regrouping(
 
 
 def _earlier(run: Run, types: dict[str, ColumnType]) -> list[Earlier]:
-    """The newest former releases that show the same columns and are small enough to be attacked whole."""
+    """The newest former releases that have the same columns and are small enough to be attacked as a whole."""
     spec, engine = run.spec, run.engine
     versions = [entry.version for entry in ledger.standing(run.home, spec.dataset)]
     former = []
@@ -114,7 +115,7 @@ def _earlier(run: Run, types: dict[str, ColumnType]) -> list[Earlier]:
 
 
 def _figures(content: dict[str, Any]) -> dict[str, Any]:
-    """What MLflow keeps: the leak of every attack, and the AUC of every membership attack on a model."""
+    """Metrics for MLflow: the leak of every attack, and the AUC of every membership attack on a model."""
     figures = {
         _metric(finding["name"]): finding["leak"]["leak"]
         for finding in content["findings"]
@@ -132,7 +133,7 @@ def _figures(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _metric(attack: str) -> str:
-    """The metric of an attack: in its words, before the name of a column that it may be on."""
+    """The name of an attack's metric: the words of the attack, followed by the name of its column, if any."""
     words, colon, column = attack.partition(": ")
     return f"attack_{_plain(words)}" + (f"__{column}" if colon else "")
 

@@ -1,4 +1,4 @@
-"""The source of a synthetic release: it is there and has the columns that the spec names. Nobody is read or copied."""
+"""The source of a synthetic release: it exists and has the columns of the spec. No person is read or copied."""
 
 from __future__ import annotations
 

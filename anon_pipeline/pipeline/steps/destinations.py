@@ -1,4 +1,4 @@
-"""The copies of the published release: at the places that the spec names under `publish`."""
+"""The copies of the published release at the destinations that the spec names under `publish`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answers to the questions of the spec's file, drawn with noise under the budget of their people."""
+"""The noisy answers to the questions of the spec's file, within the privacy budget of the people in it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A model of the target, made of the noisy counts or trained on synthetic rows. It costs nothing and sees no people.
+"""A model of the target, from the noisy counts or trained on synthetic rows. It costs no budget and reads no people.
 
 It is published in MLflow's format with the release, and logged in the home's store, so that it can be the guide of a
-grouped release: it stays as it is when it is fitted, so what it says of people is still differentially private.
+grouped release. There, fitting does not change it, so that its predictions are still differentially private.
 """
 
 from __future__ import annotations

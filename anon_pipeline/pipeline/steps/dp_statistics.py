@@ -1,4 +1,4 @@
-"""The published table of noisy statistics, with what they cost."""
+"""The published table of noisy statistics, with their privacy cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The people with their cohort: who was in the same class of each of the last releases."""
+"""The people with their cohort: people who were in the same class in each of the last releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The published release of groups in place of people."""
+"""The published release of groups instead of rows of people."""
 
 from __future__ import annotations
 
@@ -70,9 +70,10 @@ STEP = StepDef(
 
 
 def _groups(run: Run, masked_data: Stage, aggregated_table: Stage) -> dict[str, Any]:
-    """What the manifest says of a table of groups.
+    """The manifest's entry on a table of groups.
 
-    How many groups are left out stays untold: as many as people would mean that each is one person.
+    The number of groups that are left out is not published: if it equals the number of people in them, each is one
+    person.
     """
     step, threshold = aggregate_of(run.spec), threshold_of(run.spec)
     table, people = aggregated_table.folder / DATA, masked_data.folder / DATA

@@ -1,4 +1,4 @@
-"""What the model says of everybody, summed per distinct person: the cells. From here on nobody looks at rows."""
+"""The model's predictions for everybody, summed per distinct person: the cells. Later grouping reads no rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from anon_pipeline.release.publish import DATA
 def predict(run: Run, folder: Path, people: Stage, trained_model: Stage) -> StepResult:
     """Write the cells with the guidance of the people in each."""
     spec = run.spec
-    trained = pickle.loads((trained_model.folder / MODEL).read_bytes())  # our own file, in our own zone
+    trained = pickle.loads((trained_model.folder / MODEL).read_bytes())  # our own file, in the private zone
     with np.load(trained_model.folder / SAMPLE) as arrays:
         sample = Sample(arrays["hash"], arrays["fold"])
     cells = guided_cells(

@@ -24,7 +24,7 @@ from anon_pipeline.spec.permission import require_code
 def store_source(run: Run, folder: Path) -> StepResult:
     """Read the source into `data.parquet`, and the control people of the audit, if held out, into `control.parquet`."""
     spec, engine = run.spec, run.engine
-    secrets_of(spec)  # a key that is missing, or code that is not allowed, is told before anything is read
+    secrets_of(spec)  # a missing key, or code that is not allowed, is reported before anything is read
     if isinstance(spec.guide.model, ImportedModel):
         require_code("guide.model.import", spec.guide.model.import_)
     if not spec.source_path.is_relative_to(spec.folder):
@@ -59,7 +59,7 @@ STEP = StepDef("raw_data", (), frozenset({"duckdb", "parquet"}), store_source, m
 
 
 def _hold_out(run: Run, folder: Path, types: dict[str, ColumnType]) -> SourceFacts:
-    """Keep the control people of the audit out of the release: they go into a file of their own."""
+    """Keep the control people of the audit out of the release: they are moved to a separate file."""
     spec, engine = run.spec, run.engine
     batches = engine.batches(folder / DATA, spec, types, ())
     hashes = np.concatenate([np.repeat(batch.hash, batch.people) for batch in batches])

@@ -1,4 +1,4 @@
-"""The published release: read again from the disk, counted once more, entered into the ledger."""
+"""The published release: the candidate is read again, counted once more, and entered into the ledger."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ STEP = StepDef(
 
 
 def publication(spec: ReleaseSpec, published: Published) -> dict[str, MetadataItem]:
-    """What Dagster shows of any release; tells the log, too."""
+    """The metadata in Dagster for any release; also logs a message."""
     state = NEW if published.new else STANDING
     log.info("%s: release %s %s", spec.dataset, published.version, state)
     return {
@@ -137,13 +137,13 @@ def publication(spec: ReleaseSpec, published: Published) -> dict[str, MetadataIt
 
 
 def _answers_on_attacks(spec: ReleaseSpec, audit_checks: Stage | None) -> list[dict[str, Any]]:
-    """The answers on the bounds of the spec; where it sets some and none were asked, nothing is published."""
+    """The answers on the bounds of the spec; if it sets bounds and none were asked, nothing is published."""
     bounds = bounds_of(spec) if spec.audit.enabled else {}
     return [] if audit_checks is None and not bounds else require_answers(audit_checks, bounds)
 
 
 def _remember(run: Run, tree: Stage, candidate: Stage) -> Callable[[str], None] | None:
-    """What keeps the people and the tree of a release for the next one, where people are followed."""
+    """Adds the people and the tree of a release to the release history; None without sequential publication."""
     if run.spec.across_releases is None:
         return None
 
@@ -155,7 +155,7 @@ def _remember(run: Run, tree: Stage, candidate: Stage) -> Callable[[str], None] 
 
 
 def _figures(spec: ReleaseSpec, evidence: Evidence, facts: dict[str, Any]) -> dict[str, Any]:
-    """What MLflow keeps of a release, so that releases can be compared in its tables."""
+    """The metrics of a release, so that releases can be compared in MLflow's tables."""
     figures: dict[str, Any] = {}
     if facts["across_releases"] is not None:
         across = facts["across_releases"]["measured"]

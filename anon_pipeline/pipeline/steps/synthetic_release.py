@@ -1,4 +1,4 @@
-"""The published synthetic release: the table, the noisy counts, a model where one is asked for, and what they cost."""
+"""The published synthetic release: the table, the noisy counts, a model if requested, and their privacy cost."""
 
 from __future__ import annotations
 
@@ -75,5 +75,5 @@ STEP = StepDef(
 
 
 def _public(content: bytes) -> bytes:
-    """The noisy counts without the token, which versions hang on."""
+    """The noisy counts without the token from which versions are derived."""
     return json.dumps({name: value for name, value in json.loads(content).items() if name != "token"}).encode()

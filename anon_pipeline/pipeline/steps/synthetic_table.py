@@ -1,4 +1,4 @@
-"""The synthetic table: rows drawn from the distribution that fits the noisy counts. It sees no people."""
+"""The synthetic table: rows drawn from the distribution that fits the noisy counts. The step reads no people."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def train(run: Run, folder: Path, people: Stage) -> StepResult:
         facts,
         metadata={**facts, "guidance": f"{spec.guide.on}, {spec.guide.predictions}"},
         metrics=facts,
-        # One that comes from the store is there already.
+        # A model from the store is registered already.
         guide=None if isinstance(spec.guide.model, LoggedModel) else FittedGuide(trained.full, types),
     )
 

@@ -1,4 +1,4 @@
-"""What a model is worth that is trained on the release, beside one trained on the source."""
+"""The utility of the release: the accuracy of a model that is trained on it, beside one trained on the source."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""MLflow: runs and their figures, models and their versions, and the store that holds them."""
+"""MLflow: runs and their figures, models and their versions, and the store for both."""

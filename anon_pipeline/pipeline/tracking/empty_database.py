@@ -1,6 +1,6 @@
-"""The empty MLflow database that a new home begins with: made by MLflow once per user and version, and then copied.
+"""The empty MLflow database of a new home: MLflow makes it once per user and version, and then it is copied.
 
-MLflow makes one by taking the first schema through every change since, which costs a second of every new home.
+MLflow makes one by applying all migrations to its first schema, which would take a second for every new home.
 """
 
 import os
@@ -13,9 +13,9 @@ from anon_pipeline.home import is_own_folder, write_file
 
 
 def lay_empty_database(database: Path) -> None:
-    """Put an empty database where there is none yet; where no copy can be kept, nothing: MLflow then makes its own.
+    """Copy an empty database to a place without one; if no copy can be kept, do nothing, so that MLflow makes its own.
 
-    MLflow looks at the version of the schema whenever it opens a database, so a copy of another one is found out.
+    MLflow checks the version of the schema whenever it opens a database, so a copy with another version is noticed.
     """
     if database.exists():
         return
@@ -31,7 +31,7 @@ def lay_empty_database(database: Path) -> None:
 
 
 def _kept() -> Path | None:
-    """Where the copy lies for this version of MLflow and of SQLite; None where others could write there."""
+    """The file of the copy for this version of MLflow and of SQLite; None if others could write there."""
     from mlflow.version import VERSION
 
     try:
@@ -55,13 +55,13 @@ def _is_whole(copy: Path) -> bool:
 
 
 def _made(folder: Path) -> bytes:
-    """The bytes of a database that MLflow makes in a folder, which is left as it was."""
+    """The bytes of a database that MLflow makes in a folder; the folder is left unchanged."""
     from anon_pipeline.pipeline.tracking.mlflow_client import SqlAlchemyStore
 
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         database = Path(scratch) / "mlflow.db"
         SqlAlchemyStore(f"sqlite:///{database}", scratch).engine.dispose()
         with closing(sqlite3.connect(database)) as connection, connection:
-            # The default experiment holds the path of this folder; each home gets its own when it is first opened.
+            # The default experiment has the path of this folder; each home gets its own when it is first opened.
             connection.execute("DELETE FROM experiments")
         return database.read_bytes()

@@ -1,7 +1,7 @@
-"""The guide as MLflow keeps it: a logged, registered model with a signature, so that a later spec can name it.
+"""The guide in MLflow: a logged, registered model with a signature, so that a later spec can name it.
 
-A fitted model is made of people: it stays in the private zone, and has no rows as an example. Of each dataset only the
-last version keeps its file, as every step keeps its last result only.
+A fitted model may reveal people, so it stays in the private zone and has no rows as an example. Only the last version
+of each dataset's guide keeps its file, just as every step keeps only its last result.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from anon_pipeline.spec import ColumnType
 
 #: The file that holds the model itself, as MLflow names it.
 PICKLE = "model.pkl"
-#: In the description of a model: it was made by this module, and may know people.
+#: Mark in the description of a model: it was made by this module, and may reveal people.
 MADE_OF_PEOPLE = "anon_pipeline_guide"
-#: Folders that a model is written into before MLflow copies it.
+#: The folder into which a model is written before MLflow copies it.
 SCRATCH = "guide"
-#: On a version whose file is gone.
+#: Tag of a version whose file was removed.
 REMOVED = "file_removed"
-#: What a guide needs to be loaded. MLflow would find out by loading it in a process of its own, which takes seconds.
+#: Packages that loading a guide needs. MLflow would detect them by loading it in a new process, which takes seconds.
 REQUIREMENTS = ("anon-pipeline", "mlflow", "numpy", "pandas", "scikit-learn")
 ENVIRONMENT = "python_env.yaml"
 
 
 def name_of(dataset: str) -> str:
-    """The registered model of a dataset's guide; no dataset is called so."""
+    """The name of the registered model of a dataset's guide, which is not a possible name of a dataset."""
     return f"{dataset}-guide"
 
 
 def keep_guide(tracking: Tracking, dataset: str, run: str, model: FittedModel, types: Mapping[str, ColumnType]) -> str:
-    """Log the guide under its parent run, register it, remove the files of former versions, and give its URI.
+    """Log the guide under its parent run, register it and remove the files of former versions; returns its URI.
 
     Parameters
     ----------
     run : the parent run of the release
-    types : of the columns that the model looks at
+    types : types of the model's input columns
     """
     client, artifacts = tracking.client, tracking.artifacts(dataset)
     artifacts.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -64,18 +64,18 @@ def keep_guide(tracking: Tracking, dataset: str, run: str, model: FittedModel, t
 
 
 def guides_in(artifacts: Path) -> list[Path]:
-    """The files of fitted guides among a dataset's artifacts, also what a killed process has left of one.
+    """The folders of fitted guides among a dataset's artifacts, also those that a killed process left incomplete.
 
-    Other models that somebody logged to the experiment are not among them.
+    Other models that somebody logged to the experiment are not included.
     """
     files = artifacts.glob(f"models/*/artifacts/{PICKLE}")
     return [file for file in files if MADE_OF_PEOPLE in _description(file.with_name("MLmodel"))]
 
 
 def _write(model: FittedModel, types: Mapping[str, ColumnType], folder: Path) -> None:
-    """The model as a folder in MLflow's format (https://mlflow.org/docs/latest/ml/model/#storage-format).
+    """Write the model as a folder in MLflow's format (https://mlflow.org/docs/latest/ml/model/#storage-format).
 
-    `mlflow.sklearn.save_model` looks at the files of every installed package first, which takes .3 s of the processor.
+    `mlflow.sklearn.save_model` first reads files of every installed package, which takes 0.3 s of processor time.
     """
     from anon_pipeline.pipeline.tracking.mlflow_client import mlflow
 
@@ -99,7 +99,7 @@ def _write(model: FittedModel, types: Mapping[str, ColumnType], folder: Path) ->
 
 
 def _signature(model: FittedModel, types: Mapping[str, ColumnType]) -> Any:
-    """The columns that the model looks at, and what it says."""
+    """The signature: the model's input columns and its output."""
     from anon_pipeline.pipeline.tracking.mlflow_client import ColSpec, ModelSignature, Schema
 
     columns = [
@@ -111,5 +111,5 @@ def _signature(model: FittedModel, types: Mapping[str, ColumnType]) -> Any:
 
 
 def _description(file: Path) -> str:
-    """What MLflow wrote of a model; where it was killed before, what the files of a guide say."""
+    """MLflow's description of a model; if it was killed before writing that, the description for a guide's files."""
     return file.read_text(encoding="utf-8") if file.is_file() else MADE_OF_PEOPLE

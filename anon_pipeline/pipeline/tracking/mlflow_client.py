@@ -1,4 +1,4 @@
-"""MLflow's client and its SQLite store, imported without what a metric needs none of."""
+"""MLflow's client and its SQLite store, imported without the libraries that metrics do not need."""
 
 from anon_pipeline.imports import large_imports
 
@@ -8,7 +8,7 @@ with large_imports(absent=["pyspark"]):  # an extra, and a second of imports
     from mlflow.entities import Dataset, DatasetInput, InputTag, LoggedModelOutput, Metric, Param, RunTag
     from mlflow.exceptions import MlflowException
     from mlflow.models.signature import ModelSignature
-    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore  # a client imports it when it is first asked
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore  # a client would import it at its first call
     from mlflow.types.schema import ColSpec, Schema
 
 __all__ = [

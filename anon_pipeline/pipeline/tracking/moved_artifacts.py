@@ -1,6 +1,6 @@
-"""Where MLflow looks for the files of a home that was moved, or restored from a copy: MLflow writes absolute paths.
+"""Corrects the absolute paths that MLflow has stored, after a home was moved or restored from a copy.
 
-Else a copied home would write its files, fitted guides among them, into the home that it was copied from.
+Otherwise a copied home would write its files, such as fitted guides, into the home that it was copied from.
 """
 
 from pathlib import Path
@@ -8,7 +8,7 @@ from pathlib import Path
 import sqlalchemy as sql
 from sqlalchemy.pool import NullPool
 
-#: Columns of MLflow's database that name a place of files, by table.
+#: Columns of MLflow's database that hold paths of files, by table.
 PLACES = {
     "experiments": ("artifact_location",),
     "runs": ("artifact_uri",),
@@ -18,11 +18,11 @@ PLACES = {
 
 
 def follow_moved_home(uri: str, artifacts: Path) -> None:
-    """Let paths into the artifacts of another home lead into those of this one, each dataset's in a folder of its own.
+    """Change paths into the artifacts of another home to paths into those of this one, in one folder per dataset.
 
     Parameters
     ----------
-    uri : of a store of MLflow's, with its tables
+    uri : the address of an MLflow store whose tables exist
     artifacts : the folder of this home
     """
     here, ending = artifacts.as_uri(), f"/{'/'.join(artifacts.parts[-3:])}"

@@ -1,7 +1,6 @@
-"""A model in MLflow's format becomes a version of a registered model, by calls that name their store and their run.
+"""Registers a model in MLflow's format as a version of a registered model, by calls that name the store and the run.
 
-MLflow's own `log_model` asks the process which store and which run are meant, and is refused where code around it has
-a run open.
+MLflow's own `log_model` takes store and run from the state of the process, and fails if calling code has a run open.
 """
 
 from __future__ import annotations
@@ -25,21 +24,21 @@ class RegisteredModel:
 
     @property
     def uri(self) -> str:
-        """What a spec names it by."""
+        """The URI by which a spec names it."""
         return f"models:/{self.name}/{self.version}"
 
 
 def register(
     tracking: Tracking, folder: Path, name: str, dataset: str, run: str, parameters: dict[str, str]
 ) -> RegisteredModel:
-    """Log the model that stands in a folder in MLflow's format, and make it the next version of a registered model.
+    """Log the model in a folder of MLflow's format, and make it the next version of a registered model.
 
     Parameters
     ----------
-    name : of the registered model
-    dataset : whose experiment holds the run
-    run : the run that made the model
-    parameters : of the model, shown beside it
+    name : name of the registered model
+    dataset : the dataset whose experiment holds the run
+    run : id of the run that made the model
+    parameters : the model's parameters, which MLflow shows beside it
     """
     from anon_pipeline.pipeline.tracking.mlflow_client import LoggedModelOutput, MlflowException
 
@@ -53,13 +52,13 @@ def register(
     try:
         client.create_registered_model(name)
     except MlflowException:
-        client.get_registered_model(name)  # it is there already
+        client.get_registered_model(name)  # it exists already
     version = client.create_model_version(name, logged.artifact_location, run_id=run, model_id=logged.model_id)
     return RegisteredModel(name, str(version.version), str(logged.model_id))
 
 
 def keep_dp_model(tracking: Tracking, dataset: str, model: Any, archive: Path) -> str:
-    """Write a scikit-learn model to a zip archive in MLflow's format, register it, and give its URI.
+    """Write a scikit-learn model to a zip archive in MLflow's format and register it; returns its URI.
 
     Parameters
     ----------

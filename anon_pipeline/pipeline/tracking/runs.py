@@ -1,4 +1,4 @@
-"""MLflow: one parent run per release, one child run per step, aggregates only, every run brought to an end."""
+"""MLflow's runs: one parent run per release and one child run per step, with aggregates only; every run is ended."""
 
 import logging
 import os
@@ -18,7 +18,7 @@ from anon_pipeline.pipeline.tracking.empty_database import lay_empty_database
 from anon_pipeline.pipeline.tracking.moved_artifacts import follow_moved_home
 
 ADDRESS = "sqlite:///"
-#: Of an experiment: MLflow then shows the pages of models, not those of conversations.
+#: Tag of an experiment, so that MLflow shows the pages for models and not those for conversations.
 KIND = {"mlflow.experimentKind": "custom_model_development"}
 DATASET, DAGSTER_RUN, STEP, PARENT = "dataset", "dagster_run_id", "step", "mlflow.parentRunId"
 
@@ -38,7 +38,7 @@ class Tracking:
 
     @property
     def uri(self) -> str:
-        """The address of the store, with the password where it has one: tell it to MLflow and to nobody else."""
+        """The address of the store, with the password if it has one: pass it to MLflow only."""
         return MLFLOW.address(self.home) or f"{ADDRESS}{self._folder / 'mlflow.db'}"
 
     @property
@@ -50,12 +50,12 @@ class Tracking:
     def step(
         self, dataset: str, dagster_run: str, step: str, parameters: Mapping[str, str] | None = None
     ) -> Iterator[dict[str, Any]]:
-        """A child run around a step; what the block puts into the yielded mapping is logged.
+        """A child run around a step; the items that the block puts into the yielded mapping are logged.
 
-        Numbers become metrics, everything else tags; a name that MLflow does not take stands as it is in the tag
-        `<its technical name>.name`. The parent has the parameters, and of the figures only what `tracked_release`
-        puts there. It is running while a step is, and ended between steps, so that a run left RUNNING belongs to a
-        killed process; the next run of the dataset marks it KILLED.
+        Numbers become metrics, everything else tags. If MLflow does not accept a name, the tag
+        `<its technical name>.name` holds the original. The parent run has the parameters, and only those figures that
+        `tracked_release` logs. It is RUNNING while a step is running, and ended between steps. So a run that stays
+        RUNNING belongs to a killed process, and the next run of the dataset marks it KILLED.
         """
         client = self.client
         experiment, parent = _of_release(self, client, dataset, dagster_run, tuple((parameters or {}).items()))
@@ -69,14 +69,14 @@ class Tracking:
             status = "FINISHED"
         finally:
             _log(client, child, metrics)
-            if "version" in metrics:  # known only at the end, and wanted on every step that led to it
+            if "version" in metrics:  # known only at the end, but every step that led to it should have it
                 for run in client.search_runs([experiment], f"tags.{DAGSTER_RUN} = '{dagster_run}'"):
                     client.set_tag(run.info.run_id, "version", metrics["version"])
             client.set_terminated(child, status=status)
             client.set_terminated(parent, status=status)
 
     def experiment(self, dataset: str) -> str:
-        """The id of a dataset's experiment, which is created where there is none yet."""
+        """The id of a dataset's experiment, which is created if it does not exist."""
         client = self.client
         experiment = client.get_experiment_by_name(dataset)
         if experiment is not None:
@@ -84,7 +84,7 @@ class Tracking:
         return str(client.create_experiment(dataset, self.artifacts(dataset).as_uri(), tags=KIND))
 
     def artifacts(self, dataset: str) -> Path:
-        """The folder of what a dataset's runs leave beside figures."""
+        """The folder of the files that a dataset's runs log besides figures."""
         return self._folder / "artifacts" / dataset
 
     def load_model(self, uri: str) -> Any:
@@ -93,13 +93,13 @@ class Tracking:
         Raises
         ------
         InputError
-            Where there is none, or its file was removed since.
+            If there is none, or its file has been removed.
         """
         from anon_pipeline.pipeline.tracking.mlflow_client import MlflowException, mlflow
 
-        _client(self.uri, self.home)  # opens the store, so that files are looked for where the home is now
+        _client(self.uri, self.home)  # opens the store, so that paths of a moved home are corrected
         mlflow.set_tracking_uri(self.uri)
-        mlflow.set_registry_uri(self.uri)  # else the environment may name another one
+        mlflow.set_registry_uri(self.uri)  # otherwise the environment may name another one
         try:
             return mlflow.sklearn.load_model(uri)
         except (OSError, MlflowException):
@@ -113,9 +113,9 @@ class Tracking:
 def _of_release(
     tracking: Tracking, client: Any, dataset: str, dagster_run: str, parameters: tuple[tuple[str, str], ...]
 ) -> tuple[str, str]:
-    """The ids of the experiment and of the parent run, which each step of a release would look for anew.
+    """The ids of the experiment and of the parent run, cached so that the steps of a release need not search again.
 
-    Before the first of them, runs that killed processes left RUNNING are ended.
+    The first call also ends runs that killed processes left RUNNING.
     """
     from anon_pipeline.pipeline.tracking.mlflow_client import Param
 
@@ -135,18 +135,18 @@ def _of_release(
 
 @cache
 def _client(uri: str, home: Home) -> Any:
-    """The client of a store, made once a process: it looks at the schema, and at every migration, each time."""
+    """The client of a store, made once per process, since making one checks the schema and all migrations."""
     from anon_pipeline.pipeline.tracking.mlflow_client import MlflowClient
 
     for noisy in ("alembic", "mlflow.store.db.utils"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    logging.getLogger("mlflow.sklearn").setLevel(logging.ERROR)  # that pickles run code: the docs say so
+    logging.getLogger("mlflow.sklearn").setLevel(logging.ERROR)  # it warns that pickles run code, as the docs do
     with home.lock("mlflow"):  # two processes must not create the schema at once
         if uri.startswith(ADDRESS):
             lay_empty_database(Path(uri.removeprefix(ADDRESS)))
         else:
             MLFLOW.check_answers(uri)
-        client = MlflowClient(uri, uri)  # else another home's registry may be meant
+        client = MlflowClient(uri, uri)  # otherwise it may use the registry of another home
         client.search_experiments(max_results=1)
         follow_moved_home(uri, home.private / "mlflow" / "artifacts")
     return client

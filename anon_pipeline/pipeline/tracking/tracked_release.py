@@ -1,7 +1,7 @@
-"""What the parent run in MLflow says of a release: parameters, a few headline metrics, two datasets, two files.
+"""The parent run of a release in MLflow: parameters, a few headline metrics, two datasets, two files.
 
-All of it is the spec's, or stands in the published manifest; nothing is measured here, and no hash of the source is
-among it but the published commitment. What single steps measured stands in their child runs.
+Everything is from the spec or the published manifest. Nothing is measured here, and the only hash of the source is the
+published commitment. Figures of single steps are in their child runs.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ CLASS_SIZES = "class_sizes.svg"
 LONGEST = 6000
 #: The longest digest of a dataset that MLflow stores.
 DIGEST = 36
-#: Under this tag MLflow looks for what a dataset is to a run.
+#: The tag with which MLflow marks the role of a dataset in a run.
 CONTEXT = "mlflow.data.context"
-#: How MLflow calls the types of columns.
+#: MLflow's names of the types of columns.
 TYPES = {"categorical": "string", "numeric": "double", "date": "datetime"}
 
 
@@ -63,10 +63,10 @@ def parameters(spec: ReleaseSpec) -> dict[str, str]:
 
 
 def headline(manifest: Mapping[str, Any]) -> dict[str, float]:
-    """The handful of figures by which releases are compared, from a manifest.
+    """The few figures by which releases are compared, from a manifest.
 
-    Of people: how many, in how many classes of what size, what is lost, the risk, and the first score before and after.
-    Of groups and of synthetic rows: how many, and what was spent.
+    For people: their number, the number and sizes of classes, the information lost, the risk, and the first score
+    before and after. For groups and synthetic rows: their number, and the budget spent.
     """
     if manifest.get("kind") == "synthetic" or "questions" in manifest:
         spent = part(manifest, "differential_privacy")
@@ -92,7 +92,7 @@ def headline(manifest: Mapping[str, Any]) -> dict[str, float]:
 
 
 def record(tracking: Tracking, run: str, spec: ReleaseSpec, published: Published) -> None:
-    """Write what was published to the parent run: metrics, the name of the release, datasets, report and chart."""
+    """Log a published release to the parent run: metrics, the name of the release, datasets, report and chart."""
     from anon_pipeline.pipeline.tracking.mlflow_client import Metric, RunTag
 
     manifest, client, now = published.manifest, tracking.client, int(time.time() * 1000)
@@ -110,9 +110,9 @@ def record(tracking: Tracking, run: str, spec: ReleaseSpec, published: Published
 
 
 def _datasets(spec: ReleaseSpec, published: Published) -> list[Any]:
-    """The source and the release, as MLflow knows datasets: schema, size and digest, and no row.
+    """The source and the release as datasets of MLflow: schema, size and digest, but no rows.
 
-    The digest of the source is the published commitment, which confirms no guess without the private opening of it.
+    The digest of the source is the published commitment, which confirms no guess without its private opening.
     """
     from anon_pipeline.pipeline.tracking.mlflow_client import Dataset, DatasetInput, InputTag
 
@@ -147,7 +147,7 @@ def _column(name: str, kind: str | None) -> dict[str, object]:
 
 
 def _model_of(spec: ReleaseSpec) -> str:
-    """The guide's model as the spec writes it."""
+    """The guide's model, as written in the spec."""
     model = spec.guide.model
     return model if isinstance(model, str) else str(next(iter(model.model_dump(by_alias=True).values())))
 

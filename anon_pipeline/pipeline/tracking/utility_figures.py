@@ -1,4 +1,4 @@
-"""What MLflow keeps of a utility measurement: one number per name, so that releases can be compared in its tables."""
+"""The metrics of a utility measurement: one number per name, so that MLflow's tables can compare releases."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from anon_pipeline.learning.utility import SMALLER_IS_BETTER, Utility
 
 
 def utility_figures(measured: Utility) -> dict[str, Any]:
-    """By name: scores with their intervals, of further models too, calibration, and the group that loses most."""
+    """Metrics by name: scores with intervals, also of further models, calibration, and the group that loses most."""
     figures = _figures("", measured.metrics)
     for model, metrics in measured.further_models.items():
         figures |= _figures(f"{model}_", metrics)

@@ -1,1 +1,1 @@
-"""The web servers, and the guard that stands before each of them."""
+"""The web servers, and the guard that checks their requests."""

@@ -1,8 +1,9 @@
-"""Which requests the web server answers: those of its own pages, and of programs on this machine. A pure rule.
+"""The rule that decides which requests a web server answers: those of its own pages and of programs on this machine.
 
-The server has no login, and every page that the owner's browser shows can send requests to loopback. A browser says
-where a request comes from (Origin, Sec-Fetch-Site) and what name it looked up (Host); it asks before it sends JSON to
-another origin. So a page of another origin can start nothing, and a name that was pointed at loopback reads nothing.
+The server has no login, and every page in the owner's browser can send requests to loopback. A browser states the
+origin of a request (Origin, Sec-Fetch-Site) and the name that it looked up (Host). Before it sends JSON to another
+origin, it asks that origin. So a page of another origin can start nothing, and a page under a name that was made to
+resolve to loopback can read nothing.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from dataclasses import dataclass
 ALLOW_HOSTS = "ANON_PIPELINE_ALLOW_HOSTS"
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 READING = ("GET", "HEAD")
-#: Where questions and orders go alike.
+#: The path for both queries and mutations.
 GRAPHQL = "/graphql"
-#: The page may not be framed, nor what it loads be loaded by others.
+#: Headers of every answer: no other page may frame these pages or load their files.
 ANSWERED_WITH = {
     "x-frame-options": "DENY",
     "content-security-policy": "frame-ancestors 'none'",
@@ -27,28 +28,28 @@ ANSWERED_WITH = {
 
 @dataclass(frozen=True)
 class Guard:
-    """Knows the names under which the server is reached, each as a browser writes it into Host: `name` or `name:port`.
+    """The names of the server, each as a browser writes it into Host: `name` or `name:port`.
 
     Attributes
     ----------
-    hosts : lower case
+    hosts : the names in lower case
     """
 
     hosts: frozenset[str]
 
     @classmethod
     def at(cls, port: int, more: Iterable[str] = ()) -> Guard:
-        """The guard of a server on loopback at this port, reached under `more` names, too."""
+        """The guard of a server on loopback at this port, which also has `more` names."""
         names = [f"{name}:{port}" for name in LOOPBACK] + [*LOOPBACK] * (port == 80)
         return cls(frozenset(name.strip().lower() for name in [*names, *more] if name.strip()))
 
     def refusal(self, method: str, path: str, headers: Mapping[str, list[str]]) -> str | None:
-        """Why a request is not answered; None for one that is.
+        """Why a request is refused; None if it is answered.
 
         Parameters
         ----------
-        method : of HTTP; GET for a websocket
-        headers : all values by name in lower case
+        method : the method of HTTP; GET for a websocket
+        headers : all values of each header, by its name in lower case
         """
         host = headers.get("host", [])
         if len(host) != 1 or host[0].lower() not in self.hosts:

@@ -1,4 +1,4 @@
-"""The guard before a web server on loopback, as ASGI middleware: Dagster's and MLflow's stand behind the same."""
+"""The guard before a web server on loopback, as ASGI middleware, for both Dagster's and MLflow's servers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ POLICY_VIOLATION = 1008
 
 
 class Guarded:
-    """Answers what the guard lets through; all else gets 403 and a sentence before the server hears of it.
+    """Passes on the requests that the guard allows; all others get 403 and a sentence, and never reach the server.
 
     Parameters
     ----------
-    guard : which requests are answered at all
-    allowed : called with the method, the path and the query of a request that the guard lets through; why it is not
-        answered, or None
+    guard : decides which requests are answered at all
+    allowed : called with the method, the path and the query of a request that the guard allows; returns why it is
+        refused, or None
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """One of the three processes of a deployment: `python -m anon_pipeline.pipeline.web.serve code|daemon|webserver ...`.
 
-`code` holds the datasets and runs them, and is the only one that needs the home. The `daemon` starts what is scheduled,
-the `webserver` shows the pages and listens on loopback. What follows the name goes to Dagster's own command.
+`code` holds the datasets and runs them, and is the only one that needs the home. The `daemon` starts scheduled runs.
+The `webserver` shows the pages and listens on loopback. Arguments after the name are passed to Dagster's own command.
 """
 
 import os
@@ -12,7 +12,7 @@ from anon_pipeline.home import VARIABLE, Home
 from anon_pipeline.pipeline.instance import dagster_home
 from anon_pipeline.pipeline.runtime import BAD_INPUT
 
-#: What Python runs for each of them.
+#: The arguments of Python for each of them.
 MODULES = {
     "code": ["dagster", "code-server", "start", "-m", "anon_pipeline.definitions"],
     "daemon": ["dagster._daemon", "run"],
@@ -21,19 +21,19 @@ MODULES = {
 
 
 def main(arguments: list[str]) -> None:
-    """Write Dagster's settings, and become the process.
+    """Write Dagster's settings, and replace this process by the chosen one.
 
     Raises
     ------
     InputError
-        Where there is no such process, or the records of Dagster are in a database that cannot be used.
+        If there is no such process, or Dagster's records are in a database that cannot be used.
     """
     name, *rest = arguments or [""]
     if name not in MODULES:
         raise InputError(f"serve: {name or 'nothing'} is no process of a deployment; say {', '.join(MODULES)}")
     home = Home.default().prepare()
     os.environ |= {VARIABLE: str(home.root), "DAGSTER_HOME": str(dagster_home(home))}
-    os.execv(sys.executable, [sys.executable, "-m", *MODULES[name], *rest])  # noqa: S606 (no shell is what we want)
+    os.execv(sys.executable, [sys.executable, "-m", *MODULES[name], *rest])  # noqa: S606 (on purpose without a shell)
 
 
 if __name__ == "__main__":

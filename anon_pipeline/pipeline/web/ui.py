@@ -1,7 +1,7 @@
-"""Dagster's UI and daemon as `dagster dev` starts them, with the guarded web server in the place of its own.
+"""Dagster's UI and daemon as started by `dagster dev`, but with the guarded web server instead of Dagster's own.
 
-`python -m anon_pipeline.pipeline.web.ui` takes the arguments of `dagster dev`, all but the host. Dagster's own server
-is told to listen on a name that exists nowhere, so that a change in Dagster can end the UI, but never open it.
+`python -m anon_pipeline.pipeline.web.ui` takes the arguments of `dagster dev` except the host. Dagster's own server
+gets a host name that exists nowhere. So a change in Dagster may break the UI, but never expose it without the guard.
 """
 
 import sys
@@ -10,7 +10,7 @@ from typing import Any
 from dagster._cli import dev
 
 THEIRS, OURS = "dagster_webserver", "anon_pipeline.pipeline.web.webserver"
-#: No name of a machine, ever (RFC 2606).
+#: Never the name of a machine (RFC 2606).
 NOWHERE = "unguarded.invalid"
 
 

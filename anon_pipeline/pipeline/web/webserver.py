@@ -1,6 +1,6 @@
 """Dagster's web server on loopback, with the guard before it: `python -m anon_pipeline.pipeline.web.webserver`.
 
-It takes the arguments of `dagster-webserver`, all but the host: it listens on 127.0.0.1.
+It takes the arguments of `dagster-webserver` except the host: it listens on 127.0.0.1.
 """
 
 import os
@@ -27,7 +27,7 @@ class GuardedWebserver(DagsterWebserver):
 def serve(
     context: Any, _host: str, port: int | None, path_prefix: str, log_level: str, live_data_poll_rate: int | None = None
 ) -> None:
-    """In the place of `host_dagster_ui_with_workspace_process_context`, which would bind the host without a guard."""
+    """Replaces `host_dagster_ui_with_workspace_process_context`, which would bind the host without a guard."""
     port = port or cli.DEFAULT_WEBSERVER_PORT
     GuardedWebserver.guard = Guard.at(port, os.environ.get(ALLOW_HOSTS, "").split(","))
     app = GuardedWebserver(context, path_prefix, live_data_poll_rate).create_asgi_app(lifespan=cli._lifespan)

@@ -1,4 +1,4 @@
-"""A release as catalogues and data portals read it: Croissant, Frictionless, DCAT and a dataset card.
+"""Descriptors of a release for catalogues and data portals: Croissant, Frictionless, DCAT and a dataset card.
 
-Everything in these files stands in the manifest or in the released tables; nothing new is told of anybody.
+Everything in these files is also in the manifest or in the released tables; they reveal nothing new about anybody.
 """

@@ -1,5 +1,5 @@
-"""The release in Croissant 1.0 of MLCommons (https://docs.mlcommons.org/croissant/docs/croissant-spec.html), which
-tools of machine learning load by."""
+"""The release in Croissant 1.0 of MLCommons (https://docs.mlcommons.org/croissant/docs/croissant-spec.html), from
+which tools of machine learning load it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def render(release: Described) -> str:
         "name": release.dataset,
         "description": release.description,
         "url": release.name,
-        # Croissant counts its versions (MAJOR.MINOR.PATCH). A release's is a hash: here, the name of a build.
+        # Croissant requires numbers (MAJOR.MINOR.PATCH). A release's version is a hash, so it is given as a build name.
         "version": f"0.0.0+{release.version}",
         "datePublished": release.created,
         "inLanguage": "en",
@@ -73,7 +73,7 @@ def render(release: Described) -> str:
 
 
 def _responsible(release: Described) -> dict[str, Any]:
-    """What Croissant's vocabulary on responsible use asks (croissant-rai-spec.html, beside the specification)."""
+    """The fields of Croissant's vocabulary on responsible use (croissant-rai-spec.html, beside the specification)."""
     columns = part(release.manifest, "spec", "columns")
     sensitive = [name for name, column in columns.items() if part(column).get("role") == "sensitive"]
     return {
@@ -91,7 +91,7 @@ def _file(table: TableFile) -> dict[str, Any]:
         "name": table.name,
         "contentUrl": table.name,
         "contentSize": f"{table.size} B",
-        "encodingFormat": "application/x-parquet",  # the name that the specification's examples give to Parquet
+        "encodingFormat": "application/x-parquet",  # the media type of Parquet in the specification's examples
         "sha256": table.sha256,
     }
 

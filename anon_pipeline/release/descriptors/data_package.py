@@ -47,6 +47,6 @@ def _resource(table: TableFile) -> dict[str, Any]:
 
 
 def _field(column: TableColumn) -> dict[str, str]:
-    # Readers of this standard meet a list as whatever their language has for it, and few call that an array.
+    # Readers of this standard load lists as a type of their language, and few report it as an array.
     field = {"name": column.name, "type": "any" if column.kind == "array" else column.kind}
     return field | {"description": column.description} if column.description else field

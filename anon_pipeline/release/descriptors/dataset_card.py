@@ -1,5 +1,5 @@
 """The release as a dataset card: README.md with the front matter of the Hugging Face Hub
-(https://huggingface.co/docs/hub/datasets-cards): what was done, what to keep in mind when training, the licence."""
+(https://huggingface.co/docs/hub/datasets-cards): its processing, advice for training, and the licence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from anon_pipeline.report.markdown import code, items, table, text
 from anon_pipeline.report.release_report import Page
 from anon_pipeline.report.wording import part
 
-#: What the Hub calls the sizes of tables: fewer rows than the number, and the name.
+#: The Hub's names for sizes of tables: the number that the rows are below, and the name.
 SIZES = (
     (1_000, "n<1K"),
     (10_000, "1K<n<10K"),
@@ -27,7 +27,7 @@ TASKS = {"classification": "tabular-classification", "regression": "tabular-regr
 
 
 def render(release: Described) -> str:
-    """The card as Markdown; equal for equal manifests and tables. What users write stays text, whatever it holds."""
+    """The card as Markdown; equal for equal manifests and tables. Texts of users are escaped."""
     front = yaml.safe_dump(front_matter(release), sort_keys=False, allow_unicode=True, width=120)
     synthetic = synthetic_report.is_synthetic(release.manifest)
     body = _of_synthetic_rows(release) if synthetic else _of_people(release)
@@ -35,7 +35,7 @@ def render(release: Described) -> str:
 
 
 def front_matter(release: Described) -> dict[str, Any]:
-    """What the Hub reads: licence, tags, size, and which file is the data (the table of classes is none of it)."""
+    """The metadata for the Hub: licence, tags, size, and the file with the data (not the class table)."""
     licence, task = release.licence, part(release.manifest, "utility").get("task")
     rows = part(release.manifest, "rows")
     number = rows.get("released", rows.get("synthetic"))
@@ -96,7 +96,7 @@ def _columns(page: Page) -> str:
 
 
 def _advice(page: Page) -> list[str]:
-    """What follows for a model from how the table was made."""
+    """Advice for training a model, from the way in which the table was made."""
     if page.of_groups:
         return ["A row is a group of people, not a person: weigh it by the number of its people."]
     shown = ", ".join(map(code, page.quasi_identifiers))

@@ -7,7 +7,7 @@ from typing import Any
 
 from anon_pipeline.release.descriptors.described import NAMESPACE, PARQUET, Described, Licence, TableFile
 
-#: Whole, so that a reader needs to fetch nothing.
+#: The complete context, so that a reader needs to fetch nothing.
 CONTEXT = {
     "dcat": "http://www.w3.org/ns/dcat#",
     "dct": "http://purl.org/dc/terms/",

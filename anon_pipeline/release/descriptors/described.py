@@ -1,4 +1,4 @@
-"""What all descriptors say of a release: its name, its licence, its files and the columns in them."""
+"""The common content of all descriptors of a release: its name, its licence, its files and their columns."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from anon_pipeline.report.wording import part, plain_name, words
 
 #: The media type of Parquet (IANA, 2024).
 PARQUET = "application/vnd.apache.parquet"
-#: A name for what is meant; nothing is fetched from it.
+#: A prefix of identifiers; nothing is fetched from it.
 NAMESPACE = "urn:anon-pipeline:"
 
-#: Licences of data that go by a name: SPDX identifier and address of the text. Others are told in their own words.
+#: Named licences of data: SPDX identifier and address of the text. Other licences are given in the spec's words.
 LICENCES = {
     "CC0-1.0": "https://creativecommons.org/publicdomain/zero/1.0/",
     "CC-BY-4.0": "https://creativecommons.org/licenses/by/4.0/",
@@ -33,7 +33,7 @@ LICENCES = {
     "MIT": "https://opensource.org/license/mit",
 }
 
-#: What the table of classes tells beside a representative, by the end of the column's name.
+#: Descriptions of columns of the class table beside a representative, by the ending of the column's name.
 BESIDE = {
     "_low": "the smallest value in the class",
     "_high": "the largest value in the class",
@@ -46,7 +46,7 @@ BESIDE = {
 
 @dataclass(frozen=True)
 class Licence:
-    """Under which terms a release may be used; `identifier` and `url` are empty where the words are nobody's name."""
+    """The terms of use of a release; `identifier` and `url` are empty if they are not a named licence."""
 
     name: str
     identifier: str = ""
@@ -60,7 +60,7 @@ class TableColumn:
     Attributes
     ----------
     kind : "integer", "number", "boolean", "date", "datetime", "string" or "array"
-    of : the kind of an array's items; else as `kind`
+    of : the kind of an array's items; otherwise the same as `kind`
     """
 
     name: str
@@ -86,7 +86,7 @@ class TableFile:
 
 @dataclass(frozen=True)
 class Described:
-    """A release, its manifest in words."""
+    """A release with its manifest in words."""
 
     manifest: Mapping[str, Any]
     tables: tuple[TableFile, ...]
@@ -101,22 +101,22 @@ class Described:
 
     @property
     def created(self) -> str:
-        """The moment of publication, as the manifest has it."""
+        """The moment of publication, from the manifest."""
         return words(self.manifest["created"])
 
     @property
     def name(self) -> str:
-        """A name for this release that stands for no place."""
+        """An identifier for this release, which is not an address."""
         return f"{NAMESPACE}{self.dataset}:{self.version}"
 
     @property
     def description(self) -> str:
-        """What the policy says of the dataset; its name where it says nothing."""
+        """The policy's description of the dataset, or its name if there is none."""
         return words(self.manifest["description"]) or self.dataset
 
     @property
     def publisher(self) -> str:
-        """Who answers for it."""
+        """The owner of the dataset."""
         return words(part(self.manifest, "spec").get("owner")) or "the steward of this dataset"
 
     @property
@@ -126,7 +126,7 @@ class Described:
 
     @property
     def keywords(self) -> list[str]:
-        """What kind of release it is, in words that people search for."""
+        """The kind of the release, in words that people search for."""
         if self.manifest.get("kind") is not None:
             return ["tabular", "synthetic", "differential-privacy"]
         if part(self.manifest, "groups"):
@@ -135,7 +135,7 @@ class Described:
 
 
 def licence_of(stated: str) -> Licence:
-    """The licence that a spec states, by its SPDX identifier where it has one ("CC BY 4.0" is CC-BY-4.0)."""
+    """The licence that a spec states, with its SPDX identifier if it has one ("CC BY 4.0" is CC-BY-4.0)."""
     known = {_bare(identifier): identifier for identifier in LICENCES}
     identifier = known.get(_bare(stated))
     return Licence(stated) if identifier is None else Licence(stated, identifier, LICENCES[identifier])
@@ -175,7 +175,7 @@ def column_of(name: str, type_: str, manifest: Mapping[str, Any]) -> TableColumn
 
 
 def _kind(type_: str) -> str:
-    """The kind of an Arrow type. What is none of these is read as text."""
+    """The kind of an Arrow type. Any other type is a string."""
     for pattern, kind in (
         (r"u?int\d+|decimal\d+\(\d+, 0\)", "integer"),
         (r"(half)?float|double|decimal.*", "number"),
@@ -189,7 +189,7 @@ def _kind(type_: str) -> str:
 
 
 def _description(name: str, manifest: Mapping[str, Any]) -> str:
-    """The role of a column and why it has it, or what the table of classes tells with it; empty where nobody says."""
+    """The role of a column and the reason for it, or its meaning in the class table; empty if neither is known."""
     columns = part(manifest, "spec", "columns")
     if name in columns:
         column = part(columns, name)

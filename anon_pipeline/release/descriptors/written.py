@@ -9,7 +9,7 @@ from typing import Any
 from anon_pipeline.release.descriptors import croissant, data_package, dataset_card, dcat
 from anon_pipeline.release.descriptors.described import described
 
-#: By the names that their readers look for.
+#: The descriptors, by the file names that their readers expect.
 DESCRIPTORS = {
     "croissant.json": croissant.render,
     "datapackage.json": data_package.render,
@@ -24,7 +24,7 @@ def write(staged: Path, manifest: Mapping[str, Any], tables: Sequence[str]) -> N
     Parameters
     ----------
     staged : the folder of the release, with its tables
-    manifest : what it says so far; all but the hashes of its files
+    manifest : the manifest without the hashes of its files
     tables : the names of the released Parquet files, the data first
     """
     release = described(staged, manifest, tables)
