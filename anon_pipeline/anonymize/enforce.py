@@ -80,7 +80,7 @@ class Work:
 
 
 @dataclass(frozen=True, eq=False)
-class Parting:
+class UnionChances:
     """The chances of the unions of a rung; the key decides by them.
 
     Attributes
@@ -102,7 +102,7 @@ class Prepared:
     people : what the demands look at, per cell, without suppressed people
     group : the classes to begin with, -1 where people are suppressed, shape (C,)
     rungs : see `ladder`
-    partings : see `partings`
+    union_chances : see `union_chances`
     features, codes, holds, least : see `Cutter`
     rounds : for each round of cuts the places of the cells, and the share of unions that is not cut in it
     """
@@ -110,7 +110,7 @@ class Prepared:
     people: ClassStatistics
     group: IntArray
     rungs: list[Rung]
-    partings: list[Parting]
+    union_chances: list[UnionChances]
     features: tuple[SplitFeature, ...]
     codes: npt.NDArray[np.int32]
     holds: Holds
@@ -127,7 +127,7 @@ class Prepared:
         chance : random decisions under the private key, for the people of the cells
         """
         work = Work(self.people, self.group, chance)
-        united, whole = descend(work, self.rungs, self.partings)
+        united, whole = descend(work, self.rungs, self.union_chances)
         for places, passed in self.rounds:
             cutter = Cutter(self.features, self.codes, places, chance, self.holds, self.least)
             united, whole = split(work, cutter, united, whole, passed)
@@ -170,7 +170,7 @@ def prepare(  # noqa: PLR0913 (a `Repair` holds them all)
     if recount is None:
         points = rounded(outputs)
         rounds = [(means(points, group, people.sizes), PASSED), (points, 0.0)]
-    return Prepared(people, group, rungs, partings(rungs), features, cells.codes, holds, least, rounds)
+    return Prepared(people, group, rungs, union_chances(rungs), features, cells.codes, holds, least, rounds)
 
 
 def chance_to_stay(can: BoolArray, held: BoolArray, classes: IntArray, nearly: BoolArray) -> FloatArray:
@@ -188,9 +188,9 @@ def chance_to_stay(can: BoolArray, held: BoolArray, classes: IntArray, nearly: B
     return np.where(can, np.where(held, np.where(classes <= LARGEST, by_chance, large), 0.0), 1.0)
 
 
-def partings(rungs: list[Rung]) -> list[Parting]:
+def union_chances(rungs: list[Rung]) -> list[UnionChances]:
     """How likely unions are to stay, rung by rung from the top down."""
-    found = []
+    chances = []
     for upper, rung in zip(rungs[:0:-1], rungs[-2::-1], strict=True):
         unions = len(upper.holds)
         can = all_of(rung.parted, rung.above, unions)
@@ -198,11 +198,11 @@ def partings(rungs: list[Rung]) -> list[Parting]:
         several = np.bincount(rung.above, minlength=unions) > 1
         stays = chance_to_stay(can, upper.holds & several, upper.classes, nearly)
         whole = share_whole(can, all_of(rung.nearly, rung.above, unions))
-        found.append(Parting(stays, whole))
-    return found
+        chances.append(UnionChances(stays, whole))
+    return chances
 
 
-def descend(work: Work, rungs: list[Rung], partings: list[Parting]) -> tuple[BoolArray, FloatArray]:
+def descend(work: Work, rungs: list[Rung], chances: list[UnionChances]) -> tuple[BoolArray, FloatArray]:
     """Split unions from the top down, and set the classes.
 
     Returns
@@ -217,10 +217,10 @@ def descend(work: Work, rungs: list[Rung], partings: list[Parting]) -> tuple[Boo
     for rung, upper in pairwise(rungs):
         people.append(np.zeros((len(upper.holds), 2), dtype=np.int64))
         np.add.at(people[-1], rung.above, people[-2])
-    for upper, rung, parting, joined in zip(rungs[:0:-1], rungs[-2::-1], partings, people[:0:-1], strict=True):
-        stays = reached & (work.chance.uniform("stays", joined) <= parting.stays)
+    for upper, rung, of_union, joined in zip(rungs[:0:-1], rungs[-2::-1], chances, people[:0:-1], strict=True):
+        stays = reached & (work.chance.uniform("stays", joined) <= of_union.stays)
         _number(number, upper.group, stays, stands)
-        whole.append(parting.whole[stays])
+        whole.append(of_union.whole[stays])
         stands += int(stays.sum())
         reached = (reached & ~stays)[rung.above]
     united = stands

@@ -140,7 +140,7 @@ class Unions:
         work = enforce.Work(self.people, self.classes.copy(), self.chance)
         self.mixing = repair.mixing()
         self.rungs = ladder(self.people, self.classes, repair.outputs, repair.holds, repair.recount, self.mixing)
-        enforce.descend(work, self.rungs, enforce.partings(self.rungs))
+        enforce.descend(work, self.rungs, enforce.union_chances(self.rungs))
         self.union = work.group
         points = rounded(repair.outputs)
         self.places = (enforce.means(points, self.classes, self.people.sizes), points)
