@@ -45,7 +45,6 @@ command("verify", "release.csv", "--spec", "dataset")
 import anon_pipeline.pipeline.expectations.great_expectations, anon_pipeline.pipeline.tracking.mlflow_client
 assert "pyspark" not in sys.modules
 assert not [name for name in sys.modules if name.startswith(("altair.", "numpy.f2py."))]
-import anon_pipeline.pipeline.upgrade, anon_pipeline.pipeline.web.serve  # as a new interpreter finds them
 import pyspark  # it is there all along
 import altair
 assert altair.__version__

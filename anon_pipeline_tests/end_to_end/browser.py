@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 from anon_pipeline_tests.skips import require_browser
 from anon_pipeline_tests.watchdog import generous
@@ -22,36 +22,21 @@ class Window:
 
 
 @contextmanager
-def running(*flags: str) -> Iterator[Browser]:
-    """A headless browser, for one window after the other; without one the test is skipped."""
+def window(width: int = 1400, height: int = 1000, *flags: str) -> Iterator[Window]:
+    """An empty page in a headless browser that is closed at the end."""
     path, patience = require_browser(), 1000 * generous()  # milliseconds
+    expect.set_options(timeout=patience)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=[*FLAGS, *flags], timeout=patience)
         try:
-            yield browser
+            page = browser.new_page(viewport={"width": width, "height": height})
+            page.set_default_timeout(patience)  # for navigation too
+            opened = Window(page)
+            page.on("request", lambda request: _note(opened.hosts, request.url))
+            page.on("websocket", lambda socket: _note(opened.hosts, socket.url))
+            yield opened
         finally:
             browser.close()
-
-
-@contextmanager
-def window_of(browser: Browser, width: int = 1400, height: int = 1000) -> Iterator[Window]:
-    """An empty page of somebody whom the browser has never seen; whatever it kept is forgotten at the end."""
-    patience = 1000 * generous()
-    expect.set_options(timeout=patience)
-    with browser.new_context(viewport={"width": width, "height": height}) as profile:
-        page = profile.new_page()
-        page.set_default_timeout(patience)  # for navigation too
-        opened = Window(page)
-        page.on("request", lambda request: _note(opened.hosts, request.url))
-        page.on("websocket", lambda socket: _note(opened.hosts, socket.url))
-        yield opened
-
-
-@contextmanager
-def window(width: int = 1400, height: int = 1000, *flags: str) -> Iterator[Window]:
-    """An empty page in a headless browser that is closed at the end."""
-    with running(*flags) as browser, window_of(browser, width, height) as opened:
-        yield opened
 
 
 def _note(hosts: set[str], url: str) -> None:

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 from dagster._core.storage.defs_state.base import DefsStateStorage, set_defs_state_storage
-from playwright.sync_api import Browser
 
-from anon_pipeline_tests.end_to_end import browser, harness
+from anon_pipeline_tests.end_to_end import harness
 from anon_pipeline_tests.end_to_end.harness import Ended, Place
-from anon_pipeline_tests.warm_python import warm_python
 
 
 @pytest.fixture(autouse=True)
@@ -42,20 +40,6 @@ def first_run() -> Iterator[Ended]:
 def template(first_run: Ended) -> Place:
     """A home with one release of `people`; read it, do not change it."""
     return harness.released()[0]
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    """One browser for all tests of a file; in it evil.test is a name of this machine."""
-    with browser.running("--host-resolver-rules=MAP evil.test 127.0.0.1") as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def warm() -> Iterator[Path]:
-    """A `python` that has imported everything, for servers of which the start is not what is tested."""
-    with warm_python() as program:
-        yield program
 
 
 @pytest.fixture

@@ -23,13 +23,8 @@ FIRST = {"ui": "server_info", "experiments": "version"}
 
 
 @contextmanager
-def served(
-    place: Place, log: Path, *arguments: str, command: str = "ui", python: Path | str = sys.executable
-) -> Iterator[str]:
-    """The address of `anon-pipeline ui`, or another command, for a place; nothing of it is alive afterwards.
-
-    The `python` that runs it may be warm (warm_python.py), where the start is not what is tested.
-    """
+def served(place: Place, log: Path, *arguments: str, command: str = "ui") -> Iterator[str]:
+    """The address of `anon-pipeline ui`, or another command, for a place; nothing of it is alive afterwards."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -39,7 +34,7 @@ def served(
     environment["DAGSTER_GRPC_TIMEOUT_SECONDS"] = "3600"  # else a busy machine shows no page
     with log.open("w") as output:
         process = subprocess.Popen(
-            [python, SCRIPT, command, "--port", str(port), *arguments],
+            [SCRIPT, command, "--port", str(port), *arguments],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=output,

@@ -15,6 +15,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -51,7 +52,6 @@ class Deployment:
 
     folder: Path
     server: Server
-    python: Path
     ports: dict[str, int] = field(default_factory=lambda: {name: _free_port() for name in ("code", "web", "proxy")})
 
     @property
@@ -88,7 +88,7 @@ class Deployment:
     @contextmanager
     def process(self, service: str) -> Iterator[None]:
         told = COMPOSE["services"][service]
-        command = [str(self.python), *told["command"][1:]]
+        command = [sys.executable, *told["command"][1:]]
         command = [self._here(str(word)) for word in command]
         command = [str(self.ports["code"]) if word == "4000" else word for word in command]
         command += ["-p", str(self.ports["web"])] if service == "webserver" else []
@@ -97,14 +97,6 @@ class Deployment:
         own |= {"DAGSTER_GRPC_TIMEOUT_SECONDS": "3600", "ANON_PIPELINE_ALLOW_HOSTS": f"localhost:{self.ports['proxy']}"}
         with self._started(service, command, given | own):
             yield
-
-    def wait_for_code(self) -> None:
-        """Until the code location listens: the others depend on it, and it lays Dagster's tables before."""
-        while True:
-            with socket.socket() as asked:
-                if asked.connect_ex(("localhost", self.ports["code"])) == 0:
-                    return
-            time.sleep(0.1)
 
     @contextmanager
     def proxy(self) -> Iterator[None]:
@@ -153,17 +145,15 @@ class Deployment:
 
 
 @pytest.fixture
-def deployment(folder: Path, warm: Path) -> Iterator[Deployment]:
+def deployment(folder: Path) -> Iterator[Deployment]:
     require_package("dagster_postgres")
     require_program("caddy")
     harness.write_dataset(folder / "data/people")
     with running_server() as server, ExitStack() as processes:
-        deployed = Deployment(folder, server, warm)
+        deployed = Deployment(folder, server)
         deployed.prepare()
         for service in ("code", "daemon", "webserver"):
             processes.enter_context(deployed.process(service))
-            if service == "code":
-                deployed.wait_for_code()
         processes.enter_context(deployed.proxy())
         yield deployed
 

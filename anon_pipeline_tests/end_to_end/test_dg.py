@@ -36,14 +36,14 @@ def environment(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def test_dg_check_defs_and_dg_list_defs(environment: dict[str, str], warm: Path) -> None:
+def test_dg_check_defs_and_dg_list_defs(environment: dict[str, str]) -> None:
     for command, told in ((["check", "defs"], "loaded successfully"), (["list", "defs"], "people_release")):
-        ended = subprocess.run([warm, DG, *command], cwd=ROOT, env=environment, capture_output=True, text=True)
+        ended = subprocess.run([DG, *command], cwd=ROOT, env=environment, capture_output=True, text=True)
         assert ended.returncode == 0, ended.stdout + ended.stderr
         assert told in ended.stdout + ended.stderr
 
 
-def test_dg_dev_serves_the_datasets(environment: dict[str, str], warm: Path, tmp_path: Path) -> None:
+def test_dg_dev_serves_the_datasets(environment: dict[str, str], tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -53,7 +53,7 @@ def test_dg_dev_serves_the_datasets(environment: dict[str, str], warm: Path, tmp
     )
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen(
-            [warm, DG, "dev", "--port", str(port), "--host", "127.0.0.1"],
+            [DG, "dev", "--port", str(port), "--host", "127.0.0.1"],
             cwd=ROOT,
             env=environment,
             stdin=subprocess.DEVNULL,

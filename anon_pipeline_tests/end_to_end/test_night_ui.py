@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from anon_pipeline.pipeline.automation.operations import FILE
 from anon_pipeline.pipeline.instance import open_instance
@@ -17,6 +17,7 @@ from anon_pipeline_tests.end_to_end import browser, harness, served_ui
 from anon_pipeline_tests.end_to_end.harness import Place
 from anon_pipeline_tests.end_to_end.test_ui import LAUNCH, LOCATION, Served
 from anon_pipeline_tests.pipeline.automation.test_alerts import WebServer
+from anon_pipeline_tests.skips import require_browser
 
 CHOICE = "resources:\n  runtime:\n    config:\n      engine: duckdb\n      memory: 700MB\n      threads: 1\n"
 
@@ -28,15 +29,16 @@ def web() -> Iterator[WebServer]:
 
 
 @pytest.fixture(scope="module")
-def night(template: Place, web: WebServer, warm: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def night(template: Place, web: WebServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A home whose alerts go to `web`, served with daemon; every line of progress is told."""
+    require_browser()
     place, log = template.copy(folder := harness.scratch()), tmp_path_factory.mktemp("night") / "ui.log"
     operations = place.home.root / FILE
     operations.write_text(f"alerts:\n- webhook: {{url: '{web.address}'}}\n")
     operations.chmod(0o600)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ANON_PIPELINE_PROGRESS_SECONDS", "0")
-        with served_ui.served(place, log, python=warm) as address:
+        with served_ui.served(place, log) as address:
             yield Served(place, address, log)
     harness.shutil.rmtree(folder, ignore_errors=True)
 
@@ -64,10 +66,8 @@ def _shows_a_line(page: Page, text: str) -> None:
     expect(page.get_by_text(text, exact=False).last).to_be_visible()
 
 
-def test_a_run_is_launched_with_a_choice_and_tells_its_progress(
-    night: Served, chromium: Browser, pictures: Path
-) -> None:
-    with browser.window_of(chromium) as window:
+def test_a_run_is_launched_with_a_choice_and_tells_its_progress(night: Served, pictures: Path) -> None:
+    with browser.window() as window:
         page = window.page
         page.goto(f"{night.address}{LOCATION}/jobs/people_release/playground")
         expect(page.get_by_text("duckdb").first).to_be_visible()
@@ -91,7 +91,7 @@ def test_a_run_is_launched_with_a_choice_and_tells_its_progress(
     assert (night.place.home.releases / "people" / "current").resolve() == night.place.release.resolve()
 
 
-def test_an_alert_arrives_and_the_run_says_so(night: Served, web: WebServer, chromium: Browser, pictures: Path) -> None:
+def test_an_alert_arrives_and_the_run_says_so(night: Served, web: WebServer, pictures: Path) -> None:
     (night.place.dataset / "people.csv").rename(night.place.dataset / "gone.csv")
     request = urllib.request.Request(
         f"{night.address}/graphql", json.dumps({"query": LAUNCH}).encode(), {"content-type": "application/json"}
@@ -105,7 +105,7 @@ def test_an_alert_arrives_and_the_run_says_so(night: Served, web: WebServer, chr
     assert "people.csv" in posted["sentence"]
     run = posted["address"].split("/runs/")[1]
     assert _ended(night, run) == "FAILURE"
-    with browser.window_of(chromium) as window:
+    with browser.window() as window:
         window.page.goto(f"{night.address}/runs/{run}")
         _shows_a_line(window.page, "Alert of the run to webhook 127.0.0.1: delivered.")
         window.page.screenshot(path=pictures / "alert.png")

@@ -17,12 +17,13 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline_tests.end_to_end import browser, harness, served_ui
 from anon_pipeline_tests.end_to_end.browser import Window
 from anon_pipeline_tests.end_to_end.harness import ASSETS, Place
+from anon_pipeline_tests.skips import require_browser
 
 LOCATION = "/locations/__repository__@anon_pipeline.definitions"
 LAUNCH = """mutation { launchRun(executionParams: {selector: {repositoryLocationName: "anon_pipeline.definitions",
@@ -68,10 +69,11 @@ def ui(template: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
 # What a person sees; first, since the log tells of nothing but this then
 
 
-def test_the_ui_shows_what_the_command_line_did(ui: Served, chromium: Browser) -> None:
+def test_the_ui_shows_what_the_command_line_did(ui: Served) -> None:
+    require_browser()
     manifest = json.loads((ui.place.release / "manifest.json").read_text())
     address = ui.address
-    with browser.window_of(chromium) as window:
+    with browser.window() as window:
         _shows_the_graph(window, address)
         _shows_demand_and_measured_value(window, address, manifest)
         _shows_the_picture(window, address)
@@ -236,10 +238,12 @@ def _attackers_server() -> Iterator[int]:
 
 
 @pytest.mark.parametrize("origin", ["http://evil.test:{port}", "http://127.0.0.1:{port}"])
-def test_a_page_of_another_origin_gets_nothing(ui: Served, chromium: Browser, origin: str) -> None:
+def test_a_page_of_another_origin_gets_nothing(ui: Served, origin: str) -> None:
     """Also one of another port of this machine, which a browser counts as the same site."""
+    require_browser()
     before = ui.runs()
-    with _attackers_server() as port, browser.window_of(chromium) as window:
+    rules = "--host-resolver-rules=MAP evil.test 127.0.0.1"
+    with _attackers_server() as port, browser.window(1400, 1000, rules) as window:
         answers: list[tuple[str, str, int]] = []
         window.page.on("response", lambda one: answers.append((one.request.method, one.url, one.status)))
         window.page.goto(origin.format(port=port))
@@ -254,10 +258,11 @@ def test_a_page_of_another_origin_gets_nothing(ui: Served, chromium: Browser, or
     assert ui.runs() == before
 
 
-def test_a_name_that_was_pointed_at_loopback_reads_nothing(ui: Served, chromium: Browser) -> None:
+def test_a_name_that_was_pointed_at_loopback_reads_nothing(ui: Served) -> None:
     """DNS rebinding: to the browser the attacker's page and the UI are then one origin."""
+    require_browser()
     before = ui.runs()
-    with browser.window_of(chromium) as window:
+    with browser.window(1400, 1000, "--host-resolver-rules=MAP evil.test 127.0.0.1") as window:
         opened = window.page.goto(f"http://evil.test:{ui.port}/")
         assert opened is not None
         assert opened.status == 403

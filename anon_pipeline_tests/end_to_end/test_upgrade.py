@@ -2,6 +2,7 @@
 
 import sqlite3
 import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -20,7 +21,7 @@ def schema(database: Path) -> str:
         return str(connection.execute("SELECT version_num FROM alembic_version").fetchone()[0])
 
 
-def test_an_older_store_of_mlflow_is_upgraded(published: Place, warm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_store_of_mlflow_is_upgraded(published: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     before, database = mlflow_states(published.home), published.home.private / "mlflow/mlflow.db"
     newest = schema(database)
     engine = sql.create_engine(f"sqlite:///{database}")
@@ -30,7 +31,9 @@ def test_an_older_store_of_mlflow_is_upgraded(published: Place, warm: Path, monk
         command.downgrade(config, "-1")
     assert schema(database) != newest
     monkeypatch.setenv(VARIABLE, str(published.home.root))
-    done = subprocess.run([warm, "-m", "anon_pipeline.pipeline.upgrade"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "anon_pipeline.pipeline.upgrade"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert schema(database) == newest
     assert mlflow_states(published.home) == before
