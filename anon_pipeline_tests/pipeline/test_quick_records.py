@@ -1,7 +1,9 @@
-"""What Dagster and MLflow share in a run, and that they share nothing that could differ, and nothing afterwards."""
+"""Within a run Dagster shares engines and migrations are read once; afterwards everything is as before."""
 
+from importlib import import_module
 from pathlib import Path
 
+import pytest
 from alembic.script import ScriptDirectory
 from dagster._core.storage.event_log.sqlite import sqlite_event_log
 from dagster._core.storage.runs.sqlite import sqlite_run_storage
@@ -10,12 +12,17 @@ from mlflow.store.db.utils import _get_alembic_config
 from sqlalchemy import text
 from sqlalchemy.pool import NullPool, StaticPool
 
-from anon_pipeline.pipeline.quick_records import quick_records
+from anon_pipeline.pipeline import quick_records
+
+
+@pytest.mark.parametrize("name", quick_records.MAKE_ENGINES)
+def test_the_pinned_dagster_makes_its_engines_there(name: str) -> None:
+    assert callable(import_module(name).create_engine)
 
 
 def test_one_engine_per_database_which_keeps_no_connection(tmp_path: Path) -> None:
     one, other = (f"sqlite:///{tmp_path / name}.db" for name in ("one", "other"))
-    with quick_records():
+    with quick_records.quick_records():
         engine = sqlite_event_log.create_engine(one, poolclass=NullPool, connect_args={"timeout": 9})
         assert sqlite_event_log.create_engine(one, poolclass=NullPool, connect_args={"timeout": 9}) is engine
         assert sqlite_event_log.create_engine(one, poolclass=NullPool, connect_args={"timeout": 8}) is not engine
@@ -32,7 +39,7 @@ def test_one_engine_per_database_which_keeps_no_connection(tmp_path: Path) -> No
 def test_each_tool_keeps_its_own_migrations() -> None:
     configs = get_alembic_config(sqlite_run_storage.__file__), _get_alembic_config("")
     alone = [ScriptDirectory.from_config(config).get_heads() for config in configs]
-    with quick_records():
+    with quick_records.quick_records():
         shared = [ScriptDirectory.from_config(config) for config in configs]
         assert [ScriptDirectory.from_config(config) for config in configs] == shared
     assert [scripts.get_heads() for scripts in shared] == alone
@@ -40,7 +47,7 @@ def test_each_tool_keeps_its_own_migrations() -> None:
 
 
 def test_afterwards_all_is_as_before() -> None:
-    with quick_records():
+    with quick_records.quick_records():
         pass
     assert sqlite_event_log.create_engine is sqlite_run_storage.create_engine is create_engine
     config = _get_alembic_config("")
