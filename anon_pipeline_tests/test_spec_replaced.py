@@ -134,8 +134,8 @@ def test_a_price_list_does_not_change_the_policy_hash_since_it_cannot_change_a_r
         ("{k: [1]}", "k_anonymity.k: Input should be greater"),
         ("{set: {privacy.t_closeness.t: []}}", "has no values"),
         ("{set: {privacy.t_closeness.t: [2]}}", "t_closeness.t: Input should be less"),
-        ("{set: {guide.model: [linear]}}", "guide.model: is no path that a price list can vary"),
-        ("{set: {columns.age.role: [sensitive]}}", "columns.age.role: is no path that a price list can vary"),
+        ("{set: {guide.model: [linear]}}", "guide.model: is no path that a trade-off can vary"),
+        ("{set: {columns.age.role: [sensitive]}}", "columns.age.role: is no path that a trade-off can vary"),
         ("{k: [5], set: {privacy.k_anonymity.k: [2]}}", "varied twice"),
         ("{k: [5], sets: {}}", "frontier.sets: is not a key"),
     ],
@@ -166,7 +166,7 @@ def test_values_as_one_types_them() -> None:
         (None, ["privacy.t_closeness.t"], "write a path, =, and values"),
         (None, ["privacy.t_closeness.t="], "has no values that can be read"),
         (None, ["suppression.limit=0", "suppression.limit=0.1"], "stands twice"),
-        (None, ["seed=1,2"], "seed: is no path that a price list can vary"),
+        (None, ["seed=1,2"], "seed: is no path that a trade-off can vary"),
     ],
 )
 def test_what_was_mistyped_is_told(k: str | None, assignments: list[str], sentence: str) -> None:

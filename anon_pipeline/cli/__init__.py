@@ -88,7 +88,8 @@ def command() -> None:
         if os.environ.get(DEBUG_VARIABLE):
             raise
         _fail(
-            f"internal error ({type(error).__name__}); {DEBUG_VARIABLE}=1 tells its story, people's values included", 1
+            f"internal error ({type(error).__name__}); {DEBUG_VARIABLE}=1 shows the traceback, with people's values",
+            1,
         )
 
 

@@ -107,7 +107,7 @@ def sweep(
     allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
-    """Price list: what every combination of settings would cost and protect. Nothing is released."""
+    """Privacy-utility trade-off: what every combination of settings would cost and protect. Nothing is released."""
     if allow_code:
         permission.allow_code()
     policy = ReleaseSpec.load(spec)

@@ -213,7 +213,7 @@ def show_tradeoff(dataset: str, points: Sequence[TradeOffPoint], files: Sequence
     from anon_pipeline.report import tradeoff
 
     headings, rows = tradeoff.table(points, brief=True)
-    table = Table(title=f"{dataset}: the price list", title_justify="left")
+    table = Table(title=f"{dataset}: the privacy-utility trade-off", title_justify="left")
     table.add_column()
     for row in rows:  # a column per setting, since there are more measures than settings
         table.add_column(Text(row[0]), justify="right")

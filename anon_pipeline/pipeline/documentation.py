@@ -96,7 +96,7 @@ _PARAGRAPHS = {
         "who are in it and on those who are not; so are models trained on people and on releases.",
     ),
     "frontier": (
-        "The price list: what each setting under `frontier:` in the spec would cost and protect. "
+        "The privacy-utility trade-off: what each setting under `frontier:` in the spec would cost and protect. "
         "{dataset}_release does not make it: materialize it by its own button, after {people}, or with "
         "`anon-pipeline sweep`.",
     ),

@@ -43,7 +43,7 @@ def measured(
     """Measure each setting on stored people."""
 
     def progress(done: int, trees: int) -> None:
-        log.info("%s: price list, tree %s of %s", run.spec.dataset, done, trees)
+        log.info("%s: privacy-utility trade-off, tree %s of %s", run.spec.dataset, done, trees)
 
     workers = run.workers(run.engine.rows(table))
     stored = StoredPeople(run.engine, table, run.spec, types)

@@ -96,7 +96,7 @@ def picture(points: Sequence[TradeOffPoint], dataset: str) -> str:
 def markdown(points: Sequence[TradeOffPoint], dataset: str) -> str:
     """The table with its notes, as a page."""
     headings, rows = table(points)
-    lines = [f"# {dataset}: the price list", "", markdown_table(headings, rows), ""]
+    lines = [f"# {dataset}: the privacy-utility trade-off", "", markdown_table(headings, rows), ""]
     lines += ["An asterisk marks what the spec says.", ""] if any(point.current for point in points) else []
     lines += [f"- {_cell(note)}" for note in notes(points)]
     lines += [""] if notes(points) else []

@@ -34,7 +34,7 @@ class TradeOff(Strict):
         for path, values in self.set_.items():
             if not SWEPT.fullmatch(path):
                 raise ValueError(
-                    f"{path}: is no path that a price list can vary, since the model is trained and people are counted "
+                    f"{path}: is no path that a trade-off can vary, since the model is trained and people are counted "
                     "once for all settings; those are privacy.<model>.<parameter>, suppression.limit, guide.spread, "
                     "guide.orders and columns.<name>.grid"
                 )

@@ -29,7 +29,7 @@ def test_the_line_of_the_spec_is_what_a_run_then_gives(fresh: Place) -> None:
     write_dataset(fresh.dataset, people(600), demanding())
     swept = command("sweep", fresh.dataset, "--k", "5,10,700", "--json", home=fresh.home.root)
     assert swept.exit_code == 0, swept.said
-    assert "price list, tree" in swept.stderr
+    assert "privacy-utility trade-off, tree" in swept.stderr
     told = json.loads(swept.stdout)
     five, ten, many = told["prices"]
     assert [one["settings"] for one in told["prices"]] == [{K: 5}, {K: 10}, {K: 700}]
@@ -79,7 +79,7 @@ def test_the_table_is_printed_and_the_files_lie_in_the_home(fresh: Place) -> Non
         ([], "say what to vary with --k or --set"),
         (["--k", "1"], "k_anonymity.k: Input should be greater than or equal to 2"),
         (["--set", "privacy.t_closeness.t=0.2"], "t_closeness.column: is missing"),
-        (["--set", "guide.model=linear"], "guide.model: is no path that a price list can vary"),
+        (["--set", "guide.model=linear"], "guide.model: is no path that a trade-off can vary"),
     ],
 )
 def test_what_cannot_be_swept_is_told_before_any_work(template: Place, arguments: list[str], sentence: str) -> None:
