@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -51,13 +52,19 @@ def wilson(successes: float, trials: int, confidence: float = 0.95) -> Rate:
     _check_counts(successes, trials)
     if trials == 0:
         return Rate(0.0, 0, 0.0, 0.0, 1.0)
-    z = float(stats.norm.ppf((1 + confidence) / 2))
+    z = _normal_quantile((1 + confidence) / 2)
     share, spread = successes / trials, z * z / trials
     centre = (share + spread / 2) / (1 + spread)
     half = z / (1 + spread) * math.sqrt(max(share * (1 - share), 0.0) / trials + spread / (4 * trials))
     low = 0.0 if successes <= 0 else max(0.0, centre - half)
     high = 1.0 if successes >= trials else min(1.0, centre + half)
     return Rate(float(successes), trials, share, low, high)
+
+
+@cache
+def _normal_quantile(share: float) -> float:
+    """The quantile of the standard normal distribution; a few are asked for again and again."""
+    return float(stats.norm.ppf(share))
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> Rate:

@@ -341,11 +341,13 @@ def encode(domains: Sequence[Domain], people: pd.DataFrame) -> IntArray:
 
 def combined(columns: Sequence[npt.NDArray[np.integer]]) -> tuple[IntArray, IntArray]:
     """The number of each row's tuple among the distinct tuples, ascending, shape (n,), and the first row of each."""
-    key = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
+    key = np.unique(columns[0], return_inverse=True)[1].astype(np.int64)
+    for column in columns[1:]:
         place = np.unique(column, return_inverse=True)[1]
-        key = np.unique(key * (int(place.max(initial=0)) + 1) + place, return_inverse=True)[1]
-    return key.astype(np.int64), np.unique(key, return_index=True)[1].astype(np.int64)
+        key = np.unique(key * (int(place.max(initial=0)) + 1) + place, return_inverse=True)[1].astype(np.int64)
+    first = np.full(int(key.max(initial=-1)) + 1, len(key), dtype=np.int64)
+    np.minimum.at(first, key, np.arange(len(key)))
+    return key, first
 
 
 Cell = float | str | None

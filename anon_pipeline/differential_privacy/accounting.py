@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 from anon_pipeline.errors import InputError
 
@@ -85,6 +86,7 @@ def epsilon_of(nano_rho: int, delta: float) -> float:
     return max(0.0, min(at(best), at((low + high) / 2)) * (1 + 1e-12))
 
 
+@cache
 def nano_for(epsilon: float, delta: float) -> int:
     """The largest rho, in billionths, that implies (epsilon, delta).
 

@@ -38,13 +38,19 @@ def code_hash() -> str:
     return digest.hexdigest()
 
 
+@cache
+def _installed(package: str) -> str:
+    """The installed version of a package; its description is read once a process."""
+    return metadata.version(package)
+
+
 def software() -> dict[str, Any]:
     """Versions of the software that made the release."""
     return {
         "python": platform.python_version(),
-        "anon_pipeline": metadata.version("anon-pipeline"),
+        "anon_pipeline": _installed("anon-pipeline"),
         "code": code_hash(),
-        "packages": {name: metadata.version(name) for name in PACKAGES},
+        "packages": {name: _installed(name) for name in PACKAGES},
         "machine": machine(),
     }
 

@@ -37,7 +37,9 @@ def test_a_logged_model_guides_and_an_absent_one_is_named(tmp_path: Path) -> Non
         mlflow.set_experiment("people")
         with mlflow.start_run():
             model = make_pipeline(SimpleImputer(), LogisticRegression()).fit(frame, target)
-            logged = mlflow.sklearn.log_model(model, name="guide", skops_trusted_types=["numpy.dtype"])
+            logged = mlflow.sklearn.log_model(  # MLflow would load it in a new process to see what it requires
+                model, name="guide", skops_trusted_types=["numpy.dtype"], pip_requirements=["scikit-learn"]
+            )
             uri = logged.model_uri
     finally:
         mlflow.set_tracking_uri(before)
