@@ -8,15 +8,10 @@ from __future__ import annotations
 import shutil
 import tempfile
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from anon_pipeline.pipeline.tracking.runs import Tracking
-
-#: Packages that loading a published model needs. MLflow would detect the same by loading it in a new process, which
-#: takes seconds, and would name the packages of a project of uv in the current folder instead.
-REQUIREMENTS = ("cloudpickle", "mlflow", "numpy", "pandas", "scikit-learn", "scipy")
 
 
 @dataclass(frozen=True)
@@ -73,8 +68,7 @@ def keep_dp_model(tracking: Tracking, dataset: str, model: Any, archive: Path) -
 
     with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
         folder = Path(scratch) / "model"
-        requirements = [f"{package}=={version(package)}" for package in REQUIREMENTS]
-        mlflow.sklearn.save_model(model, folder, serialization_format="cloudpickle", pip_requirements=requirements)
+        mlflow.sklearn.save_model(model, folder, serialization_format="cloudpickle")
         shutil.make_archive(str(archive.with_suffix("")), "zip", folder)
         run = tracking.client.create_run(tracking.experiment(dataset), run_name="dp_model").info.run_id
         status = "FAILED"
