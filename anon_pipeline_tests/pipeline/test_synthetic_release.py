@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import pickle
 import signal
+import sys
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -122,6 +125,25 @@ def test_the_report_explains_epsilon(released: Released) -> None:
     markdown = export(released.home, released.outcome.manifest["version"], Form.MARKDOWN).decode()
     assert "What epsilon means" in markdown and "of it noise" in markdown
     assert right_guesses(0, 0) == 0.5 and right_guesses(1, 0) == pytest.approx(0.731059, abs=1e-6)
+
+
+class Modules(pickle.Unpickler):
+    """Loads a pickle and notes the packages whose classes and functions it names."""
+
+    named: ClassVar[set[str]] = set()
+
+    def find_class(self, module_name: str, global_name: str) -> Any:
+        self.named.add(module_name.partition(".")[0])
+        return super().find_class(module_name, global_name)
+
+
+def test_the_models_requirements_name_every_package_that_its_pickle_needs(released: Released) -> None:
+    with zipfile.ZipFile(released.folder / "model.zip") as archive:
+        required = archive.read("requirements.txt").decode().split()
+        Modules(io.BytesIO(archive.read("model.pkl"))).load()
+    packages = {line.partition("==")[0].replace("scikit-learn", "sklearn").replace("-", "_") for line in required}
+    assert {"anon_pipeline", "sklearn"} <= Modules.named
+    assert Modules.named - sys.stdlib_module_names <= packages
 
 
 def test_the_model_is_in_mlflows_format_and_guides_without_learning(released: Released, tmp_path: Path) -> None:

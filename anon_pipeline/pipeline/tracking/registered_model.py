@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,13 @@ def keep_dp_model(tracking: Tracking, dataset: str, model: Any, archive: Path) -
 
     with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
         folder = Path(scratch) / "model"
-        mlflow.sklearn.save_model(model, folder, serialization_format="cloudpickle")
+        mlflow.sklearn.save_model(
+            model,
+            folder,
+            serialization_format="cloudpickle",
+            # MLflow does not detect a package that is installed from a folder; the pickle may name a class of ours.
+            extra_pip_requirements=[f"anon-pipeline=={version('anon-pipeline')}"],
+        )
         shutil.make_archive(str(archive.with_suffix("")), "zip", folder)
         run = tracking.client.create_run(tracking.experiment(dataset), run_name="dp_model").info.run_id
         status = "FAILED"
