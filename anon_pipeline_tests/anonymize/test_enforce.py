@@ -167,7 +167,7 @@ def adult() -> tuple[pd.DataFrame, pd.DataFrame, np.ndarray]:
 
 
 def lost(every: int = 1, **settings: Any) -> tuple[float, AnonymizerTree]:
-    """What is lost of Adult, or of every so-manieth of its people."""
+    """The information lost of Adult, or of every n-th of its people."""
     people, sensitive, guidance = adult()
     tree = AnonymizerTree(k=10, key=KEY, **settings)
     tree.fit(people.iloc[::every], guidance[::every], sensitive.iloc[::every])
