@@ -25,7 +25,9 @@ from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run
 from anon_pipeline.spec import ReleaseSpec
-from anon_pipeline_tests.end_to_end.harness import write_dataset
+from anon_pipeline_tests.differential_privacy.synthetic_people import people as synthetic_people
+from anon_pipeline_tests.differential_privacy.synthetic_people import write as write_synthetic
+from anon_pipeline_tests.end_to_end.harness import policy, write_dataset
 from anon_pipeline_tests.pipeline.expectations.asked import ask
 
 AGES = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "age", "min_value": 0, "max_value": 120}}
@@ -259,3 +261,40 @@ def test_figures_of_a_candidate_are_those_of_its_classes(spec: ReleaseSpec, tmp_
         "information_loss_city": 0.3,
         "information_loss_sex": 0.2,
     }
+
+
+def test_the_figures_of_other_candidates_are_their_numbers_of_rows(spec: ReleaseSpec, tmp_path: Path) -> None:
+    """Of a table of groups or a synthetic one nothing else is published that an answer could be compared with."""
+    pd.DataFrame({"city": ["Bonn", "Cork"], "people": [12, 13]}).to_parquet(tmp_path / "data.parquet", index=False)
+    step = {"technique": "aggregate", "columns": ["city"], "threshold": 12}
+    groups = ReleaseSpec.model_validate(policy() | {"steps": [step]})
+    synthetic = write_synthetic(tmp_path / "clinic", synthetic_people(20))
+    for of, name in ((groups, "groups"), (synthetic, "rows")):
+        run = Run(of, Home(tmp_path / name).prepare(), DuckDBEngine(tmp_path / "spill"))
+        assert own._aggregates(run, Stage(tmp_path, "", {})).to_dict("records") == [{name: 2}]
+
+
+def test_each_check_is_asked_of_its_table_which_is_read_once(spec: ReleaseSpec, tmp_path: Path) -> None:
+    table = pd.DataFrame({"age": [20] * 8, "city": "Bonn", "sex": "f", "ill": ["yes", "no"] * 4})
+    table.to_parquet(tmp_path / "data.parquet", index=False)
+    rows = {"type": "expect_table_row_count_to_be_between", "kwargs": {"min_value": 1}}
+    write(
+        spec,
+        suite(
+            AGES,
+            {**rows, "meta": {"over": "aggregates", "name": "one row"}},
+            {**rows, "meta": {"name": "some rows"}},
+            {**rows, "meta": {"over": "aggregates", "name": "one row again"}},
+        ),
+    )
+    facts = {"released": 8, "suppressed": 1, "information_loss": {"age": 0.1, "city": 0.3, "sex": 0.2}}
+    run = Run(spec, Home(tmp_path / "home").prepare(), DuckDBEngine(tmp_path / "spill"))
+    questions = own.ask_own(run, Stage(tmp_path, "", facts))
+    assert [(question.own_of, len(question.table)) for question in questions] == [
+        ("release", 8),
+        ("aggregates", 1),
+        ("release", 8),
+        ("aggregates", 1),
+    ]
+    assert questions[0].table is questions[2].table
+    assert questions[1].table is questions[3].table

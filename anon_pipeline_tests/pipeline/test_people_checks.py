@@ -258,6 +258,16 @@ def test_a_candidate_that_lost_nearly_everything_asks_first(stored: Candidate, l
     assert stored.judged(as_it_is, {"information_loss": {"age": 1.0, "city": 0.0}}) == set()
 
 
+def test_how_much_was_lost_is_told_in_percent(stored: Candidate) -> None:
+    candidate = Stage(stored.stage.folder, "", stored.stage.facts | {"information_loss": {"age": 0.25, "city": 0.3}})
+    questions = candidate_questions(stored.spec, stored.run.engine, stored.facts, stored.people, candidate)
+    (answer,) = ask([question for question in questions if question.name == "loses_within_the_limit"])
+    assert (answer.measured, answer.sentence) == (
+        0.275,
+        "at most 95 % of the quasi-identifiers' variance is lost; measured 27.5 %",
+    )
+
+
 @pytest.mark.parametrize("column", ["age", "city", "sex", "born"])
 def test_a_value_that_no_class_names_is_seen(stored: Candidate, column: str) -> None:
     """In the released table alone: a number between those of the classes, a category of nobody."""

@@ -152,7 +152,8 @@ def test_a_result_without_a_number_is_kept_without_one_and_an_exception_without_
             "exception_traceback": None,
         }
         assert kept["meta"] == {}
-    assert not expectations._raised({"a metric": {"raised_exception": False}, "text": "raised_exception"})
+    for quiet in ({"a metric": {"raised_exception": False}, "text": "raised_exception"}, {}, None):
+        assert not expectations._raised(quiet)
 
 
 @pytest.mark.parametrize(
