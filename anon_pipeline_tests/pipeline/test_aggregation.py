@@ -1,6 +1,7 @@
 """A release of groups in place of people, through the real command and in the UI's graph; what is refused, and when."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -229,6 +230,16 @@ def test_every_check_sees_what_it_is_there_for(
     answers = ask(questions)
     assert [answer.name for answer in answers] == list(GROUP_CHECKS)
     assert {answer.name for answer in answers if not answer.passed} == failing
+
+
+@pytest.mark.parametrize(("n", "told"), [(1, "largest value makes up"), (3, "3 largest values make up")])
+def test_which_means_are_hidden_is_told_by_the_rule(released: Place, tmp_path: Path, n: int, told: str) -> None:
+    spec = ReleaseSpec.model_validate(grouped_policy(dominance={"n": n, "share": 0.85}))
+    shutil.copy(released.release / "data.parquet", tmp_path)
+    (masked,) = (released.home.private / "people/masked_data").glob("*/data.parquet")
+    stored = Stage(masked.parent, "", {"rows": len(everyone())})
+    *_, last = group_questions(spec, DuckDBEngine(tmp_path), stored, Stage(tmp_path, "", {}))
+    assert last.demand == f"no mean is shown of which the {told} more than 85%"
 
 
 def test_one_hidden_group_alone_is_refused(released: Place, tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def test_measurements_that_cost_more_than_the_share_of_the_spec_are_seen(made: M
 
 
 def test_a_public_size_is_the_number_of_rows(made: Made, tmp_path: Path) -> None:
-    for rows, fails in ((10, set()), (11, {"has_noisy_size"})):
-        public = made.run.spec.replaced({"differential_privacy.size": {"public": 10, "why": "it was announced"}})
+    for size, rows, fails in ((10, 10, set()), (10, 11, {"has_noisy_size"}), (1, 1, set())):
+        public = made.run.spec.replaced({"differential_privacy.size": {"public": size, "why": "it was announced"}})
         sized = Made(Run(public, made.run.home, made.run.engine), made.measurements, made.table)
         assert sized.judged(tmp_path, lambda table, rows=rows: table[:rows]) & {"has_noisy_size"} == fails

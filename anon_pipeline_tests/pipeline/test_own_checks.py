@@ -16,9 +16,10 @@ import pandas as pd
 import pytest
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.checks import own
+from anon_pipeline.pipeline.checks.answers import ANSWERS
 from anon_pipeline.pipeline.expectations.check_records import RUNS, keep_records, read_records
 from anon_pipeline.pipeline.expectations.questions import RELEASED, Question, validate
 from anon_pipeline.pipeline.graph import graph_of
@@ -224,13 +225,22 @@ def test_an_expectation_that_is_none_at_all_is_bad_input_without_a_named_argumen
 
 
 def test_a_suite_that_was_changed_since_it_was_asked_does_not_count(spec: ReleaseSpec) -> None:
-    from anon_pipeline.pipeline.stages import Stage
-
     write(spec, suite(AGES))
     asked = Stage(spec.folder, "x", own._facts(spec))
     write(spec, suite({**AGES, "kwargs": {"column": "age", "min_value": 50}}))
     with pytest.raises(InputError, match="was changed since"):
         own.require(spec, asked)
+
+
+def test_answers_to_the_suite_as_it_is_are_what_a_release_requires(spec: ReleaseSpec, tmp_path: Path) -> None:
+    assert own.require(spec, None) == []
+    write(spec, suite(AGES))
+    (name,) = own.checks_of(spec)
+    answers = [{"name": name, "passed": True, "sentence": "it holds"}]
+    (tmp_path / ANSWERS).write_text(json.dumps(answers))
+    assert own.require(spec, Stage(tmp_path, "x", own._facts(spec))) == answers
+    with pytest.raises(Refused, match="was not asked"):
+        own.require(spec, None)
 
 
 def test_the_last_runs_of_a_stage_are_kept(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from anon_pipeline.engine.base import ColumnFacts, Repetition, SourceFacts
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
+from anon_pipeline.pipeline import sequential_publication
 from anon_pipeline.pipeline.checks import naming
-from anon_pipeline.pipeline.checks.candidate import CANDIDATE_CHECKS, candidate_questions
+from anon_pipeline.pipeline.checks.candidate import CANDIDATE_CHECKS, ask_candidate, candidate_questions
 from anon_pipeline.pipeline.checks.candidate import checks_of as candidate_checks
 from anon_pipeline.pipeline.checks.possible import require_possible
 from anon_pipeline.pipeline.checks.source import SOURCE_CHECKS, ask_source, source_questions
@@ -26,7 +27,7 @@ from anon_pipeline.pipeline.expectations.questions import Answer
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.stages import Stage, Stages
 from anon_pipeline.pipeline.step import CheckDef, Run
-from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
+from anon_pipeline.spec import AcrossReleases, ColumnType, ReleaseSpec, Role
 from anon_pipeline_tests.end_to_end.harness import people, policy, write_dataset
 from anon_pipeline_tests.pipeline.expectations.asked import ask
 
@@ -209,6 +210,27 @@ def test_a_class_with_one_person_less_fails_its_k(stored: Candidate) -> None:
         )
 
 
+def test_the_worst_class_is_told_of_each_demand(stored: Candidate) -> None:
+    questions = ask_candidate(stored.run, stored.people, stored.stage)
+    measured = {answer.name: answer.measured for answer in ask(questions)}
+    data = pd.read_parquet(stored.stage.folder / "data.parquet")
+    classes = data.groupby(stored.spec.quasi_identifiers, dropna=False)
+    assert measured["k_anonymity"] == classes.size().min()
+    assert measured["l_diversity_ill"] == classes["ill"].nunique().min()
+
+
+def test_former_releases_are_asked_about_where_the_spec_says_so(
+    stored: Candidate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sequential_publication, "question", lambda _run, _stage: sequential_publication.CHECK)
+    alone = ask_candidate(stored.run, stored.people, stored.stage)
+    assert {question.name for question in alone} == set(candidate_checks(stored.spec))
+    across = stored.spec.model_copy(update={"across_releases": AcrossReleases(k=10)})
+    *_, last = ask_candidate(replace(stored.run, spec=across), stored.people, stored.stage)
+    assert last == sequential_publication.CHECK
+    assert sequential_publication.CHECK in candidate_checks(across)
+
+
 def test_a_class_of_one_answer_fails_its_demand(stored: Candidate) -> None:
     def spoil(data: pd.DataFrame, classes: pd.DataFrame) -> Tables:
         alike = data[stored.spec.quasi_identifiers].astype(str) == data[stored.spec.quasi_identifiers].iloc[0].astype(
@@ -282,6 +304,16 @@ def test_a_value_that_no_class_names_is_seen(stored: Candidate, column: str) -> 
     assert "names_shared_values_only" in fails
     if column in ("city", "sex") or stored.spec.recode.form == "range":
         assert "has_values_of_the_source" in fails
+
+
+@pytest.mark.parametrize("told", ["sex", "sex_values"])
+def test_a_category_that_only_the_class_table_names_is_seen(stored: Candidate, told: str) -> None:
+    def spoil(data: pd.DataFrame, classes: pd.DataFrame) -> Tables:
+        classes = classes.astype({"sex": object})
+        classes.at[0, told] = "Xanadu" if told == "sex" else [*classes.at[0, told], "Xanadu"]
+        return data, classes
+
+    assert "names_shared_values_only" in stored.judged(spoil)
 
 
 @pytest.mark.parametrize("age", [-500, 500])

@@ -1,6 +1,10 @@
 """A question that is not plainly answered with yes counts as failed, and says whether it failed or crashed."""
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -192,3 +196,30 @@ def test_a_process_beside_the_run_answers_as_the_run_would() -> None:
     ]
     with Workers(2) as workers, workers.meanwhile(expectations._validated, asked, "checks") as validated:
         assert validated().answers == ask(asked)
+
+
+class Elsewhere:
+    """Workers that have been started, and answer for themselves."""
+
+    started = True
+
+    @contextmanager
+    def meanwhile(self, *_: object) -> Iterator[Callable[[], str]]:
+        yield lambda: "elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("expectation", "imported", "answers"),
+    [("ExpectColumnMinToBeBetween", False, "elsewhere"), ("ExpectX", True, "here"), (object(), False, "here")],
+    ids=["a name", "a name, imported here already", "an object of the steward's code"],
+)
+def test_another_process_answers_what_it_can_be_asked_and_this_one_has_not_imported(
+    monkeypatch: pytest.MonkeyPatch, expectation: object, imported: bool, answers: str
+) -> None:
+    monkeypatch.setattr(expectations, "_validated", lambda *_: "here")
+    if not imported:
+        monkeypatch.delitem(sys.modules, "great_expectations", raising=False)
+    else:
+        monkeypatch.setitem(sys.modules, "great_expectations", expectations)
+    asked = [SMALLEST, replace(SMALLEST, expectation=expectation)]
+    assert expectations.validate(asked, cast(Workers, Elsewhere())) == answers  # type: ignore[comparison-overlap]
