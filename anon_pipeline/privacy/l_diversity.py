@@ -176,15 +176,15 @@ def _entropy_at_least(counts: ValueCounts, l: Fraction) -> npt.NDArray[np.bool_]
     bounds = counts.counts.indptr
     for j in np.flatnonzero(~even & (np.abs(measured - float(l)) <= ROUNDING_MARGIN * float(l))):
         row = sorted(counts.entry[bounds[j] : bounds[j + 1]].tolist())
-        holds[j] = _entropy_excess(tuple(row), l) >= 0
+        holds[j] = _reaches_entropy(tuple(row), l)
     return holds
 
 
 @lru_cache(maxsize=1 << 12)  # many classes are near a limit only where they have the same counts
-def _entropy_excess(row: tuple[int, ...], l: Fraction) -> Decimal:  # noqa: E741
-    """f (H - ln l). Uneven counts can meet a whole l exactly ((4, 1, 1, 1, 1) has exp(H) = 4), so tiny values are 0."""
+def _reaches_entropy(row: tuple[int, ...], l: Fraction) -> bool:  # noqa: E741
+    """Whether f (H - ln l) >= 0 but for rounding: uneven counts can meet a whole l exactly, as (4, 1, 1, 1, 1) do 4."""
     size = sum(row)
     with localcontext(prec=DIGITS):
         excess = size * (logarithm(size) - logarithm(l.numerator, l.denominator))
         excess -= sum((count * logarithm(count) for count in row), Decimal(0))
-        return excess if abs(excess) > Decimal(10) ** -40 else Decimal(0)
+        return excess > -(Decimal(10) ** -40)

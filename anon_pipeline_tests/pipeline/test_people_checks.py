@@ -349,6 +349,13 @@ def test_a_number_is_known_that_a_class_shows_to_a_millionth(engine: DuckDBEngin
     assert naming._unknown_numbers(engine, Stage(tmp_path, "", {}), pay, classes) == 2
 
 
+def test_missing_values_of_a_class_are_no_text() -> None:
+    classes = pd.DataFrame(
+        {"city": ["Cork", None, np.nan], "city_values": [["Bergen"], [None], ["Cork"]]}, dtype=object
+    )
+    assert naming._categories(classes, "city") == {"Bergen", "Cork", None}
+
+
 def test_an_end_is_known_that_a_class_has_and_what_is_no_range_is_not() -> None:
     classes = pd.DataFrame({"age_low": [20, 30], "age_high": [29, np.nan]})
     assert naming._unknown_ends(["[20, 29]", ">= 30", None, None], classes, "age") == 0

@@ -45,7 +45,7 @@ def release_alone(place: Place) -> tuple[bool, str, int]:
 
 
 def answers(place: Place) -> list[Answer]:
-    return [Answer(name, "asked", 0, True, False, "said") for name in checks_of(place.spec)]
+    return [Answer(name, "asked", 0, True, False, "said", True, "") for name in checks_of(place.spec)]
 
 
 def keep(place: Place, given: list[Answer]) -> None:

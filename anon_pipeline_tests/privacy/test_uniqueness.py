@@ -345,6 +345,11 @@ def test_sum_of_inverses_is_the_sum_on_both_sides_of_where_another_formula_begin
         assert _sum_of_inverses(1.0, step, terms) == pytest.approx(expected, rel=tolerance)
 
 
+def test_sum_of_inverses_is_corrected_in_proportion_to_its_start() -> None:
+    expected = math.fsum(1 / (1000.0 + i * 5e-8) for i in range(100))
+    assert _sum_of_inverses(1000.0, 5e-8, 100) == pytest.approx(expected, rel=1e-14)
+
+
 @pytest.mark.parametrize("alpha", [0.0, 1e-12, 1e-6, 1e-3, 0.1, 0.9])
 @pytest.mark.parametrize("theta", [-0.05, 0.5, 1e3, 1e9])
 def test_weighted_sum_of_inverses_is_the_sum_whichever_way_it_is_computed(theta: float, alpha: float) -> None:

@@ -75,8 +75,8 @@ class Answer:
     passed: bool
     crashed: bool
     sentence: str
-    applies: bool = True
-    remedy: str = ""
+    applies: bool
+    remedy: str
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,23 @@ def test_an_exception_inside_great_expectations_is_a_crash(monkeypatch: pytest.M
     assert "Zebulon" not in said.sentence
 
 
+def test_great_expectations_writes_nothing_beside_the_answers(capfd: pytest.CaptureFixture[str]) -> None:
+    ask([SMALLEST, replace(SMALLEST, expectation="None")])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_stewards_own_check_tells_the_number_where_there_is_one() -> None:
+    number = {"expectation": "expect_column_max_to_be_between", "arguments": {"column": "class_size", "max_value": 31}}
+    own = replace(SMALLEST, own_of=expectations.AGGREGATES, **number)
+    rows = replace(own, name="many", expectation="expect_table_row_count_to_be_between", arguments={"min_value": 4})
+    said = ask([own, rows, replace(own, own_of=expectations.RELEASED)])
+    assert [one.sentence for one in said] == [
+        f"{SMALLEST.demand}; measured 31",
+        f"{SMALLEST.demand}, but measured 3; merge classes",
+        f"{SMALLEST.demand}; it holds",
+    ]
+
+
 def test_one_crash_does_not_silence_the_others() -> None:
     said = ask([SMALLEST, replace(SMALLEST, name="crashes", expectation="None"), replace(SMALLEST, name="third")])
     assert [(one.name, one.passed) for one in said] == [("k_anonymity", True), ("crashes", False), ("third", True)]
