@@ -176,6 +176,7 @@ def of_refinement() -> Iterator[Any]:
             patch.setattr(refinement, "NUMBERS", 100)
             for members, group in refinement._parts(cells, np.arange(len(cells.counts)) // 3):
                 yield from (members, group)
+            yield from (members for members, _ in refinement._parts(cells, np.arange(len(cells.counts)) % 65))
 
 
 def of_clusters() -> Iterator[Any]:
@@ -280,7 +281,10 @@ def of_repairs() -> Iterator[Any]:
         yield from (prepared.group, prepared.least, *(chance.stays for chance in prepared.union_chances))
         yield from (*(chance.whole for chance in prepared.union_chances), *(places for places, _ in prepared.rounds))
         for number in range(4):
-            yield prepared.under(repair.chance(Key(bytes([number]) * 32)))
+            chance = repair.chance(Key(bytes([number]) * 32))
+            work = enforce.Work(prepared.people, prepared.group, chance)
+            yield from (*enforce.descend(work, prepared.rungs, prepared.union_chances), work.group)
+            yield prepared.under(chance)
 
 
 def of_recounted_repairs() -> Iterator[Any]:
@@ -311,14 +315,14 @@ PARTS: dict[Callable[[], Iterator[Any]], str] = {
     of_criterion: "b8e2bfaa4065",
     of_trees: "10de880b5559",
     of_counts: "ec6f5e40c92b",
-    of_refinement: "6dfcbd6d4bce",
+    of_refinement: "21ac53ccfd5f",
     of_clusters: "551979333072",
     of_neighbours: "b2b61dfd647a",
     of_ladders: "d0bdb3816f3c",
     of_mixing: "e1ccb61956b1",
     of_chance: "98263a5d9d2f",
     of_cuts: "29d4f4fddd79",
-    of_repairs: "3a994fd0557d",
+    of_repairs: "3af8d18149a9",
     of_recounted_repairs: "f1d729f64114",
 }
 
