@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from anon_pipeline.anonymize import anonymizer, encoding, enforce
+from anon_pipeline.anonymize import anonymizer, criterion, encoding, enforce
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.classes import information_loss, members, sizes
 from anon_pipeline.anonymize.enforce import LARGEST, chance_to_stay, share_whole
@@ -222,3 +222,29 @@ def test_demands_are_met_without_a_key_too() -> None:
     for key in (None, KEY):
         group = AnonymizerTree(k=4, demands=demands, key=key).fit(frame, None, ill).apply(frame)
         assert ill["ill"].groupby(group).nunique().min() == 2
+
+
+def test_people_alone_in_a_class_and_those_without_a_value_have_lost_nothing() -> None:
+    cells = counted(pd.DataFrame({"age": [np.nan, 1, 2, 3, 4], "town": list("abcde")}))
+    assert information_loss(cells, np.arange(5), 5) == {"age": 0.0, "town": 0.0}
+    pairs = information_loss(cells, np.array([0, 0, 1, 1, 2]), 3)
+    assert pairs == pytest.approx({"age": 0.5 / 5, "town": 2 / 4})
+
+
+@pytest.mark.parametrize(
+    ("limit", "pairs", "at_once", "one_hot"),
+    [(0, 0, True, True), (-1, 0, True, False), (-1, 0, False, True), (-1, -1, False, False), (-1, 999, True, False)],
+)
+def test_categories_are_projected_from_the_first_number_too_many(
+    monkeypatch: pytest.MonkeyPatch, limit: int, pairs: int, at_once: bool, one_hot: bool
+) -> None:
+    """Eight categories (of two columns) of 30 cells; pairs of them with 31, 6 and 4 codes, or with at most 20."""
+    frame = pd.DataFrame({"age": range(30), "town": [*"abcde"] * 6, "hue": [*"rgb"] * 10})
+    cells = counted(frame)
+    monkeypatch.setattr(criterion, "BINS", 20)
+    monkeypatch.setattr(criterion, "ONE_HOT_LIMIT", 8 * 30 + limit)
+    monkeypatch.setattr(criterion, "PAIRS_LIMIT", 8 * (20 + 6 + 4) + pairs)
+    found = criterion.Criterion(cells, 1.0, 0, at_once=at_once)
+    assert bool(found.one_hot) == one_hot
+    assert found.projected().shape == (30, 0 if one_hot else criterion.PROJECTIONS)
+    assert found.width == found.of().shape[1] == 2 + (8 if one_hot else criterion.PROJECTIONS)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from anon_pipeline.anonymize import classes, encoding
+from anon_pipeline.anonymize import classes, encoding, mixing
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.ladder import ladder
 from anon_pipeline.anonymize.mixing import PEOPLE, Mixing
@@ -130,3 +130,28 @@ def test_guidance_that_says_nothing_of_the_values_mixes_nothing() -> None:
     noise = np.random.default_rng(2).normal(0, 1, cells.guidance.shape)
     blind = replace(REPAIR, cells=replace(cells, guidance=(noise * 2**20).astype(np.int64) * cells.counts[:, None]))
     assert np.array_equal(blind.repaired(KEY), replace(blind, mixes=False).repaired(KEY))
+
+
+def test_values_and_cells_are_as_many_as_the_lines_allow_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells, people = REPAIR.cells, REPAIR.people
+    monkeypatch.setattr(mixing, "CELLS", len(cells.counts))
+    monkeypatch.setattr(mixing, "VALUES", 2)
+    assert Mixing.of(cells, people) is not None
+    assert Mixing.of(cells, replace(people, sensitive={})) is None
+    monkeypatch.setattr(mixing, "VALUES", 1)
+    assert Mixing.of(cells, people) is None
+    monkeypatch.setattr(mixing, "VALUES", 2)
+    monkeypatch.setattr(mixing, "CELLS", len(cells.counts) - 1)
+    assert Mixing.of(cells, people) is None
+
+
+@pytest.mark.parametrize(("people_a_step", "finest", "step"), [(64, 64, 1 / 8), (64, 4, 1 / 4), (300, 64, 1 / 2)])
+def test_lines_are_rounded_to_the_share_of_enough_people(
+    monkeypatch: pytest.MonkeyPatch, people_a_step: int, finest: int, step: float
+) -> None:
+    """Six hundred people are more than eight times 64, and twice 300."""
+    monkeypatch.setattr(mixing, "PEOPLE_A_STEP", people_a_step)
+    monkeypatch.setattr(mixing, "FINEST", finest)
+    found = Mixing.of(REPAIR.cells, REPAIR.people)
+    assert found is not None and found.step == step
+    assert all((lines / step % 1 == 0).all() for lines in found.lines.values())
