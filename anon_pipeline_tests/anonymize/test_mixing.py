@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from anon_pipeline.anonymize import classes, encoding, mixing
+from anon_pipeline.anonymize import ladder as ladders
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.ladder import ladder
 from anon_pipeline.anonymize.mixing import PEOPLE, Mixing
@@ -155,3 +156,18 @@ def test_lines_are_rounded_to_the_share_of_enough_people(
     found = Mixing.of(REPAIR.cells, REPAIR.people)
     assert found is not None and found.step == step
     assert all((lines / step % 1 == 0).all() for lines in found.lines.values())
+
+
+@pytest.mark.parametrize(
+    ("near", "mixed", "taken"),
+    [(2.25, 0.0, "near"), (2.3, 0.0, "mixed"), (4.0, 3.0, "mixed"), (4.0, 3.01, "near"), (0.0, 0.0, "near")],
+)
+def test_mixed_pairs_are_taken_where_near_ones_are_dear_and_mixed_ones_are_worth_it(
+    monkeypatch: pytest.MonkeyPatch, near: float, mixed: float, taken: str
+) -> None:
+    """As shares of what the classes have lost already, which is 1, or nothing where near pairs lose nothing."""
+    expected = {"near": (near, float(near > 0)), "mixed": (mixed, float(near > 0))}
+    monkeypatch.setattr(ladders, "_rungs", lambda *given: "near" if given[-1] is None else "mixed")
+    monkeypatch.setattr(ladders, "_expected_loss", lambda rungs, *_: expected[rungs])
+    found = ladder(REPAIR.people, REPAIR.class_of_cell, REPAIR.outputs, REPAIR.holds, None, REPAIR.mixing())
+    assert found == taken
