@@ -213,3 +213,14 @@ def test_a_group_of_twice_k_people_is_split_and_a_smaller_one_is_not(k: int, lea
     domain, codes = learn_domain("income", pd.Series(np.arange(40.0)))
     cells, _ = count_cells((domain,), codes[:, None], np.zeros((40, 1)))
     assert tree.fit_tree(cells, k, 1.0, "both", 0).leaves == leaves
+
+
+@pytest.mark.parametrize(("bins", "binned"), [(31, False), (30, True)])
+def test_only_a_column_of_more_values_than_bins_has_bins(
+    monkeypatch: pytest.MonkeyPatch, bins: int, binned: bool
+) -> None:
+    monkeypatch.setattr(counts, "BINS", bins)
+    domain, codes = learn_domain("income", pd.Series(np.arange(30.0)))
+    cells, _ = count_cells((domain,), codes[:, None], np.zeros((30, 1)))
+    counter = counts.Counter(split_features(cells, "both"), cells, Criterion(cells, 1.0, 0))
+    assert bool(counter._last_code) == binned

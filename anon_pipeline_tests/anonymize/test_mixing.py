@@ -171,3 +171,40 @@ def test_mixed_pairs_are_taken_where_near_ones_are_dear_and_mixed_ones_are_worth
     monkeypatch.setattr(ladders, "_expected_loss", lambda rungs, *_: expected[rungs])
     found = ladder(REPAIR.people, REPAIR.class_of_cell, REPAIR.outputs, REPAIR.holds, None, REPAIR.mixing())
     assert found == taken
+
+
+@pytest.mark.parametrize(
+    ("guidance", "size", "counts"),
+    [
+        (0.0, 4, [2, 2]),  # two people are just enough to be expected
+        (0.0, 3, [0, 0]),
+        (0.5, 8, [6, 2]),
+        (1.0, 40, [40, 0]),  # beyond all and none a line says nothing more
+        (-1.0, 40, [0, 40]),
+    ],
+)
+def test_how_many_people_of_each_value_are_expected(guidance: float, size: int, counts: list[int]) -> None:
+    lines = {"ill": np.array([[0.5, 0.5], [0.5, -0.5]])}
+    expected = Mixing(np.zeros((1, 1)), 1, 0.5, lines, lines, np.zeros((1, 1)))
+    seen: list[list[list[int]]] = []
+
+    def holds(found: ClassStatistics) -> np.ndarray:
+        seen.append(found.sensitive["ill"].counts.toarray().tolist())
+        return found.sizes > 0
+
+    sizes = np.array([float(size)])
+    assert expected.holds(REPAIR.people, sizes, np.array([[guidance * size]]), holds).tolist() == [True]
+    assert seen == [[counts]]
+
+
+def test_shares_beyond_all_are_cut_before_they_are_made_one() -> None:
+    lines = {"ill": np.array([[1.5, 0.25]])}
+    expected = Mixing(np.zeros((1, 0)), 0, 0.25, lines, lines, np.zeros((1, 0)))
+    seen: list[list[list[int]]] = []
+
+    def holds(found: ClassStatistics) -> np.ndarray:
+        seen.append(found.sensitive["ill"].counts.toarray().tolist())
+        return found.sizes > 0
+
+    expected.holds(REPAIR.people, np.array([100.0]), np.zeros((1, 0)), holds)
+    assert seen == [[[80, 20]]]
