@@ -169,6 +169,7 @@ MOMENT = 86_400_000_000
         (pd.Series(range(100)), 5, 5.0),
         (pd.Series(range(100)), 6, 10.0),
         (pd.Series(range(100)), 90, 100.0),
+        (pd.Series([0, 5]), 3, 10.0),  # the first step that is longer than all of them
         (pd.Series(np.arange(100) / 8), 1, 1e-8),
         (pd.Series([0.0] * 9), 20, 1.0),
         (pd.Series([0.25] * 9), 2, 1e-10),
