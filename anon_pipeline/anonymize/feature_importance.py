@@ -40,7 +40,7 @@ class FeatureImportance:
     def of(cls, cells: Cells) -> FeatureImportance:
         """The main effects are means over people who share a code, in the sense of an analysis of variance."""
         effects, variance = [], np.zeros(len(cells.domains))
-        guidance = (cells.guidance * GUIDANCE_UNIT).astype(np.float64, copy=False)
+        guidance = (cells.guidance * GUIDANCE_UNIT).astype(np.float64)
         for column in range(len(cells.domains)):
             effect, people = _main_effect(cells, guidance, column)
             effects.append(effect)

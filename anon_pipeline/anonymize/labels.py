@@ -52,7 +52,7 @@ def lowest_labels(domain: Domain, nodes: Nodes, members: sparse.csr_array, k: in
     levels = np.full(classes, NO_LABEL, dtype=np.int64)
     first, last = np.zeros((2, classes), dtype=np.int64)  # of classes that get a level
     open_ = np.ones(len(labelled), dtype=bool)
-    for level in range(nodes.height + 1 if len(labelled) else 0):
+    for level in range(nodes.height + 1):
         of_value = np.arange(len(bearers)) if level == 0 else nodes.node[:, level - 1]
         holds = np.bincount(of_value, weights=bearers)
         node = of_value[known.indices]

@@ -114,3 +114,16 @@ def test_the_nearest_classes_come_first() -> None:
     apart = ((centre[:, None] - centre) ** 2).sum(axis=2)
     np.fill_diagonal(apart, np.inf)
     assert (clusters.near(48) == np.argsort(apart, axis=1)[:, :5]).all()
+
+
+@pytest.mark.parametrize(("less", "looked_up"), [(0, True), (1, False)])
+def test_a_column_of_as_many_numbers_as_are_tabulated_is_looked_up(
+    monkeypatch: pytest.MonkeyPatch, less: int, looked_up: bool
+) -> None:
+    cells, _ = some_classes(1)
+    present = [len(np.unique(cells.codes[:, column])) for column in (0, 1)]
+    monkeypatch.setattr(cluster_statistics, "TABULATED", max(present) - less)
+    _, clusters = some_classes(1)
+    assert [span.tabulated is not None for span in clusters._spans] == [
+        looked_up or number < max(present) for number in present
+    ]

@@ -175,3 +175,52 @@ def test_an_ordered_column_of_many_values_has_a_thousand_bins_of_equally_many_pe
     assert len(last) == counts.BINS and last[0] == 0 and bin_of_code[0] == 0
     assert bin_of_code[last].tolist() == list(range(counts.BINS)) and (np.diff(bin_of_code) >= 0).all()
     assert (np.bincount(bin_of_code, weights=people)[1:] == 30).all()
+
+
+@pytest.mark.parametrize(("block", "whole", "grown"), [(0, 0, False), (-1, 0, False), (0, -1, False), (-1, -1, True)])
+def test_a_tree_is_grown_by_counts_from_the_first_cell_and_number_too_many(
+    monkeypatch: pytest.MonkeyPatch, block: int, whole: int, grown: bool
+) -> None:
+    cells = cells_of(1, 300, 8)
+    calls: list[int] = []
+    grow = tree._grow
+    monkeypatch.setattr(tree, "_grow", lambda *given, **named: calls.append(1) or grow(*given, **named))
+    width = Criterion(cells, 1.0, 0, at_once=False).width
+    monkeypatch.setattr(tree, "BLOCK", len(cells.counts) + block)
+    monkeypatch.setattr(tree, "WHOLE", len(cells.counts) * width + whole)
+    assert tree.fit_tree(cells, 15, 1.0, "both", 0).leaves > 5
+    assert bool(calls) == grown
+
+
+@pytest.mark.parametrize(("limit", "sampled"), [(0, False), (-1, True)])
+def test_groups_are_sampled_in_a_table_of_more_cells_than_are_counted_exactly(
+    monkeypatch: pytest.MonkeyPatch, limit: int, sampled: bool
+) -> None:
+    cells = cells_of(1, 600, 8)
+    counted: list[int] = []
+    count = counts.Counter.count
+    monkeypatch.setattr(counts.Counter, "count", lambda own, group: counted.append(len(group)) or count(own, group))
+    monkeypatch.setattr(tree, "EXACT_LIMIT", len(cells.counts) + limit)
+    monkeypatch.setattr(tree, "SAMPLE", 100)
+    monkeypatch.setattr(tree, "WHOLE", 0)
+    monkeypatch.setattr(tree, "BLOCK", 50)
+    tree.fit_tree(cells, 15, 1.0, "both", 0)
+    assert (max(counted) < 200) == sampled and (counted[0] == len(cells.counts)) != sampled
+
+
+@pytest.mark.parametrize(("k", "leaves"), [(20, 2), (21, 1)])
+def test_a_group_of_twice_k_people_is_split_and_a_smaller_one_is_not(k: int, leaves: int) -> None:
+    domain, codes = learn_domain("income", pd.Series(np.arange(40.0)))
+    cells, _ = count_cells((domain,), codes[:, None], np.zeros((40, 1)))
+    assert tree.fit_tree(cells, k, 1.0, "both", 0).leaves == leaves
+
+
+@pytest.mark.parametrize(("bins", "binned"), [(31, False), (30, True)])
+def test_only_a_column_of_more_values_than_bins_has_bins(
+    monkeypatch: pytest.MonkeyPatch, bins: int, binned: bool
+) -> None:
+    monkeypatch.setattr(counts, "BINS", bins)
+    domain, codes = learn_domain("income", pd.Series(np.arange(30.0)))
+    cells, _ = count_cells((domain,), codes[:, None], np.zeros((30, 1)))
+    counter = counts.Counter(split_features(cells, "both"), cells, Criterion(cells, 1.0, 0))
+    assert bool(counter._last_code) == binned

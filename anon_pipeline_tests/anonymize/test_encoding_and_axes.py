@@ -133,3 +133,34 @@ def test_a_number_is_standardized_among_those_who_have_one_and_a_gap_is_told() -
     assert scaled[:, 1].tolist() == [0, 0, 1, 0]
     whole, everybody = learn_domain("x", pd.Series([1.0, 3.0]))
     assert standardized(whole, everybody, np.ones(2)).tolist() == [[-1.0], [1.0]]
+
+
+def test_a_city_of_a_single_person_stands_where_that_person_does() -> None:
+    frame = pd.DataFrame({"city": ["a", "b", "b", "c", "c"]})
+    (axis,) = split_features(cells_of(frame, np.array([[0.9], [0.6], [0.6], [0.7], [0.7]])), "guidance")
+    assert np.argsort(axis.rank[1:]).tolist() == [1, 2, 0]
+
+
+def test_whether_two_categories_tie_does_not_depend_on_the_unit_of_the_guidance() -> None:
+    frame = pd.DataFrame({"city": CITIES})
+    guidance = 1e6 * np.stack([np.full(40, 0.3), 0.7 + 1e-12 * np.arange(40)[::-1]], axis=1)
+    assert len(np.unique(guidance[:, 1] * 2**24 // 1)) > 10
+    guidance[-1] = [9e5, 1e5]
+    (axis,) = split_features(cells_of(frame, guidance), "guidance")
+    assert axis.rank[1:40].tolist() == sorted(axis.rank[1:40].tolist())
+
+
+@pytest.mark.parametrize(
+    ("value", "code"), [(-5, 1), (0, 1), (5, 1), (10, 1), (15, 1), (15.5, 2), (20, 2), (25, 2), (30, 2), (35, 2)]
+)
+def test_where_several_numbers_share_a_code_the_nearest_range_counts(value: float, code: int) -> None:
+    ends = {"lows": np.array([0, 20]), "highs": np.array([10, 30])}
+    domain = Domain("age", ColumnType.NUMERIC, np.array([3, 28]), np.array([0, 4, 9]), **ends)
+    assert apply_domain(domain, pd.Series([value])).tolist() == [code]
+
+
+def test_the_lowest_of_several_most_common_values_is_taken() -> None:
+    domain, _ = learn_domain("city", pd.Series(["Ulm", "Bonn", "Kiel", "Kiel", "Ulm"]))
+    assert apply_domain(domain, pd.Series(["Oslo", None])).tolist() == [2, 2]
+    nobody, _ = learn_domain("city", pd.Series([None, None], dtype=object))
+    assert apply_domain(nobody, pd.Series(["Oslo", None])).tolist() == [0, 0]

@@ -57,3 +57,12 @@ def test_some_classes_have_their_own_labels() -> None:
     some = labels(NODES, 3).of_classes(np.array([5, 0]))
     assert some.texts.tolist() == ["21 or *", "11"]
     assert some.levels.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("nobody", [[0, 0, 0, 0, 0], [2, 0, 0, 1, 0]])
+def test_classes_in_which_fewer_than_two_have_a_value_have_no_label(nobody: list[int]) -> None:
+    counts = np.array(nobody)
+    domain = Domain("zip", ColumnType.CATEGORICAL, np.array(["11", "12", "21", "22"]), counts, nodes=NODES)
+    found = lowest_labels(domain, NODES, sparse.csr_array(counts[None]), 1)
+    assert found.levels.tolist() == [NO_LABEL]
+    assert found.texts.tolist() == ["* or missing" if nobody[0] else ""]

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from anon_pipeline.anonymize import classes, encoding
+from anon_pipeline.anonymize import classes, encoding, mixing
+from anon_pipeline.anonymize import ladder as ladders
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.ladder import ladder
 from anon_pipeline.anonymize.mixing import PEOPLE, Mixing
@@ -130,3 +131,80 @@ def test_guidance_that_says_nothing_of_the_values_mixes_nothing() -> None:
     noise = np.random.default_rng(2).normal(0, 1, cells.guidance.shape)
     blind = replace(REPAIR, cells=replace(cells, guidance=(noise * 2**20).astype(np.int64) * cells.counts[:, None]))
     assert np.array_equal(blind.repaired(KEY), replace(blind, mixes=False).repaired(KEY))
+
+
+def test_values_and_cells_are_as_many_as_the_lines_allow_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells, people = REPAIR.cells, REPAIR.people
+    monkeypatch.setattr(mixing, "CELLS", len(cells.counts))
+    monkeypatch.setattr(mixing, "VALUES", 2)
+    assert Mixing.of(cells, people) is not None
+    assert Mixing.of(cells, replace(people, sensitive={})) is None
+    monkeypatch.setattr(mixing, "VALUES", 1)
+    assert Mixing.of(cells, people) is None
+    monkeypatch.setattr(mixing, "VALUES", 2)
+    monkeypatch.setattr(mixing, "CELLS", len(cells.counts) - 1)
+    assert Mixing.of(cells, people) is None
+
+
+@pytest.mark.parametrize(("people_a_step", "finest", "step"), [(64, 64, 1 / 8), (64, 4, 1 / 4), (300, 64, 1 / 2)])
+def test_lines_are_rounded_to_the_share_of_enough_people(
+    monkeypatch: pytest.MonkeyPatch, people_a_step: int, finest: int, step: float
+) -> None:
+    """Six hundred people are more than eight times 64, and twice 300."""
+    monkeypatch.setattr(mixing, "PEOPLE_A_STEP", people_a_step)
+    monkeypatch.setattr(mixing, "FINEST", finest)
+    found = Mixing.of(REPAIR.cells, REPAIR.people)
+    assert found is not None and found.step == step
+    assert all((lines / step % 1 == 0).all() for lines in found.lines.values())
+
+
+@pytest.mark.parametrize(
+    ("near", "mixed", "taken"),
+    [(2.25, 0.0, "near"), (2.3, 0.0, "mixed"), (4.0, 3.0, "mixed"), (4.0, 3.01, "near"), (0.0, 0.0, "near")],
+)
+def test_mixed_pairs_are_taken_where_near_ones_are_dear_and_mixed_ones_are_worth_it(
+    monkeypatch: pytest.MonkeyPatch, near: float, mixed: float, taken: str
+) -> None:
+    """As shares of what the classes have lost already, which is 1, or nothing where near pairs lose nothing."""
+    expected = {"near": (near, float(near > 0)), "mixed": (mixed, float(near > 0))}
+    monkeypatch.setattr(ladders, "_rungs", lambda *given: "near" if given[-1] is None else "mixed")
+    monkeypatch.setattr(ladders, "_expected_loss", lambda rungs, *_: expected[rungs])
+    found = ladder(REPAIR.people, REPAIR.class_of_cell, REPAIR.outputs, REPAIR.holds, None, REPAIR.mixing())
+    assert found == taken
+
+
+@pytest.mark.parametrize(
+    ("guidance", "size", "counts"),
+    [
+        (0.0, 4, [2, 2]),  # two people are just enough to be expected
+        (0.0, 3, [0, 0]),
+        (0.5, 8, [6, 2]),
+        (1.0, 40, [40, 0]),  # beyond all and none a line says nothing more
+        (-1.0, 40, [0, 40]),
+    ],
+)
+def test_how_many_people_of_each_value_are_expected(guidance: float, size: int, counts: list[int]) -> None:
+    lines = {"ill": np.array([[0.5, 0.5], [0.5, -0.5]])}
+    expected = Mixing(np.zeros((1, 1)), 1, 0.5, lines, lines, np.zeros((1, 1)))
+    seen: list[list[list[int]]] = []
+
+    def holds(found: ClassStatistics) -> np.ndarray:
+        seen.append(found.sensitive["ill"].counts.toarray().tolist())
+        return found.sizes > 0
+
+    sizes = np.array([float(size)])
+    assert expected.holds(REPAIR.people, sizes, np.array([[guidance * size]]), holds).tolist() == [True]
+    assert seen == [[counts]]
+
+
+def test_shares_beyond_all_are_cut_before_they_are_made_one() -> None:
+    lines = {"ill": np.array([[1.5, 0.25]])}
+    expected = Mixing(np.zeros((1, 0)), 0, 0.25, lines, lines, np.zeros((1, 0)))
+    seen: list[list[list[int]]] = []
+
+    def holds(found: ClassStatistics) -> np.ndarray:
+        seen.append(found.sensitive["ill"].counts.toarray().tolist())
+        return found.sizes > 0
+
+    expected.holds(REPAIR.people, np.array([100.0]), np.zeros((1, 0)), holds)
+    assert seen == [[[80, 20]]]

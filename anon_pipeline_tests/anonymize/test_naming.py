@@ -14,7 +14,7 @@ from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.classes import class_table, sizes
 from anon_pipeline.anonymize.encoding import count_cells, learn_domain
 from anon_pipeline.anonymize.hierarchy import Calendar, Prefixes
-from anon_pipeline.anonymize.naming import Values, _Line, scale
+from anon_pipeline.anonymize.naming import LARGEST, Values, _Line, scale
 from anon_pipeline.anonymize.recode import default_grid, summarize
 from anon_pipeline.privacy.named_values import unshared_numbers
 from anon_pipeline_tests.examples import times
@@ -250,3 +250,12 @@ def test_ends_of_levels_and_labels_of_hierarchies_are_shared(k: int) -> None:
             for one in text.removeprefix("≥ ").removeprefix("≤ ").split(" .. "):
                 assert one == "*" or bearers(name, one) >= k, (name, text)
     assert (shown != "*").mean().min() > 0.5
+
+
+@pytest.mark.parametrize(
+    ("place", "points"),
+    [(2 * LARGEST - 1, [LARGEST - 1, LARGEST]), (2 * LARGEST + 1, []), (1 - 2 * LARGEST, [-LARGEST, 1 - LARGEST])],
+)
+def test_no_number_beyond_the_largest_is_named(place: int, points: list[int]) -> None:
+    at = np.array([place])
+    assert scale(Values(at, at, (at + 1) // 2, np.array([5])), 5).points.tolist() == points

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from anon_pipeline.anonymize.policy import check_feasible, tree_of
+from anon_pipeline.anonymize.policy import check_feasible, mean_loss, orders_of, protected_columns, tree_of
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.statistics import ClassStatistics
@@ -49,3 +49,43 @@ def test_what_no_grouping_can_meet_is_told_before_there_is_one() -> None:
         check_feasible(spec, everybody(*["flu"] * 14))
     with pytest.raises(InputError, match=r"privacy\.k_anonymity: .*; lower the demand"):
         check_feasible(spec, everybody(*["flu", "well"] * 3))
+
+
+@pytest.mark.parametrize(
+    ("targets", "stated", "orders"),
+    [
+        (["ill"], "both", "both"),
+        (["ill"], "guidance", "guidance"),
+        (["ill", "wage"], "both", "each"),
+        (["ill", "wage"], "guidance", "guidance"),
+    ],
+)
+def test_several_targets_have_an_order_each_unless_orders_are_stated(
+    targets: list[str], stated: str, orders: str
+) -> None:
+    wage = {**SPEC.columns, "wage": {"role": "insensitive"}}
+    spec = SPEC.replaced({"columns": wage, "guide": {"orders": stated, "targets": targets}})
+    assert (orders_of(spec), tree_of(spec, KEY).orders) == (orders, orders)
+
+
+def test_the_tree_has_what_the_spec_states_and_shows_numbers_in_folds() -> None:
+    spec = SPEC.replaced(
+        {
+            "columns": {
+                "age": {"role": "quasi_identifier", "grid": 5},
+                "born": {"role": "quasi_identifier", "type": "date", "hierarchy": "calendar"},
+                "town": {"role": "quasi_identifier", "levels": ["Ulm", "Bonn"]},
+                "ill": {"role": "sensitive"},
+                "wage": {"role": "sensitive"},
+            },
+            "recode": {"form": "range"},
+            "grouping": {"refine": 70},
+            "seed": 9,
+        }
+    )
+    tree, in_folds = tree_of(spec, KEY), tree_of(spec, KEY, in_folds=True)
+    assert (tree.form, in_folds.form) == ("range", "value")
+    assert (list(tree.hierarchies), list(in_folds.hierarchies)) == (["born"], [])
+    assert (tree.grids, tree.levels, tree.refine, tree.random_state) == ({"age": 5}, {"town": ("Ulm", "Bonn")}, 70, 9)
+    assert protected_columns(spec) == ["ill"]
+    assert mean_loss({"age": 0.25, "born": 0.75}) == 0.5

@@ -6,8 +6,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from anon_pipeline.anonymize.encoding import apply_domain, learn_domain
-from anon_pipeline.anonymize.recode import WITHHELD, OrderedSummary, summarize_category, summarize_ordered
+from anon_pipeline.anonymize.encoding import apply_domain, count_cells, learn_domain
+from anon_pipeline.anonymize.recode import (
+    WITHHELD,
+    OrderedSummary,
+    default_grid,
+    grid_index,
+    grid_value,
+    summarize,
+    summarize_category,
+    summarize_ordered,
+)
+from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.statistics import histogram
 
 #: Each person of these tests stands for so many, so that every value may be named.
@@ -100,3 +110,100 @@ def test_numbers_that_differ_by_rounding_alone_are_told_together() -> None:
     assert 0.1 * 3 != 0.3
     assert summary.representative.tolist() == [0.3, 0.3]
     assert summary.high.tolist() == [0.3, 0.3]
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 5, 10])
+def test_whole_numbers_are_rounded_to_whole_steps(step: int) -> None:
+    values = np.arange(-23, 24)
+    down, near, up = (grid_index(values, float(step), towards).tolist() for towards in (0.0, 0.5, 1.0))
+    assert down == [value // step for value in range(-23, 24)]
+    assert up == [-(-value // step) for value in range(-23, 24)]
+    assert near == [(2 * value + step) // (2 * step) for value in range(-23, 24)]  # halves go up
+    assert grid_index(values, float(step)).tolist() == near
+
+
+@pytest.mark.parametrize(
+    ("value", "grid", "down", "near", "up"),
+    [
+        (0.3, 0.1, 3, 3, 3),
+        (0.1 * 3, 0.1, 3, 3, 3),  # a little more than .3
+        (0.34, 0.1, 3, 3, 4),
+        (0.375, 0.25, 1, 2, 2),
+        (-0.375, 0.25, -2, -1, -1),
+        (1e9 + 0.5, 1.0, 10**9, 10**9 + 1, 10**9 + 1),
+        (7.0, 2.5, 2, 3, 3),
+    ],
+)
+def test_numbers_are_rounded_to_steps(value: float, grid: float, down: int, near: int, up: int) -> None:
+    found = [grid_index(np.array([value]), grid, towards)[0] for towards in (0.0, 0.5, 1.0)]
+    assert found == [down, near, up]
+
+
+@pytest.mark.parametrize(
+    ("index", "grid", "like", "number"),
+    [
+        (3, 5.0, 0, 15),
+        (3, 0.5, 0, 1.5),
+        (3, 5.0, 0.0, 15.0),
+        (3, 0.1, 0.0, 0.3),
+        (3, 0.3, 0.0, 0.9),
+        (7, 0.7, 0.0, 4.9),
+        (3, 2.5, 0.0, 7.5),
+        (-1, 2.5, 0.0, -2.5),
+    ],
+)
+def test_a_step_stands_for_a_short_number(index: int, grid: float, like: float, number: float) -> None:
+    (found,) = grid_value(np.array([index]), grid, np.array([like])).tolist()
+    assert (found, type(found)) == (number, type(number))
+
+
+MOMENT = 86_400_000_000
+
+
+@pytest.mark.parametrize(
+    ("column", "k", "grid"),
+    [
+        (pd.Series([], dtype=float), 2, 1.0),
+        (pd.Series([7, 7, 7]), 2, 1.0),
+        (pd.Series(range(100)), 2, 2.0),
+        (pd.Series(range(100)), 5, 5.0),
+        (pd.Series(range(100)), 6, 10.0),
+        (pd.Series(range(100)), 90, 100.0),
+        (pd.Series([0, 5]), 3, 10.0),  # the first step that is longer than all of them
+        (pd.Series(np.arange(100) / 8), 1, 1e-8),
+        (pd.Series([0.0] * 9), 20, 1.0),
+        (pd.Series([0.25] * 9), 2, 1e-10),
+        (pd.Series([1e6 + 0.5] * 9 + [1e6]), 2, 1e-6),
+        (pd.Series([-1e6 - 0.5] * 9 + [0.5]), 2, 1e-3),
+        (pd.Series([1] * 5 + [50, 60, 70, 80]), 3, 1.0),
+        (pd.Series([1] * 4 + [50, 60, 70, 80]), 3, 50.0),  # of two middle people the one of fewer
+        (pd.Series(pd.date_range("2001-01-01", periods=40)), 2, 2.0 * MOMENT),
+        (pd.Series(pd.date_range("2001-01-01", periods=40, freq="h")), 2, 2.0 * MOMENT / 24),
+        (pd.Series(pd.date_range("2001-01-01", periods=40, freq="min")), 2, 2.0 * MOMENT / 24 / 60),
+        (pd.Series(pd.date_range("2001-01-01", periods=40, freq="s")), 2, 2e6),
+        (pd.Series(pd.date_range("2001-01-01", periods=40, freq="us")), 2, 2.0),
+    ],
+)
+def test_the_grid_is_the_finest_at_which_the_middle_person_is_among_k(column: pd.Series, k: int, grid: float) -> None:
+    domain, _ = learn_domain("x", column)
+    assert default_grid(domain, k) == pytest.approx(grid, rel=1e-12)
+
+
+def test_only_who_is_in_a_class_decides_the_grid() -> None:
+    domain, _ = learn_domain("x", pd.Series(range(100)))
+    only = np.where(np.arange(100) < 10, 1, 0)
+    assert default_grid(domain, 6, only) == 10.0
+    assert default_grid(domain, 6, only * 6) == 1.0
+
+
+def test_a_grid_so_fine_that_neighbours_are_one_float_is_refused() -> None:
+    domain, codes = learn_domain("x", pd.Series([0.0, 1e14, 1e14 + 1]))
+    cells, _ = count_cells((domain,), codes[:, None], np.zeros((3, 1)))
+    group = np.zeros(3, dtype=np.int64)
+    (summary,) = summarize(cells, group, 1, 1, {"x": 2.0})
+    assert summary.domain is domain
+    with pytest.raises(InputError, match=r"columns\.x\.grid: 1\.0 is too fine"):
+        summarize(cells, group, 1, 1, {"x": 1.0})
+    whole, codes = learn_domain("x", pd.Series([0, 10**15, 10**15 + 1]))
+    cells, _ = count_cells((whole,), codes[:, None], np.zeros((3, 1)))
+    assert len(summarize(cells, group, 1, 1, {"x": 1.0})) == 1  # whole numbers on whole steps are exact

@@ -290,3 +290,11 @@ def test_entries_are_sorted_by_group_and_distance_and_cell(data: st.DataObject) 
     sorted_of, sorted_cell, apart = refinement._by_distance(of, cell, steps / 1e6)
     found = list(zip(sorted_of.tolist(), np.rint(apart * 1e6).astype(int).tolist(), sorted_cell.tolist(), strict=True))
     assert found == sorted(entries)
+
+
+@pytest.mark.parametrize("far", [3e10, 1e11, 1e30])
+def test_entries_that_are_very_far_come_last_in_their_group_and_not_in_another(far: float) -> None:
+    of, cell = np.array([0, 5, 0, 5, 1]), np.array([9, 2, 3, 1, 4])
+    sorted_of, sorted_cell, apart = refinement._by_distance(of, cell, np.array([far, far, 1.0, 0.5, far]))
+    assert (sorted_of.tolist(), sorted_cell.tolist()) == ([0, 0, 1, 5, 5], [3, 9, 4, 1, 2])
+    assert apart[[0, 3]].tolist() == [1.0, 0.5] and (apart[[1, 2, 4]] >= 1e10).all()

@@ -90,3 +90,63 @@ def test_fewer_people_than_a_group_has_are_in_none() -> None:
     assert group_values(domain, 3).labels != ()
     groups = group_values(domain, 4)
     assert groups.labels == () and groups.of_code.tolist() == [-1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("values", "smallest", "labels"),
+    [
+        ([*range(8)] * 5, 5, ["under 1", "1", "2", "3", "4", "5", "6", "7 and over"]),  # the most groups that there are
+        ([*range(9)] * 5, 5, ["under 2", "2\u20133", "4\u20135", "6\u20137", "8 and over"]),
+        ([7] * 30, 5, ["any"]),
+        ([7] * 30 + [8] * 30, 5, ["under 8", "8 and over"]),
+        ([0.5] * 30 + [0.7] * 30, 5, ["under 0.55", "0.55 and over"]),
+        ([9_999] * 30 + [10_000] * 30, 5, ["under 10,000", "10,000 and over"]),
+        ([-10_001] * 30 + [-10_000] * 30, 5, ["under \u221210,000", "\u221210,000 and over"]),
+        ([1.0] * 10 + [2.0] * 30 + [3.0] * 20 + [np.nan], 5, ["under 2 or missing", "2", "3 and over"]),
+        ([1.0] * 30 + [2.0] * 10 + [3.0] * 20 + [np.nan], 5, ["under 2", "2 or missing", "3 and over"]),
+        ([1.0] * 30 + [2.0] * 20 + [3.0] * 10 + [np.nan] * 4, 5, ["under 2", "2", "3 and over or missing"]),
+        ([1.0] * 30 + [2.0] * 20 + [3.0] * 10 + [np.nan] * 5, 5, ["under 2", "2", "3 and over", MISSING]),
+        ([1.0] * 5 + [np.nan] * 5, 5, ["any", MISSING]),
+        ([1.0] * 4 + [np.nan] * 5, 5, ["any or missing"]),
+    ],
+)  # fmt: skip
+def test_which_ranges_there_are(values: list[float], smallest: int, labels: list[str]) -> None:
+    assert list(counted(pd.Series(values), smallest)) == labels
+
+
+def test_what_nobody_has_counts_in_the_first_range() -> None:
+    domain, _ = learn_domain("x", pd.Series([1, 2] * 9))
+    assert group_values(domain, 5).of_code.tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("first", "days", "label"),
+    [
+        ("2020-01-01", 3 * 365, "2021"),  # three years are cut into years, a day less into months
+        ("2020-01-01", 3 * 365 - 1, "2020-06\u20132020-10"),
+        ("2020-01-01", 90, "2020-02"),
+        ("2020-01-01", 89, "2020-01-19\u20132020-02-07"),
+    ],
+)
+def test_dates_are_cut_into_years_months_or_days_by_how_long_they_last(first: str, days: int, label: str) -> None:
+    dates = pd.Series(pd.to_datetime(first) + pd.to_timedelta(np.arange(days + 1), "D"))
+    assert label in counted(dates, 5)
+
+
+@pytest.mark.parametrize(
+    ("people", "smallest", "alone", "groups"),
+    [
+        ({"a": 5, "b": 5}, 5, 0, {"a": 5, "b": 5}),
+        ({"a": 5, "b": 4, "c": 1}, 5, 0, {"a": 5, OTHERS: 5}),
+        ({"a": 5, "b": 4}, 5, 0, {OTHERS: 9}),
+        ({None: 6, "b": 5}, 5, 0, {MISSING: 6, "b": 5}),
+        (dict.fromkeys("abcdefgh", 5), 5, 0, dict.fromkeys("abcdefgh", 5)),
+        (dict.fromkeys("abcdefghi", 5), 5, 0, {**dict.fromkeys("abcdefgh", 5), OTHERS: 5}),
+        ({"a": 9, "b": 8, "c": 7}, 5, 8, {"a": 9, "b": 8, OTHERS: 7}),
+    ],
+)
+def test_which_categories_stand_alone(
+    people: dict[str | None, int], smallest: int, alone: int, groups: dict[str, int]
+) -> None:
+    values = [value for value, number in people.items() for _ in range(number)]
+    assert counted(pd.Series(values, dtype=object), smallest, alone) == groups
