@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -54,6 +56,26 @@ def test_a_batch_without_hashes_has_none_and_long_numbers_are_the_nearest_float(
         assert found.target.isna().sum() == 1
     (by_default,) = engine.batches(tmp_path / "stored.parquet", spec, types, ())
     assert len(by_default.hash) == 3
+
+
+class OfHashes(DuckDBEngine):
+    """People of given hashes, in batches."""
+
+    def __init__(self, parts: list[list[int]]) -> None:
+        self.parts = parts
+
+    def batches(self, *_: Any) -> Iterator[Batch]:
+        return (batch(hashes, [1] * len(hashes)) for hashes in self.parts)
+
+
+@pytest.mark.parametrize("late", [5, 15, 25, 35])
+def test_a_smaller_hash_in_a_later_batch_takes_the_place_of_the_largest(late: int, tmp_path: Path) -> None:
+    """So many rows wait that they are thinned out before it comes."""
+    spec = write_spec(tmp_path, {"x": QI, "t": "sensitive"}, "people.csv")
+    first = [30, 10, 20, *range(40, 100_050)]
+    found = OfHashes([first, [late, 40], [99]]).sample(tmp_path, spec, {}, 3)
+    assert found.hash.tolist() == sorted([10, 20, 30, late])[:3]
+    assert found.people.tolist() == [1, 1, 1]
 
 
 def test_cells_are_in_the_order_of_their_codes_whatever_the_order_of_their_keys(engine: DuckDBEngine) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from anon_pipeline.engine import text_files
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.engine.parquet_files import check_names, refuse_table, renamed
+from anon_pipeline.engine.parquet_files import _refuse_files_that_differ, check_names, refuse_table, renamed
 from anon_pipeline.engine.sources import empty_rows, harmless, kind_of, opened_at
 from anon_pipeline.engine.text_files import NamesDifferByCapitals, distinct_names, joined_header, told_apart
 from anon_pipeline.engine.unpacked import is_text, is_workbook, unpacked
@@ -122,6 +122,36 @@ def test_a_name_stands_once_whatever_its_capitals(
         check_names("p", names, rename)
     found = told.value.rename if isinstance(told.value, NamesDifferByCapitals) else None
     assert found == proposed
+
+
+TEXT = pa.array(["a"])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "sentence"),
+    [
+        ({"x": pa.array([1])}, {"x": pa.array([2])}, None),
+        ({"x": TEXT}, {"x": TEXT.cast(pa.large_string())}, None),
+        ({"x": TEXT.dictionary_encode()}, {"x": TEXT.cast(pa.string_view())}, None),
+        ({"x": pa.nulls(1)}, {"x": TEXT}, None),
+        ({"x": TEXT}, {"x": pa.nulls(1)}, None),
+        ({"x": TEXT, "y": TEXT}, {"y": TEXT, "x": TEXT}, None),
+        ({"x": TEXT}, {"x": pa.array([1])}, "the column x is int64 in b.parquet and string in a.parquet"),
+        ({"x": TEXT}, {"x": TEXT, "y": TEXT}, "b.parquet has the column y, which a.parquet has not"),
+        ({"x": TEXT, "y": TEXT}, {"x": TEXT}, "a.parquet has the column y, which b.parquet has not"),
+    ],
+)
+def test_files_of_a_folder_have_the_same_columns_and_types(
+    tmp_path: Path, first: dict[str, pa.Array], second: dict[str, pa.Array], sentence: str | None
+) -> None:
+    files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
+    for file, columns in zip(files, (first, second), strict=True):
+        pq.write_table(pa.table(columns), file)
+    if sentence is None:
+        _refuse_files_that_differ(files, tmp_path, "p")
+    else:
+        with pytest.raises(InputError, match=f"^p: {sentence}; correct it, or say source.union_by_name"):
+            _refuse_files_that_differ(files, tmp_path, "p")
 
 
 # ------------------------------------------------------------------ texts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -190,6 +191,14 @@ def test_a_folder_of_objects_stays_a_folder_even_with_a_single_object(bucket: Pa
         assert [name for name, *_ in state] == (names or ["a.parquet"])
         assert all(size == (bucket / "one/deep/a.parquet").stat().st_size for _, size, _ in state)
         assert list(scratch.iterdir()) == []
+
+
+def test_what_was_fetched_may_be_gone_already(bucket: Path, tmp_path: Path) -> None:
+    (bucket / "a.csv").touch()
+    with object_stores.fetched("s3://bucket/a.csv", tmp_path) as here:
+        shutil.rmtree(here.parent)
+    info = SimpleNamespace(path=str(bucket / "a.csv"), size=0, mtime_ns=None)
+    assert object_stores._described(LocalFileSystem(), info, "a.csv").modified == 0, "no store says when"
 
 
 @pytest.mark.parametrize(
