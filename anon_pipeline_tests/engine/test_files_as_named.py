@@ -17,7 +17,7 @@ from anon_pipeline.engine.parquet_files import _refuse_files_that_differ, check_
 from anon_pipeline.engine.sources import empty_rows, harmless, kind_of, opened_at
 from anon_pipeline.engine.text_files import NamesDifferByCapitals, distinct_names, joined_header, told_apart
 from anon_pipeline.engine.unpacked import is_text, is_workbook, unpacked
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.spec import Source
 
 CSV = "x,t\n1,a\n2,b\n"
@@ -331,6 +331,39 @@ def test_rows_that_are_entirely_empty_are_counted_in_texts_alone(tmp_path: Path)
 )  # fmt: skip
 def test_a_librarys_message_is_told_without_what_it_quotes(text: str, sentence: str) -> None:
     assert harmless(ValueError(text)) == sentence
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "sentence"),
+    [
+        (InputError("as it was"), InputError, "as it was"),
+        (PermissionError(13, SECRET), InputError, "p.csv: cannot be read: permission denied"),
+        (OSError(SECRET), InputError, "p.csv: cannot be read: it is not packed as its name says"),
+        (OSError(28, "no space left"), OSError, "[Errno 28] no space left"),
+        (pa.ArrowInvalid(f"Parquet {SECRET}"), InputError, "p.csv: cannot be read: it is no intact Parquet file"),
+        (duckdb.OutOfMemoryException("memory"), duckdb.OutOfMemoryException, "memory"),
+    ],
+)
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_failure_while_a_source_is_read_is_told_in_our_words(
+    tmp_path: Path, error: Exception, kind: type[Exception], sentence: str, changed: bool
+) -> None:
+    """If the file was changed meanwhile, that is the reason; what is no fault of the source is passed on."""
+    file = tmp_path / "p.csv"
+    file.write_text(CSV)
+    expected = Unavailable if changed and kind is InputError else kind
+    told = "p.csv: was changed while it was read; run again" if expected is Unavailable else sentence
+
+    def read() -> None:
+        with duckdb.connect() as connection, opened_at(connection, Source(path="p.csv"), file, tmp_path):
+            if changed:
+                file.write_text(CSV + "3,c\n")
+            raise error
+
+    with pytest.raises(expected) as raised:
+        read()
+    assert type(raised.value) is expected
+    assert str(raised.value) == told
 
 
 # ------------------------------------------------------------------ tables of others

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from decimal import Decimal
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from anon_pipeline.engine.expressions import bin_code
 from anon_pipeline.engine.restoring import value_expression, with_decimals
 from anon_pipeline.spec import ColumnType, Source
 from anon_pipeline.tables import Domain
+from anon_pipeline_tests.people import write_spec
 
 PEOPLE = Source(path="people.parquet")
 
@@ -85,6 +87,18 @@ def test_settings_of_an_engine_make_a_database_of_its_own(tmp_path: Path) -> Non
     limited = engine_module._database(tmp_path, "50MB", 2)
     assert limited is not other
     assert limited.execute("SELECT current_setting('memory_limit')").fetchall() == [("47.6 MiB",)]
+
+
+def test_what_is_counted_without_being_stored_spills_to_its_owners_folder(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("x,t\n1,a\n2,b\n")
+    spec = write_spec(tmp_path, {"x": "quasi_identifier", "t": "sensitive"}, "people.csv")
+    before = os.umask(0)
+    try:
+        found = DuckDBEngine(tmp_path / "spill").aggregated(spec, lambda _, rows: f"SELECT count(*) AS n FROM {rows}")
+    finally:
+        os.umask(before)
+    assert found["n"].to_pylist() == [2]
+    assert (tmp_path / "spill").stat().st_mode & 0o777 == 0o700
 
 
 # ------------------------------------------------------------------ restored values
