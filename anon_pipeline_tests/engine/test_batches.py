@@ -14,6 +14,7 @@ import pytest
 
 from anon_pipeline.engine.base import Batch, Repetition, SourceFacts
 from anon_pipeline.engine.batches import of_smallest_hashes
+from anon_pipeline.engine.content import sample_hash
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.expressions import PEOPLE
 from anon_pipeline.spec import ColumnType
@@ -56,6 +57,13 @@ def test_a_batch_without_hashes_has_none_and_long_numbers_are_the_nearest_float(
         assert found.target.isna().sum() == 1
     (by_default,) = engine.batches(tmp_path / "stored.parquet", spec, types, ())
     assert len(by_default.hash) == 3
+
+
+def test_a_sample_is_drawn_by_the_upper_bits_of_the_first_lane() -> None:
+    lanes = np.array([[2**64 - 1, 2**63, 3, 2, 1], [7, 7, 7, 7, 7]], dtype=np.uint64)
+    found = sample_hash(lanes)
+    assert found.dtype == np.int64
+    assert found.tolist() == [2**63 - 1, 2**62, 1, 1, 0]
 
 
 class OfHashes(DuckDBEngine):
