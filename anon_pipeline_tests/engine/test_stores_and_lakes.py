@@ -86,6 +86,24 @@ def test_only_files_that_are_there_are_named_by_a_table(tmp_path: Path) -> None:
         lake_tables._check_files(DELTA, tmp_path, ["a.parquet", "b.parquet"])
 
 
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        (Source(iceberg="v9.metadata.json"), "source.iceberg: v9.metadata.json: there is no such file beside the spec"),
+        (DELTA, "source.delta: people: there is no Delta Lake table of that name beside the spec"),
+    ],
+)
+def test_a_lake_that_is_not_there_is_told_by_its_name(source: Source, sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "people").mkdir()
+    for ask in (
+        lambda: lake_tables.state_of_table(source, tmp_path),
+        lambda: lake_tables.store_table(source, tmp_path, tmp_path / "stored.parquet", lambda names: None),
+    ):
+        with pytest.raises(Unavailable) as told:
+            ask()
+        assert str(told.value) == sentence
+
+
 def test_a_table_without_a_snapshot_is_empty() -> None:
     empty = SimpleNamespace(current_snapshot=lambda: None)
     with pytest.raises(InputError, match="the table is empty"):
