@@ -190,14 +190,20 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_folder_of_objects_stays_a_folder_even_with_a_single_object(bucket: Path, tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    for place in ("one/deep/a.parquet", "two/a.PARQUET", "two/deep/b.parquet", "two/deep/c.parquet", "two/notes.txt"):
+    for place in (
+        "one/deep/a.parquet",
+        "two/a.PARQUET",
+        "two/deep/b.parquet",
+        "two/so/deep/c.parquet",
+        "two/notes.txt",
+    ):
         (bucket / place).parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.table({"x": [1]}), bucket / place)
     for address, names in (
         ("s3://bucket/one/deep/a.parquet", None),
         ("s3://bucket/one", ["deep/a.parquet"]),
         ("s3://bucket/one/", ["deep/a.parquet"]),
-        ("s3://bucket/two", ["a.PARQUET", "deep/b.parquet", "deep/c.parquet"]),
+        ("s3://bucket/two", ["a.PARQUET", "deep/b.parquet", "so/deep/c.parquet"]),
     ):
         with object_stores.fetched(address, scratch) as here:
             if names is None:
