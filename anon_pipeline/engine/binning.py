@@ -44,7 +44,7 @@ def bins_of(
         present = np.asarray(column.is_valid())
         values, counts = column.drop_null().to_numpy(zero_copy_only=False), counts[present]
         reached = before + np.cumsum(counts)
-        bin_of = (reached - counts) * bins // max(known, 1)
+        bin_of = (reached - counts) * bins // known
         for number in np.unique(bin_of).tolist():
             inside = np.flatnonzero(bin_of == number)
             low.setdefault(number, values[inside[0]])

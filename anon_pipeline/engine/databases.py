@@ -52,7 +52,7 @@ def store_duckdb(
     """
     settings = {}
     for setting in ("memory_limit", "threads", "temp_directory", "TimeZone"):
-        (settings[setting],) = reader.execute(f"SELECT current_setting({literal(setting)})").fetchone() or ("",)
+        ((settings[setting],),) = reader.execute(f"SELECT current_setting({literal(setting)})").fetchall()
     with _selected(path, query, label, settings, [destination]) as (_, rows):
         check_names(rows.columns)
         rows.write_parquet(str(destination), compression="snappy")
@@ -119,8 +119,8 @@ def _only_table(label: str, tables: list[tuple[str]]) -> str:
 def _one_select(connection: duckdb.DuckDBPyConnection, query: str) -> duckdb.Statement:
     """The query as DuckDB parses it, if it is a single SELECT that names only tables of the database."""
     statements = connection.extract_statements(query)
-    parsed = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [query]).fetchone()
-    tree = json.loads(parsed[0]) if parsed else {"error": True}
+    ((parsed,),) = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [query]).fetchall()
+    tree = json.loads(parsed)
     if len(statements) != 1 or tree["error"]:
         raise InputError(f"source.query: is not one SELECT; {HOW}")
     known = connection.execute(

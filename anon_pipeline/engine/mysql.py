@@ -160,11 +160,9 @@ def _session(address: str) -> Iterator[Any]:
             with suppress(pymysql.Error):
                 connection.close()
     except (pymysql.Error, UnicodeError, struct.error, IndexError, EOFError) as error:
-        code = error.args[0] if isinstance(error, pymysql.MySQLError) and error.args else None
-        number = code if isinstance(code, int) else 0
-        raise ServerFailure(
-            SENTENCES.get(number, BROKEN if reached else UNREACHED), lasting=reached and number in LASTING
-        ) from None
+        code: Any = error.args[0] if isinstance(error, pymysql.MySQLError) and error.args else None
+        sentence = SENTENCES.get(code, BROKEN if reached else UNREACHED)
+        raise ServerFailure(sentence, lasting=reached and code in LASTING) from None
 
 
 def _ask(connection: Any, query: str) -> Any:

@@ -69,10 +69,6 @@ def _field(storage: Mapping[str, str], name: str, parts: tuple[str, ...], label:
         if part not in fields:
             near = did_you_mean(part, list(fields))
             raise InputError(f"{place}: {here} of {label} has no field {part}; {near}correct or remove the path")
-        if sum(other.casefold() == part.casefold() for other in fields) > 1:
-            raise InputError(
-                f"{place}: {here} of {label} has several fields {part} that differ by capitals only; call one otherwise"
-            )
         value, kind = f"struct_extract({value}, {literal(part)})", fields[part]
     if kind is not None and kind.id == "struct":
         raise InputError(f"{place}: ends at a record; go on to one of its fields, as in {path_of(parts)}.city")

@@ -245,7 +245,7 @@ def empty_rows(connection: duckdb.DuckDBPyConnection, source: Source, path: Path
     with text_relation(connection, source, path, source.path, scratch, whole=True) as rows:
         names = [row[0] for row in connection.execute(f"DESCRIBE FROM {rows}").fetchall()]
         empty = " AND ".join(f"{quoted(name)} IS NULL" for name in names)
-        (counted,) = connection.execute(f"SELECT count(*) FROM {rows} WHERE {empty}").fetchone() or (0,)
+        ((counted,),) = connection.execute(f"SELECT count(*) FROM {rows} WHERE {empty}").fetchall()
     return int(counted)
 
 

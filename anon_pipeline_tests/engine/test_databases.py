@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow.parquet as pq
@@ -114,6 +115,66 @@ def test_what_is_no_select_of_its_tables_is_denied(kind: str, query: str, tmp_pa
     assert SECRET not in harmless(told.value)
     assert not (tmp_path / "new").exists()
     assert not (tmp_path / "rows.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "query", "sentence"),
+    [
+        ("duckdb", "SELECT * FROM nowhere", "names a table or column that does not exist"),
+        ("duckdb", "SELECT * FROM elsewhere.people", "names a table or column that does not exist"),
+        ("duckdb", "SELECT * FROM glob('/*')", "calls glob, which is no table of the database"),
+        ("duckdb", "SELECT GETENV('HOME') AS x", "asks for more than rows"),
+        ("duckdb", "SHOW TABLES", "asks for more than rows"),
+        ("duckdb", "SELECT 1 AS x; SELECT 2 AS x", "is not one SELECT"),
+        ("sqlite", "SELECT 1; SELECT 2", "is not one SELECT"),
+        ("sqlite", "", "is not one SELECT"),
+        ("sqlite", "DELETE FROM people", "asks for more than rows"),
+    ],
+)
+def test_why_a_query_is_denied_is_told(kind: str, query: str, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as told:
+        asked(kind, tmp_path, query)
+    assert str(told.value) == f"source.query: {sentence}; {databases.HOW}"
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_the_only_table_of_a_database_is_read_without_a_query(kind: str, tmp_path: Path) -> None:
+    """What SQLite keeps for itself is no table of people; a view is one."""
+    file, destination, check = tmp_path / "people.db", tmp_path / "rows.parquet", partial(check_names, "people.db")
+
+    def read() -> int:
+        if kind == "sqlite":
+            store_sqlite(file, None, destination, check, "p")
+        else:
+            with closing(duckdb.connect()) as reader:
+                store_duckdb(reader, file, None, destination, check, "p")
+        return pq.read_table(destination).num_rows
+
+    def make(statement: str) -> None:
+        opened: Any = sqlite3.connect(file) if kind == "sqlite" else duckdb.connect(file)
+        with closing(opened) as database:
+            database.execute(statement)
+            database.commit() if kind == "sqlite" else None
+
+    make("CREATE TABLE gone AS SELECT 1 AS x")
+    make("DROP TABLE gone")
+    with pytest.raises(InputError, match=r"^source\.query: p is a database without a table$"):
+        read()
+    if kind == "sqlite":
+        make("CREATE TABLE people (id INTEGER PRIMARY KEY AUTOINCREMENT, age)")
+        make("INSERT INTO people (age) VALUES (1), (2)")
+    else:
+        make(TABLES[0])
+    assert read() == 2
+    make("CREATE VIEW v AS SELECT * FROM people")
+    with pytest.raises(InputError, match=r"^source\.query: p is a database with the tables people, v; say which"):
+        read()
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_rows_of_sqlite_are_read_a_part_at_a_time(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(databases, "SQLITE_ROWS", rows)
+    assert [row["age"] for row in asked("sqlite", tmp_path, "SELECT age FROM people ORDER BY age")] == ["1", "2"]
 
 
 def test_a_file_may_be_named_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

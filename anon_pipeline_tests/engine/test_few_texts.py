@@ -142,4 +142,6 @@ def test_small_files_and_identified_people_are_not_asked(tmp_path: Path, numbere
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(few_texts, "FROM_ROWS", 9)
         assert len(stored(tmp_path, roles=ROLES | {"name": "exclude"})) == 2
-    assert numbered == [set()]
+        patched.setattr(few_texts, "FROM_ROWS", 8)
+        assert len(stored(tmp_path, roles=ROLES | {"name": "exclude"})) == 2
+    assert numbered == [set(), {"city", "t"}]

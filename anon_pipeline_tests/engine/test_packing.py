@@ -63,3 +63,38 @@ def test_columns_too_wide_for_one_integer_take_several() -> None:
     assert is_dense(wide)
     assert radix_of(wide) == 2**31 + 1
     assert [len(Packing.plan((wide,) * number).parts) for number in (1, 2, 3, 5)] == [1, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("values", "dense"),
+    [([5], True), ([-3, 2**31 - 4], True), ([-3, 2**31 - 3], False), ([], False), ([0, 1, 2], True)],
+)
+def test_whole_numbers_near_one_another_are_packed_by_their_distance(values: list[int], dense: bool) -> None:
+    numbers = np.array(values, dtype=np.int64)
+    domain = Domain("x", ColumnType.NUMERIC, numbers, np.ones(len(values) + 1, dtype=np.int64))
+    assert is_dense(domain) is dense
+    assert radix_of(domain) == (values[-1] - values[0] + 2 if dense else len(values) + 1)
+    assert not is_dense(
+        Domain("x", ColumnType.NUMERIC, numbers.astype(float), np.ones(len(values) + 1, dtype=np.int64))
+    )
+
+
+@pytest.mark.parametrize(
+    ("radixes", "parts"),
+    [
+        ([7, 73, 127, 337, 92_737, 649_657], [6]),  # 2^63 - 1 tuples
+        ([2**21, 2**21, 2**21], [2, 1]),  # 2^63 tuples
+        ([2**31, 2**31, 4], [2, 1]),
+        ([2**31, 2**31], [2]),
+    ],
+)
+def test_as_many_columns_as_fit_are_packed_together(radixes: list[int], parts: list[int]) -> None:
+    columns = [
+        Domain(f"x{place}", ColumnType.NUMERIC, np.array([0, radix - 2]), np.ones(3, dtype=np.int64))
+        for place, radix in enumerate(radixes)
+    ]
+    packing = Packing.plan(tuple(columns))
+    assert [radix_of(column) for column in columns] == radixes
+    assert [len(part) for part in packing.parts] == parts
+    largest = np.full((1, len(radixes)), 2, dtype=np.int32)
+    assert (packing.unpack(packing.pack(largest)) == largest).all()

@@ -16,8 +16,9 @@ from pydantic import ValidationError
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.first_look import first_look
-from anon_pipeline.engine.records import fields_of
+from anon_pipeline.engine.records import _field, fields_of, is_record
 from anon_pipeline.engine.spark import SparkEngine
+from anon_pipeline.errors import InputError
 from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 from anon_pipeline.spec import ReleaseSpec, Source
 from anon_pipeline.spec.source import path_of, path_parts
@@ -162,3 +163,47 @@ def test_a_proposed_spec_reads_the_fields(engine: DuckDBEngine, tmp_path: Path) 
     assert spec.source.paths == {"town": "home.town", "home_age": "home.age", "city": "work.city"}
     assert spec.columns["home"].role == "exclude" and spec.columns["town"].role == QI
     assert engine.store_source(spec, tmp_path / "stored.parquet").rows == 200
+
+
+STORAGE = {
+    "age": "BIGINT",
+    "seen": "BIGINT[]",
+    "home": "STRUCT(town VARCHAR, seen INTEGER[], three INTEGER[3], m MAP(VARCHAR, INTEGER), "
+    'either UNION(a INTEGER, b VARCHAR), "at" STRUCT(floor INTEGER), visits STRUCT(day DATE)[])',
+}
+SEVERAL, ENDS_AT_LIST = "is a list, of which a person may have several", "ends at a list, of which a person may have"
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("home.town", "struct_extract(\"home\", 'town')"),
+        ("home.at.floor", "struct_extract(struct_extract(\"home\", 'at'), 'floor')"),
+        ("home.seen", f"source.paths.x: {ENDS_AT_LIST}"),
+        ("home.three", f"source.paths.x: {ENDS_AT_LIST}"),
+        ("home.m", f"source.paths.x: {ENDS_AT_LIST}"),
+        ("home.either", f"source.paths.x: {ENDS_AT_LIST}"),
+        ("home.visits", f"source.paths.x: {ENDS_AT_LIST}"),
+        ("home.visits.day", f"source.paths.x: home.visits {SEVERAL}"),
+        ("home.m.key", f"source.paths.x: home.m {SEVERAL}"),
+        ("seen.l", f"source.paths.x: seen {SEVERAL}"),
+        ("home.at", "source.paths.x: ends at a record; go on to one of its fields, as in home.at.city"),
+        ("home.town.x", "source.paths.x: home.town is no record"),
+        ("age.x", "source.paths.x: age is no record"),
+        ("home.Town", "source.paths.x: home of p has no field Town"),
+        ("work.town", "source.paths.x: p has no column work"),
+    ],
+)
+def test_a_path_ends_at_a_plain_field(path: str, told: str) -> None:
+    if told.startswith("struct"):
+        assert _field(STORAGE, "x", path_parts(path), "p") == told
+        return
+    with pytest.raises(InputError) as refusal:
+        _field(STORAGE, "x", path_parts(path), "p")
+    assert str(refusal.value).startswith(told)
+
+
+def test_a_list_of_records_is_no_record() -> None:
+    kinds = ["STRUCT(a INTEGER)", "STRUCT(a INTEGER)[]", "STRUCT(a INTEGER)[3]", "INTEGER", "INTEGER[]"]
+    assert [kind for kind in kinds if is_record(kind)] == kinds[:1]
+    assert fields_of("home", STORAGE["home"]) == ["home.town", "home.at.floor"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb
@@ -70,3 +72,37 @@ def test_a_damaged_file_is_told_without_a_row(engine: DuckDBEngine, tmp_path: Pa
     with pytest.raises(InputError, match=r"people\.parquet: a file could not be read") as told:
         engine.content_hash(table)
     assert "Ulm" not in str(told.value)
+
+
+def test_the_content_of_every_type_is_what_it_always_was(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """A column each, so that the hash of no type moves unseen."""
+    columns = {
+        "day": pa.array([date(1969, 12, 31), None]),
+        "unsigned": pa.array([2**64 - 1, 0], pa.uint64()),
+        "single": pa.array([0.1, -0.0], pa.float32()),
+        "nan": pa.array([float("nan"), 1.0]),
+        "yes": pa.array([True, False]),
+        "text": pa.array(["", None]),
+        "price": pa.array([Decimal("1.50"), None], pa.decimal128(9, 2)),
+        "list": pa.array([["a", None], None]),
+        "nothing": pa.array([None, None], pa.string()),
+        "zoned": pa.array([0, 1], pa.timestamp("us", "UTC")),
+    }
+    found = {}
+    for name, values in columns.items():
+        pq.write_table(pa.table({name: values}), tmp_path / "x.parquet")
+        rows, content = engine.content_hash(tmp_path / "x.parquet")
+        assert rows == 2
+        found[name] = content[:12]
+    assert found == {
+        "day": "002ea96cd815",
+        "unsigned": "7089a137231d",
+        "single": "0d51d177486f",
+        "nan": "ff869e3f7925",
+        "yes": "2bfe7367ab64",
+        "text": "1ee44d2a17b3",
+        "price": "1ee0da0e7c06",
+        "list": "de0f345fa178",
+        "nothing": "4a4a5a2917b6",
+        "zoned": "4494b52db254",
+    }

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from anon_pipeline.engine import writing
-from anon_pipeline.engine.binning import bins_of
+from anon_pipeline.engine.binning import bins_of, domain_of
 from anon_pipeline.engine.expressions import bin_code
 from anon_pipeline.spec import ColumnType
 
@@ -58,3 +58,40 @@ def test_values_belong_to_bins_of_equally_many_people(bins: int, size: int) -> N
     shown = duckdb.sql(f"SELECT list({bin_code(found, 'v')} ORDER BY v) FROM (SELECT unnest({list(of)}) AS v)")
     codes = sorted(set(of.values()))
     assert shown.fetchall()[0][0] == [codes.index(of[value]) + 1 for value in of]
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_the_middle_of_a_bin_is_the_value_that_half_of_its_people_reach(size: int) -> None:
+    """Exactly half of them, too, and whether or not the next value comes in the same batch."""
+    counted = pa.table({"value": [1, 2, 3, 4], "people": [2, 2, 1, 3]})
+    for bins, values in ((1, [2]), (2, [1, 4])):
+        found = bins_of("x", ColumnType.NUMERIC, "BIGINT", counted.to_batches(max_chunksize=size), 8, bins)
+        assert found.values.tolist() == values
+
+
+@pytest.mark.parametrize(
+    ("values", "people", "known", "counts"),
+    [([None, 5, 7], [3, 1, 2], [5, 7], [3, 1, 2]), ([5, 7], [1, 2], [5, 7], [0, 1, 2]), ([None], [4], [], [4]),
+     ([], [], [], [0])],
+)  # fmt: skip
+def test_a_domain_counts_the_missing_first(
+    values: list[int | None], people: list[int], known: list[int], counts: list[int]
+) -> None:
+    table = pa.table({"value": pa.array(values, pa.int64()), "people": pa.array(people, pa.int64())})
+    found = domain_of("x", ColumnType.NUMERIC, "BIGINT", table)
+    assert (found.values.tolist(), found.counts.tolist()) == (known, counts)
+    binned = bins_of("x", ColumnType.NUMERIC, "BIGINT", table.to_batches(), sum(counts[1:]), 9)
+    assert (binned.values.tolist(), binned.counts.tolist()) == (known, counts)
+
+
+@pytest.mark.parametrize(
+    ("rows", "groups"),
+    [([1, 1], [2]), ([1, 1, 1], [2, 1]), ([2, 2], [2, 2]), ([0, 3, 0, 1], [3, 1]), ([2, 1, 1], [2, 2]), ([], []),
+     ([0], [])],
+)  # fmt: skip
+def test_batches_are_joined_until_they_are_a_row_group(
+    rows: list[int], groups: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "ROW_GROUP", 2)
+    batches = [pa.record_batch({"x": pa.array([7] * n, pa.int64())}) for n in rows]
+    assert [table.num_rows for table in writing.in_groups(batches)] == groups

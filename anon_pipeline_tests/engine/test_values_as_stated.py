@@ -1,0 +1,108 @@
+"""A column's values as the spec states them: what is changed, into what, and which columns are left as they are."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from anon_pipeline.engine.stated import NO_NUMBER, as_stated
+from anon_pipeline.spec import Column, Source
+
+ROLE = "insensitive"
+DATED = {"type": "date", "format": ["%Y%m%d", "%d.%m.%Y"]}
+NUMERIC, TEXT = {"type": "numeric"}, {"type": "categorical"}
+COMMAS = {"decimal": ",", "thousands": "."}
+
+
+def values(column: pa.Array, said: dict[str, Any] | None, **source: Any) -> tuple[list[Any], bool]:
+    """The values of a column as stated, and whether the relation is another one."""
+    columns = {} if said is None else {"x": Column.model_validate({"role": ROLE, **said})}
+    stated = Source.model_validate({"path": "people.csv", **source})
+    with duckdb.connect() as connection:
+        connection.register("people", pa.table({"x": column, "i": range(len(column))}))
+        relation = as_stated(connection, "people", stated, columns)
+        found = connection.execute(f"SELECT x FROM {relation} ORDER BY i").fetchall()
+    return [value for (value,) in found], relation != "people"
+
+
+@pytest.mark.parametrize(
+    ("column", "said", "source", "expected"),
+    [
+        # dates
+        (pa.array(["20240229", " 1.2.2000 ", "x", None]), DATED, {},
+         ["2024-02-29 00:00:00.000000", "2000-02-01 00:00:00.000000", "x", None]),
+        (pa.array([20240229, 7]), DATED, {}, ["2024-02-29 00:00:00.000000", "7"]),
+        (pa.array(["20240229"]).dictionary_encode(), DATED, {}, ["2024-02-29 00:00:00.000000"]),
+        (pa.array([date(2024, 2, 29)]), DATED, {}, None),
+        (pa.array([20240229.0]), DATED, {}, None),
+        # numbers
+        (pa.array(["1.234,5", "-0,25", "7", ",5", "1e3", ""]), NUMERIC, COMMAS,
+         ["1234.5", "-0.25", "7", ".5", "1e3", ""]),
+        (pa.array(["1.23", "1,5,5", "x"]), NUMERIC, COMMAS, [NO_NUMBER] * 3),
+        (pa.array(["1,5", "?", None]), NUMERIC, {"decimal": ",", "missing": ["?"]}, ["1.5", "?", None]),
+        (pa.array(["1'234.5", "12'34"]), NUMERIC, {"thousands": "'"}, ["1234.5", NO_NUMBER]),
+        (pa.array(["1,5", "2"]), None, COMMAS, ["1.5", "2"]),
+        (pa.array(["1,5", "?"]), None, {"decimal": ",", "missing": ["?"]}, ["1.5", "?"]),
+        (pa.array(["1,5", "x"]), None, COMMAS, None),
+        (pa.array(["1,5"]), {}, COMMAS, ["1.5"]),
+        (pa.array(["1,5"]), TEXT, COMMAS, None),
+        (pa.array(["1,5"]), NUMERIC, {}, None),
+        (pa.array([1.5]), NUMERIC, COMMAS, None),
+        # markers
+        (pa.array(["a", "-", None]), {**TEXT, "missing": ["-"]}, {}, ["a", None, None]),
+        (pa.array([1.0, 99.0, None]), {**NUMERIC, "missing": ["99", "x"]}, {}, [1.0, None, None]),
+        (pa.array([1, 99]), {**NUMERIC, "missing": ["99.0"]}, {}, [1, None]),
+        (pa.array(["99.0", "99"]), {**TEXT, "missing": ["99"]}, {}, ["99.0", None]),
+        (pa.array(["a"]), TEXT, {}, None),
+        (pa.array(["20240229", "-"]), {**DATED, "missing": ["-"]}, {}, ["2024-02-29 00:00:00.000000", None]),
+    ],
+)  # fmt: skip
+def test_only_what_is_stated_is_changed(
+    column: pa.Array, said: dict[str, Any] | None, source: dict[str, Any], expected: list[Any] | None
+) -> None:
+    found, changed = values(column, said, **source)
+    assert changed == (expected is not None)
+    assert found == (column.to_pylist() if expected is None else expected)
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("n > 2", [3]),
+        ("n IS NULL", [4]),
+        ("t = 'b'", [2]),
+        ("t IS NULL", [3, 4]),
+        ("number >= 10", [2, 3]),
+        ("number IS NULL", [1, 4]),
+        ("day < '2000-01-01'", [1]),
+        ("day IS NULL", [3, 4]),
+        ("NOT (whole = 1)", [2, 3]),
+    ],
+)
+def test_a_condition_sees_values_of_their_types_and_keeps_them_as_they_are(condition: str, kept: list[int]) -> None:
+    table = pa.table(
+        {
+            "i": [1, 2, 3, 4],
+            "n": [1.0, 2.0, 3.0, float("nan")],
+            "t": ["a", "b", "?", ""],
+            "number": ["9x", "10", "11", None],
+            "day": ["1999-12-31", "2000-01-01", "x", None],
+            "whole": [1, 2, 3, None],
+        }
+    )
+    columns = {
+        name: Column.model_validate({"role": ROLE, "type": kind})
+        for name, kind in (("number", "numeric"), ("day", "date"), ("t", "categorical"))
+    }
+    source = Source.model_validate({"path": "people.csv", "where": condition, "missing": ["?"]})
+    with duckdb.connect() as connection:
+        connection.register("people", table)
+        relation = as_stated(connection, "people", source, columns)
+        found = connection.execute(f"SELECT * EXCLUDE (n) FROM {relation} ORDER BY i").fetchall()
+        names = [row[0] for row in connection.execute(f"DESCRIBE FROM {relation}").fetchall()]
+    assert names == table.column_names
+    assert found == [tuple(row.values()) for row in table.drop_columns(["n"]).to_pylist() if row["i"] in kept]
