@@ -265,6 +265,7 @@ def harmless(error: BaseException) -> str:
         ("Permission denied", "permission denied"),
         ("lock", "another program holds the database open for writing"),
         ("Parquet", "it is no intact Parquet file"),
+        ("Could not convert", "a value cannot be converted as asked; TRY_CAST makes it missing instead"),
         ("operations are disabled", "the query, or a view that it names, reads files; it may read the database alone"),
         ("not support the encoding", "source.encoding is none of utf-8, utf-16 and latin-1; convert the file"),
         ("nicode", "its text is not in the stated encoding"),

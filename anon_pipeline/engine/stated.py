@@ -17,7 +17,9 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Column, ColumnType, Source
 
 #: The parts that a condition may have, by DuckDB's names.
-PARTS = {"COLUMN_REF", "CONSTANT", "COMPARISON", "CONJUNCTION", "OPERATOR", "BETWEEN", "FUNCTION", "CAST"}
+PARTS = {"COLUMN_REF", "CONSTANT", "COMPARISON", "CONJUNCTION", "OPERATOR", "BETWEEN", "FUNCTION", "CAST", "TYPE"}
+#: The types to which a condition may convert a value; none depends on the machine, as a time zone does.
+TYPES = {"BOOLEAN", "INTEGER", "BIGINT", "DECIMAL", "DOUBLE", "VARCHAR", "DATE", "TIMESTAMP"}
 #: The functions that a condition may call; they depend on the row alone.
 FUNCTIONS = {"lower", "upper", "trim", "length", "abs", "round", "year", "month", "day", "substr", "substring", "left"}
 FUNCTIONS |= {"right", "contains", "starts_with", "coalesce", "~~", "!~~", "~~*", "!~~*", "+", "-", "*", "/", "%", "||"}
@@ -156,6 +158,9 @@ def _parsed_condition(connection: duckdb.DuckDBPyConnection, condition: str) -> 
         if part["class"] not in PARTS or (part["class"] == "FUNCTION" and function not in FUNCTIONS):
             asked = f"calls {function}" if part["class"] == "FUNCTION" else "asks for more than the columns of a row"
             raise InputError(f"source.where: {asked}, which no condition may; {example}")
+        if part["class"] == "TYPE" and (part["schema"] or part["type_name"].upper() not in TYPES):
+            known = ", ".join(sorted(TYPES))
+            raise InputError(f"source.where: converts to {part['type_name'][:50]}; a condition may convert to {known}")
         if part["class"] == "COLUMN_REF" and len(part["column_names"]) != 1:
             raise InputError("source.where: names a column within a table; name the column alone")
     ((written,),) = connection.execute("SELECT json_deserialize_sql(?::JSON)", [json.dumps(tree)]).fetchall()

@@ -176,6 +176,9 @@ def test_a_row_that_is_empty_throughout_is_nobody_in_a_source_and_somebody_in_a_
         ("lower(name) LIKE 'to%'", [100]),
         ("NOT (name = 'Total') AND age BETWEEN 1 AND 50", [20]),
         ("true -- everybody", [9, 20, 100]),
+        ("born < DATE '2001-01-01'", [20]),
+        ("CAST(age AS VARCHAR) LIKE '20%'", [20]),
+        ("TRY_CAST(name AS INTEGER) IS NULL AND age::DECIMAL(4, 1) > 20.5", [100]),
     ],
 )
 def test_only_rows_that_meet_the_condition_are_read(
@@ -201,6 +204,9 @@ def test_only_rows_that_meet_the_condition_are_read(
         ("age > 1) LIMIT (1", "is no condition"),
         ("age > 1) ORDER BY (age", "is no condition"),
         ("age > 1) UNION SELECT (1", "is no condition"),
+        ("name::TIMESTAMPTZ > '2001-01-01'", "converts to TIMESTAMPTZ; a condition may convert to BIGINT,"),
+        ("CAST(name AS INTEGER) > 1", "a value cannot be converted as asked; TRY_CAST makes it missing instead"),
+        ("CAST(name AS x.integer) = 1", "converts to integer; a condition may convert to BIGINT,"),
     ],
 )
 def test_why_a_condition_is_refused_is_told(engine: DuckDBEngine, tmp_path: Path, condition: str, told: str) -> None:
