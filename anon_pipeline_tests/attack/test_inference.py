@@ -116,6 +116,7 @@ def test_rare_codes_of_a_category_that_are_all_scarce_are_the_most_frequent() ->
         ([0] * 10, []),  # nobody has a number
         ([0] * 9 + [1], [1, 2, 3]),  # a tenth has the smallest number, and no other one
         ([1] * 9 + [2], [2, 3]),
+        ([0] * 90 + [1] * 5 + [2] * 5, [1, 2, 3]),
         ([1] * 8 + [2] * 2, [2, 3]),  # the largest, though a fifth has it
         ([2] * 18 + [3] * 2, [3]),
         ([3], [3]),

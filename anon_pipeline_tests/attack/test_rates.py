@@ -202,6 +202,7 @@ def test_shares_are_written_with_the_digits_they_need():
 
 def test_quantiles_can_be_weighted():
     assert quantiles([1, 2, 3, 4, 100], [0, 0, 1, 1, 0])["median"] == 3
+    assert quantiles([1, 2, 3, 4, 100], [0, 0, 1, 1, 0])["max"] == 4  # nobody has the 100
     assert quantiles([1, 2, 3])["max"] == 3
     # A tenth a thousand times over adds up to a little less than a hundred, and the largest is the largest still.
     assert quantiles(np.arange(1000.0), np.full(1000, 0.1))["max"] == 999

@@ -95,7 +95,13 @@ def watched(tries: int, seed: int, often: int) -> tuple[list[int], str]:
 
 @pytest.mark.parametrize(
     ("tries", "seed", "often", "digest"),
-    [(7, 0, 3, "2686aab47648"), (20, 1, 2, "1c2e4201be8b"), (23, 2, 5, "542e0a058819"), (60, 3, 9, "37cc76b4c796"), (40, 4, 1000, "19ceb322ea87")],
+    [
+        (7, 0, 3, "2686aab47648"),
+        (20, 1, 2, "1c2e4201be8b"),
+        (23, 2, 5, "542e0a058819"),
+        (60, 3, 9, "37cc76b4c796"),
+        (40, 4, 1000, "19ceb322ea87"),
+    ],
 )
 def test_the_tries_of_a_seed_are_the_same_in_every_version(tries: int, seed: int, often: int, digest: str) -> None:
     keys, found = watched(tries, seed, often)
