@@ -87,3 +87,14 @@ def test_blind_guessing_is_the_luck_of_independent_columns() -> None:
     assert one_column.control.rate == 0  # the first four control people: none has a "c", and more than one a "b"
     assert one_column.details["people_meeting_one"]["max"] == 1
     assert (every.details["conditions"], every.details["nobody_meets"]) == (2, 0)
+
+
+@pytest.mark.parametrize(("others", "measured"), [(3, False), (4, True), (5, True)])
+def test_as_many_control_people_as_members_are_enough_to_measure_the_luck(others: int, measured: bool) -> None:
+    table = pd.DataFrame({"x": [1, 1, 2, 2], "s": list("aabc")})
+    control = pd.DataFrame({"x": [1] * others, "s": ["b", *"a" * (others - 1)]})
+    it = read_attacked(Tables(table, table, control), Knowledge(["x"], ["s"], numeric=["x"]))
+    found = singling_out.singling_out(it)[0].control
+    assert found is not None
+    assert (found.rate in (0, 0.5)) == measured  # a single "b" or none of the first four, and no "c"
+    assert found.trials == 2

@@ -40,13 +40,13 @@ def test_rows_of_nobody_are_nobodys() -> None:
 
 
 def test_people_left_out_have_no_record_wherever_they_stand() -> None:
-    for left_out in range(4):
+    for left_out in (0, 3):
         there = np.delete(np.arange(4), left_out)
         for origin in (there, None):
             it = read_attacked(Tables(TABLE.iloc[there], TABLE, TABLE.assign(x=[0, 9, 1, 2]), origin), ONE_COLUMN)
             found = linkage.linkage(it, 4)[0]
             assert found.details["candidate_records"]["max"] == 2
-            for few in range(1, 4):  # the released rows are of others as well
+            for few in (1, 3):  # the released rows are of others as well
                 linkage.linkage(it, few)
                 intersection(it, [Earlier(TABLE)], TABLE, TABLE.assign(x=[0, 9, 1, 2]), few)
 
