@@ -55,6 +55,11 @@ def test_the_probability_of_the_truth_is_that_of_its_class_and_0_for_one_never_s
     assert confidence(Told(), rows, pd.Series(["no", "yes", "?"]), Answer.PROBABILITY).tolist() == [0.8, 0.2, 0]
 
 
+def test_people_may_all_be_of_the_first_class() -> None:
+    found = confidence(Told(), pd.DataFrame({"p": [0.2, 0.7]}), pd.Series(["no", "no"]), Answer.PROBABILITY)
+    assert found == pytest.approx([0.8, 0.3])
+
+
 def test_decisions_of_pairs_of_classes_are_no_margins() -> None:
     rows = pd.DataFrame({"x": np.arange(40.0)})
     truth = pd.Series(np.repeat(["a", "b", "c", "d"], 10))

@@ -101,6 +101,7 @@ def watched(tries: int, seed: int, often: int) -> tuple[list[int], str]:
         (23, 2, 5, "542e0a058819"),
         (60, 3, 9, "37cc76b4c796"),
         (40, 4, 1000, "19ceb322ea87"),
+        (40, 5, 3, "ace70869c111"),
     ],
 )
 def test_the_tries_of_a_seed_are_the_same_in_every_version(tries: int, seed: int, often: int, digest: str) -> None:
