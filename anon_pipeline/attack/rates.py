@@ -240,7 +240,7 @@ def _sentence(knowledge: Known, success: str, rates: Rates, leak: Leak | None, v
 
 def percent(share: float) -> str:
     """A share as a text: "4.2 %", with more digits below 1 %."""
-    digits = 1 if abs(share) >= 0.0995 or share == 0 else 2 if abs(share) >= 0.00995 else 3
+    digits = 1 if abs(share) >= 0.0995 else 2 if abs(share) >= 0.00995 else 3
     text = f"{100 * share:.{digits}f}"
     return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
 

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from anon_pipeline.attack.released import IMPOSSIBLE, UNIT, UNLIKE, CategoryBoxes, Domain, OrderedBoxes
 
-NUMBERS = [1.0, 1.0, 2.0, 4.0, 4.0, 4.0, 7.0, 9.0, None, None]
+NUMBERS = [1.0, 1.0, 2.0, 4.0, 4.0, 4.0, 7.0, 9.0, None, None, None]
 TEXTS = ["a", "a", "a", "b", "b", "c", "d", None]
 
 
@@ -29,7 +29,12 @@ def ordered(low: list[float], high: list[float], missing: list[bool], shown: lis
 @pytest.mark.parametrize("wrong", [0.0, 0.1])
 def test_half_of_the_people_of_an_interval_are_on_either_side_of_the_number_it_shows(wrong: float) -> None:
     inf, nan = math.inf, math.nan
-    boxes = ordered([1, 2, 4, -inf, inf, 7], [9, 4, 9, 4, -inf, 7], [0, 1, 0, 1, 1, 0], [4, 4, 4, nan, nan, 7])
+    boxes = ordered(
+        [1, 2, 4, -inf, inf, 7, 7, 1],
+        [9, 4, 9, 4, -inf, 7, 9, 2],
+        [0, 1, 0, 1, 1, 0, 0, 1],
+        [4, 4, 4, nan, nan, 7, 2, 9],
+    )
     people = len(NUMBERS)
 
     def ratio(value: float | None, low: float, high: float, missing: bool, shown: float) -> float:

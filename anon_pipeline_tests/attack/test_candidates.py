@@ -166,11 +166,33 @@ def test_the_budget_leaves_people_out_from_the_end():
     assert len(find_candidates(release, codes, budget=0)) == 1  # one at least
 
 
-def test_a_misfit_is_counted_for_everybody_of_many():
+@pytest.mark.parametrize("first", [True, False])
+def test_a_misfit_is_counted_for_everybody_of_many(first: bool):
     table = pd.DataFrame({"x": np.arange(1200)})
-    release = read_release(pd.DataFrame({"x": ["[0, 599]"] * 3}), [table], Knowledge(["x"], numeric=["x"]))
+    shown = "[0, 599]" if first else "[600, 1199]"
+    release = read_release(pd.DataFrame({"x": [shown] * 3}), [table], Knowledge(["x"], numeric=["x"]))
     codes = encode(release.domains, table)
-    assert misfit(release, codes, find_candidates(release, codes)).tolist() == [0.0] * 600 + [1.0] * 600
+    fits = (np.arange(1200) < 600) == first
+    assert misfit(release, codes, find_candidates(release, codes)).tolist() == (1.0 - fits).tolist()
+
+
+def test_a_number_near_to_the_one_shown_is_a_fraction_of_a_misfit():
+    table = pd.DataFrame({"x": [0.0, 2, 6, 40], "c": ["a", "b", "a", "b"]})
+    release = read_release(
+        pd.DataFrame({"x": [2.0] * 3, "c": ["a"] * 3}), [table], Knowledge(["x", "c"], numeric=["x"])
+    )
+    codes = encode(release.domains, table)
+    spread = 2 * np.std([0, 2, 6, 40])
+    expected = [2 / spread, 1, 4 / spread, 1 + 1]
+    assert misfit(release, codes, find_candidates(release, codes)) == pytest.approx(expected, abs=1e-3)
+
+
+def test_who_is_not_found_by_looking_up_is_nearest_to_somebody():
+    table = pd.DataFrame({"x": [0.0, 1, 5, 9, 10, 20]})
+    release = read_release(pd.DataFrame({"x": [1.0, 9, 9]}), [table], Knowledge(["x"], numeric=["x"]))
+    found = find_candidates(release, encode(release.domains, table))
+    assert found.best.toarray().tolist() == [[1, 0], [1, 0], [1, 1], [0, 1], [0, 1], [0, 1]]
+    assert (len(found), found.records().tolist()) == (6, [1, 1, 3, 2, 2, 2])
 
 
 def test_a_table_of_classes_that_says_nothing_of_missing_values_rules_none_out():

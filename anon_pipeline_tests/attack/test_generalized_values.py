@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anon_pipeline.attack import generalized_values
 from anon_pipeline.attack.generalized_values import numbers, read_interval, read_set, texts
 
 INF = math.inf
@@ -39,7 +40,13 @@ DAY = 18293.0  # 2020-02-01
         ("> 50", [50.1], [50], False),
         ("<=50", [50, -1e9], [50.1], False),
         ("<50", [49.9], [50], False),
-        ("≥50", [50], [49], False),
+        ("≥50", [50, 1e9], [49], False),
+        ("≤50", [50, -1e9], [51], False),
+        ("< 50", [-1e9], [50], False),
+        ("> 50", [1e9], [50], False),
+        ("[5, ∞[", [5, 1e9], [4], False),
+        ("(, )", [-1e9, 1e9], [], False),
+        ("{1, missing}", [1], [0, 2], True),
         ("90+", [90, 120], [89], False),
         ("130**", [13000, 13099, 13099.5], [12999, 13100], False),
         ("37", [37], [36], False),
@@ -63,7 +70,9 @@ def test_ranges_of_many_tools(text, inside, outside, missing):
     assert read.missing == missing
 
 
-@pytest.mark.parametrize("text", ["young", "a-b", "[a, b]", "20-", "1-2-3"])
+@pytest.mark.parametrize(
+    "text", ["young", "a-b", "[a, b]", "20-", "1-2-3", "{1, 2", "1, 2}", "{1, a}", "{}x", "a or missing", "1 or 2"]
+)
 def test_what_cannot_be_read_is_not_guessed(text):
     assert read_interval(text) is None
 
@@ -90,6 +99,15 @@ BORNE = frozenset(["Ulm", "Łódź", "Smith, John", "John", "130", "1301", "1302
         ("{Ulm, Nowhere}", {"Ulm"}),
         ("{Ulm, missing}", {"Ulm", "missing", None}),
         ("{True, False}", {"true"}),
+        ("{Nowhere, Ulm}", {"Ulm"}),
+        ("{Nowhere, Elsewhere, Ulm}", {"Ulm"}),
+        ("{Ulm, nan}", {"Ulm", None}),
+        ("{missing}", {"missing", None}),
+        ("missing", {"missing", None}),
+        ("Ulm}", {"*"}),
+        ("{Ulm", {"*"}),
+        ("John*", {"John"}),
+        ("130**", {"130", "1301", "1302"}),
         ("{a}", {"{a}"}),  # a category people bear, not a set
         ("130*", {"1301", "1302"}),
         ("1**", {"130"}),
@@ -137,3 +155,32 @@ def test_categories_are_spelled_alike_however_they_are_stored():
     assert texts(pd.Series(["1", None, "3"])).tolist() == ["1", None, "3"]
     assert texts(pd.Series([True, False])).tolist() == texts(pd.Series(["True", "false"])).tolist() == ["true", "false"]
     assert texts(pd.Series(["b", "a", None], dtype="category")).tolist() == ["b", "a", None]
+
+
+def test_fractions_keep_fifteen_digits_and_no_more():
+    exact = [0.123456789012345, 1.23456789012345, 12345.6789012345, 98765432109876.5, 0.999999999999999]
+    assert numbers(pd.Series(exact)).tolist() == exact
+    assert numbers(pd.Series([0.1 + 0.2, 1.1 + 2.2, 1.5e-290, 1e300 + 0.5, math.inf])).tolist() == [
+        *[0.3, 3.3, 1.5e-290, 1e300, math.inf]
+    ]
+
+
+def test_a_whole_number_is_spelled_as_one_and_another_is_not():
+    spelled = [
+        generalized_values.category(value) for value in (1.0, np.float32(2), 1.5, 3, "4.0", True, "False", "TRUE")
+    ]
+    assert spelled == ["1", "2", "1.5", "3", "4.0", "true", "false", "TRUE"]
+
+
+def test_moments_in_columns_of_objects_are_days_as_well():
+    moments = [
+        pd.Timestamp("2020-02-01T12:00", tz="Europe/Berlin"),
+        datetime.datetime(2020, 2, 1, 6),
+        "x",
+        None,
+        3,
+        [1],
+    ]
+    found = [generalized_values._number(value) for value in moments]
+    np.testing.assert_array_equal(found, [DAY + 11 / 24, DAY + 0.25, math.nan, math.nan, 3, math.nan])
+    assert math.isnan(read_interval("2020-13-01").low)

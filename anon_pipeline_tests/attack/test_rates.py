@@ -17,11 +17,14 @@ from anon_pipeline.attack.rates import (
     NOTHING,
     TOO_WEAK,
     Known,
+    Leak,
     Rate,
     Rates,
+    _ratio_bound,
     clopper_pearson,
     difference,
     finding,
+    judged,
     known,
     leak_of,
     measured,
@@ -199,7 +202,63 @@ def test_shares_are_written_with_the_digits_they_need():
 
 def test_quantiles_can_be_weighted():
     assert quantiles([1, 2, 3, 4, 100], [0, 0, 1, 1, 0])["median"] == 3
+    assert quantiles([1, 2, 3, 4, 100], [0, 0, 1, 1, 0])["max"] == 4  # nobody has the 100
     assert quantiles([1, 2, 3])["max"] == 3
     # A tenth a thousand times over adds up to a little less than a hundred, and the largest is the largest still.
     assert quantiles(np.arange(1000.0), np.full(1000, 0.1))["max"] == 999
     assert quantiles([]) is None
+
+
+def test_of_nobody_attacked_and_of_a_control_that_always_succeeds_there_is_no_leak():
+    nobody, always = wilson(0, 0), wilson(1, 1)
+    for attack, control in ((nobody, wilson(0, 1)), (wilson(1, 1), nobody), (wilson(1, 2), always)):
+        assert leak_of(attack, control) is None
+    assert leak_of(wilson(1, 1), wilson(0, 1)) is not None
+
+
+def test_where_a_denominator_may_be_zero_its_own_ends_bound_the_ratio():
+    assert _ratio_bound(0.5, 0.25, 0.75, 0.5, 1) == 1.5
+    assert _ratio_bound(0.5, 0.25, 0.25, 0.75, -1) == 0.25 / 0.75
+    assert _ratio_bound(0.5, 0.25, 0.75, 0.0, 1) == math.inf
+
+
+def test_verdicts_at_the_limit_are_the_harmless_ones():
+    level, sure = known(0.5, 10), known(1.0, 10)
+    assert judged(level, None, level) == (None, TOO_WEAK)
+    assert judged(level, level, known(0.5)) == (Leak(0, 0, 0), TOO_WEAK)
+    assert judged(level, level, known(0.25)) == (Leak(0, 0, 0), NO_LEAK)
+    assert judged(sure, sure, known(0.25)) == (None, NO_LEAK)
+    assert judged(known(0.75, 1), known(0.5, 1), known(0.25)) == (Leak(0.5, 0.5, 0.5), LEAK)
+    assert judged(known(0.5, 1), None, known(0.25)) == (None, NO_CONTROL)
+
+
+def test_a_finding_without_details_or_columns_says_so_in_words():
+    told = finding("x", "inference", Known(()), "guesses it", Rates(wilson(0, 0), None, known(0.1)))
+    assert (told.details, told.sentence) == ({}, "Here an attacker finds nothing to try.")
+    about = finding("x", "inference", Known(("a",)), "guesses it", Rates(wilson(0, 0), None, known(0.1)))
+    assert about.sentence == "Knowing a, an attacker finds nothing to try."
+    guessed = Rates(wilson(10, 10), None, known(0.1))
+    assert finding("x", "inference", Known(()), "guesses it", guessed).sentence == (
+        "An attacker guesses it in 100 % of the cases (72.2 % to 100 %); blind guessing gives 10 %. Without people to "
+        "compare with, how much of this the release gives away is unknown."
+    )
+
+
+def test_shares_are_rounded_to_the_digits_they_need():
+    assert [percent(x) for x in (0.123456, 0.0123456, 0.00123456, -0.123456)] == [
+        "12.3 %", "1.23 %", "0.123 %", "-12.3 %",
+    ]  # fmt: skip
+
+
+def test_quantiles_are_those_of_a_slow_count():
+    names = ("min", "q25", "median", "q75", "max")
+    assert quantiles([5, 1, 2, 3, 9]) == dict(zip(names, (1, 2, 3, 5, 9), strict=True))
+    assert quantiles([3, 1, 2], [1, 1, 2]) == dict(zip(names, (1, 1, 2, 2, 3), strict=True))
+    assert quantiles([7]) == quantiles([7], [2]) == dict.fromkeys(names, 7.0)
+
+
+def test_json_holds_plain_numbers_and_lists_and_texts():
+    held = {1: (1, "ab"), "set": [np.int64(3), -math.inf, None, True], "x": {"y": np.float64(math.nan)}}
+    told = finding("x", "inference", Known(()), "hits", Rates(wilson(1, 2), None, known(0.1)), held).to_json()
+    assert told["details"] == {"1": [1, "ab"], "set": [3, None, None, True], "x": {"y": None}}
+    assert type(told["details"]["set"][0]) is int

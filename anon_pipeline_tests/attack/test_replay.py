@@ -1,11 +1,13 @@
 """The replay attack on anonymizers of which it is known what they tell."""
 
+import hashlib
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anon_pipeline.attack.replay import TRUTH_HITS, replay, same_groups
+from anon_pipeline.attack.replay import TRUTH_HITS, _exchange, replay, same_groups
 
 GROUP = np.array([0, 0, 0, 1, 1, 1, 1, -1])
 VALUES = np.array([0, 1, 1, 0, 0, 0, 1, 1])
@@ -74,3 +76,97 @@ def test_groups_are_the_same_whatever_their_numbers(labels: list[int], names: li
     other = some.copy()
     other[0] = 9 if some[0] < 0 else -1
     assert not same_groups(some, other)
+
+
+def watched(tries: int, seed: int, often: int) -> tuple[list[int], str]:
+    """The keys that are tried, and a digest of all assignments and of what is found."""
+    keys: list[int] = []
+    assignments: list[list[int]] = []
+
+    def regroup(assigned: np.ndarray, number: int) -> np.ndarray:
+        keys.append(number)
+        assignments.append(assigned.tolist())
+        return GROUP if len(keys) % often == 0 else np.zeros(len(assigned), dtype=np.int64)
+
+    found = replay(GROUP, VALUES, regroup, tries=tries, seldom=0.5, seed=seed)
+    told = [found.certain.tolist(), found.undecided.tolist(), found.guessed.round(6).tolist()]
+    return keys, hashlib.sha256(repr((assignments, told)).encode()).hexdigest()[:12]
+
+
+@pytest.mark.parametrize(
+    ("tries", "seed", "often", "digest"),
+    [
+        (7, 0, 3, "2686aab47648"),
+        (20, 1, 2, "1c2e4201be8b"),
+        (23, 2, 5, "542e0a058819"),
+        (60, 3, 9, "37cc76b4c796"),
+        (40, 4, 1000, "19ceb322ea87"),
+        (40, 5, 3, "ace70869c111"),
+    ],
+)
+def test_the_tries_of_a_seed_are_the_same_in_every_version(tries: int, seed: int, often: int, digest: str) -> None:
+    keys, found = watched(tries, seed, often)
+    truths = min(tries, TRUTH_HITS * often)
+    spread = int(np.random.default_rng(seed).integers(0, 2**62))  # keys of the attacker's own, not those of the truth
+    assert keys == [*range(truths), *range(spread, spread + len(keys) - truths)]
+    assert found == digest
+
+
+def test_a_replay_without_a_seed_is_that_of_seed_0() -> None:
+    def told(**more: int) -> list[list[int]]:
+        assignments: list[list[int]] = []
+
+        def regroup(assigned: np.ndarray, number: int) -> np.ndarray:
+            assignments.append(assigned.tolist())
+            return np.zeros(len(assigned), dtype=np.int64)
+
+        replay(GROUP, VALUES, regroup, tries=20, **more)
+        return assignments
+
+    assert told() == told(seed=0) != told(seed=1)
+
+
+def test_without_tries_nothing_is_certain() -> None:
+    found = replay(GROUP, VALUES, lambda values, number: GROUP, tries=0)
+    assert not found.certain.any()
+    assert found.undecided.tolist() == [True] * 7 + [False]
+    assert found.guessed.tolist() == found.expected.tolist()
+
+
+def test_a_value_is_ruled_out_where_a_possible_one_would_hardly_fail_so_often() -> None:
+    """The truth gives the release once in one try, and the exchange does not in another one."""
+
+    def regroup(values: np.ndarray, number: int) -> np.ndarray:
+        return group if (values == truth).all() else np.full(2, -1)
+
+    truth, group = np.array([0, 1]), np.zeros(2, dtype=np.int64)
+    certain = {seldom: replay(group, truth, regroup, 1, seldom).certain.tolist() for seldom in (0.2, 0.25)}
+    assert certain == {0.2: [True, True], 0.25: [False, False]}  # one try, where .92 and 1.15 are enough
+
+
+def test_a_person_is_given_a_value_in_exchange_with_somebody_of_their_class_who_has_it() -> None:
+    number = np.array([0, 0, 0, 1, 1, 1])
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        assigned = np.array([0, 1, 2, 0, 1, 2])
+        _exchange(assigned, number, 4, 2, random)
+        assert assigned.tolist() == [0, 1, 2, 0, 2, 1]
+        _exchange(assigned, number, 4, 2, random)
+        assert assigned.tolist() == [0, 1, 2, 0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("some", "others", "same"),
+    [
+        ([0, 1, 1], [5, 2, 2], True),
+        ([0, 1, 1], [0, 0, 1], False),
+        ([0, 1, 2], [0, 1, 1], False),
+        ([0, 1, 1], [0, 1, 2], False),
+        ([-1, 0, 1], [0, -1, 1], False),
+        ([-1, 0, 0], [-1, 1, 1], True),
+        ([0, 1, -1], [1, 0, -1], True),
+        ([0, 0, -1], [0, 0, 0], False),
+    ],
+)
+def test_groups_are_equal_where_their_members_are(some: list[int], others: list[int], same: bool) -> None:
+    assert same_groups(np.array(some), np.array(others)) == same

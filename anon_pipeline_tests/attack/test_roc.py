@@ -175,3 +175,47 @@ def test_scores_that_know_nothing_witness_nothing() -> None:
         witnessed += roc.best_epsilon(points) is not None
     assert clean >= 0.92 * 300
     assert witnessed <= 0.03 * 300
+
+
+def test_of_no_members_nothing_is_found_and_of_a_single_one_all_or_nothing() -> None:
+    non_members = np.arange(100.0)
+    assert roc.operating_point(scores(), non_members, 0.01) is None
+    for score, found in ((99.0, 1), (98.0, 0)):  # one may be accused falsely, and the threshold is the next score
+        point = roc.operating_point(scores(score), non_members, 0.01)
+        assert point is not None and point.true_positive_rate == clopper_pearson(found, 1)
+
+
+def test_a_bound_of_zero_is_no_bound() -> None:
+    least, most = clopper_pearson(60, 100, 0.95).low, clopper_pearson(30, 100, 0.95).high
+    delta = least - most
+    assert least - delta == most
+    assert roc.epsilon_lower_bound(60, 100, 30, 100, delta=delta, judged=1) is None
+
+
+def test_the_largest_epsilon_is_the_best() -> None:
+    few, many = (roc.operating_point(np.full(m, 2.0), np.zeros(1000), 0.01) for m in (100, 1000))
+    none = roc.operating_point(np.zeros(100), np.zeros(1000), 0.01)
+    assert few is not None and many is not None and none is not None and none.epsilon is None
+    assert few.epsilon is not None and many.epsilon is not None and few.epsilon < many.epsilon
+    assert roc.best_epsilon([few, None, many, none]) == roc.best_epsilon([many, few]) == many.epsilon
+    assert roc.best_epsilon([None, none]) is None
+
+
+def test_a_single_person_on_one_side_has_no_spread() -> None:
+    found = roc.auc(scores(1), scores(0, 2))
+    assert (found.value, found.low, found.high) == (0.5, 0, 1)
+    many = roc.auc(scores(50), np.arange(100.0))
+    error = math.sqrt(((np.arange(100) < 50) + 0.5 * (np.arange(100) == 50)).var(ddof=1) / 100)
+    assert (many.value, many.low) == (0.505, pytest.approx(0.505 - roc.Z * error))
+    pair = roc.auc(scores(50, 40), np.arange(100.0))
+    of_others = (np.arange(100) < 50) / 2 + (np.arange(100) < 40) / 2
+    of_others[[40, 50]] += 0.25
+    error = math.sqrt(0.1**2 / 2 / 2 + of_others.var(ddof=1) / 100)
+    assert (pair.value, pair.high) == (0.455, pytest.approx(0.455 + roc.Z * error))
+
+
+def test_scores_in_a_table_cannot_be_judged() -> None:
+    with pytest.raises(InputError, match="one score for each"):
+        roc.check_scores(np.zeros((2, 2)), np.array([[True, False], [False, True]]))
+    inside, outside = roc.check_scores(scores(3, 1, 2), np.array([True, False, True]))
+    assert (inside.tolist(), outside.tolist()) == ([3, 2], [1])
