@@ -91,7 +91,7 @@ class GridCell(CellTechnique):
         return self.metres
 
     def centres(self, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-        corners = np.array([name.split(",") for name in names], dtype=np.float64).reshape(-1, 2)
+        corners = np.array([name.split(",") for name in names], dtype=np.float64).reshape(len(names), 2)
         height = 180 / _bands(self.metres)
         latitude = corners[:, 0] + height / 2  # well within the band, although the edge was rounded
         return latitude, corners[:, 1] + grid(latitude, corners[:, 1], self.metres)[3] / 2
@@ -127,7 +127,7 @@ class H3Cell(CellTechnique):
     def centres(self, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         h3 = _h3("h3_cell")
         centre = {name: h3.cell_to_latlng(name) for name in set(names)}
-        centres = np.array([centre[name] for name in names]).reshape(-1, 2)
+        centres = np.array([centre[name] for name in names]).reshape(len(names), 2)
         return centres[:, 0], centres[:, 1]
 
 
