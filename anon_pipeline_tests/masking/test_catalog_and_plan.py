@@ -90,18 +90,6 @@ def test_types_and_defaults_are_told_as_people_read_them(
     assert (said.type, said.default) == (kind, default)
 
 
-def test_which_techniques_end_draw_or_are_heavy() -> None:
-    def having(name: str) -> set[str]:
-        return {technique for technique, model in TECHNIQUES.items() if getattr(model, name, False)}
-
-    assert having("ends") == {"encrypt", "fake", "hash", "pseudonymize", "redact", "suppress"}
-    assert having("heavy") == {"bin", "hierarchy", "keep_format", "mask", "replace"}
-    assert having("random") == {
-        "correlated_noise", "donut", "local_frequencies", "noise", "planar_laplace", "population_donut", "pram",
-        "proportional_noise", "randomized_response", "rank_swap", "sample", "synthesize", "unary_encoding",
-    }  # fmt: skip
-
-
 def test_steps_are_read_as_a_spec_writes_them_and_written_back() -> None:
     for name, (_, parameters) in COLUMN_STEPS.items():
         technique = step(name, **parameters)
@@ -250,9 +238,9 @@ def test_a_plan_says_what_the_table_will_be() -> None:
 
 def test_without_the_step_that_makes_groups_a_plan_is_one_of_people() -> None:
     under = {"age": [read_step(BIN)], "born": [step("suppress")]}
-    plan = plan_steps(KINDS, under, [read_step(CELL), step("sample", share=0.5), read_step(AGGREGATE)])
+    plan = plan_steps(KINDS, under, [step("sample", share=0.5), read_step(CELL), read_step(AGGREGATE)])
     people = plan.of_people
-    assert [one.technique.technique for one in people.table] == ["grid_cell", "sample"]
+    assert [one.technique.technique for one in people.table] == ["sample", "grid_cell"]
     assert people.types_after == {"age": CATEGORICAL, "name": CATEGORICAL, "born": DATE, "cell": CATEGORICAL}
     assert (people.types, people.columns, people.ends_as_groups) == (plan.types, plan.columns, False)
     assert people.of_people is people

@@ -189,7 +189,7 @@ def test_where_nobody_answered_every_count_is_zero(technique: str) -> None:
 
 def test_columns_that_hold_no_reports_are_refused() -> None:
     unary, direct = randomizer("unary_encoding", 1, ["a", "b"]), randomizer("randomized_response", 1, ["a", "b"])
-    for column in (["011"], ["0"], ["ab"], ["1é"]):
+    for column in (["011"], ["0"], ["ab"], ["1é"], ["01", "011"], ["0", "10", None]):
         with pytest.raises(ValueError, match="2 digits"):
             estimate_counts(pa.array(column), unary)
     with pytest.raises(ValueError, match="not among the categories"):

@@ -276,6 +276,9 @@ def test_exactly_k_people_with_a_value_are_a_group_and_fewer_show_nothing() -> N
     shown, (report,) = masked(["a"] * 3 + ["b"] * 3 + ["c"] * 2 + [None], CATEGORICAL, step("suppress_rare", k=3))
     assert shown.to_pylist() == ["a"] * 3 + ["b"] * 3 + [None] * 3
     assert report.facts == {"values_hidden": 1, "rows_hidden": 2}
+    for by in (None, "other"):  # two who are hidden are too few, so three more are
+        shown, _ = masked(list("aaaabbbcc"), CATEGORICAL, step("suppress_rare", k=3, by=by))
+        assert shown.to_pylist() == ["a"] * 4 + [by] * 5
 
 
 @pytest.mark.parametrize("show", ["mean", "median"])
@@ -291,12 +294,13 @@ def test_a_group_shows_its_mean_or_median_whether_it_is_even_or_odd(k: int, show
 
 
 @pytest.mark.parametrize(
-    "values", [[0, 1, 1, 1, 1, 1, 1], [0, 0, 0, 0, 0, 0, 1], [0, 0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 2, 2, 2], [5] * 7]
+    "values",
+    [[0, 1, 1, 1, 1, 1, 1], [0, 0, 0, 0, 0, 0, 1], [0, 0, 0, 1, 1, 1, 1], [5] * 7, [0] + [1] * 11, [0] * 11 + [1]],
 )
 def test_equal_values_at_an_end_change_no_optimum(values: list[int]) -> None:
     ordered = np.array(values, dtype=float)
-    groups = [set(part) for part in np.split(np.arange(7), optimal_starts(ordered, 3)[1:])]
-    best = min(error_of(ordered[:, None], groups) for groups in cuts(7, 3))
+    groups = [set(part) for part in np.split(np.arange(len(values)), optimal_starts(ordered, 3)[1:])]
+    best = min(error_of(ordered[:, None], groups) for groups in cuts(len(values), 3))
     assert error_of(ordered[:, None], groups) == pytest.approx(best, abs=1e-12)
 
 

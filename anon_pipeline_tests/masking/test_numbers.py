@@ -106,6 +106,14 @@ def test_the_largest_number_that_is_drawn_lies_below_every_limit(limit: int, mon
         assert draws.below(np.array([limit])).tolist() == [wanted]
 
 
+def test_the_rarest_numbers_are_finite(monkeypatch: pytest.MonkeyPatch) -> None:
+    draws = Draws(KEY, ["noise"], identities(pa.table({"v": [1, 2]}), KEY, "people"))
+    monkeypatch.setattr(draws, "_bits", lambda: np.array([[0, 0], [0, 2**63]], dtype=np.uint64))
+    assert draws.laplace() == pytest.approx([-65 * np.log(2), 65 * np.log(2)])
+    assert draws.normal() == pytest.approx([-9.12, 9.12], abs=0.2)
+    assert draws.uniform() == pytest.approx([2.0**-53] * 2, rel=1e-12)
+
+
 def test_nobody_has_draws_and_equal_rows_have_different_ones() -> None:
     assert identities(pa.table({"v": pa.array([], pa.int64())}), KEY, "people").shape == (0, 2)
     rows = identities(pa.table({"v": [7, 7, 8, 7]}), KEY, "people")

@@ -131,3 +131,15 @@ def test_limits_and_defaults_of_parameters_stay_what_specs_rely_on() -> None:
         told = {name: stated(parameter, schema.get("$defs", {})) for name, parameter in schema["properties"].items()}
         found[technique] = {name: text for name, text in told.items() if text and name not in ("technique", "key")}
     assert found == LIMITS
+
+
+def test_which_techniques_end_draw_or_are_heavy() -> None:
+    def having(name: str) -> set[str]:
+        return {technique for technique, model in TECHNIQUES.items() if getattr(model, name, False)}
+
+    assert having("ends") == {"encrypt", "fake", "hash", "pseudonymize", "redact", "suppress"}
+    assert having("heavy") == {"bin", "hierarchy", "keep_format", "mask", "replace"}
+    assert having("random") == {
+        "correlated_noise", "donut", "local_frequencies", "noise", "planar_laplace", "population_donut", "pram",
+        "proportional_noise", "randomized_response", "rank_swap", "sample", "synthesize", "unary_encoding",
+    }  # fmt: skip
