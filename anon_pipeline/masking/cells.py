@@ -91,8 +91,8 @@ class GridCell(CellTechnique):
         return self.metres
 
     def centres(self, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-        corners = np.array([name.split(",") for name in names], dtype=np.float64).reshape(-1, 2)
-        height = 180 / max(1, round(np.pi * RADIUS / self.metres))
+        corners = np.array([name.split(",") for name in names], dtype=np.float64).reshape(len(names), 2)
+        height = 180 / _bands(self.metres)
         latitude = corners[:, 0] + height / 2  # well within the band, although the edge was rounded
         return latitude, corners[:, 1] + grid(latitude, corners[:, 1], self.metres)[3] / 2
 
@@ -127,7 +127,7 @@ class H3Cell(CellTechnique):
     def centres(self, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         h3 = _h3("h3_cell")
         centre = {name: h3.cell_to_latlng(name) for name in set(names)}
-        centres = np.array([centre[name] for name in names]).reshape(-1, 2)
+        centres = np.array([centre[name] for name in names]).reshape(len(names), 2)
         return centres[:, 0], centres[:, 1]
 
 
@@ -135,13 +135,19 @@ def grid(
     latitude: FloatArray, longitude: FloatArray, metres: float
 ) -> tuple[FloatArray, FloatArray, float, FloatArray]:
     """South and west edge of each point's cell in degrees, shape (n,); the common height and each width."""
-    height = 180 / max(1, round(np.pi * RADIUS / metres))
-    band = np.minimum(np.floor((latitude + 90) / height), round(180 / height) - 1)
+    bands = _bands(metres)
+    height = 180 / bands
+    band = np.minimum(np.floor((latitude + 90) / height), bands - 1)
     south = band * height - 90
     around = 2 * np.pi * RADIUS * np.cos(np.radians(south + height / 2))
-    width = 360 / np.maximum(1, np.round(around / metres))
+    width = 360 / np.round(around / metres)  # also at the poles three cells and more
     west = np.floor(((longitude + 180) % 360) / width) * width - 180
-    return south, west, float(height), width
+    return south, west, height, width
+
+
+def _bands(metres: float) -> int:
+    """The number of bands of latitude of about this height, 20 for the highest that is allowed."""
+    return round(np.pi * RADIUS / metres)
 
 
 def h3_parents(cells: Iterable[str], resolutions: Iterable[int]) -> dict[str, tuple[str, ...]]:

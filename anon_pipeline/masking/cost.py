@@ -138,8 +138,8 @@ def _distance(old: pa.Array, new: pa.Array, before: ColumnType, after: ColumnTyp
         moved = wasserstein_distance((first - low) / scale, (second - low) / scale)
         return float(moved), "earth mover's distance / range"
     if before is ColumnType.CATEGORICAL:
-        codes = codes_of(pa.concat_arrays([as_texts(old), as_texts(new)]))[0]
-        size = int(codes.max(initial=0)) + 1
+        codes, categories = codes_of(pa.concat_arrays([as_texts(old), as_texts(new)]))
+        size = len(categories) + 1
         first, second = (np.bincount(part, minlength=size) / len(part) for part in np.split(codes, [len(old)]))
         return float(np.abs(first - second).sum() / 2), "total variation distance"
     return None, None

@@ -36,7 +36,7 @@ def identities(table: pa.Table, key: Key, dataset: str) -> Blocks:
     lanes = content_of(table)
     order = np.lexsort((lanes[1], lanes[0]))
     differs = (np.diff(lanes[:, order], axis=1) != 0).any(axis=0)
-    first = np.r_[0, np.flatnonzero(differs) + 1] if len(order) else np.zeros(0, dtype=np.int64)
+    first = np.r_[0, np.flatnonzero(differs) + 1]
     numbers = np.empty(len(order), dtype=np.uint64)
     numbers[order] = np.arange(len(order)) - np.repeat(first, np.diff(np.r_[first, len(order)]))
     rows = key.pseudorandom("rows", dataset, lanes.T)
@@ -127,8 +127,7 @@ class Draws:
 
     def below(self, limits: IntArray) -> IntArray:
         """For each limit (at least 1) a whole number from 0 to below it, shape (n,)."""
-        drawn = (self.uniform() * limits).astype(np.int64)
-        return np.minimum(drawn, limits - 1)
+        return (self.uniform() * limits).astype(np.int64)  # 1 - 2^-53 times a limit up to 2^53 is rounded below it
 
     def _signed(self) -> tuple[FloatArray, FloatArray]:
         """Uniform numbers above 0 with 64 bits, so that tails have no gaps, and a sign for each, shapes (n,)."""

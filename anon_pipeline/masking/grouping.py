@@ -16,7 +16,7 @@ LARGEST = 2**62
 def codes_of(array: pa.Array) -> tuple[IntArray, pa.Array]:
     """Codes from 1 in the order of first appearance, 0 where missing, shape (n,); and the value of each code from 1."""
     if pa.types.is_null(array.type):
-        return np.zeros(len(array), dtype=np.int64), array.slice(0, 0)
+        return np.zeros(len(array), dtype=np.int64), pa.nulls(0)
     coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     codes = np.asarray(coded.indices.cast(pa.int64()).fill_null(-1), dtype=np.int64) + 1
     return codes, coded.dictionary

@@ -30,6 +30,8 @@ from anon_pipeline.masking.texts import as_texts
 
 #: The digit of `unary_encoding` for a category that a person reports, and for one that they do not report.
 REPORTED, NOT_REPORTED = "1", "0"
+#: In place of the number of a category.
+ABSENT = -1
 
 
 class LocalRandomizer(ColumnTechnique):
@@ -83,15 +85,16 @@ class LocalRandomizer(ColumnTechnique):
         ((name, column),) = columns.items()
         codes, distinct = codes_of(as_texts(column))
         place = {category: number for number, category in enumerate(self.categories)}
-        numbers = [place.get(value, -1 if self.other is None else place[self.other]) for value in distinct.to_pylist()]
-        if -1 in numbers:
+        otherwise = ABSENT if self.other is None else place[self.other]
+        numbers = [place.get(value, otherwise) for value in distinct.to_pylist()]
+        if ABSENT in numbers:
             raise InputError(
                 f"{context.place}: the column has values that are not among the categories; add them, or name the "
                 "category that they count as: other"
             )
-        missing = -1 if self.missing is None else place[self.missing]
+        missing = ABSENT if self.missing is None else place[self.missing]
         true = np.array([missing, *numbers], dtype=np.int64)[codes]
-        known = np.flatnonzero(true >= 0)
+        known = np.flatnonzero(true != ABSENT)
         answers = self.reports(true[known], context.draws.at(known))
         positions = np.full(len(true), len(known), dtype=np.int64)
         positions[known] = np.arange(len(known))
@@ -193,7 +196,7 @@ class UnaryEncoding(LocalRandomizer):
         if not pc.all(fits).as_py() and len(texts):
             raise ValueError(f"it holds values that are no texts of {k} digits 0 and 1; read the column as text")
         digits: npt.NDArray[np.uint8] = np.frombuffer("".join(texts.to_pylist()).encode(), dtype=np.uint8)
-        return (digits.reshape(-1, k) == ord(REPORTED)).sum(axis=0).astype(np.int64), len(texts)
+        return (digits.reshape(len(texts), k) == ord(REPORTED)).sum(axis=0).astype(np.int64), len(texts)
 
 
 class LocalFrequencies(LocalRandomizer):

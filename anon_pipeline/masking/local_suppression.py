@@ -75,7 +75,7 @@ class LocalSuppression(TableTechnique):
 def suppressed(codes: IntArray, k: int, importance: list[float]) -> IntArray:
     """The codes, some of them set to 0 (missing), so that k people share every row; needs n >= k. Shape (n, p)."""
     cells, cell_of, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
-    cell_of = cell_of.reshape(-1)
+    cell_of = cell_of.ravel()
     result = cells.copy()
     done = counts >= k
     for kept in _ways(importance):
@@ -122,7 +122,7 @@ def _fill_up(rows: IntArray, k: int) -> None:
     missing = k - int((rows == 0).all(axis=1).sum())
     while missing > 0:
         _, group, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
-        group = group.reshape(-1)
+        group = group.ravel()
         nothing = (rows == 0).all(axis=1)
         counts_of = counts[group]
         spare = np.where(nothing, 0, counts_of - k)

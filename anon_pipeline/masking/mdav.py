@@ -17,7 +17,7 @@ from anon_pipeline.tables import scale_of
 
 #: Up to this many rows MDAV groups all of them together.
 WHOLE = 30_000
-#: With more rows, it groups blocks of at most this many.
+#: With more rows, it groups blocks of at most this many; a half of a longer one has room for two groups of any k.
 BLOCK = 4_000
 
 
@@ -47,7 +47,7 @@ class Mdav(TableTechnique):
         missing = np.isnan(values)
         changed = values.copy()
         _, pattern = np.unique(missing, axis=0, return_inverse=True)
-        pattern = pattern.reshape(-1)
+        pattern = pattern.ravel()
         sizes: list[int] = []
         hidden = 0
         for kind in np.unique(pattern):
@@ -85,7 +85,7 @@ def mdav_groups(points: FloatArray, k: int) -> IntArray:
     """The number of the group of each row, k to 2k - 1 rows per group, shape (n, p) -> (n,); needs n >= k."""
     groups = np.zeros(len(points), dtype=np.int64)
     next_group = 0
-    blocks = [np.arange(len(points))] if len(points) <= WHOLE else _blocks(points, max(BLOCK, 4 * k))
+    blocks = [np.arange(len(points))] if len(points) <= WHOLE else _blocks(points, BLOCK)
     for block in blocks:
         groups[block] = next_group + _grouped(points[block], k)
         next_group = int(groups[block].max()) + 1

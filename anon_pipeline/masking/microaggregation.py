@@ -15,6 +15,7 @@ from anon_pipeline.masking.numbers import from_floats, to_floats
 from anon_pipeline.tables import scale_of
 
 #: Above this many values the sorted column is cut into blocks; each is grouped optimally, all at the same time.
+#: The shortest has room for several groups of any k.
 BLOCK = 20_000
 SHORTEST_BLOCK = 5_000
 
@@ -76,7 +77,7 @@ def fixed_starts(n: int, k: int) -> IntArray:
 def optimal_starts(ordered: FloatArray, k: int) -> IntArray:
     """The starts of the groups with the least squared error among ascending values, shape (groups,); needs n >= k."""
     n = len(ordered)
-    blocks = 1 if n <= max(BLOCK, 8 * k) else n // max(SHORTEST_BLOCK, 4 * k)
+    blocks = 1 if n <= BLOCK else n // SHORTEST_BLOCK
     firsts = np.arange(blocks + 1) * n // blocks
     lengths = np.diff(firsts)
     starts = []

@@ -125,7 +125,7 @@ def digests_of(column: pa.Array, key: bytes) -> tuple[npt.NDArray[np.uint8], pa.
         second = outer.copy()
         second.update(first.digest())
         digests.append(second.digest())
-    return np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(-1, 32), coded.indices
+    return np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(len(digests), 32), coded.indices
 
 
 def hexadecimal(bytes_: npt.NDArray[np.uint8]) -> pa.Array:

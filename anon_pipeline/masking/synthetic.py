@@ -136,8 +136,8 @@ def _feature(column: pa.Array, kind: ColumnType, target: FloatArray, train: IntA
     """A column as a feature of a tree; a category becomes the mean of the target among its people."""
     if kind is not ColumnType.CATEGORICAL:
         return _filled(to_floats(column))
-    codes, _ = codes_of(column)
-    size = int(codes.max(initial=0)) + 1
+    codes, categories = codes_of(column)
+    size = len(categories) + 1
     sums = np.bincount(codes[train], target[train], minlength=size)
     counts = np.bincount(codes[train], minlength=size)
     means = np.divide(sums, counts, out=np.zeros(size), where=counts > 0)

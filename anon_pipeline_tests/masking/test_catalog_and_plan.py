@@ -11,12 +11,13 @@ import pytest
 
 import anon_pipeline.masking
 from anon_pipeline.errors import InputError
-from anon_pipeline.keys import Secrets
+from anon_pipeline.keys import KeySource, Secrets
 from anon_pipeline.masking.base import OneColumnTechnique, TableTechnique, Technique
 from anon_pipeline.masking.catalog import TECHNIQUES, catalog, read_step
 from anon_pipeline.masking.execution import PERTURBING
 from anon_pipeline.masking.plan import plan_steps
-from anon_pipeline.spec import ColumnType
+from anon_pipeline.masking.step_keys import secrets_of
+from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline_tests.masking.tables import CATEGORICAL, COLUMN_STEPS, DATE, NUMERIC, TABLE_STEPS, step
 
 
@@ -56,6 +57,37 @@ def test_the_catalog_says_all_there_is_to_say() -> None:
     assert (defaults["share"], defaults["bounds"], defaults["distribution"]) == ("none", "none", "gaussian")
     assert rows["round"].stands == "column" and rows["round"].runs == "engine" and rows["round"].on == ("numeric",)
     assert rows["mdav"].stands == "table" and rows["mdav"].runs == "memory" and rows["mdav"].guarantee == "k"
+
+
+#: Of each kind of type and of default: what the catalog says.
+SAID = [
+    ("suppress_cells", "values", "list of text | number", "none"),
+    ("local_suppression", "importance", "mapping of text to number", "none"),
+    ("redact", "missing", "true | false", "false"),
+    ("mask", "first", "whole number >= 0 and <= 10000", "0"),
+    ("pseudonymize", "key", "{environment, file}", "{'environment': 'ANON_PIPELINE_KEY'}"),
+    ("bin", "width", "number > 0 and <= 1e15", "none"),
+    ("bin", "start", "number >= -1e15 and <= 1e15", "0"),
+    ("bin", "edges", "list of number", "none"),
+    ("top_bottom_code", "top", "number | datetime | date", "none"),
+    ("hierarchy", "groups", "mapping of text to list of text | number | true | false", "none"),
+    ("noise", "bounds", "[number, number]", "none"),
+    ("noise", "deviation", "number > 0", "none"),
+    ("pram", "matrix", "mapping of text to mapping of text to number", "none"),
+    ("aggregate", "dominance", "{n, share}", "{'n': 1, 'share': 0.85}"),
+    ("aggregate", "threshold", "whole number >= 2 and <= 2e9", "10"),
+    ("synthesize", "given", "list of text", "none"),
+    ("grid_cell", "metres", "number >= 1 and <= 1e6", "required"),
+    ("population_donut", "inner_share", "number >= 0 and < 1", "0.1"),
+]
+
+
+@pytest.mark.parametrize(("technique", "parameter", "kind", "default"), SAID)
+def test_types_and_defaults_are_told_as_people_read_them(
+    technique: str, parameter: str, kind: str, default: str
+) -> None:
+    said = {row.technique: {one.name: one for one in row.parameters} for row in catalog()}[technique][parameter]
+    assert (said.type, said.default) == (kind, default)
 
 
 def test_steps_are_read_as_a_spec_writes_them_and_written_back() -> None:
@@ -103,6 +135,9 @@ def test_steps_are_read_as_a_spec_writes_them_and_written_back() -> None:
         ({"technique": "noise"}, "give either the deviation"),
         ({"technique": "noise", "share": 1, "deviation": 1}, "give either the deviation"),
         ({"technique": "noise", "share": 1, "bounds": [2, 1]}, "the first must lie below"),
+        ({"technique": "noise", "share": 1, "bounds": [1, 1]}, "the first must lie below"),
+        ({"technique": "hierarchy", "groups": {"a": [1]}, "file": "a.csv"}, "either groups or the file"),
+        ({"technique": "quantile_code", "top": 0.5, "bottom": 0.5}, "must leave some people"),
         ({"technique": "mdav", "columns": [], "k": 3}, "at least 1 item"),
         ({"technique": "fake", "kind": "password"}, "Input should be"),
     ],
@@ -163,6 +198,7 @@ def refusal(columns: dict[str, list[dict[str, Any]]], table: list[dict[str, Any]
         ({"name": [{"technique": "suppress_cells", "above": 3}]}, [], "below and above are rules for numbers"),
         ({"age": [{"technique": "suppress_cells", "pattern": "3"}]}, [], "a pattern is a rule for texts"),
         ({"age": [{"technique": "suppress_cells", "values": ["3"]}]}, [], "values of a numeric column must be numbers"),
+        ({"age": [{"technique": "suppress_cells", "values": [3, "x"]}]}, [], "values of a numeric column must be"),
         ({"born": [{"technique": "noise", "deviation": 1, "bounds": [0, 1]}]}, [], "bounds are numbers"),
         ({}, [DONUT | {"columns": ["lat", "place"]}], "steps.0.columns: the table has no column place, or no longer"),
         ({}, [DONUT | {"columns": ["lat", "name"]}], "donut needs numeric columns, and name is categorical here"),
@@ -198,6 +234,43 @@ def test_a_plan_says_what_the_table_will_be() -> None:
     }
     twice = plan_steps(KINDS, {"age": [step("noise", share=1), step("noise", share=1)]})
     assert [one.number for one in twice.steps] == [0, 1]
+
+
+def test_without_the_step_that_makes_groups_a_plan_is_one_of_people() -> None:
+    under = {"age": [read_step(BIN)], "born": [step("suppress")]}
+    plan = plan_steps(KINDS, under, [step("sample", share=0.5), read_step(CELL), read_step(AGGREGATE)])
+    people = plan.of_people
+    assert [one.technique.technique for one in people.table] == ["sample", "grid_cell"]
+    assert people.types_after == {"age": CATEGORICAL, "name": CATEGORICAL, "born": DATE, "cell": CATEGORICAL}
+    assert (people.types, people.columns, people.ends_as_groups) == (plan.types, plan.columns, False)
+    assert people.of_people is people
+    assert plan.types_after == {"name": CATEGORICAL, "people": NUMERIC}
+
+
+def test_every_key_of_a_spec_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOWHERE", raising=False)
+
+    def spec(*steps: dict[str, Any], **others: Any) -> ReleaseSpec:
+        columns = {"town": {"role": "quasi_identifier", "steps": list(steps)}, "ill": {"role": "sensitive"}}
+        basis = {"dataset": "people", "source": {"path": "people.csv"}, "target": "ill", "columns": columns}
+        return ReleaseSpec.model_validate(basis | {"privacy": {"k_anonymity": {"k": 5}}} | others)
+
+    nowhere = {"environment": "NOWHERE"}
+    for keyed in (
+        spec(draws=nowhere),
+        spec({"technique": "prefix", "length": 1}, {"technique": "encrypt", "key": nowhere}),
+    ):
+        with pytest.raises(InputError, match="the environment variable NOWHERE is not set"):
+            secrets_of(keyed)
+        monkeypatch.setenv("NOWHERE", "ab" * 32)
+        assert secrets_of(keyed).key(KeySource(environment="NOWHERE")).material == bytes.fromhex("ab" * 32)
+        monkeypatch.delenv("NOWHERE")
+    assert isinstance(secrets_of(spec({"technique": "prefix", "length": 1})), Secrets)
+
+
+def test_a_technique_names_the_file_of_its_key() -> None:
+    assert step("encrypt", key={"file": "private.key"}).key_file == "private.key"
+    assert step("encrypt").key_file is None and step("round", to=1).key_file is None
 
 
 def test_keys_are_looked_for_before_any_work() -> None:

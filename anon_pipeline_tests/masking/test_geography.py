@@ -11,13 +11,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import integrate, stats
 
 from anon_pipeline.errors import InputError
+from anon_pipeline.masking import donut
 from anon_pipeline.masking.cells import CellTechnique, grid, h3_parents
 from anon_pipeline.masking.execution import Resources, StepReport, apply_steps
-from anon_pipeline.masking.planar_laplace import laplace_radius, planar_radius
-from anon_pipeline.masking.sphere import RADIUS, area_uniform, distances, moved
+from anon_pipeline.masking.planar_laplace import expected_radius, laplace_radius, planar_radius
+from anon_pipeline.masking.sphere import RADIUS, arc_of_chord, area_uniform, distances, moved
 from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.masking.tables import CATEGORICAL, KEY, NUMERIC, SECRETS, step
 from anon_pipeline_tests.skips import require_package
@@ -114,6 +115,23 @@ def test_near_places_are_alike_up_to_their_distance(epsilon: float, seed: int) -
     assert (np.abs(ratio) <= 1.05 * allowed + 0.02 / epsilon)[inside[0] & inside[1]].all()
 
 
+@pytest.mark.parametrize("per_earth", [0.64, 3.0, 40.0])
+def test_a_radius_on_the_sphere_is_the_quantile_of_its_density(per_earth: float) -> None:
+    uniform = np.array([0.001, 0.1, 0.5, 0.9, 0.999])
+
+    def part(end: float) -> float:
+        return float(integrate.quad(lambda angle: np.exp(-per_earth * angle) * np.sin(angle), 0, end)[0])
+
+    angles = laplace_radius(uniform, per_earth / RADIUS) / RADIUS
+    assert [part(end) / part(np.pi) for end in angles] == pytest.approx(uniform, abs=1e-7)
+
+
+def test_the_expected_move_is_the_mean_of_ten_thousand_quantiles() -> None:
+    uniform = (np.arange(10_000) + 0.5) / 10_000
+    assert expected_radius(0.01) == pytest.approx(laplace_radius(uniform, 0.01).mean(), rel=1e-9)
+    assert expected_radius(0.01) == pytest.approx(200, rel=1e-3)
+
+
 def test_a_tiny_epsilon_leaves_people_anywhere_on_earth() -> None:
     metres, _ = moves(48.4, 10.0, "planar_laplace", epsilon=1e-14)
     assert stats.kstest((1 - np.cos(metres / RADIUS)) / 2, "uniform").pvalue > 0.001
@@ -162,6 +180,47 @@ def test_a_population_donut_holds_k_people() -> None:
     assert radius.max() <= report.facts["largest_radius"] <= 1.1 * radius.max()  # type: ignore[operator]
 
 
+@pytest.mark.parametrize(("n", "k"), [(20, 10), (40, 33), (40, 40), (3, 2), (9, 9)])
+def test_the_radius_reaches_the_k_th_person_however_few_places_there_are(n: int, k: int) -> None:
+    random = np.random.default_rng(n)
+    latitude, longitude = random.uniform(40, 50, n), random.uniform(0, 10, n)
+    people = random.integers(1, 3, n) if k < n else np.ones(n, dtype=np.int64)
+    found = donut._radius_of(latitude, longitude, people, k)
+    every = distances(latitude[:, None], longitude[:, None], latitude[None, :], longitude[None, :])
+    for place in range(n):
+        order = np.argsort(every[place])
+        reached = order[int((np.cumsum(people[order]) >= k).argmax())]
+        assert found[place] == pytest.approx(every[place, reached], abs=1e-3)
+
+
+def test_the_farthest_reach_is_allowed() -> None:
+    _, report = shown([48.4, 48.4001], [10.0, 10.0], "population_donut", k=2, least=5_000_000)
+    assert report.facts["largest_radius"] == 5e6
+
+
+def test_places_that_share_a_latitude_or_a_longitude_are_different_places() -> None:
+    _, report = shown([48.4, 48.4, 48.5, 48.5, 48.4], [10.0, 10.1, 10.1, 10.0, 10.0], "donut", inner=1, outer=2)
+    assert report.facts["places"] == 4
+
+
+def test_the_poles_and_the_date_line_are_places() -> None:
+    latitude, longitude = [90.0, -90.0, 0.0, 0.0], [0.0, 0.0, 180.0, -180.0]
+    made, _ = shown(latitude, longitude, "donut", inner=1000, outer=1100, digits=9)
+    metres = distances(*map(np.array, (latitude, longitude, made.column("lat"), made.column("lon"))))
+    assert (metres > 999).all() and (metres < 1101).all()
+
+
+def test_rounding_beyond_the_sphere_does_no_harm() -> None:
+    for chord, metres in ((0.0, 0.0), (2.0, np.pi * RADIUS), (2 + 2**-51, np.pi * RADIUS)):
+        assert arc_of_chord(np.array([chord])) == pytest.approx([metres])
+    to_the_pole = np.radians(90 - 86.62) * RADIUS  # from there the sine is larger than 1
+    for latitude, bearing, pole in ((86.62, 0.0, 90), (-86.62, np.pi, -90)):
+        there = moved(*(np.array([number]) for number in (latitude, 10.0, to_the_pole, bearing)))
+        assert there[0] == pytest.approx([pole])
+    here = np.array([0.08])  # whose antipode is farther than half around
+    assert distances(here, np.array([0.0]), -here, np.array([180.0])) == pytest.approx([np.pi * RADIUS])
+
+
 def test_rows_of_one_place_move_together_or_apart() -> None:
     together, _ = shown([48.4] * 50, [10.0] * 50, "donut", inner=10, outer=100)
     apart, _ = shown([48.4] * 50, [10.0] * 50, "donut", inner=10, outer=100, one_move_per="row")
@@ -188,6 +247,25 @@ def test_a_grid_cell_holds_its_point_and_is_about_square(latitude: float, longit
     if abs(latitude) < 60:
         across = np.radians(width[0]) * RADIUS * np.cos(np.radians(south[0] + height / 2))
         assert across == pytest.approx(metres, rel=0.05)
+
+
+def test_cells_at_the_poles_and_at_the_date_line_are_those_beside_them() -> None:
+    """Of a thousand kilometres there are 20 bands of 9 degrees, and three cells around each pole."""
+    latitude, longitude = np.array([90, 89.9, 81, 80.9, -90, 4.4]), np.array([180.0, -180, -60.1, 59.9, 61, 179])
+    south, west, height, width = grid(latitude, longitude, 1e6)
+    assert height == 9 and south.tolist() == [81, 81, 81, 72, -90, 0]
+    assert width == pytest.approx([120, 120, 120, 40, 120, 9])
+    assert west == pytest.approx([-180, -180, -180, 20, 60, 171])
+
+
+def test_a_grid_cell_is_as_wide_as_is_stated_and_a_hexagon_twice_its_edge() -> None:
+    require_package("h3")
+    grid_cell, hexagon = (step(columns=["lat", "lon"], **how) for how in (
+        {"technique": "grid_cell", "metres": 750}, {"technique": "h3_cell", "resolution": 9}))  # fmt: skip
+    assert isinstance(grid_cell, CellTechnique) and isinstance(hexagon, CellTechnique)
+    assert grid_cell.side == 750 and hexagon.side == pytest.approx(2 * 200.786, rel=1e-4)
+    for technique in (grid_cell, hexagon):
+        assert [half.shape for half in technique.centres([])] == [(0,), (0,)]
 
 
 def test_cells_are_shown_by_name_or_by_centre() -> None:
@@ -279,7 +357,10 @@ def test_the_absent_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         ("donut", {"columns": ["lat", "lon"], "inner": 2, "outer": 2}, "inner: must be less than outer"),
         ("planar_laplace", {"columns": ["lat", "lon"]}, "give either epsilon per metre, or level and radius"),
         ("planar_laplace", {"columns": ["lat", "lon"], "level": 1}, "give either epsilon"),
+        ("planar_laplace", {"columns": ["lat", "lon"], "radius": 1}, "give either epsilon"),
         ("planar_laplace", {"columns": ["lat", "lon"], "level": 1, "radius": 1, "epsilon": 1}, "give"),
+        ("planar_laplace", {"columns": ["lat", "lon"], "level": 1, "epsilon": 1}, "beside level or radius"),
+        ("planar_laplace", {"columns": ["lat", "lon"], "radius": 1, "epsilon": 1}, "beside level or radius"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(technique: str, parameters: dict[str, Any], sentence: str) -> None:

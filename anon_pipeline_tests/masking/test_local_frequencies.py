@@ -65,7 +65,51 @@ def test_reports_come_out_with_the_stated_probabilities() -> None:
             assert stats.chisquare(counts, np.array(expected) * n).pvalue > FALSE_ALARM
 
 
+def test_estimates_and_intervals_are_those_of_the_formula() -> None:
+    """With p = 1/2, q = 1/4 and 100 people: (reported - 25) * 4, of the variance (c / 4 + (100 - c) * 3 / 16) * 16."""
+    made = randomizer("unary_encoding", math.log(3), ["a", "b", "c", "d"])
+    reports = ["1110"] * 10 + ["1010"] * 30 + ["0010"] * 10 + ["0000"] * 50
+    found = estimate_counts(pa.array([*reports, None]), made)
+    assert (found.people, found.technique, found.epsilon) == (100, "unary_encoding", math.log(3))
+    assert (found.p, found.q) == pytest.approx((0.5, 0.25))
+    for told, category, reported in zip(found.counts, "abcd", (40, 10, 50, 0), strict=True):
+        count = (reported - 25) * 4
+        likely = min(max(count, 0), 100)
+        reach = 1.959963985 * math.sqrt(likely * 4 + (100 - likely) * 3)
+        assert (told.category, told.reported, told.count) == (category, reported, pytest.approx(count))
+        assert told.low == pytest.approx(min(max(count - reach, 0), 100))
+        assert told.high == pytest.approx(min(max(count + reach, 0), 100))
+
+
+@pytest.mark.parametrize(
+    ("technique", "categories", "note"),
+    [
+        ("randomized_response", 10, "randomized_response errs least"),
+        ("randomized_response", 11, "unary_encoding would err less"),
+        ("unary_encoding", 10, "randomized_response would err less"),
+        ("unary_encoding", 11, "unary_encoding errs least"),
+        ("local_frequencies", 10, "randomized_response errs least"),
+        ("local_frequencies", 11, "unary_encoding errs least"),
+    ],
+)
+def test_a_note_says_which_technique_errs_least(technique: str, categories: int, note: str) -> None:
+    names = [str(number) for number in range(categories)]
+    _, (report,) = masked(pa.array(names), CATEGORICAL, randomizer(technique, 1, names))
+    assert any(f"{note} at this epsilon" in told for told in report.notes)
+    assert any("missing is shown" in told for told in report.notes)
+
+
+def test_counts_are_estimated_by_the_last_step() -> None:
+    response, prefix = randomizer("randomized_response", 1, ["a", "b"]), step("prefix", length=1)
+    for before in range(4):
+        assert randomizer_of([*[prefix] * before, response], "v") is response
+    with pytest.raises(InputError, match=r"columns\.v: does not end with"):
+        randomizer_of([response, prefix], "v")
+
+
 def test_the_rule_takes_what_errs_less() -> None:
+    assert best_encoding(8, math.log(2)) == "unary_encoding", "where both err alike"
+    assert best_encoding(7, math.log(2)) == "randomized_response"
     assert best_encoding(2, 1) == best_encoding(10, 1) == "randomized_response"
     assert best_encoding(11, 1) == best_encoding(42, 1) == "unary_encoding"
     assert best_encoding(42, 3) == "randomized_response"
@@ -145,7 +189,7 @@ def test_where_nobody_answered_every_count_is_zero(technique: str) -> None:
 
 def test_columns_that_hold_no_reports_are_refused() -> None:
     unary, direct = randomizer("unary_encoding", 1, ["a", "b"]), randomizer("randomized_response", 1, ["a", "b"])
-    for column in (["011"], ["0"], ["ab"], ["1é"]):
+    for column in (["011"], ["0"], ["ab"], ["1é"], ["01", "011"], ["0", "10", None]):
         with pytest.raises(ValueError, match="2 digits"):
             estimate_counts(pa.array(column), unary)
     with pytest.raises(ValueError, match="not among the categories"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -265,3 +266,91 @@ def test_groups_are_the_same_however_large_or_small_the_numbers_are(size: float)
             )
         )
         assert np.allclose(np.array(plain) * size, np.array(sized), rtol=1e-12, atol=0)
+
+
+def test_exactly_k_people_with_a_value_are_a_group_and_fewer_show_nothing() -> None:
+    shown, (report,) = masked([1.0, 2.0, 6.0, None], NUMERIC, step("microaggregate", k=3))
+    assert shown.to_pylist() == [3, 3, 3, None] and report.facts == {"groups": 1, "smallest": 3, "largest": 3}
+    shown, (report,) = masked([1.0, 2.0, None, None], NUMERIC, step("microaggregate", k=3))
+    assert shown.to_pylist() == [None] * 4 and report.facts == {"groups": 0, "rows_hidden": 2}
+    shown, (report,) = masked(["a"] * 3 + ["b"] * 3 + ["c"] * 2 + [None], CATEGORICAL, step("suppress_rare", k=3))
+    assert shown.to_pylist() == ["a"] * 3 + ["b"] * 3 + [None] * 3
+    assert report.facts == {"values_hidden": 1, "rows_hidden": 2}
+    for by in (None, "other"):  # two who are hidden are too few, so three more are
+        shown, _ = masked(list("aaaabbbcc"), CATEGORICAL, step("suppress_rare", k=3, by=by))
+        assert shown.to_pylist() == ["a"] * 4 + [by] * 5
+
+
+@pytest.mark.parametrize("show", ["mean", "median"])
+@pytest.mark.parametrize("k", [2, 3, 4, 5])
+def test_a_group_shows_its_mean_or_median_whether_it_is_even_or_odd(k: int, show: str) -> None:
+    values = np.random.default_rng(k).lognormal(0, 2, 4 * k + 1)
+    shown, _ = masked(values, NUMERIC, step("microaggregate", k=k, method="fixed", show=show))
+    ordered = np.sort(values)
+    groups = [*(ordered[start : start + k] for start in range(0, 3 * k, k)), ordered[3 * k :]]
+    centre = np.mean if show == "mean" else np.median
+    wanted = np.concatenate([np.full(len(group), centre(group)) for group in groups])
+    assert np.array(shown)[np.argsort(values)] == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[0, 1, 1, 1, 1, 1, 1], [0, 0, 0, 0, 0, 0, 1], [0, 0, 0, 1, 1, 1, 1], [5] * 7, [0] + [1] * 11, [0] * 11 + [1]],
+)
+def test_equal_values_at_an_end_change_no_optimum(values: list[int]) -> None:
+    ordered = np.array(values, dtype=float)
+    groups = [set(part) for part in np.split(np.arange(len(values)), optimal_starts(ordered, 3)[1:])]
+    best = min(error_of(ordered[:, None], groups) for groups in cuts(len(values), 3))
+    assert error_of(ordered[:, None], groups) == pytest.approx(best, abs=1e-12)
+
+
+def test_of_equal_values_no_group_is_larger_than_it_must_be() -> None:
+    assert np.diff([*optimal_starts(np.full(20, 7.0), 3), 20]).max() <= 5
+    assert np.diff([*optimal_starts(np.zeros(7), 2), 7]).max() <= 3
+
+
+def test_blocks_begin_above_their_number_of_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.sort(np.random.default_rng(2).normal(size=61))
+    whole = optimal_starts(values, 3).tolist()
+    monkeypatch.setattr(microaggregation, "SHORTEST_BLOCK", 20)
+    for block, parts in ((61, [0, 61]), (60, [0, 20, 40, 61])):
+        monkeypatch.setattr(microaggregation, "BLOCK", block)
+        pieces = [values[start:end] for start, end in pairwise(parts)]
+        starts = [start + first for start, piece in zip(parts, pieces, strict=False)
+                  for first in _whole_starts(monkeypatch, piece)]  # fmt: skip
+        assert optimal_starts(values, 3).tolist() == starts
+        assert (starts == whole) == (block == 61)
+
+
+def _whole_starts(monkeypatch: pytest.MonkeyPatch, ordered: Floats) -> list[int]:
+    with monkeypatch.context() as undone:
+        undone.setattr(microaggregation, "BLOCK", 20_000)
+        return optimal_starts(ordered, 3).tolist()
+
+
+def test_mdav_groups_all_together_up_to_its_limit_and_blocks_beyond(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = np.random.default_rng(3).normal(size=(60, 2))
+    whole = mdav._grouped(points, 3)
+    monkeypatch.setattr(mdav, "BLOCK", 20)
+    for limit, is_whole in ((60, True), (59, False)):
+        monkeypatch.setattr(mdav, "WHOLE", limit)
+        assert (mdav_groups(points, 3) == whole).all() == is_whole
+
+
+def test_blocks_are_halved_along_the_widest_column_until_they_fit() -> None:
+    wide = np.random.default_rng(4).permutation(40)
+    points = np.column_stack([np.sin(np.arange(40)), wide])
+    for most, size in ((40, 40), (39, 20), (20, 20), (19, 10)):
+        blocks = mdav._blocks(points, most)
+        assert [len(block) for block in blocks] == [size] * (40 // size)
+        assert {tuple(block) for block in blocks} == {
+            tuple(np.flatnonzero(wide // size == part)) for part in range(40 // size)
+        }
+
+
+def test_where_the_farthest_is_among_the_nearest_the_next_group_is_around_the_first_who_is_left() -> None:
+    """All are equally far from the first, who is farthest from the middle."""
+    ring = [(65, 0), (63, 16), (63, -16), (60, 25), (60, -25), (56, 33), (56, -33), (52, 39)]
+    for seed in range(6):
+        points = np.array([(0, 0), *np.random.default_rng(seed).permutation(ring)], dtype=float)
+        assert sorted(sets(mdav_groups(points, 2)), key=min) == sorted(plain_mdav(points, 2), key=min)

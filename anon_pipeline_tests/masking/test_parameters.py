@@ -15,6 +15,8 @@ SIGNS = {
     "maxLength": "letters <=",
     "minItems": "items >=",
     "maxItems": "items <=",
+    "minProperties": "entries >=",
+    "multipleOf": "times",
     "default": "else",
 }
 
@@ -40,6 +42,7 @@ LIMITS: dict[str, dict[str, str]] = {
     "h3_cell": {"columns": "items >= 1", "into": "letters >= 1", "resolution": ">= 0, <= 15"},
     "hash": {},
     "hierarchy": {
+        "groups": "entries >= 1",
         "file": "letters >= 1",
         "level": ">= 1, <= 100, else 1",
         "delimiter": "letters >= 1, letters <= 1, else ;",
@@ -78,12 +81,12 @@ LIMITS: dict[str, dict[str, str]] = {
         "inner_share": ">= 0, < 1, else 0.1",
         "least": ">= 0, > 0, <= 5000000, else 100",
     },
-    "pram": {"retention": "> 0, < 1", "categories": "items >= 2", "invariant": "else False"},
+    "pram": {"retention": "> 0, < 1", "matrix": "entries >= 1", "categories": "items >= 2", "invariant": "else False"},
     "prefix": {"length": ">= 1, <= 10000"},
     "proportional_noise": {"share": "> 0, <= 0.5"},
     "pseudonymize": {
         "domain": "letters >= 1, letters <= 200",
-        "bits": ">= 96, <= 256, else 128",
+        "bits": ">= 96, <= 256, times 8, else 128",
         "encoding": "else base32",
     },
     "quantile_bin": {"bins": ">= 2, <= 1000"},
@@ -128,3 +131,15 @@ def test_limits_and_defaults_of_parameters_stay_what_specs_rely_on() -> None:
         told = {name: stated(parameter, schema.get("$defs", {})) for name, parameter in schema["properties"].items()}
         found[technique] = {name: text for name, text in told.items() if text and name not in ("technique", "key")}
     assert found == LIMITS
+
+
+def test_which_techniques_end_draw_or_are_heavy() -> None:
+    def having(name: str) -> set[str]:
+        return {technique for technique, model in TECHNIQUES.items() if getattr(model, name, False)}
+
+    assert having("ends") == {"encrypt", "fake", "hash", "pseudonymize", "redact", "suppress"}
+    assert having("heavy") == {"bin", "hierarchy", "keep_format", "mask", "replace"}
+    assert having("random") == {
+        "correlated_noise", "donut", "local_frequencies", "noise", "planar_laplace", "population_donut", "pram",
+        "proportional_noise", "randomized_response", "rank_swap", "sample", "synthesize", "unary_encoding",
+    }  # fmt: skip

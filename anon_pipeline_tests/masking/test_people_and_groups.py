@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from itertools import product
 from typing import Any
@@ -13,10 +14,12 @@ import pytest
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.keys import Key
+from anon_pipeline.masking.aggregation import Aggregate, aggregate_of
 from anon_pipeline.masking.execution import Resources, StepReport, apply_steps
 from anon_pipeline.masking.grouping import groups_of, keys_of
-from anon_pipeline.masking.local_suppression import _fill_up, suppressed
-from anon_pipeline.spec import ColumnType
+from anon_pipeline.masking.local_suppression import _fill_up, _ways, suppressed
+from anon_pipeline.masking.synthetic import _classes, _feature, _filled
+from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline_tests.masking.tables import CATEGORICAL, KEY, NUMERIC, people, step
 
 RNG = np.random.default_rng(11)
@@ -29,6 +32,16 @@ def done(table: pa.Table, technique: str, key: Key = KEY, **parameters: Any) -> 
     }
     made, (report,) = apply_steps(table, kinds, {}, [step(technique, **parameters)], Resources(key=key))
     return made, report
+
+
+#: Of what is left: columns, values of each, rows, k and the digest.
+PINNED_SUPPRESSION = [
+    (3, 3, 30, 2, "56157caa79fa"),
+    (3, 5, 80, 3, "06c5ba3279b8"),
+    (4, 3, 120, 5, "10eba6b519a0"),
+    (5, 2, 60, 4, "5a299ac519c5"),
+    (2, 9, 50, 3, "795e84b32318"),
+]
 
 
 # ------------------------------------------------------------------ sampling
@@ -97,7 +110,73 @@ def test_groups_of_no_means_and_names_that_are_taken() -> None:
         step("aggregate", columns=["people"])
 
 
+def test_a_table_of_groups_says_which_columns_it_is_made_from() -> None:
+    made = step("aggregate", columns=["b", "a"], means=["x", "y"], threshold=7)
+    assert isinstance(made, Aggregate) and made.smallest_group == 7
+    assert list(made.sources.items()) == [
+        ("b", ("b",)), ("a", ("a",)), ("people", ("b", "a")), ("mean_x", ("x",)), ("mean_y", ("y",)),
+    ]  # fmt: skip
+
+
+def test_the_last_step_of_a_spec_makes_the_groups() -> None:
+    sample = {"technique": "sample", "share": 0.5}
+    group = {"technique": "aggregate", "columns": ["town"]}
+    for before in (1, 2, 3):
+        spec = ReleaseSpec.model_validate(
+            {
+                "dataset": "people",
+                "source": {"path": "people.csv"},
+                "target": "ill",
+                "columns": {"town": {"role": "quasi_identifier"}, "ill": {"role": "sensitive"}},
+                "privacy": {"k_anonymity": {"k": 5}},
+                "steps": [*[sample] * before, group],
+            }
+        )
+        assert aggregate_of(spec) is spec.steps[before]
+
+
 # ------------------------------------------------------------------ local suppression
+
+
+@pytest.mark.parametrize(
+    ("rows", "k", "filled"),
+    [
+        ([[0, 0], [1, 1], [1, 1], [1, 1]], 2, [[0, 0], [0, 0], [1, 1], [1, 1]]),  # a group can spare the first of three
+        ([[1, 1], [1, 1], [1, 1], [0, 0], [2, 2], [2, 2], [2, 2]], 2,
+         [[0, 0], [1, 1], [1, 1], [0, 0], [2, 2], [2, 2], [2, 2]]),
+        ([[1, 1]] * 3 + [[0, 0]] + [[2, 0]] * 4, 3, [[0, 0]] * 5 + [[2, 0]] * 3),
+        ([[0, 0], [1, 1], [2, 2], [1, 1], [2, 2]], 2, [[0, 0], [0, 0], [2, 2], [0, 0], [2, 2]]),
+        ([[0, 0], [0, 0], [1, 1], [1, 1], [1, 1]], 2, [[0, 0], [0, 0], [1, 1], [1, 1], [1, 1]]),
+    ],
+)  # fmt: skip
+def test_who_shows_nothing_is_joined_by_as_few_as_reach_k(
+    rows: list[list[int]], k: int, filled: list[list[int]]
+) -> None:
+    changed = np.array(rows)
+    _fill_up(changed, k)
+    assert changed.tolist() == filled
+
+
+def test_ways_to_suppress_go_from_the_cheapest_to_the_dearest() -> None:
+    suppress = ["".join("abc"[i] for i in np.flatnonzero(~kept)) for kept in _ways([2.0, 1.0, 1.0])]
+    assert suppress == ["c", "b", "a", "bc", "ac", "ab"]
+
+
+def test_cells_that_k_people_share_already_stay() -> None:
+    codes = np.array([[1, 1], [1, 1], [2, 2], [2, 2]])
+    assert suppressed(codes, 2, [1, 1]).tolist() == codes.tolist()
+    alike, report = done(pa.table({"a": ["x"] * 3}), "local_suppression", columns=["a"], k=3)
+    assert alike.column("a").to_pylist() == ["x"] * 3 and report.facts == {"cells": 0, "rows": 0, "cells.a": 0}
+
+
+@pytest.mark.parametrize(("columns", "values", "n", "k", "pinned"), PINNED_SUPPRESSION)
+def test_local_suppression_shows_the_same_in_every_version(
+    columns: int, values: int, n: int, k: int, pinned: str
+) -> None:
+    codes = np.random.default_rng(n).integers(0, values, (n, columns))
+    found = suppressed(codes, k, [1.0 + 0.5 * (i % 2) for i in range(columns)])
+    assert min(Counter(map(tuple, found.tolist())).values()) >= k
+    assert hashlib.sha256(found.astype("<i8").tobytes()).hexdigest()[:12] == pinned
 
 
 def cells(before: npt.NDArray[np.int64], after: npt.NDArray[np.int64]) -> int:
@@ -255,3 +334,40 @@ def test_a_table_of_many_categories_is_synthesized() -> None:
         Resources(key=KEY),
     )
     assert set(made.column("a").to_pylist()) <= set(names) and len(people(3)[0]) == 3
+
+
+def test_numbers_and_categories_become_features_of_a_tree() -> None:
+    assert _filled(np.array([1.0, 3.0, np.nan])).tolist() == [1, 3, -1]  # the least less one deviation less 1
+    assert _filled(np.array([np.nan, np.nan])).tolist() == [0, 0]
+    assert _filled(np.array([1e300, -1e300])).tolist() == [1e37, -1e37]
+    assert _classes(pa.array(["a", "b", "b", None])).tolist() == [2, 0, 0, 1]
+    many = _classes(pa.array([str(i) for i in range(60)] + ["59", "59", "58"]))
+    assert many[[59, 58, 0]].tolist() == [0, 1, 2] and many.max() == 50 and (many == 50).sum() == 10
+    target = np.array([1.0, 3.0, 5.0, 7.0, 9.0])
+    means = _feature(pa.array(["a", "a", "b", "c", None]), CATEGORICAL, target, np.array([0, 1, 2, 4]))
+    assert means.tolist() == [2, 2, 5, 0, 9]
+    assert _feature(pa.array([4, 2]), NUMERIC, target[:2], np.arange(2)).tolist() == [4, 2]
+
+
+@pytest.mark.parametrize(("n", "is_mixed"), [(20, False), (19, True)])
+def test_a_tree_is_grown_where_two_leaves_have_enough_people(n: int, is_mixed: bool) -> None:
+    group = np.arange(n) % 2
+    made, _ = done(pa.table({"x": 100.0 * group, "g": group}), "synthesize", columns=["x"], given=["g"], leaf=10)
+    assert (np.array(made.column("x")) != 100 * group).any() == is_mixed
+
+
+def test_ties_of_a_tree_are_broken_by_a_number_of_31_bits_under_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sklearn.tree
+
+    states = []
+
+    class Watched(sklearn.tree.DecisionTreeRegressor):  # type: ignore[misc]
+        def fit(self, *parts: Any) -> Any:
+            states.append(self.random_state)
+            return super().fit(*parts)
+
+    monkeypatch.setattr(sklearn.tree, "DecisionTreeRegressor", Watched)
+    table = pa.table({"x": np.arange(8.0), "g": np.arange(8)})
+    for number in range(12):
+        done(table, "synthesize", Key(bytes([number] * 32)), columns=["x"], given=["g"], leaf=2)
+    assert len(set(states)) == 12 and max(states) < 2**31 and max(states) > 2**29

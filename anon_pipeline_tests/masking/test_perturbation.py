@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from anon_pipeline.errors import InputError
+from anon_pipeline.masking import pram
 from anon_pipeline.masking.draws import Draws, content_of, identities
 from anon_pipeline.masking.execution import Resources, apply_steps
-from anon_pipeline.masking.noise import FINEST
+from anon_pipeline.masking.noise import FINEST, _root
 from anon_pipeline.masking.order import canonical_order, undone
 from anon_pipeline.masking.pram import Pram, epsilon_of, invariant_of
 from anon_pipeline.masking.quantiles import rounded
@@ -179,7 +180,37 @@ def test_correlated_noise_is_shown_on_a_grid_of_a_millionth_of_its_own_deviation
     assert (steps_of_grid % 2 == 1).any()
 
 
+@pytest.mark.parametrize("n", [2, 3, 50])
+def test_the_root_of_a_covariance_is_its_root(n: int) -> None:
+    values = np.random.default_rng(n).normal(size=(n, 4)) * [1, 1000, 1e-6, 1]
+    values[:, 3] = values[:, 0] + values[:, 1]
+    root, covariance = _root(values), np.cov(values.T, bias=True)
+    scale = np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
+    assert root.T @ root / scale == pytest.approx(covariance / scale, abs=1e-9)
+    assert not _root(values[:1]).any()
+
+
+def test_a_factor_of_noise_lies_between_0_and_2() -> None:
+    shown = np.array(masked(np.full(3000, 1000.0), NUMERIC, step("proportional_noise", share=0.5))[0])
+    assert (shown.min(), shown.max()) == (0, 2000) and ((shown == 0).sum() > 20 and (shown == 2000).sum() > 20)
+
+
+def test_laplace_noise_whose_scale_is_that_of_the_column_promises_nothing() -> None:
+    parts = {"distribution": "laplace", "bounds": [0, 20]}
+    _, (report,) = masked([5.0, 9.0], NUMERIC, step("noise", share=0.5, **parts))
+    assert report.guarantee == "none" and "epsilon" not in report.facts and report.costs
+    assert report.parameters == {"distribution": "laplace", "share": 0.5, "bounds": [0.0, 20.0]}
+
+
 # ------------------------------------------------------------------ rank swapping
+
+
+@pytest.mark.parametrize("n", [2, 10, 300])
+def test_a_share_of_less_than_one_rank_swaps_neighbours(n: int) -> None:
+    values = RNG.permutation(n)
+    shown, _ = masked(values, NUMERIC, step("rank_swap", share=0.003))
+    moved = np.abs(np.array(shown) - values)
+    assert moved.max() == 1 and (moved == 1).sum() >= n / 2
 
 
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.99])
@@ -321,6 +352,15 @@ def test_pram_reports_the_epsilon_of_its_matrix() -> None:
     assert epsilon_of(np.array([[0.5, 0.5], [0.1, 0.9]])) == pytest.approx(np.log(5))
     assert epsilon_of(np.eye(2)) == np.inf and epsilon_of(np.ones((1, 1))) == 0
     assert epsilon_of(np.array([[1.0, 0.0], [1.0, 0.0]])) == 0
+    with np.errstate(divide="raise"):
+        assert epsilon_of(np.array([[0.5, 0.5], [0.0, 1.0]])) == np.inf, "one category that gives itself away is enough"
+    _, (report,) = masked(["a", "b"], CATEGORICAL, step("pram", retention=0.8, categories=["a", "b"]))
+    assert report.facts["epsilon"] == pytest.approx(np.log(4)) and report.facts["least_retention"] == 0.8
+    uneven = {"a": {"a": 0.5, "b": 0.5}, "b": {"a": 0.25, "b": 0.75}}
+    assert masked(["a"], CATEGORICAL, step("pram", matrix=uneven))[1][0].facts["least_retention"] == 0.5
+    for lonely in (["a"], [None]):
+        shown, (report,) = masked(pa.array(lonely, pa.string()), CATEGORICAL, step("pram", retention=0.8))
+        assert shown.to_pylist() == lonely and report.facts["least_retention"] == 1
     _, (report,) = masked(["a", "b"], CATEGORICAL, step("pram", matrix={"a": {"a": 1}, "b": {"b": 1}}))
     assert "epsilon" not in report.facts and report.guarantee == "none"
     assert any("infinite" in note for note in report.notes)
@@ -353,12 +393,14 @@ def test_a_matrix_that_is_none_is_refused(parameters: dict[str, object], sentenc
         Pram.model_validate(parameters)
 
 
-def test_categories_that_are_not_stated_and_too_many_are_refused() -> None:
+def test_categories_that_are_not_stated_and_too_many_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="1 categories that are not stated") as refused:
         masked(["a", "b", "secret"], CATEGORICAL, step("pram", retention=0.5, categories=["a", "b"]))
     assert "secret" not in str(refused.value)
     with pytest.raises(InputError, match="2001 categories, more than 2000"):
         masked([str(i) for i in range(2001)], CATEGORICAL, step("pram", retention=0.5))
+    monkeypatch.setattr(pram, "MOST_CATEGORIES", 3)
+    assert masked(["a", "b", "c"], CATEGORICAL, step("pram", retention=0.5))[1][0].facts["categories"] == 3
 
 
 # ------------------------------------------------------------------ quantiles
@@ -418,3 +460,28 @@ def test_limits_have_three_digits() -> None:
     assert rounded(np.array([1230.0]), False, "up").tolist() == [1230.0]
     assert rounded(np.array([-1234.0]), False, "down").tolist() == [-1240.0]
     assert rounded(np.array([10.2, 10.4]), True).tolist() == [10.0]
+
+
+def test_bins_of_nobody_of_the_least_and_of_the_largest_value() -> None:
+    assert masked([0, 0, 0, 1], NUMERIC, step("quantile_bin", bins=2))[0].to_pylist() == ["all"] * 4
+    shown, (report,) = masked(pa.nulls(2, pa.float64()), NUMERIC, step("quantile_bin", bins=2))
+    assert shown.to_pylist() == [None, None] and report.facts == {"bins": 0}
+    shown, (report,) = masked([1, 2, 3, 4, 5, 6], NUMERIC, step("quantile_bin", bins=3))
+    low, middle, high = "< 2.67", "[2.67, 4.33)", ">= 4.33"
+    assert shown.to_pylist() == [low, low, middle, middle, high, high] and report.facts == {"bins": 3}
+
+
+@pytest.mark.parametrize(("top", "shown"), [(0.3, [7, 9, 9, 9]), (0.2, [7, 8, 8.2, 8.2])])
+def test_the_mean_beyond_a_limit_is_shown_of_three_people(top: float, shown: list[float]) -> None:
+    values = [float(value) for value in range(1, 11)]
+    made, (report,) = masked(values, NUMERIC, step("quantile_code", top=top, show="mean"))
+    assert made.to_pylist() == [*values[:6], *shown] and report.facts == {"rows_coded": round(10 * top)}
+    made, _ = masked([-value for value in values], NUMERIC, step("quantile_code", bottom=top, show="mean"))
+    assert made.to_pylist() == [-value for value in [*values[:6], *shown]]
+
+
+def test_limits_that_rounding_has_made_cross_code_nobody() -> None:
+    shown, (report,) = masked([1001.0, 1002.0], NUMERIC, step("quantile_code", bottom=0.4, top=0.4))
+    assert shown.to_pylist() == [1001, 1002] and report.facts == {"rows_coded": 0}
+    shown, (report,) = masked(pa.nulls(2, pa.float64()), NUMERIC, step("quantile_code", top=0.1))
+    assert shown.to_pylist() == [None, None] and report.facts == {"rows_coded": 0}

@@ -16,7 +16,7 @@ import pytest
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.keys import DEFAULT_KEY, Key, KeySource, Secrets
-from anon_pipeline.masking.encryption import Encrypt, reveal
+from anon_pipeline.masking.encryption import Encrypt, _padded, _unpadded, reveal
 from anon_pipeline.masking.execution import Resources
 from anon_pipeline.masking.texts import as_texts
 from anon_pipeline_tests.masking.tables import CATEGORICAL, DATE, KEY, NUMERIC, SECRETS, masked, step
@@ -100,6 +100,21 @@ def test_what_was_encrypted_is_had_back_with_the_key_and_only_so() -> None:
             reveal([None, broken], Encrypt(), "v", key)
     dates, _ = masked([date(2024, 2, 29)], DATE, step("encrypt"))
     assert reveal(dates.to_pylist(), Encrypt(), "v", key) == ["2024-02-29"]
+
+
+def test_a_text_is_padded_to_the_next_multiple_of_16_bytes_after_it() -> None:
+    for length in range(40):
+        padded = _padded(b"x" * length)
+        assert len(padded) == 16 * (length // 16 + 1) and _unpadded(padded) == b"x" * length
+
+
+def test_a_fake_is_what_faker_makes_of_the_hmac_of_the_value() -> None:
+    faker = require_package("faker")
+    shown, _ = masked(["Anna", "Bert", "Cleo"], CATEGORICAL, step("fake", kind="first_name", locale="de_DE"))
+    maker, key = faker.Faker("de_DE"), SECRETS.key(DEFAULT_KEY).derived("fake", "column v")
+    for value, fake in zip(["Anna", "Bert", "Cleo"], shown.to_pylist(), strict=True):
+        maker.seed_instance(int.from_bytes(hmac.digest(key, value.encode(), "sha256"), "big"))
+        assert fake == maker.first_name()
 
 
 def test_fakes_are_one_per_person_and_the_same_in_every_table() -> None:

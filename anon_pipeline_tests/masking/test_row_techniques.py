@@ -29,10 +29,14 @@ CASES: list[tuple[str, dict[str, Any], ColumnType, list[Any], list[Any]]] = [
     ("round", {"to": 10, "how": "up"}, NUMERIC, [1, -9, 10], [10, 0, 10]),
     ("round", {"to": 0.1}, NUMERIC, [0.25, 0.34, -0.04, 1e300], [0.3, 0.3, 0.0, 1e300]),
     ("round", {"to": 0.25}, NUMERIC, [1], [1.0]),
+    ("round", {"to": 0.3}, NUMERIC, [1.0, 0.16], [0.9, 0.3]),
     ("round", {"to": 2.5}, NUMERIC, [3.7, 3.8], [2.5, 5.0]),
     ("bin", {"width": 10}, NUMERIC, [0, 9, 10, -1, None], ["[0, 10)", "[0, 10)", "[10, 20)", "[-10, 0)", None]),
     ("bin", {"width": 10, "start": 5}, NUMERIC, [4, 5], ["[-5, 5)", "[5, 15)"]),
     ("bin", {"width": 0.5}, NUMERIC, [0.7, -0.1], ["[0.5, 1.0)", "[-0.5, 0.0)"]),
+    ("bin", {"width": 0.5, "start": 0.25}, NUMERIC, [0.3], ["[0.25, 0.75)"]),
+    ("bin", {"width": 0.25, "start": 0.5}, NUMERIC, [0.3], ["[0.25, 0.50)"]),
+    ("bin", {"width": 10, "start": 0.5}, NUMERIC, [3], ["[0.5, 10.5)"]),
     ("bin", {"width": 10}, NUMERIC, [3.5], ["[0, 10)"]),
     ("bin", {"width": 10, "show": "middle"}, NUMERIC, [3, 10], [5.0, 15.0]),
     ("bin", {"edges": [18, 65]}, NUMERIC, [17, 18, 64, 65, None], ["< 18", "[18, 65)", "[18, 65)", ">= 65", None]),
@@ -68,6 +72,9 @@ CASES: list[tuple[str, dict[str, Any], ColumnType, list[Any], list[Any]]] = [
     ("suppress", {}, NUMERIC, [1, None], [None, None]),
     ("suppress_cells", {"values": ["a"], "pattern": "^z"}, CATEGORICAL, ["a", "zoo", "b"], [None, None, "b"]),
     ("suppress_cells", {"above": 9, "below": 2}, NUMERIC, [1, 2, 9, 10, None], [None, 2, 9, None, None]),
+    ("suppress_cells", {"below": 2}, NUMERIC, [1, 2, 3], [None, 2, 3]),
+    ("suppress_cells", {"above": 2}, NUMERIC, [1, 2, 3], [1, 2, None]),
+    ("suppress_cells", {"pattern": "^z"}, CATEGORICAL, ["zoo", "b"], [None, "b"]),
     ("suppress_cells", {"values": [3, 2**60]}, NUMERIC, [3, 2**60, 2**60 + 1], [None, None, 2**60 + 1]),
     ("suppress_cells", {"values": ["2024-02-29"]}, DATE, [LEAP, Y2K], [None, Y2K]),
     ("hierarchy", {"groups": {"S": ["Ulm"]}}, CATEGORICAL, ["Ulm", "Bonn", None], ["S", "*", None]),
@@ -136,6 +143,7 @@ def test_a_hierarchy_is_read_from_a_file_of_arx(tmp_path: Path) -> None:
         (None, "cannot be read (No such file"),
         (b"", "is empty"),
         (b"Ulm\n", "line 1 has no level 1"),
+        (b"Ulm;A\n\nBonn\n", "line 3 has no level 1"),
         (b"Ulm;A\nUlm;B\n", "line 2 puts a value into a second group"),
         (b"\xff\xfe;", "is no CSV file in UTF-8"),
     ],
@@ -207,9 +215,28 @@ def test_one_query_gives_what_steps_in_memory_give(distinct: int | None) -> None
     assert rows(connection.sql(query).to_arrow_table()) == rows(wanted)
 
 
+@pytest.mark.parametrize(
+    ("steps", "distinct", "is_looked_up"),
+    [
+        ([step("mask", first=1)], 3, True),
+        ([step("prefix", length=1), step("mask", first=1)], 3, True),
+        ([step("prefix", length=1)], 3, False),
+        ([step("mask", first=1)], None, False),
+        ([], 3, False),
+    ],
+)
+def test_few_values_are_looked_up_where_a_step_is_heavy(
+    steps: list[RowTechnique], distinct: int | None, is_looked_up: bool
+) -> None:
+    plan = plan_steps({"v": CATEGORICAL}, {"v": steps})
+    query = sql_select([SqlColumn("v", CATEGORICAL, "VARCHAR", distinct=distinct)], plan, "source")
+    assert ("JOIN" in query) == is_looked_up
+
+
 def test_missing_values_go_through_a_lookup() -> None:
-    plan = plan_steps({"v": CATEGORICAL}, {"v": [step("prefix", length=1), step("redact", missing=True)]})
+    plan = plan_steps({"v": CATEGORICAL}, {"v": [step("mask", first=1), step("redact", missing=True)]})
     query = sql_select([SqlColumn("v", CATEGORICAL, "VARCHAR", distinct=3)], plan, "source")
+    assert "JOIN" in query
     connection = duckdb.connect()
     connection.execute("CREATE TABLE source AS SELECT * FROM (VALUES ('a'), (NULL), ('a'), (NULL)) AS t(v)")
     assert connection.execute(query).fetchall() == [("[redacted]",)] * 4
@@ -221,6 +248,32 @@ def test_an_expression_of_the_source_is_masked_as_what_it_gives() -> None:
     connection = duckdb.connect()
     connection.execute("CREATE TABLE source AS SELECT '17' AS v, 'it''s' AS w")
     assert connection.execute(sql_select(columns, plan, "source")).fetchall() == [(20, "it's")]
+
+
+@pytest.mark.parametrize(
+    ("technique", "kind", "storage", "expression"),
+    [
+        (step("truncate_date", to="month"), DATE, "DATE", "CAST(date_trunc('month', v) AS DATE)"),
+        (step("round", to=2.5), NUMERIC, "DOUBLE", None),
+        (step("round", to=10), NUMERIC, "BIGINT", None),
+        (step("top_bottom_code", top=Y2K), DATE, "TIMESTAMP", None),
+        (step("prefix", length=2), CATEGORICAL, "VARCHAR", "left(v, 2)"),
+    ],
+)
+def test_a_value_that_has_its_type_already_is_not_converted(
+    technique: RowTechnique, kind: ColumnType, storage: str, expression: str | None
+) -> None:
+    written = technique.expression("v", kind, storage)
+    assert "CAST(v AS" not in written and written == (expression or written)
+
+
+def test_what_is_drawn_needs_the_key_of_the_dataset_and_the_rest_none() -> None:
+    table = pa.table({"v": [1, 2]})
+    for drawn in ({"v": [step("rank_swap", share=0.5)]}, {"v": [step("microaggregate", k=2)]}):
+        with pytest.raises(InputError, match="give the dataset's key"):
+            apply_steps(table, {"v": NUMERIC}, drawn)
+    made, _ = apply_steps(table, {"v": NUMERIC}, {"v": [step("round", to=10)]})
+    assert made.column("v").to_pylist() == [0, 0]
 
 
 def test_only_row_techniques_make_a_query() -> None:
