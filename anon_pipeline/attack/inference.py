@@ -148,7 +148,8 @@ def across_groups(attacked: Attacked, sensitive: Outcome, members: People, contr
     All rows of a group are equal, so the model learns from groups, weighted by their rows.
     """
     release = attacked.release
-    table = counts(release.group, sensitive.released, (len(release.sizes), min(sensitive.labels, LEARNED))).tocoo()
+    frequent = np.where(sensitive.released < LEARNED, sensitive.released, -1)  # the others are learned from no row
+    table = counts(release.group, frequent, (len(release.sizes), LEARNED)).tocoo()
     group, label = table.coords[0], table.coords[1]
     features = _features(attacked, release.representative)[group]
     varying = np.array([len(np.unique(feature[~np.isnan(feature)])) > 1 for feature in features.T])

@@ -26,6 +26,9 @@ Model = Any
 #: anonymize the part before.
 Train = Callable[[pd.DataFrame, int], Model]
 
+#: The share of people for whom the largest of three decisions must be the predicted class to be one per class.
+LARGEST_PREDICTED = 0.9
+
 T = TypeVar("T")
 
 
@@ -166,12 +169,26 @@ def _margins(model: Model, features: pd.DataFrame, truth: pd.Series) -> FloatArr
     answers = ask(lambda: np.asarray(model.decision_function(features), dtype=np.float64))
     if answers.ndim == 1:  # two classes: positive for the second
         answers = np.column_stack([-answers, answers])
-    if answers.shape[1] != len(model.classes_):  # one-versus-one decisions have no column per class
+    if not _is_per_class(model, features, answers):
         return confidence(model, features, truth, Answer.LABEL)
     own = answers[np.arange(len(answers)), np.maximum(column, 0)]
     others = answers.copy()
     others[np.arange(len(answers)), np.maximum(column, 0)] = -np.inf
     return _finite(np.where(column < 0, answers.min(axis=1) - answers.max(axis=1), own - others.max(axis=1)))
+
+
+def _is_per_class(model: Model, features: pd.DataFrame, answers: FloatArray) -> bool:
+    """Whether a decision function, shape (n, columns), has a column per class rather than one per pair of classes.
+
+    Three classes have three pairs, too; there, the largest column is the predicted class but for ties, or is of a pair.
+    """
+    classes = np.asarray(model.classes_)
+    if answers.shape[1] != len(classes):
+        return False
+    if len(classes) != 3:
+        return True
+    predicted = ask(lambda: np.asarray(model.predict(features)).reshape(len(features)))
+    return bool((classes[answers.argmax(axis=1)] == predicted).mean() >= LARGEST_PREDICTED)
 
 
 def _finite(values: FloatArray) -> FloatArray:

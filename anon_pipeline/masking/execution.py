@@ -284,7 +284,8 @@ class _Run:
         after = {name: column.slice(0, cost.SAMPLE) for name, column in state.items() if name in before}
         changed = [name for name in applied.columns if name in before]
         costs = {name: cost.column_cost(name, before, after, self.kinds, kinds) for name in changed}
-        linked = cost.linkage(before, after, self.kinds, changed) if _perturbs(technique) and changed else None
+        alike = [name for name in changed if kinds[name] is self.kinds[name]]  # numbers are near no names of cells
+        linked = cost.linkage(before, after, self.kinds, alike) if _perturbs(technique) and alike else None
         self.state, self.kinds = state, kinds
         return self._report(step, applied, costs, linked)
 

@@ -210,6 +210,21 @@ def test_a_model_is_fitted_to_groups_by_the_columns_that_vary_in_full_and_by_the
     assert model["categorical_features"].tolist() == [False, True]
 
 
+def test_the_most_frequent_labels_are_learned_and_the_others_from_no_row(given: list) -> None:
+    """Of a sensitive column with more values than a model learns, which is most diagnoses and occupations."""
+    values = [f"s{number:02}" for number in range(30) for _ in range(2 + (number < inference.LEARNED))]
+    table = pd.DataFrame({"x": np.arange(len(values)) % 3, "s": values})
+    it = read_attacked(Tables(table, table), Knowledge(["x"], ["s"], numeric=["x"]))
+    outcome = inference.outcome(it, 0, it.members, None)
+    found = inference.across_groups(it, outcome, it.members, None)
+    assert outcome.labels == 30
+    (model,) = given
+    assert sorted(set(model["labels"].tolist())) == list(range(inference.LEARNED))
+    assert model["weights"].sum() == 3 * inference.LEARNED
+    assert found.attack.trials == len(values)
+    assert "inference across groups: s" in by_name(it)
+
+
 def test_where_there_is_a_single_label_or_column_value_nothing_is_fitted(given: list) -> None:
     for table in (
         pd.DataFrame({"x": [1, 2], "s": ["a", "a"]}),

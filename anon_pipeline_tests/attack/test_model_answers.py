@@ -60,13 +60,25 @@ def test_people_may_all_be_of_the_first_class() -> None:
     assert found == pytest.approx([0.8, 0.3])
 
 
-def test_decisions_of_pairs_of_classes_are_no_margins() -> None:
-    rows = pd.DataFrame({"x": np.arange(40.0)})
-    truth = pd.Series(np.repeat(["a", "b", "c", "d"], 10))
+@pytest.mark.parametrize("classes", ["abc", "abcd"])
+def test_decisions_of_pairs_of_classes_are_no_margins(classes: str) -> None:
+    """Three classes have as many pairs as classes."""
+    rows = pd.DataFrame({"x": np.arange(10.0 * len(classes))})
+    truth = pd.Series(np.repeat(list(classes), 10))
     pairs = SVC(decision_function_shape="ovo").fit(rows, truth)
     assert answer_of(pairs, truth) is Answer.MARGIN
-    wrong = truth.where(rows["x"] != 39, "a")
-    assert confidence(pairs, rows, wrong, Answer.MARGIN).tolist() == [1.0] * 39 + [0.0]
+    wrong = truth.where(rows["x"] != rows["x"].max(), "a")
+    assert confidence(pairs, rows, wrong, Answer.MARGIN).tolist() == [1.0] * (len(rows) - 1) + [0.0]
+
+
+def test_decisions_of_three_classes_are_margins() -> None:
+    rows = pd.DataFrame({"x": np.arange(30.0)})
+    truth = pd.Series(np.repeat(["a", "b", "c"], 10))
+    model = SVC().fit(rows, truth)
+    decisions = model.decision_function(rows)
+    own = np.repeat(np.eye(3, dtype=bool), 10, axis=0)
+    expected = decisions[own] - np.where(own, -np.inf, decisions).max(axis=1)
+    assert confidence(model, rows, truth, Answer.MARGIN) == pytest.approx(expected)
 
 
 def test_odds_are_kept_away_from_infinity() -> None:

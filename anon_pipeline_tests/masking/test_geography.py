@@ -284,6 +284,19 @@ def test_cells_are_shown_by_name_or_by_centre() -> None:
         assert far.max() < 4000
 
 
+@pytest.mark.parametrize(
+    "technique", [{"technique": "grid_cell", "metres": 5000}, {"technique": "h3_cell", "resolution": 7}]
+)
+def test_a_cell_may_take_the_name_of_one_of_its_columns(technique: dict[str, Any]) -> None:
+    require_package("h3")
+    latitude, longitude = [48.4, 48.4001, 52.5, None], [10.0, 10.0001, 13.4, 5.0]
+    named, report = shown(latitude, longitude, into="lat", **technique)
+    expected, _ = shown(latitude, longitude, into="cell", **technique)
+    assert named.to_pydict() == {"lat": expected.column("cell").to_pylist()}
+    assert report.linkage is None  # no distance leads from a number to a name
+    assert shown(latitude, longitude, **technique)[1].linkage is not None
+
+
 def test_different_cells_are_counted() -> None:
     corners = [(48.0, 10.0), (48.0, 13.0), (52.0, 10.0), (52.0, 10.0)]  # three cells, of two norths and two easts
     latitude, longitude = ([*axis] for axis in zip(*corners, strict=True))
