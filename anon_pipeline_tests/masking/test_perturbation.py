@@ -170,12 +170,13 @@ def test_correlated_noise_on_columns_that_follow_from_one_another() -> None:
     assert np.allclose(np.array(made.column("c")), 7)
 
 
-def test_correlated_noise_is_shown_on_a_grid_of_a_millionth_of_its_own_deviation() -> None:
+@pytest.mark.parametrize(("deviation", "grid"), [(0.98, 0.5), (1.02, 1.0)])
+def test_correlated_noise_is_shown_on_a_grid_of_a_millionth_of_its_own_deviation(deviation: float, grid: float) -> None:
     """Of a column's deviation of .98 / .6 three quarters are noise, which shrinks by 1.25: .98, on a grid of 1/2."""
-    table = pa.table({"a": np.repeat([-0.98 / 0.6, 0.98 / 0.6], 100)})
+    table = pa.table({"a": np.repeat([-deviation / 0.6, deviation / 0.6], 100)})
     steps = [step("correlated_noise", columns=["a"], share=0.75)]
     made, _ = apply_steps(table, {"a": NUMERIC}, {}, steps, Resources(key=KEY))
-    steps_of_grid = np.array(made.column("a")) / (0.5 * FINEST)
+    steps_of_grid = np.array(made.column("a")) / (grid * FINEST)
     assert (steps_of_grid == np.rint(steps_of_grid)).all()
     assert (steps_of_grid % 2 == 1).any()
 
