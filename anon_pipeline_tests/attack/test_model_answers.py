@@ -81,6 +81,27 @@ def test_decisions_of_three_classes_are_margins() -> None:
     assert confidence(model, rows, truth, Answer.MARGIN) == pytest.approx(expected)
 
 
+class Decides:
+    """A model of three classes that predicts the last one, and whose decisions are largest elsewhere for some."""
+
+    classes_ = np.array(["a", "b", "c"])
+
+    def __init__(self, otherwise: int) -> None:
+        self._otherwise = otherwise
+
+    def predict(self, features: pd.DataFrame) -> np.ndarray:
+        return np.full(len(features), "c")
+
+    def decision_function(self, features: pd.DataFrame) -> np.ndarray:
+        return np.where(np.arange(len(features))[:, None] < self._otherwise, [3.0, 2, 1], [1.0, 2, 3])
+
+
+def test_nine_predictions_of_ten_must_have_the_largest_decision_to_be_of_three_classes() -> None:
+    people, truth = pd.DataFrame({"x": range(10)}), pd.Series(["c"] * 10)
+    assert confidence(Decides(1), people, truth, Answer.MARGIN).tolist() == [-2.0] + [1.0] * 9
+    assert confidence(Decides(2), people, truth, Answer.MARGIN).tolist() == [1.0] * 10
+
+
 def test_odds_are_kept_away_from_infinity() -> None:
     assert log_odds(np.array([0, 0.25, 0.75, 1]), 0.1) == pytest.approx(np.log([1 / 9, 1 / 3, 3, 9]))
 

@@ -59,6 +59,20 @@ def test_a_guess_weighs_what_was_found_against_the_histogram(seed: int) -> None:
     assert found.guessed[2] == float(4 / 3 + sum(blind) > 8 / 3)
 
 
+@pytest.mark.parametrize(("attempt", "counts"), [(0, True), (1, True), (2, False), (3, False)])
+def test_a_guess_counts_what_is_found_in_the_first_quarter_of_the_tries(attempt: int, counts: bool) -> None:
+    """Later assignments are chosen, and so say nothing of how likely values are. Two people have a value each."""
+    group, calls = np.zeros(2, dtype=np.int64), []
+
+    def regroup(assigned: np.ndarray, number: int) -> np.ndarray:
+        calls.append(number)
+        same = len(calls) <= TRUTH_HITS or len(calls) - TRUTH_HITS - 1 == attempt
+        return group if same else np.full(2, -1)
+
+    found = replay(group, np.array([0, 1]), regroup, tries=8)
+    assert (found.guessed != found.expected).all() == counts
+
+
 def test_too_few_tries_are_told_and_not_taken_for_safety() -> None:
     def regroup(values: np.ndarray, number: int) -> np.ndarray:
         return GROUP if (values == VALUES).all() and number == 7 else np.zeros(len(values), dtype=np.int64)
