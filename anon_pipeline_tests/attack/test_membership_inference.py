@@ -264,6 +264,9 @@ def test_the_margin_is_the_decision_for_the_truth_less_the_best_other_one() -> N
         def decision_function(self, features: pd.DataFrame) -> Any:
             return np.tile([1.0, 4.0, -2.0], (len(features), 1))
 
+        def predict(self, features: pd.DataFrame) -> Any:
+            return np.full(len(features), "b")
+
     class Two(Three):
         classes_ = np.array(["a", "b"])
 

@@ -20,7 +20,7 @@ from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import policy
 from anon_pipeline_tests.pipeline.expectations.asked import ask
 
-YES = Answer("k_anonymity", "every class has at least 10 people", 12, True, False, "measured 12")
+YES = Answer("k_anonymity", "every class has at least 10 people", 12, True, False, "measured 12", True, "")
 ALSO = dataclasses.replace(YES, name="has_people")
 
 
