@@ -64,8 +64,8 @@ class Room:
     tests: tuple[str, ...]
     marks: str = "not slow"
 
-    def files(self) -> list[Path]:
-        return [file for pattern in self.code for file in sorted((ROOT / "anon_pipeline").glob(pattern))]
+    def files(self, root: Path) -> list[Path]:
+        return [file for pattern in self.code for file in sorted((root / "anon_pipeline").glob(pattern))]
 
 
 ROOMS = {
@@ -231,9 +231,9 @@ def _is_path(node: ast.BinOp) -> bool:
     return isinstance(node.op, ast.Div) and bool(named & PATHS)
 
 
-def mutants_of(file: Path) -> Iterator[Mutant]:
-    """Every mutant of a file; docstrings, annotations and texts of messages stay as they are."""
-    source = file.read_text(encoding="utf-8")
+def mutants_of(root: Path, file: Path) -> Iterator[Mutant]:
+    """Every mutant of a file below `root`; docstrings, annotations and texts of messages stay as they are."""
+    source, name = file.read_text(encoding="utf-8"), str(file.relative_to(root))
 
     def visit(node: ast.AST, function: str, line: int) -> Iterator[Mutant]:
         for child in ast.iter_child_nodes(node):
@@ -247,13 +247,13 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
                 inner = f"{function}.{child.name}".strip(".")
             if function:
                 for old, new in mutated(child):
-                    yield _changed(file, source, function, of_statement, old, new)
+                    yield _changed(name, source, function, of_statement, old, new)
             yield from visit(child, inner, of_statement)
 
     yield from visit(ast.parse(source), "", 0)
 
 
-def _changed(file: Path, source: str, function: str, line: int, old: ast.AST, new: ast.AST) -> Mutant:
+def _changed(file: str, source: str, function: str, line: int, old: ast.AST, new: ast.AST) -> Mutant:
     lines = source.encode().splitlines(keepends=True)
     assert isinstance(old, ast.expr | ast.stmt)
     assert old.end_lineno is not None
@@ -264,7 +264,7 @@ def _changed(file: Path, source: str, function: str, line: int, old: ast.AST, ne
     whole = source.encode()
     before = ast.unparse(old.test if isinstance(old, ast.If) else old)
     return Mutant(
-        str(file.relative_to(ROOT)),
+        file,
         function,
         line,
         old.lineno,
@@ -327,7 +327,7 @@ class Coverage:
         if ended.returncode:
             sys.exit(f"the tests fail without any mutant:\n{(ended.stdout + ended.stderr)[-3000:]}")
         found: dict[tuple[str, int], list[str]] = defaultdict(list)
-        mutated_files = {str(file.relative_to(ROOT)) for file in room.files()}
+        mutated_files = {str(file.relative_to(copy)) for file in room.files(copy)}
         measured = json.loads((copy / MEASURED).read_text())
         for module in HEAVY:
             if module in measured["modules"]:
@@ -420,9 +420,9 @@ def equivalents() -> dict[str, str]:
     return {one["mutant"]: one["reason"] for one in yaml.safe_load(EQUIVALENT.read_text()) or []}
 
 
-def drawn(room: Room, number: int, seed: int) -> list[Mutant]:
+def drawn(root: Path, room: Room, number: int, seed: int) -> list[Mutant]:
     """Mutants of a room in random order; each file has a share by its size."""
-    every = [mutant for file in room.files() for mutant in mutants_of(file)]
+    every = [mutant for file in room.files(root) for mutant in mutants_of(root, file)]
     random.Random(seed).shuffle(every)
     return every[:number]
 
@@ -440,7 +440,7 @@ def tried(room: str, copy: Path, chosen: argparse.Namespace) -> str:
     """Try the mutants of a room, print those that survive, and return the room's line of the table."""
     covered, known = Coverage.measured(copy, ROOMS[room]), equivalents()
     end, outcomes = time.monotonic() + 60 * chosen.minutes, Counter[str]()
-    for mutant in drawn(ROOMS[room], chosen.number, chosen.seed):
+    for mutant in drawn(copy, ROOMS[room], chosen.number, chosen.seed):
         if time.monotonic() > end:
             break
         if mutant.name in known or f"{mutant.file}:{mutant.function}" in known:
