@@ -107,8 +107,8 @@ def compare(
 def _compared(spec: ReleaseSpec, engine: Engine, stored: Path, data: Path, name: str) -> ComparedColumn:
     plain = ComparedColumn(name, spec.columns[name].role)
     try:
-        after = _domain(spec, engine, data, name)
-        before = None if spec.columns[name].made else _domain(spec, engine, stored, name)
+        after = _domain(engine, data, name)
+        before = None if spec.columns[name].made else _domain(engine, stored, name)
     except InputError:  # more different texts than an engine can count
         return ComparedColumn(name, plain.role, why_not="it has too many different values")
     if before is None or before.type is not after.type:
@@ -119,10 +119,9 @@ def _compared(spec: ReleaseSpec, engine: Engine, stored: Path, data: Path, name:
     return ComparedColumn(name, plain.role, *side_by_side(before, after, spec.k))
 
 
-def _domain(spec: ReleaseSpec, engine: Engine, table: Path, name: str) -> Domain:
-    declared, stored = spec.columns[name].type, natural_type(engine.columns(table)[name])
-    is_text_of_ranges = declared is not None and stored != declared
-    (domain,) = engine.domains(table, {name: stored if declared is None or is_text_of_ranges else declared})
+def _domain(engine: Engine, table: Path, name: str) -> Domain:
+    """The values as they are stored, whatever type is declared: a release may show numbers as texts of ranges."""
+    (domain,) = engine.domains(table, {name: natural_type(engine.columns(table)[name])})
     return domain
 
 

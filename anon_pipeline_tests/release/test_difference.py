@@ -54,6 +54,17 @@ def test_what_a_release_loses_more_is_told_by_column() -> None:
     ]
 
 
+def test_sizes_of_classes_that_differ_are_told() -> None:
+    def classes(smallest: int, **others: int) -> dict[str, object]:
+        return {"measured": {"class_sizes": {"classes": 7, "smallest": smallest, **others}}}
+
+    assert changes(classes(3), classes(4, largest=9)) == [
+        Change("classes", "smallest", 3, 4),
+        Change("classes", "largest", None, 9),
+    ]
+    assert changes({}, classes(4)) == [Change("classes", "classes", None, 7), Change("classes", "smallest", None, 4)]
+
+
 def test_only_true_manifests_of_one_dataset_are_compared(
     home: Home, engine: DuckDBEngine, releases: tuple[Published, Published], tmp_path: Path
 ) -> None:

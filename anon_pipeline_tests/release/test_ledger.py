@@ -51,6 +51,14 @@ def test_an_untouched_ledger_holds(home: Home) -> None:
     assert ledger.last_version(home, "nobody") is None
 
 
+def test_releases_of_a_dataset_stand_until_they_are_withdrawn(home: Home) -> None:
+    assert [entry.version for entry in ledger.standing(home, "people")] == ["aaaa", "cccc"]
+    assert [entry.version for entry in ledger.standing(home, "others")] == ["bbbb"]
+    with home.lock("ledger"):
+        ledger.append(home, ledger.WITHDRAW, "people", "aaaa", ledger.read(home)[0].manifest)
+    assert [entry.version for entry in ledger.standing(home, "people")] == ["cccc"]
+
+
 def test_an_empty_home_holds(tmp_path: Path) -> None:
     assert ledger.verify(Home(tmp_path)) == []
     assert ledger.read(Home(tmp_path)) == []

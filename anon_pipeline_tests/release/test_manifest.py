@@ -159,6 +159,15 @@ def test_the_code_hash_is_that_of_the_source_files(tmp_path: Path, monkeypatch: 
     assert manifest.code_hash.__wrapped__() == hashes[-1]
 
 
+def test_a_step_that_makes_the_groups_masks_no_column() -> None:
+    spec_ = spec(steps=[{"technique": "aggregate", "columns": ["age", "ill"], "threshold": 10}])
+    stored = tuple(
+        ColumnFacts(name, spec_.columns[name].role, ColumnType.NUMERIC, "BIGINT", 0, 8) for name in ("age", "ill")
+    )
+    told = manifest.source_columns(spec_, SourceFacts(8, "", stored, ()))
+    assert [column["storage"] for column in told] == ["BIGINT", "BIGINT"]
+
+
 def test_of_groups_of_people_no_storage_is_told_of_what_is_masked_before() -> None:
     """The last step makes the groups; what those before it masked is masked in the groups, too."""
     steps = [

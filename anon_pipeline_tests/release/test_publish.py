@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,13 @@ def candidate_of(folder: Path, table: pd.DataFrame) -> Path:
 
 def hidden(home: Home) -> list[Path]:
     return [file for file in home.releases.rglob("*") if file.name.startswith(".")]
+
+
+def test_everybody_may_enter_the_folder_of_a_dataset_and_only_its_owner_change_it(
+    home: Home, engine: DuckDBEngine, candidate: Path
+) -> None:
+    published = publish.publish(home, SPEC, engine, candidate, FACTS)
+    assert stat.S_IMODE(published.folder.parent.stat().st_mode) == 0o755
 
 
 def test_a_candidate_becomes_a_release(home: Home, engine: DuckDBEngine, candidate: Path) -> None:
