@@ -84,6 +84,12 @@ def test_who_has_no_target_is_told_in_steps_and_only_where_they_are_left_out(cho
         assert all("without_target" not in rows for rows in told)
 
 
+def test_the_table_of_a_database_is_named_where_there_is_one() -> None:
+    assert "table" not in facts_of_people(SPEC, evidence())["source"]
+    named = facts_of_people(SPEC, evidence(source=stored(1000, table="main.people")))
+    assert named["source"]["table"] == "main.people"
+
+
 def test_no_figure_of_the_source_has_all_its_digits() -> None:
     facts = facts_of_people(SPEC, evidence(people=stored(960, held_out=40, masking=[masked_step()])))
     text = json.dumps({name: one for name, one in facts.items() if name != "source"}, default=str)
