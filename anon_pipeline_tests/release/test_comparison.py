@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anon_pipeline.release.comparison import side_by_side
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home
+from anon_pipeline.release import publish
+from anon_pipeline.release.comparison import compare, side_by_side
 from anon_pipeline.report.likeness_chart import comparison_chart
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Domain
+from anon_pipeline_tests.release import test_publish
+from anon_pipeline_tests.release.test_publish import FACTS, SPEC, TABLE, candidate_of
+
+_plain_report = test_publish._plain_report
 
 
 def domain(values: list[int] | list[str], counts: list[int]) -> Domain:
@@ -57,3 +68,11 @@ def test_the_picture_has_both_sides() -> None:
     chart = comparison_chart("city", {"groups": ["Cork", "Delft"], "before": [5, 5], "after": [9, 1]})
     assert "Cork: 50\u00a0% before, 90\u00a0% after" in chart
     assert chart.count('class="before"') == 3 and chart.count('class="after"') == 3  # the legend's among them
+
+
+def test_a_release_whose_table_is_gone_is_not_compared(tmp_path: Path) -> None:
+    home, engine = Home(tmp_path / "home").prepare(), DuckDBEngine(tmp_path / "spill")
+    published = publish.publish(home, SPEC, engine, candidate_of(tmp_path / "candidate", TABLE), FACTS)
+    (published.folder / publish.DATA).unlink()
+    with pytest.raises(InputError, match="its table is gone"):
+        compare(home, published.version, SPEC, engine, tmp_path)

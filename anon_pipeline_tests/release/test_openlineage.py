@@ -163,6 +163,12 @@ def test_every_released_column_has_its_origin(tmp_path: Path) -> None:
     assert released["outputFacets"]["outputStatistics"]["rowCount"] == 7
 
 
+def test_a_column_is_described_by_its_role_and_the_reason_for_it() -> None:
+    assert openlineage._description(SPEC, "age") == "quasi_identifier: known to neighbours"
+    assert openlineage._description(SPEC, "visits") == "insensitive"
+    assert openlineage._description(SPEC, "people") is None  # the count of a table of groups
+
+
 def test_a_masked_column_is_not_said_to_be_kept(tmp_path: Path) -> None:
     columns = {name: {"role": column.role} for name, column in SPEC.columns.items()}
     columns["visits"] |= {"steps": [{"technique": "round", "to": 10}]}  # type: ignore[dict-item]
