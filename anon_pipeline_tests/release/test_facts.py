@@ -84,10 +84,10 @@ def test_who_has_no_target_is_told_in_steps_and_only_where_they_are_left_out(cho
         assert all("without_target" not in rows for rows in told)
 
 
-def test_the_table_of_a_database_is_named_where_there_is_one() -> None:
+def test_the_table_of_a_lake_is_named_where_there_is_one() -> None:
     assert "table" not in facts_of_people(SPEC, evidence())["source"]
-    named = facts_of_people(SPEC, evidence(source=stored(1000, table="main.people")))
-    assert named["source"]["table"] == "main.people"
+    table = {"format": "delta", "version": "3"}
+    assert facts_of_people(SPEC, evidence(source=stored(1000, table=table)))["source"]["table"] == table
 
 
 def test_no_figure_of_the_source_has_all_its_digits() -> None:

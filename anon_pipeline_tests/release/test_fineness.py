@@ -31,6 +31,10 @@ def test_people_are_counted_in_steps_too() -> None:
     }  # fmt: skip
 
 
+def test_what_is_rounded_to_nothing_has_no_sign() -> None:
+    assert [str(fineness.coarse(share, 1000)) for share in (-1e-9, 0.0, 1e-9)] == ["0.0"] * 3
+
+
 def test_of_few_people_nothing_is_told() -> None:
     assert fineness.coarse({"a": 0.5, "b": 7, "c": "text"}, 24) == {"a": None, "b": None, "c": "text"}
     assert fineness.risk({"records": 24}, 24) is None

@@ -46,6 +46,21 @@ def test_another_makers_reader_reads_what_was_meant() -> None:
     assert len(list(document.get_records(ProvUsage))) == 2
 
 
+@pytest.mark.parametrize(
+    ("owner", "named"), [("team:stewards", "team:stewards"), (None, "the steward of this dataset")]
+)
+def test_who_answers_for_the_release_is_the_owner_if_the_spec_names_one(owner: str | None, named: str) -> None:
+    spec = facts()["spec"] | {"owner": owner}
+    agents = json.loads(provenance.render(facts(spec=spec), TABLES))["agent"]
+    assert named in {agent["prov:label"] for agent in agents.values()}
+
+
+def test_what_is_no_number_in_json_is_not_written() -> None:
+    source = facts()["source"] | {"rows": float("nan")}
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        provenance.render(facts(source=source), TABLES)
+
+
 def test_every_hash_is_there_and_no_place() -> None:
     text = provenance.render(facts(), TABLES)
     for hash_ in ("a" * 64, "c" * 64, "d" * 64, facts()["spec_hash"]):
