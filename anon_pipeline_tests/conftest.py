@@ -43,11 +43,6 @@ SHARING_SPARK = {
 }
 
 
-#: After how many new objects garbage is collected, and how many collections of the young make one of the old: at the
-#: default of 700 a twelfth of the tests' time went into it.
-RARELY = (20_000, 20, 20)
-
-
 class FilesOfAWorker(LoadFileScheduling):
     """The tests of a file go to one worker, and those of all files that share Spark to one, too."""
 
@@ -77,7 +72,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """What is imported and collected stays to the end: no use in going through it again and again."""
     gc.freeze()
-    gc.set_threshold(*RARELY)
 
 
 # What a worker has left to be collected may belong to threads, which a fork of it has not: collected there, it crashes.
