@@ -21,7 +21,7 @@ def no_state_of_another_instance(monkeypatch: pytest.MonkeyPatch) -> Iterator[No
 
     def of_a_living_instance(_: type[DefsStateStorage]) -> DefsStateStorage | None:
         storage = stored()
-        instance = None if storage is None else storage._instance_weakref
+        instance = getattr(storage, "_instance_weakref", lambda: None)  # where it is absent, nobody's
         return None if instance is not None and instance() is None else storage
 
     monkeypatch.setattr(DefsStateStorage, "get", classmethod(of_a_living_instance))
