@@ -38,7 +38,7 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -171,7 +171,8 @@ QUICKER = {"ALL", "LONGEST_CASE", "MOST_LOOKED_UP", "heavy"}
 class Mutant:
     """One change: its place, the old code and the new code.
 
-    `line` is the first line of the statement and `at` that of the change: coverage records either of them.
+    `line` is the first line of the statement and `at` that of the change: coverage records either of them. `place`
+    tells equal changes of one function apart, " [2 of 3]", so that a judgement of one says nothing of the others.
     """
 
     file: str
@@ -181,10 +182,11 @@ class Mutant:
     before: str
     after: str
     source: str
+    place: str = ""
 
     @property
     def name(self) -> str:
-        return f"{self.file}:{self.function}: {self.before} -> {self.after}"
+        return f"{self.file}:{self.function}: {self.before} -> {self.after}{self.place}"
 
 
 def mutated(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
@@ -250,7 +252,12 @@ def mutants_of(root: Path, file: Path) -> Iterator[Mutant]:
                     yield _changed(name, source, function, of_statement, old, new)
             yield from visit(child, inner, of_statement)
 
-    yield from visit(ast.parse(source), "", 0)
+    every = list(visit(ast.parse(source), "", 0))
+    number, seen = Counter(mutant.name for mutant in every), Counter[str]()
+    for mutant in every:
+        seen[mutant.name] += 1
+        alike = number[mutant.name]
+        yield replace(mutant, place=f" [{seen[mutant.name]} of {alike}]") if alike > 1 else mutant
 
 
 def _changed(file: str, source: str, function: str, line: int, old: ast.AST, new: ast.AST) -> Mutant:
@@ -420,6 +427,14 @@ def equivalents() -> dict[str, str]:
     return {one["mutant"]: one["reason"] for one in yaml.safe_load(EQUIVALENT.read_text()) or []}
 
 
+def unmatched(root: Path) -> list[str]:
+    """Listed equivalents that judge no mutant of today's code; what they said may hold no longer."""
+    names = {mutant.name for room in ROOMS.values() for file in room.files(root) for mutant in mutants_of(root, file)}
+    return [
+        name for name in equivalents() if name not in names and not any(known.startswith(f"{name}:") for known in names)
+    ]
+
+
 def drawn(root: Path, room: Room, number: int, seed: int) -> list[Mutant]:
     """Mutants of a room in random order; each file has a share by its size."""
     every = [mutant for file in room.files(root) for mutant in mutants_of(root, file)]
@@ -475,6 +490,8 @@ def main() -> None:
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = copied(Path(folder))
+        for name in unmatched(copy):
+            print(f"listed, but no mutant is called so: {name}", flush=True)
         table = [f"{'room':10} {'tried':>6} {'killed':>7} {'equivalent':>11} {'survived':>9} {'rate':>7}"]
         for room in chosen.rooms:
             table.append(tried(room, copy, chosen))

@@ -137,6 +137,17 @@ def test_why_a_query_is_denied_is_told(kind: str, query: str, sentence: str, tmp
     assert str(told.value) == f"source.query: {sentence}; {databases.HOW}"
 
 
+@pytest.mark.parametrize("query", ["VACUUM INTO '{folder}/new'", "ATTACH '{folder}/new' AS other"])
+def test_no_file_is_written_even_where_a_query_is_allowed_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    """The second guard: SQLite may attach no database, whatever the first one lets through."""
+    monkeypatch.setattr(databases, "READING", range(1000))
+    with pytest.raises((InputError, sqlite3.Error)):
+        asked("sqlite", tmp_path, query.format(folder=tmp_path))
+    assert not (tmp_path / "new").exists()
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
 def test_the_only_table_of_a_database_is_read_without_a_query(kind: str, tmp_path: Path) -> None:
     """What SQLite keeps for itself is no table of people; a view is one."""
