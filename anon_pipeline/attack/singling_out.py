@@ -174,7 +174,7 @@ def by_luck(counts: IntArray, control: int, people: int) -> Rate:
 
 def _gamma_estimate(people_matched: IntArray, conditions: int, scale: float) -> float:
     """P(exactly one person) where w is gamma distributed; conditions that too many people meet count as 0."""
-    if not len(people_matched) or not people_matched.any():
+    if not people_matched.any():
         return 0.0
     mean, excess = (
         float(people_matched.mean()) / scale,

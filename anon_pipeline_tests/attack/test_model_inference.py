@@ -208,6 +208,12 @@ def test_who_has_no_number_is_in_a_group_of_their_own() -> None:
     assert len(attacks._groups(column.dropna().reset_index(drop=True))[1]) == 10
 
 
+def test_the_median_of_a_group_of_one_or_two_is_the_lower() -> None:
+    code, representative = attacks._groups(pd.Series([*range(10), *range(10, 25)], dtype=float))
+    assert np.bincount(code).tolist() == [3, 2, 3, 2, 3, 2, 3, 2, 3, 2]
+    assert representative.tolist() == [1, 3, 6, 8, 11, 13, 16, 18, 21, 23]
+
+
 def test_a_value_that_most_people_have_is_a_group_of_its_own() -> None:
     found = attacks.candidates(pd.Series([0.0] * 92 + list(range(1, 8)) + [np.nan]))
     assert found.values.iloc[0] == 0
@@ -312,3 +318,11 @@ def test_without_control_people_nothing_is_claimed() -> None:
     )
     assert found[0].control is None and found[0].leak is None
     assert found[0].verdict in (rates.NO_CONTROL, rates.TOO_WEAK)
+    assert "for others" not in found[0].sentence
+
+
+def test_with_control_people_their_share_is_told() -> None:
+    model, people, member = attacked(encoded(DecisionTreeClassifier(random_state=0)), "paid", n=200)
+    (found,) = attacks.attribute_inference(model, people, member, Question("paid", FEATURES, attributes=["illness"]))
+    assert found.control is not None
+    assert f"and in {rates.percent(found.control.rate)} (" in found.sentence and ") for others" in found.sentence

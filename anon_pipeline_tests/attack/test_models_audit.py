@@ -198,4 +198,4 @@ def test_nothing_of_the_project_but_its_types_errors_threads_and_processes_is_im
 
 
 def test_the_library_tries_as_much_as_a_run_does() -> None:
-    assert (Effort().sample, Effort().shadows) == (Audit().people, Audit().shadows)
+    assert (Effort().sample, Effort().shadows) == (Audit().people, Audit().shadows) == (4000, 16)
