@@ -48,7 +48,7 @@ def coarse(content: Any, people: int) -> Any:
     if isinstance(content, int):
         least = round(_step(math.sqrt(people)))
         return least * round(content / least)
-    return float(f"{step_of(people) * round(content / step_of(people)):.{DIGITS}g}") + 0.0
+    return float(f"{step_of(people) * round(content / step_of(people)):.{DIGITS}g}")
 
 
 def step_of(people: int) -> float:
@@ -143,5 +143,5 @@ def _step_below(most: float) -> float:
 
 def _step(least: float) -> float:
     """The smallest of 1, 2, 5, 10, ... times a power of ten that is at least `least`."""
-    power = 10.0 ** math.floor(math.log10(least) + 1e-9)
+    power = 10.0 ** math.floor(math.log10(least))
     return next(float(f"{times * power:.1g}") for times in (1, 2, 5, 10) if times * power >= least * (1 - 1e-9))

@@ -94,6 +94,21 @@ def test_the_unit_of_a_number_means_nothing() -> None:
         assert association(Variable(x * unit, True), Variable(y * unit, True), people_) == pytest.approx(expected)
 
 
+def test_the_unit_of_a_number_with_a_category_means_nothing() -> None:
+    number, category = np.arange(8.0), np.array([0, 0, 0, 1, 1, 1, 1, 1])
+    ones = np.ones(8, dtype=np.int64)
+    ties = [association(Variable(number * unit, True), Variable(category, False), ones) for unit in (1e-3, 1.0, 1e3)]
+    assert ties[0] is not None
+    assert ties == pytest.approx([ties[0]] * 3)
+
+
+def test_a_table_with_one_row_or_one_column_has_no_tie() -> None:
+    ones, both, same = np.ones(4, dtype=np.int64), np.array([0, 0, 1, 1]), np.zeros(4, dtype=np.int64)
+    assert association(Variable(both, False), Variable(same, False), ones) is None
+    assert association(Variable(same, False), Variable(both, False), ones) is None
+    assert association(Variable(both, False), Variable(both, False), ones) is not None
+
+
 def test_of_two_people_a_tie_can_be_told_and_of_one_none() -> None:
     two = np.arange(2)
     assert association(Variable(two * 1.0, True), Variable(two * 3.0, True), np.ones(2, dtype=np.int64)) == 1
@@ -129,3 +144,9 @@ def test_unknown_numbers_do_not_count_and_dates_are_numbers() -> None:
     assert association(Variable(x, True), Variable(np.r_[-np.arange(200.0), np.zeros(100)], True), ONES) == -1
     frame = people().assign(born=lambda one: pd.Timestamp("2020-01-01") - pd.to_timedelta(one["age"], unit="D"))
     assert pair(found(frame, ["born"]), "age", "born")["before"] == pytest.approx(-1)
+    frame.loc[:9, "born"] = pd.NaT  # who has no date does not count, and the others' dates stay dates
+    assert pair(found(frame, ["born"]), "age", "born")["before"] == pytest.approx(-1)
+    frame.loc[:9, "pay"] = np.nan
+    paid = frame["pay"].notna()
+    expected = np.corrcoef(frame.loc[paid, "age"], frame.loc[paid, "pay"])[0, 1]
+    assert pair(found(frame[["age", "city", "pay"]], ["pay"]), "age", "pay")["before"] == pytest.approx(expected)

@@ -129,6 +129,12 @@ def test_a_line_that_says_that_it_is_another_one_is_found(home: Home) -> None:
     assert "ledger line 1 says that it is line 7" in ledger.verify(home)
 
 
+def test_a_line_names_its_fields_in_the_order_of_the_alphabet(home: Home) -> None:
+    """Its bytes are what the next line's hash and the signature are made of."""
+    for line in lines(home):
+        assert line == json.dumps(json.loads(line), sort_keys=True)
+
+
 def test_lines_are_numbered_from_one(home: Home) -> None:
     assert [entry.sequence for entry in ledger.read(home)] == list(range(1, len(lines(home)) + 1))
 

@@ -57,6 +57,13 @@ def test_lineage_names_released_columns_only() -> None:
     assert manifest.lineage(spec()) == {"age": ["age"], "ill": ["ill"]}
 
 
+def test_a_made_column_comes_from_the_columns_that_it_was_made_of() -> None:
+    columns = {"lat": {"role": "exclude"}, "lon": {"role": "exclude"}, "area": {"role": "quasi_identifier"}}
+    step = {"technique": "grid_cell", "columns": ["lat", "lon"], "metres": 1000, "into": "area"}
+    made = spec(columns=columns | {"ill": {"role": "sensitive"}}, steps=[step])
+    assert manifest.lineage(made) == {"area": ["lat", "lon"], "ill": ["ill"]}
+
+
 def test_of_masked_and_hidden_columns_no_storage_is_told() -> None:
     """How an identifier is stored, or numbers before they were rounded, says something of values nobody is shown."""
     masked = {"role": "insensitive", "steps": [{"technique": "round", "to": 10}]}

@@ -182,6 +182,17 @@ def test_a_masked_column_is_not_said_to_be_kept(tmp_path: Path) -> None:
     assert origin["transformations"][0]["masking"]
 
 
+def test_a_column_of_a_table_of_groups_is_aggregated() -> None:
+    step = {"technique": "aggregate", "columns": ["age", "ill"], "threshold": 10}
+    columns = {name: {"role": column.role, "type": column.type} for name, column in SPEC.columns.items()}
+    grouped = ReleaseSpec.model_validate(
+        {"dataset": "people", "source": {"path": "p.csv"}, "target": "ill", "columns": columns, "steps": [step]}
+        | {"privacy": {"k_anonymity": {"k": 3}}}
+    )
+    how = openlineage._how(grouped, "people")
+    assert how == {"subtype": "AGGREGATION", "description": "shown per group of people", "masking": True}
+
+
 def test_equal_releases_have_equal_events_whatever_the_environment_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

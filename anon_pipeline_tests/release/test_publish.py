@@ -81,6 +81,7 @@ def test_everybody_may_enter_the_folder_of_a_dataset_and_only_its_owner_change_i
 ) -> None:
     published = publish.publish(home, SPEC, engine, candidate, FACTS)
     assert stat.S_IMODE(published.folder.parent.stat().st_mode) == 0o755
+    assert stat.S_IMODE(published.folder.stat().st_mode) == 0o755
 
 
 def test_a_candidate_becomes_a_release(home: Home, engine: DuckDBEngine, candidate: Path) -> None:
@@ -93,6 +94,8 @@ def test_a_candidate_becomes_a_release(home: Home, engine: DuckDBEngine, candida
     assert (published.folder / DATA).read_bytes() == (candidate / DATA).read_bytes()
     assert json.loads((published.folder / MANIFEST).read_text()) == published.manifest
     assert published.manifest["previous"] is None
+    assert published.manifest["spec"] == {name: value for name, value in SPEC.policy().items() if name != "seed"}
+    assert "seed" in SPEC.policy()
     assert published.manifest["verified"][0]["holds"]
     assert ledger.verify(home) == []
     assert hidden(home) == []
@@ -112,6 +115,8 @@ def test_the_next_release_names_the_one_before(
     other = candidate_of(tmp_path / "other", pd.concat([TABLE, TABLE]))
     second = publish.publish(home, SPEC, engine, other, FACTS)
     assert second.manifest["previous"] == first.version
+    assert [change["part"] for change in second.manifest["changes"]] == ["demands"]
+    assert first.manifest["changes"] == []
     assert ledger.verify(home) == []
 
 

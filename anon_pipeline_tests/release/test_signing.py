@@ -1,9 +1,11 @@
 """The signed ledger: what the public key alone finds, keys that cannot be used, a kill between line and signature."""
 
+import contextlib
 import multiprocessing
 import os
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -80,6 +82,14 @@ def test_a_new_key_is_its_owners_alone_whatever_the_umask_is(tmp_path: Path) -> 
     finally:
         os.umask(before)
     assert (tmp_path / "key.pem").stat().st_mode & 0o777 == 0o600
+
+
+def test_without_a_key_nothing_is_signed(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(signing.KEY_VARIABLE)
+    before = ledger.signature_file(home).read_bytes()
+    with home.lock("ledger"), pytest.raises(InputError, match=r"signing key: neither .* is set"):
+        ledger.sign(home)
+    assert ledger.signature_file(home).read_bytes() == before
 
 
 def test_where_nothing_was_released_there_is_nothing_to_sign(tmp_path: Path) -> None:
@@ -310,6 +320,21 @@ def test_a_key_that_cannot_be_used_is_told_in_a_sentence(
     with pytest.raises(InputError, match=sentence) as told:
         signing.signing_key(environment(tmp_path))
     assert "PRIVATE KEY-----" not in str(told.value)
+
+
+def test_a_pipe_is_no_key_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "key.pem"
+    os.mkfifo(pipe, 0o600)
+
+    def give() -> None:
+        with contextlib.suppress(BrokenPipeError), pipe.open("w") as other_end:
+            other_end.write(pem(KEY))
+
+    giver = threading.Thread(target=give)
+    giver.start()
+    with pytest.raises(InputError, match="is no file"):
+        signing.signing_key({signing.FILE_VARIABLE: str(pipe)})
+    giver.join()
 
 
 def test_no_variable_is_no_key() -> None:
