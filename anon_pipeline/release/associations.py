@@ -122,7 +122,7 @@ def _cramers_v(first: IntArray, second: IntArray, people: IntArray) -> float | N
     rows, row = np.unique(first, return_inverse=True)
     columns, column = np.unique(second, return_inverse=True)
     n = float(people.sum())
-    if len(rows) < 2 or len(columns) < 2 or n < 2:
+    if n <= 1:
         return None
     joint = histogram(row, column, people, (len(rows), len(columns))).tocoo()
     expected = np.bincount(row, weights=people)[joint.coords[0]] * np.bincount(column, weights=people)[joint.coords[1]]
@@ -151,7 +151,7 @@ def _of_values(counted: Histogram) -> Variable:
     if not counted.ordered:
         return Variable(np.arange(len(counted.values)), False)
     numbers = pd.to_numeric(pd.Series(counted.values, dtype=object), errors="coerce")
-    if numbers.notna().sum() < sum(value is not None for value in counted.values):  # dates
+    if not numbers.notna().any():  # dates
         moments = pd.to_datetime(pd.Series(counted.values, dtype=object))
         numbers = moments.astype("int64").where(moments.notna()).astype("float64")
     return Variable(numbers.to_numpy(np.float64), True)

@@ -114,6 +114,7 @@ def test_of_two_people_a_tie_can_be_told_and_of_one_none() -> None:
     assert association(Variable(two * 1.0, True), Variable(two * 3.0, True), np.ones(2, dtype=np.int64)) == 1
     assert association(Variable(two, False), Variable(two, False), np.ones(2, dtype=np.int64)) is None  # r = n
     assert association(Variable(two * 1.0, True), Variable(two, False), np.ones(2, dtype=np.int64)) is None
+    assert association(Variable(two[:1], False), Variable(two[:1], False), np.ones(1, dtype=np.int64)) is None
 
 
 def test_a_constant_has_no_tie_with_a_category() -> None:

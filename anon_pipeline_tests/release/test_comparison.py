@@ -67,6 +67,8 @@ def test_the_same_value_counts_in_the_same_group() -> None:
 def test_people_whose_value_is_missing_in_the_release_alone_are_in_the_last_group() -> None:
     before, after = domain(["Bergen", "Cork"], [0, 6, 6]), domain(["Bergen", "Cork"], [3, 5, 4])
     assert side_by_side(before, after, 2) == (("Bergen", "Cork", "not told"), (6, 6, 0), (5, 4, 3))
+    missing_before = domain(["Bergen", "Cork"], [6, 6, 6])
+    assert side_by_side(missing_before, after, 2) == (("missing", "Bergen", "Cork"), (6, 6, 6), (3, 5, 4))
 
 
 def test_another_source_than_that_of_the_release_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ import urllib.request
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from pathlib import Path
@@ -49,6 +49,7 @@ class Alert:
     event : the event that it reports
     sentence : the reason
     address : the address of the page that shows the run
+    time : when it was made, the same for every target
     """
 
     name: str
@@ -56,6 +57,7 @@ class Alert:
     event: Event
     sentence: str
     address: str
+    time: datetime = field(default_factory=lambda: datetime.now(UTC), compare=False)
 
     @property
     def subject(self) -> str:
@@ -73,7 +75,7 @@ class Alert:
             "event": self.event,
             "sentence": self.sentence,
             "address": self.address,
-            "time": datetime.now(UTC).isoformat(timespec="seconds"),
+            "time": self.time.isoformat(timespec="seconds"),
         }
 
 

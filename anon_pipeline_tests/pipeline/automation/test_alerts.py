@@ -120,6 +120,13 @@ def write(home: Home, text: str) -> Operations:
 # What reaches whom
 
 
+def test_an_alert_has_one_time_however_long_its_targets_take() -> None:
+    made = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    alert = Alert("a-run", "people", "refused", "a sentence", "http://ui/runs/a-run", made)
+    assert alert.to_json()["time"] == made.isoformat()
+    assert ALERT.time.tzinfo is not None and ALERT.to_json()["time"] == ALERT.time.isoformat(timespec="seconds")
+
+
 def test_a_webhook_a_mailbox_and_a_program_get_the_same(
     home: Home, web: WebServer, mail: tuple[Mailbox, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
