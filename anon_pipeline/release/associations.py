@@ -130,6 +130,7 @@ def _cramers_v(first: IntArray, second: IntArray, people: IntArray) -> float | N
     r, c = len(rows), len(columns)
     phi2 = max(0.0, phi2 - (r - 1) * (c - 1) / (n - 1))
     most = min(r - (r - 1) ** 2 / (n - 1), c - (c - 1) ** 2 / (n - 1)) - 1
+    # Nothing is left to be divided by where a single value, or each person's own, settles the table.
     return min(1.0, (phi2 / most) ** 0.5) if most > 0 else None
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
-from anon_pipeline.release import comparison, publish
+from anon_pipeline.release import publish
 from anon_pipeline.release.comparison import compare, side_by_side
 from anon_pipeline.report.likeness_chart import comparison_chart
 from anon_pipeline.spec import ColumnType
@@ -69,14 +69,6 @@ def test_people_whose_value_is_missing_in_the_release_alone_are_in_the_last_grou
     assert side_by_side(before, after, 2) == (("Bergen", "Cork", "not told"), (6, 6, 0), (5, 4, 3))
     missing_before = domain(["Bergen", "Cork"], [6, 6, 6])
     assert side_by_side(missing_before, after, 2) == (("missing", "Bergen", "Cork"), (6, 6, 6), (3, 5, 4))
-
-
-def test_another_source_than_that_of_the_release_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home, engine = Home(tmp_path / "home").prepare(), DuckDBEngine(tmp_path / "spill")
-    published = publish.publish(home, SPEC, engine, candidate_of(tmp_path / "candidate", TABLE), FACTS)
-    monkeypatch.setattr(comparison, "check_opening", lambda *_: ["the source is another one"])
-    with pytest.raises(InputError, match="the source is another one"):
-        compare(home, published.version, SPEC, engine, tmp_path)
 
 
 def test_the_picture_has_both_sides() -> None:

@@ -122,6 +122,17 @@ def test_the_owner_sees_the_release_beside_its_source(
     assert stat.S_IMODE(found.page.stat().st_mode) == 0o600
 
 
+def test_a_release_is_not_put_beside_another_source_or_under_another_policy(
+    home: Home, engine: DuckDBEngine, spec: ReleaseSpec, released: dict[str, Any], tmp_path: Path
+) -> None:
+    stricter = spec.replaced({"privacy.k_anonymity.k": 4})
+    with pytest.raises(InputError, match="is not the policy of the release"):
+        compare(home, released["version"], stricter, engine, tmp_path)
+    TABLE.assign(name=list("abcdefg"), age=[20] * 4 + [50] * 3).to_csv(tmp_path / "people.csv", index=False)
+    with pytest.raises(InputError, match="the source is not the one that the opening is about"):
+        compare(home, released["version"], spec, engine, tmp_path)
+
+
 @pytest.mark.parametrize("said", [{"kind": "synthetic"}, {"groups": {"classes": 3}}])
 def test_a_release_without_rows_of_people_cannot_be_put_beside_them(
     home: Home, engine: DuckDBEngine, spec: ReleaseSpec, released: dict[str, Any], tmp_path: Path,

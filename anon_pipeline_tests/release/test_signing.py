@@ -330,7 +330,7 @@ def test_a_pipe_is_no_key_file(tmp_path: Path) -> None:
         with contextlib.suppress(BrokenPipeError), pipe.open("w") as other_end:
             other_end.write(pem(KEY))
 
-    giver = threading.Thread(target=give)
+    giver = threading.Thread(target=give, daemon=True)  # it waits for ever where nobody opens the pipe
     giver.start()
     with pytest.raises(InputError, match="is no file"):
         signing.signing_key({signing.FILE_VARIABLE: str(pipe)})

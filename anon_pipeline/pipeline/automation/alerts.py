@@ -57,7 +57,7 @@ class Alert:
     event: Event
     sentence: str
     address: str
-    time: datetime = field(default_factory=lambda: datetime.now(UTC), compare=False)
+    time: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
     def subject(self) -> str:
