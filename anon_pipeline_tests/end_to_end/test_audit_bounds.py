@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from anon_pipeline_tests.end_to_end.harness import Place, full_policy, people, policy, write_dataset
-from anon_pipeline_tests.report.test_release_report import Reader
+from anon_pipeline_tests.report.pages import Reader
 
 
 def with_audit(place: Place, **audit: object) -> Place:

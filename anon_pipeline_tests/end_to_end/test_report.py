@@ -7,7 +7,7 @@ import json
 import pandas as pd
 
 from anon_pipeline_tests.end_to_end.harness import Place, policy, release_folders, write_dataset
-from anon_pipeline_tests.report.test_release_report import Reader
+from anon_pipeline_tests.report.pages import Reader
 
 
 def test_words_of_the_owner_change_the_report_and_no_table(published: Place) -> None:

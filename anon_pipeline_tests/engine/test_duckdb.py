@@ -151,54 +151,7 @@ def test_a_table_of_many_wide_columns_has_keys_in_several_parts(engine: DuckDBEn
     assert table.num_rows == 600
 
 
-# ------------------------------------------------------------------ content hash
-
-VALUES = st.one_of(st.none(), st.integers(-3, 3), st.just(10))
-TEXTS = st.one_of(st.none(), st.sampled_from(["", "-", "1:a", "a", "a1:", "é", "a\nb", "NULL", "0:"]))
-
-
-@settings(max_examples=times(20))
-@given(st.lists(st.tuples(VALUES, TEXTS, TEXTS), min_size=1, max_size=6), st.randoms(), st.data())
-def test_the_content_hash_is_blind_to_order_and_to_nothing_else(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[Any, ...]], random: Any, data: st.DataObject
-) -> None:
-    folder = tmp_path_factory.mktemp("hash")
-    engine = DuckDBEngine(folder, threads=1)
-
-    def of(rows: list[tuple[Any, ...]], names: str = "abc", kind: str = "int64") -> str:
-        columns = list(zip(*rows, strict=True))
-        arrays = [
-            pa.array(columns[0], getattr(pa, kind)()),
-            pa.array(columns[1], pa.string()),
-            pa.array(columns[2], pa.string()),
-        ]
-        pq.write_table(pa.table(arrays, names=list(names)), folder / "x.parquet")
-        number, content = engine.content_hash(folder / "x.parquet")
-        assert number == len(rows)
-        return content
-
-    before = of(rows)
-    shuffled = list(rows)
-    random.shuffle(shuffled)
-    assert of(shuffled) == before
-    assert of(rows, "abd") != before
-    assert of(rows, "abc", "int32") == before  # how wide an engine stores a whole number is its own affair
-    assert of(rows, "abc", "float64") != before
-    assert of([*rows, rows[0]]) != before  # a double counts
-    place, column = data.draw(st.integers(0, len(rows) - 1)), data.draw(st.integers(0, 2))
-    other = data.draw((VALUES if column == 0 else TEXTS).filter(lambda value: value != rows[place][column]))
-    changed = list(rows)
-    changed[place] = (*rows[place][:column], other, *rows[place][column + 1 :])
-    assert (of(changed) == before) == (sorted(map(repr, changed)) == sorted(map(repr, rows)))
-
-
-def test_the_content_hash_forgets_which_row_stands_twice(engine: DuckDBEngine, tmp_path: Path) -> None:
-    """Of as many rows, and of the same distinct ones."""
-    hashes = set()
-    for number, values in enumerate((["a", "a", "b"], ["a", "b", "b"])):
-        pd.DataFrame({"x": values}).to_parquet(tmp_path / f"{number}.parquet")
-        hashes.add(engine.content_hash(tmp_path / f"{number}.parquet")[1])
-    assert len(hashes) == 2
+# ------------------------------------------------------------------ bounds and classes
 
 
 def test_a_value_beyond_one_end_of_its_bounds_passes(engine: DuckDBEngine, tmp_path: Path) -> None:
@@ -213,14 +166,6 @@ def test_a_class_with_a_missing_quasi_identifier_loses_its_histogram(engine: Duc
     counts = engine.classes(tmp_path / "x.parquet", ["q"], ["s"])
     told = sorted((int(counts.sizes[one]), value, people) for one, value, people in counts.sensitive["s"].to_numpy())
     assert told == [(2, "x", 1), (2, "y", 1), (3, "x", 1), (3, "z", 2)]
-
-
-def test_two_rows_that_swap_a_value_have_another_hash(engine: DuckDBEngine, tmp_path: Path) -> None:
-    hashes = set()
-    for name, cities in (("a", ["Ulm", "Bonn"]), ("b", ["Bonn", "Ulm"])):
-        pq.write_table(pa.table({"age": [1, 2], "city": cities}), tmp_path / f"{name}.parquet")
-        hashes.add(engine.content_hash(tmp_path / f"{name}.parquet")[1])
-    assert len(hashes) == 2
 
 
 # ------------------------------------------------------------------ release
@@ -577,24 +522,6 @@ def test_bins_lose_a_value_or_depend_on_how_they_arrive(pairs: list[tuple[int, i
         assert ((once.low <= value) & (value <= once.high)).sum() == 1
     for low, high, people in zip(once.low, once.high, once.counts[1:], strict=True):
         assert people == sum(count for value, count in pairs if low <= value <= high)
-
-
-def test_a_content_hash_is_what_it_always_was(engine: DuckDBEngine, tmp_path: Path) -> None:
-    """Releases are known by it: a change makes every source and every release another one."""
-    frame = pd.DataFrame(
-        {
-            "age": [30, 40, None],
-            "pay": [0.5, -0.0, None],
-            "town": ["Ulm", None, "Zürich"],
-            "born": pd.to_datetime(["1990-01-31", None, "2000-02-29"]),
-            "well": [True, False, None],
-        }
-    )
-    frame.to_parquet(tmp_path / "x.parquet", index=False)
-    assert engine.content_hash(tmp_path / "x.parquet") == (
-        3,
-        "e99d5fea7a56ed21f1994949a24e362c9cd17a5fa8d8903e4fda1f4d9a5e4d7e",
-    )
 
 
 def test_a_population_is_counted_by_its_values_and_dates_are_moments(engine: DuckDBEngine, tmp_path: Path) -> None:

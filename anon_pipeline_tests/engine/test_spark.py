@@ -34,7 +34,8 @@ from anon_pipeline.sequential.release_history import hashed
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline.tables import HISTORY, Domain
 from anon_pipeline_tests.engine.test_duckdb import ODD_NAMES
-from anon_pipeline_tests.engine.test_sources import BAD_CSV, SECRET
+from anon_pipeline_tests.engine.test_refused_sources import BAD_CSV
+from anon_pipeline_tests.engine.test_sources import SECRET
 from anon_pipeline_tests.people import COLUMNS, KEY, random_frame, write_spec
 from anon_pipeline_tests.quick_spark import ARROW_ROWS
 

@@ -10,7 +10,7 @@ from anon_pipeline.pipeline.pages import release_page
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end import harness
-from anon_pipeline_tests.report.test_release_report import finding, manifest_content
+from anon_pipeline_tests.report.pages import finding, manifest_content
 
 
 def written(value: object) -> str:

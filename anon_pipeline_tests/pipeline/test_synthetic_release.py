@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import pickle
+import re
 import signal
 import sys
 import zipfile
@@ -69,6 +70,7 @@ def test_it_is_released_and_again_costs_nothing(released: Released) -> None:
     assert released.outcome.exit_code == 0, released.outcome.failures
     assert released.outcome.new and not released.again.new
     assert released.again.manifest["version"] == released.outcome.manifest["version"]
+    assert re.fullmatch("[0-9a-f]{12}", released.folder.name)  # as long as any release's
     state = Budget(released.home, Allowance.of(asked_of(released.spec))).state()
     assert (state.reserved, state.answered) == (1, 1)
     assert not ledger.verify(released.home)

@@ -15,7 +15,7 @@ from anon_pipeline.release.exported_report import Form, export, form_of
 from anon_pipeline.report import markdown as markdown_report
 from anon_pipeline.report import printed as printed_report
 from anon_pipeline.report import release_report
-from anon_pipeline_tests.report.test_release_report import manifest_content
+from anon_pipeline_tests.report.pages import manifest_content
 
 VERSION = manifest_content()["version"]
 

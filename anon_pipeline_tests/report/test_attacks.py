@@ -9,7 +9,7 @@ from anon_pipeline.attack.models_audit import FITTED, RAW, RELEASE
 from anon_pipeline.attack.rates import Finding, Known, Rates, finding, known, wilson
 from anon_pipeline.report import attack_words
 from anon_pipeline.report import attacks as audit_report
-from anon_pipeline_tests.report.test_release_report import Reader, manifest_content, read
+from anon_pipeline_tests.report.pages import Reader, manifest_content, read
 
 BOUND = {"name": "linkage", "demand": "linkage is at most 10 %", "measured": 0.09, "limit": 0.1, "holds": True}
 

@@ -12,7 +12,7 @@ from anon_pipeline.report import likeness as likeness_report
 from anon_pipeline.report import likeness_chart, release_report
 from anon_pipeline.report import markdown as markdown_report
 from anon_pipeline.report import utility as utility_report
-from anon_pipeline_tests.report.test_release_report import manifest_content
+from anon_pipeline_tests.report.pages import manifest_content
 
 SVG = "{http://www.w3.org/2000/svg}"
 

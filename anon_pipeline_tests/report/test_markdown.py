@@ -12,7 +12,7 @@ from markdown_it.token import Token
 
 from anon_pipeline.report import markdown as markdown_report
 from anon_pipeline_tests.examples import times
-from anon_pipeline_tests.report.test_release_report import check, finding, manifest_content
+from anon_pipeline_tests.report.pages import check, finding, manifest_content
 
 #: All that GitHub's dialect has beyond the common one and that changes how a text reads.
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])

@@ -9,8 +9,8 @@ import pytest
 from anon_pipeline.masking.catalog import TECHNIQUES
 from anon_pipeline.report import masking as masking_report
 from anon_pipeline.report.masking_map import METRES_PER_DEGREE, positions_map
+from anon_pipeline_tests.report.pages import manifest_content, read
 from anon_pipeline_tests.report.test_attacks import content as audited
-from anon_pipeline_tests.report.test_release_report import manifest_content, read
 
 EARTH = "earth mover's distance / range"
 

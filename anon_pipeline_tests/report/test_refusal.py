@@ -7,7 +7,7 @@ import pytest
 from anon_pipeline.report import refusal as refusal_report
 from anon_pipeline.report.refusal import Refusal
 from anon_pipeline_tests.report import test_attacks
-from anon_pipeline_tests.report.test_release_report import Reader, check, manifest_content
+from anon_pipeline_tests.report.pages import Reader, check, manifest_content
 
 
 def refusal(**changes: Any) -> Refusal:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from anon_pipeline_tests.report.test_release_report import manifest_content, read
+from anon_pipeline_tests.report.pages import manifest_content, read
 
 
 def followed(**measured: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from anon_pipeline.attack.rates import Known, Rates, finding, known, wilson
 from anon_pipeline.report import singled_out
-from anon_pipeline_tests.report.test_release_report import manifest_content, read
+from anon_pipeline_tests.report.pages import manifest_content, read
 
 
 def attack(name: str, hits: int, trials: int, others: int, by_column: dict[str, float] | None) -> dict[str, Any]:
