@@ -280,15 +280,21 @@ class ClusterStatistics:
 
     def near(self, most: int) -> IntArray:
         """The classes nearest to each class by their centres, at most `most` of them, shape (J, n)."""
-        share = self._share * np.sqrt(self._scale)
-        centre = np.round(np.hstack([self._mean, share]) * 2**7)  # whole numbers, so that their products are exact
-        apart = centre @ (-2 * centre.T)
-        apart += (centre**2).sum(axis=1)  # the square of the other centre is the same all along a row
-        np.fill_diagonal(apart, 2.0**52 // self.classes)
-        key = apart.astype(np.int64) * self.classes + np.arange(self.classes)  # no two are equal
+        # Whole numbers, so that their products are exact; all in one array, which takes less time than steps apart.
+        steps, scores = 2.0**7, self._mean.shape[1]
+        centre = np.empty((self.classes, scores + self._values))
+        np.multiply(self._mean, steps, out=centre[:, :scores])
+        np.multiply(self._share, np.sqrt(self._scale) * steps, out=centre[:, scores:])
+        np.rint(centre, out=centre)
+        key = centre @ centre.T
+        key *= -2
+        key += np.einsum("jv,jv->j", centre, centre)  # the square of the own centre is the same all along a row
+        key *= self.classes
+        key += np.arange(self.classes)  # no two are equal
+        np.fill_diagonal(key, 2.0**52)
         near = min(most, self.classes - 1)
         key.partition(max(near - 1, 0), axis=1)
-        return np.sort(key[:, :near], axis=1) % self.classes
+        return np.sort(key[:, :near].astype(np.int64), axis=1) % self.classes
 
     def error(self, of: IntArray, cell: IntArray) -> FloatArray:
         """Squared error within groups of cells, shape (J,)."""

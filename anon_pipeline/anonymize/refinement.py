@@ -60,11 +60,11 @@ class Effort:
     decays: tuple[float, ...]
 
 
-#: Tables of more cells than `LARGE`, and than `HUGE`, get less effort, which gains nearly as much. It takes two to
-#: three times as long as growing their tree.
-LARGE, HUGE = 50_000, 1_000_000
+#: Tables of more cells than these get ever less effort, which gains nearly as much: refinement takes at most three
+#: times as long as growing their tree.
+LARGE, VERY_LARGE, HUGE = 50_000, 400_000, 1_000_000
 THOROUGH = Effort(48, (4, 4, 8, 16, 16, 16), (0.8, 0.5, 0.0))
-QUICK, SPARING = Effort(24, (4, 8), (0.0,)), Effort(12, (4,), (0.0,))
+QUICK, BRIEF, SPARING = Effort(24, (4, 8), (0.0,)), Effort(24, (4,), (0.0,)), Effort(12, (4,), (0.0,))
 #: Where the classes of a large table lose less than this share of the variance, they are not refined.
 LITTLE = 0.001
 #: Rounds of moves in a row.
@@ -93,12 +93,11 @@ def refine(cells: Cells, class_of_cell: IntArray, k: int, spread: float) -> IntA
     class_of_cell : classes 0 ... J - 1, numbered so that neighbours have near numbers (a tree's leaves, left to
         right)
     """
-    large, huge = len(cells.counts) > LARGE, len(cells.counts) > HUGE
-    if large and (lost := _lost(cells, class_of_cell)) < LITTLE:
+    if len(cells.counts) > LARGE and (lost := _lost(cells, class_of_cell)) < LITTLE:
         log.info("the tree loses %.3f %% of the variance: its classes need not be made tighter", 100 * lost)
         return class_of_cell
     criterion = Criterion(replace(cells, guidance=_expected(cells, k)), spread, 0, at_once=False, weighed=True)
-    effort = SPARING if huge else QUICK if large else THOROUGH
+    effort = _effort(len(cells.counts))
     refined = class_of_cell.copy()
     count = 0
     with one_thread():  # several threads would mostly wait for each other over so little
@@ -108,6 +107,14 @@ def refine(cells: Cells, class_of_cell: IntArray, k: int, spread: float) -> IntA
             refined[members] = part.clusters.group + count
             count += part.clusters.classes
     return refined
+
+
+def _effort(cells: int) -> Effort:
+    if cells > HUGE:
+        return SPARING
+    if cells > VERY_LARGE:
+        return BRIEF
+    return QUICK if cells > LARGE else THOROUGH
 
 
 def _lost(cells: Cells, class_of_cell: IntArray) -> float:

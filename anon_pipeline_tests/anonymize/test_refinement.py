@@ -86,15 +86,17 @@ def test_no_class_falls_below_k_when_several_people_leave_it_at_once(k: int) -> 
         assert sizes.min() >= k
 
 
-@pytest.mark.parametrize(("limit", "effort"), [("LARGE", refinement.QUICK), ("HUGE", refinement.SPARING)])
+@pytest.mark.parametrize(
+    ("limit", "effort"), [("LARGE", refinement.QUICK), ("VERY_LARGE", refinement.BRIEF), ("HUGE", refinement.SPARING)]
+)
 def test_larger_tables_are_worked_on_less_and_keep_what_is_promised(
     monkeypatch: pytest.MonkeyPatch, limit: str, effort: refinement.Effort
 ) -> None:
     cells = counted(some_people(3, 1500)[["age", "income", "town"]])
     leaf = tree.fit_tree(cells, 7, 1.0, "both", 0, weighed=True).apply(cells.codes)
     thorough = refinement.refine(cells, leaf, 7, 1.0)
-    monkeypatch.setattr(refinement, "LARGE", len(cells.counts) - 1)
-    monkeypatch.setattr(refinement, "HUGE", len(cells.counts))
+    for smaller in ("LARGE", "VERY_LARGE", "HUGE"):
+        monkeypatch.setattr(refinement, smaller, len(cells.counts) - (smaller == "LARGE"))
     monkeypatch.setattr(refinement, limit, len(cells.counts) - 1)
     tried = []
     of_search = refinement.LocalSearch.__init__
