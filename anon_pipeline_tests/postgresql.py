@@ -32,10 +32,9 @@ class Server:
         (folder / "data/pg_hba.conf").write_text("local all owner trust\nlocal all all scram-sha-256\n")
         self.start()
 
-    def _run(self, program: str, *arguments: str) -> str:
-        done = subprocess.run(
-            [*self._as, self._programs / program, *arguments], cwd="/", capture_output=True, text=True, check=False
-        )
+    def _run(self, program: str, *arguments: str, reads: str | None = None) -> str:
+        command = [*self._as, self._programs / program, *arguments]
+        done = subprocess.run(command, cwd="/", input=reads, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -62,9 +61,9 @@ class Server:
         return f"postgresql://{user}:{password}@/{database}?host={self.folder}"
 
     def execute(self, script: str) -> None:
-        self._run(
-            "psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", str(self.folder), "-U", "owner", "-c", script, "postgres"
-        )
+        """Run statements, which are not among the arguments of the process: everybody can read those, passwords too."""
+        options = ["-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", str(self.folder), "-U", "owner"]
+        self._run("psql", *options, "-f", "-", "postgres", reads=script)
 
     def ask(self, query: str, database: str) -> str:
         """What a query gives, a line for each row."""
