@@ -33,7 +33,7 @@ class Server:
         self.start()
 
     def _run(self, program: str, *arguments: str, reads: str | None = None) -> str:
-        command = [*self._as, self._programs / program, *arguments]
+        command: list[str | Path] = [*self._as, self._programs / program, *arguments]
         done = subprocess.run(command, cwd="/", input=reads, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
