@@ -2,25 +2,29 @@
 
 No error may depend on the content of a row, since a question that fails would reveal it. A text that is no number, or
 a value that no domain lists, is missing. A number beyond its range counts as the end of the range.
+
+No value may be read in another way because of what other rows hold, since one row would then move every figure, far
+beyond the noise. So engines read each value by itself, and a value has one text, however its column is stored.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 
 from anon_pipeline.engine.elsewhere import state_of_source
-from anon_pipeline.engine.sql import literal, quoted
+from anon_pipeline.engine.sql import float_text, literal, quoted
 from anon_pipeline.engine.typed import FLOATING, Reader, is_whole
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import sha256_of
 from anon_pipeline.keys import Key
-from anon_pipeline.spec import DifferentialPrivacy, PublicDomain, ReleaseSpec, Role, exactly
+from anon_pipeline.spec import ColumnType, DifferentialPrivacy, PublicDomain, ReleaseSpec, Role, exactly
 
 
 class Counting(Protocol):
@@ -47,14 +51,15 @@ def asked_of(spec: ReleaseSpec) -> DifferentialPrivacy:
 
 
 def readable(spec: ReleaseSpec) -> ReleaseSpec:
-    """The spec for reading: a column that is excluded from releases is read all the same if it has a public domain."""
-    domains = asked_of(spec).domains
-    columns = {
-        name: column.model_copy(update={"role": Role.INSENSITIVE})
-        if name in domains and column.role is Role.EXCLUDE
-        else column
-        for name, column in spec.columns.items()
-    }
+    """The spec for reading: columns with a public domain are read though excluded, and are numbers where it has some.
+
+    What is a number is thus decided beforehand, and not by the values.
+    """
+    columns = dict(spec.columns)
+    for name, domain in asked_of(spec).domains.items():
+        role = Role.INSENSITIVE if columns[name].role is Role.EXCLUDE else columns[name].role
+        kind = ColumnType.NUMERIC if domain.numeric else columns[name].type
+        columns[name] = columns[name].model_copy(update={"role": role, "type": kind})
     return spec.model_copy(update={"columns": columns})
 
 
@@ -116,7 +121,8 @@ def code(reader: Reader, name: str, domain: PublicDomain, storage: str, missing:
         text = _text(name, storage, missing)
         if domain.values is None:
             return text
-        cases = " ".join(f"WHEN {literal(value)} THEN {place}" for place, value in enumerate(domain.values))
+        places = {value: place for place, value in enumerate(domain.values)}
+        cases = " ".join(f"WHEN {literal(text)} THEN {places[of]}" for text, of in _written(domain.values).items())
         return f"CAST(CASE {text} {cases} END AS BIGINT)"
     number = finite_number(reader, name, storage, missing)
     if domain.bins is not None:
@@ -137,12 +143,19 @@ def value(reader: Reader, name: str, domain: PublicDomain, storage: str, missing
     text = _text(name, storage, missing)
     if domain.values is None:
         return text
-    return f"CASE WHEN {text} IN ({', '.join(map(literal, domain.values))}) THEN {text} END"
+    cases = " ".join(f"WHEN {literal(text)} THEN {literal(of)}" for text, of in _written(domain.values).items())
+    return f"CASE {text} {cases} END"
 
 
 def identifier(name: str, storage: str, missing: tuple[str, ...]) -> str:
-    """An SQL expression for the identifier of a person, NULL where it is not known."""
-    return _text(name, storage, missing) if storage == "VARCHAR" or storage.startswith("ENUM") else quoted(name)
+    """An SQL expression for the identifier of a person as a text, NULL where it is not known."""
+    return _text(name, storage, missing)
+
+
+def _written(values: Sequence[str]) -> dict[str, str]:
+    """The texts that mean a value of a public domain, each with the value: 3.0 is written as 3, too."""
+    whole = {value.partition(".")[0]: value for value in values if re.fullmatch(r"-?\d+\.0+", value)}
+    return whole | {value: value for value in values}
 
 
 def labels(domain: PublicDomain) -> list[str | float]:
@@ -172,7 +185,11 @@ def finite_number(reader: Reader, name: str, storage: str, missing: tuple[str, .
 
 
 def _text(name: str, storage: str, missing: tuple[str, ...]) -> str:
-    text = quoted(name) if storage == "VARCHAR" else f"CAST({quoted(name)} AS VARCHAR)"
+    """An SQL expression for the text of a value; a whole number has one text, whatever numbers stand beside it."""
+    if storage in ("FLOAT", "DOUBLE"):
+        text = f"({float_text(quoted(name))})"
+    else:
+        text = quoted(name) if storage == "VARCHAR" else f"CAST({quoted(name)} AS VARCHAR)"
     markers = ", ".join(literal(marker) for marker in ("", *missing))
     return f"CASE WHEN {text} NOT IN ({markers}) THEN {text} END"
 

@@ -183,7 +183,10 @@ class Engine(Protocol):
         """
 
     def aggregated(self, spec: ReleaseSpec, query: Callable[[Reader, str], str]) -> pa.Table:
-        """A small result of a query over the relation that the source opens as; nothing is stored."""
+        """A small result of a query over the relation that the source opens as; nothing is stored.
+
+        Each value is read by itself: what stands in one row never changes how another is read.
+        """
 
     def describe(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType]) -> SourceFacts:
         """Describe a stored table, from the file."""

@@ -24,10 +24,12 @@ class CountingEngine(ABC):
         """A fresh session, as `anon_pipeline.engine.relational.Session` says."""
 
     @abstractmethod
-    def _opened(self, session: Any, spec: ReleaseSpec, scratch: Path) -> AbstractContextManager[Any]:
-        """The source of a spec, as `anon_pipeline.engine.typed.OpenSource` says."""
+    def _opened(
+        self, session: Any, spec: ReleaseSpec, scratch: Path, by_itself: bool = False
+    ) -> AbstractContextManager[Any]:
+        """The source of a spec, as `anon_pipeline.engine.typed.OpenSource` says; see `sources.opened`."""
 
     def aggregated(self, spec: ReleaseSpec, query: Callable[[Reader, str], str]) -> pa.Table:
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with self._session() as session, self._opened(session, spec, self._scratch) as source:
+        with self._session() as session, self._opened(session, spec, self._scratch, by_itself=True) as source:
             return session.arrow(query(session, source.relation))

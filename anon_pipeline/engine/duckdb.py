@@ -93,8 +93,10 @@ class DuckDBEngine(SqlEngine):
             _OPEN.pop(os.getpid(), None)  # after an error the next session starts from nothing
             raise InputError(_sentence(error)) from None
 
-    def _opened(self, session: Session, spec: ReleaseSpec, scratch: Path) -> AbstractContextManager[OpenSource]:
-        return sources.opened(cast(DuckDBSession, session).connection, spec, scratch)
+    def _opened(
+        self, session: Session, spec: ReleaseSpec, scratch: Path, by_itself: bool = False
+    ) -> AbstractContextManager[OpenSource]:
+        return sources.opened(cast(DuckDBSession, session).connection, spec, scratch, by_itself)
 
     # ------------------------------------------------------------------ tables of others
 

@@ -1,7 +1,8 @@
-"""JSON and Arrow tables as Parquet: columns of plain values with their own types."""
+"""JSON and Arrow tables as Parquet: columns of plain values with their own types, or JSON values as texts."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import duckdb
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anon_pipeline.engine.paths import PACKED, PLAIN, exactly, packing
-from anon_pipeline.engine.sql import literal
+from anon_pipeline.engine.sql import float_text, literal, quoted
 
 #: A list of objects, or one object a line.
 JSON_FILES = (".json", ".jsonl", ".ndjson", *(f".{kind}{packed}" for kind in ("jsonl", "ndjson") for packed in PACKED))
@@ -18,11 +19,37 @@ ARROW_FILES = (".arrow", ".feather", ".ipc", ".arrows")
 ARROW_HEAD = b"ARROW1"
 
 
-def store_json(connection: duckdb.DuckDBPyConnection, path: Path, destination: Path) -> None:
-    """Write the objects of a JSON file as a new Parquet file; the type of a column is decided from all objects."""
+def store_json(
+    connection: duckdb.DuckDBPyConnection, path: Path, destination: Path, names: Sequence[str] | None = None
+) -> None:
+    """Write the objects of a JSON file as a new Parquet file.
+
+    Parameters
+    ----------
+    names : the columns to read, each value as the JSON that stands there; an object without one has none. Where absent,
+        all are read, and the type of each is decided from all objects
+    """
     with exactly(path) as (place,):
-        rows = f"read_json({place}, {packing(path)}, sample_size=-1, {PLAIN})"
+        kinds = "" if names is None else ", ".join(f"{literal(name)}: 'JSON'" for name in names)
+        columns = "sample_size=-1" if names is None else f"columns={{{kinds}}}"
+        rows = f"read_json({place}, {packing(path)}, {columns}, {PLAIN})"
         connection.execute(f"COPY (FROM {rows}) TO {literal(str(destination))} (FORMAT parquet)")
+
+
+def texts_of_json(relation: str, storage: Mapping[str, str], decimal: str | None) -> str:
+    """The relation with a text in place of each JSON value: whole numbers without a point, others as stated for texts.
+
+    A value is converted without a look at any other.
+    """
+    texts = []
+    for name in (name for name, kind in storage.items() if kind == "JSON"):
+        value = quoted(name)
+        text = f"{value} ->> '$'"
+        number = float_text(f"CAST({text} AS DOUBLE)")
+        if decimal not in (None, "."):
+            number = f"replace({number}, '.', {literal(str(decimal))})"
+        texts.append(f"CASE json_type({value}) WHEN 'DOUBLE' THEN {number} ELSE {text} END AS {quoted(name)}")
+    return f"(SELECT * REPLACE ({', '.join(texts)}) FROM {relation})" if texts else relation
 
 
 def store_arrow(path: Path, destination: Path) -> None:

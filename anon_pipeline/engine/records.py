@@ -59,6 +59,9 @@ def _field(storage: Mapping[str, str], name: str, parts: tuple[str, ...], label:
         raise InputError(
             f"{place}: {label} has no column {column}; {did_you_mean(column, list(storage))}correct or remove the path"
         )
+    if storage[column] == "JSON":
+        inner = "".join(f'."{part}"' for part in parts[1:])
+        return f"json_extract({quoted(column)}, {literal('$' + inner)})"
     value, kind = quoted(column), _type(storage[column])
     for number, part in enumerate(parts[1:], start=1):
         here = path_of(parts[:number])

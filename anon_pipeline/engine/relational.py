@@ -62,8 +62,10 @@ class SqlEngine(CountingEngine):
         """A new session; the engine's own messages, which may quote a row, are not passed on."""
 
     @abstractmethod
-    def _opened(self, session: Session, spec: ReleaseSpec, scratch: Path) -> AbstractContextManager[OpenSource]:
-        """The source of a spec as a relation; `scratch` is a private folder for a source that must be converted."""
+    def _opened(
+        self, session: Session, spec: ReleaseSpec, scratch: Path, by_itself: bool = False
+    ) -> AbstractContextManager[OpenSource]:
+        """The source of a spec as a relation; see `sources.opened`."""
 
     # ------------------------------------------------------------------ source
 

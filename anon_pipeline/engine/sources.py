@@ -19,7 +19,14 @@ from anon_pipeline.engine.lake_tables import store_table
 from anon_pipeline.engine.object_stores import fetched
 from anon_pipeline.engine.parquet_files import check_names, parquet_relation, renamed
 from anon_pipeline.engine.paths import PLAIN, exactly
-from anon_pipeline.engine.plain_tables import ARROW_FILES, ARROW_HEAD, JSON_FILES, store_arrow, store_json
+from anon_pipeline.engine.plain_tables import (
+    ARROW_FILES,
+    ARROW_HEAD,
+    JSON_FILES,
+    store_arrow,
+    store_json,
+    texts_of_json,
+)
 from anon_pipeline.engine.records import with_fields
 from anon_pipeline.engine.servers import SERVERS, store_server
 from anon_pipeline.engine.sql import literal, quoted
@@ -30,6 +37,7 @@ from anon_pipeline.engine.typed import OpenSource, Reader, detected
 from anon_pipeline.engine.unpacked import is_text, is_workbook
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Source
+from anon_pipeline.spec.source import path_parts
 
 PARQUET_FILES = (".parquet", ".pq")
 DATABASES = ("duckdb", "sqlite", *SERVERS)
@@ -47,25 +55,35 @@ def require_there(spec: ReleaseSpec) -> None:
 
 
 @contextmanager
-def opened(connection: duckdb.DuckDBPyConnection, spec: ReleaseSpec, scratch: Path) -> Iterator[OpenSource]:
-    """Open the source of a spec; `scratch` is a private folder for a table that must be converted first."""
+def opened(
+    connection: duckdb.DuckDBPyConnection, spec: ReleaseSpec, scratch: Path, by_itself: bool = False
+) -> Iterator[OpenSource]:
+    """Open the source of a spec.
+
+    Parameters
+    ----------
+    scratch : a private folder for a table that must be converted first
+    by_itself : whether each value is read by itself. Otherwise a column has the type that all its values allow, where
+        the file states none, so that a single row may change how all others are read
+    """
     require_there(spec)
     # All columns are needed where a condition may use any of them, a path may lead into one that is left out, or the
     # names in the file are others.
     all_read = spec.source.where is not None or spec.source.rename or spec.source.paths
     unread = frozenset() if all_read else frozenset(spec.columns) - frozenset(spec.stored)
-    with opened_at(connection, spec.source, spec.source_path, scratch, spec.columns, unread) as source:
+    with opened_at(connection, spec.source, spec.source_path, scratch, spec.columns, unread, by_itself) as source:
         yield source
 
 
 @contextmanager
-def opened_at(
+def opened_at(  # noqa: PLR0913 (a source as its spec has it, or without one)
     connection: duckdb.DuckDBPyConnection,
     source: Source,
     path: Path,
     scratch: Path,
     columns: Mapping[str, Column] = MappingProxyType({}),
     unread: frozenset[str] = frozenset(),
+    by_itself: bool = False,
 ) -> Iterator[OpenSource]:
     """Open a source that lies at `path`, for which there may be no spec yet; `columns` say how values are written.
 
@@ -75,13 +93,13 @@ def opened_at(
     if source.is_file or source.database is not None or source.table_format is not None:
         with (
             _unchanged(source, path),
-            _opened_here(connection, source, path, scratch, columns, unread) as opened_source,
+            _opened_here(connection, source, path, scratch, columns, unread, by_itself) as opened_source,
         ):
             yield opened_source
         return
     with (
         fetched(source.path, scratch, unread) as here,
-        _opened_here(connection, source, here, scratch, columns, frozenset()) as opened_source,
+        _opened_here(connection, source, here, scratch, columns, frozenset(), by_itself) as opened_source,
     ):
         yield opened_source
 
@@ -129,13 +147,14 @@ def _stamps(path: Path) -> list[tuple[str, int, int, int]]:
 
 
 @contextmanager
-def _opened_here(
+def _opened_here(  # noqa: PLR0913 (see opened_at)
     connection: duckdb.DuckDBPyConnection,
     source: Source,
     path: Path,
     scratch: Path,
     columns: Mapping[str, Column],
     unread: frozenset[str],
+    by_itself: bool,
 ) -> Iterator[OpenSource]:
     label = source.path
     try:
@@ -147,10 +166,14 @@ def _opened_here(
         if source.table_format is not None:
             with _table_relation(connection, source, path, scratch, unread) as (rows, table):
                 rows = with_fields(connection, rows, source, label)
-                yield OpenSource(as_stated(connection, rows, source, columns), label, table=table)
+                yield OpenSource(as_stated(connection, rows, source, columns, by_itself), label, table=table)
             return
-        with _relation(connection, kind, source, path, scratch) as (rows, files):
-            plain = as_stated(connection, with_fields(connection, rows, source, label), source, columns)
+        with _relation(connection, kind, source, path, scratch, columns if by_itself else None) as (rows, files):
+            plain = with_fields(connection, rows, source, label)
+            if kind == "json" and by_itself:
+                storage = {row[0]: row[1] for row in connection.execute(f"DESCRIBE FROM {plain}").fetchall()}
+                plain = texts_of_json(plain, storage, source.decimal)
+            plain = as_stated(connection, plain, source, columns, by_itself)
             yield OpenSource(plain, label, files if plain == rows else ())
     except duckdb.OutOfMemoryException:
         raise
@@ -166,9 +189,19 @@ def _opened_here(
 
 @contextmanager
 def _relation(
-    connection: duckdb.DuckDBPyConnection, kind: str, source: Source, path: Path, scratch: Path
+    connection: duckdb.DuckDBPyConnection,
+    kind: str,
+    source: Source,
+    path: Path,
+    scratch: Path,
+    alone: Mapping[str, Column] | None,
 ) -> Iterator[tuple[str, tuple[Path, ...]]]:
-    """The rows of a source as they are in it, and the Parquet files that are read for them, if it has such files."""
+    """The rows of a source as they are in it, and the Parquet files that are read for them, if it has such files.
+
+    Parameters
+    ----------
+    alone : the columns of the spec, where each value is read by itself
+    """
     label = source.path
     if kind == "csv":
         with text_relation(connection, source, path, label, scratch) as rows:
@@ -188,16 +221,30 @@ def _relation(
             elif kind in SERVERS:
                 store_server(source, path, stored, check)
             elif kind == "json":
-                store_json(connection, path, stored)
+                store_json(connection, path, stored, None if alone is None else _names_in_file(source, alone))
             elif kind == "arrow":
                 store_arrow(path, stored)
             else:
-                selected = store_survey_file(path, stored, label)
+                numbers = None if alone is None else _numbers_in_file(source, alone)
+                selected = store_survey_file(path, stored, label, numbers)
             with exactly(stored) as (place,):
                 rows = f"(SELECT {selected} FROM read_parquet({place}, {PLAIN}))"
                 yield renamed(connection, rows, (stored,), source, label)
         finally:
             stored.unlink(missing_ok=True)
+
+
+def _names_in_file(source: Source, columns: Mapping[str, Column]) -> list[str]:
+    """The names that a file must have for the columns of a spec: those before renaming, and of records for paths."""
+    before = {new: old for old, new in source.rename.items()}
+    names = [before.get(name, name) for name in columns if name not in source.paths]
+    return list(dict.fromkeys([*names, *source.rename, *(path_parts(path)[0] for path in source.paths.values())]))
+
+
+def _numbers_in_file(source: Source, columns: Mapping[str, Column]) -> set[str]:
+    """The names in a file of the columns that the spec calls numeric."""
+    numeric = {name for name, column in columns.items() if column.type is ColumnType.NUMERIC}
+    return set(_names_in_file(source, {name: columns[name] for name in numeric}))
 
 
 @contextmanager

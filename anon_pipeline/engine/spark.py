@@ -259,14 +259,16 @@ class SparkEngine(SqlEngine):
                 shutil.rmtree(folder, ignore_errors=True)
 
     @contextmanager
-    def _opened(self, session: Session, spec: ReleaseSpec, scratch: Path) -> Iterator[OpenSource]:
+    def _opened(
+        self, session: Session, spec: ReleaseSpec, scratch: Path, by_itself: bool = False
+    ) -> Iterator[OpenSource]:
         """Spark reads Parquet. DuckDB converts text files to Parquet first, so that both engines see equal fields."""
         spark, kept = cast(SparkSqlSession, session), _kept(spec)
         converted = scratch / "source.parquet"
         label = spec.source.path
         with (
             DuckDBEngine(self._scratch, self._memory_limit, self._threads)._session() as reader,
-            sources.opened(reader.connection, spec, scratch) as source,
+            sources.opened(reader.connection, spec, scratch, by_itself) as source,
             harmless(f"{label}: cannot be read"),
         ):
             files = source.files or (converted,)
@@ -278,7 +280,8 @@ class SparkEngine(SqlEngine):
                 columns = columns_of_all(files, label, kept)
                 _refuse_types_that_differ(spec, columns)
                 opened = OpenSource(spark.view("source_table", files, columns), label, files, source.table)
-                _refuse_values_that_differ(spark, opened, spec, columns)
+                if not by_itself:  # to refuse a source for a value of one person would tell of that value
+                    _refuse_values_that_differ(spark, opened, spec, columns)
                 yield opened
             finally:
                 converted.unlink(missing_ok=True)

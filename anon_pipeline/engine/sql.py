@@ -11,3 +11,9 @@ def quoted(name: str) -> str:
 def literal(text: str) -> str:
     """A text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def float_text(number: str) -> str:
+    """A float as a text, a whole one without a point: a column of whole numbers with gaps is often stored as floats."""
+    is_whole = f"floor({number}) = {number} AND abs({number}) <= {2**53}e0"
+    return f"CASE WHEN {is_whole} THEN CAST(CAST({number} AS BIGINT) AS VARCHAR) ELSE CAST({number} AS VARCHAR) END"

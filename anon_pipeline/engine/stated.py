@@ -29,9 +29,17 @@ TEXTS = ("VARCHAR", "ENUM")
 
 
 def as_stated(
-    connection: duckdb.DuckDBPyConnection, relation: str, source: Source, columns: Mapping[str, Column]
+    connection: duckdb.DuckDBPyConnection,
+    relation: str,
+    source: Source,
+    columns: Mapping[str, Column],
+    by_itself: bool = False,
 ) -> str:
     """The relation with numbers and dates as SQL writes them, without the rows that `source.where` leaves out.
+
+    Parameters
+    ----------
+    by_itself : whether a value may be read in the same way only, whatever stands in other rows
 
     Raises
     ------
@@ -39,7 +47,10 @@ def as_stated(
         For a condition that cannot be parsed, or that does not fit these columns.
     """
     storage = {row[0]: row[1] for row in connection.execute(f"DESCRIBE FROM {relation}").fetchall()}
-    plain = {name: _plain(connection, relation, source, name, storage[name], columns.get(name)) for name in storage}
+    plain = {
+        name: _plain(connection, relation, source, name, storage[name], columns.get(name), by_itself)
+        for name in storage
+    }
     changed = {name: value for name, value in plain.items() if value != quoted(name)}
     if changed:
         replaced = ", ".join(f"{value} AS {quoted(name)}" for name, value in changed.items())
@@ -61,8 +72,14 @@ def plain_number(value: str, decimal: str, thousands: str | None) -> str:
     return trimmed if decimal == "." else f"replace({trimmed}, {literal(decimal)}, '.')"
 
 
-def _plain(
-    connection: duckdb.DuckDBPyConnection, relation: str, source: Source, name: str, storage: str, column: Column | None
+def _plain(  # noqa: PLR0913 (what the spec says of a column, and the rows that it may look at)
+    connection: duckdb.DuckDBPyConnection,
+    relation: str,
+    source: Source,
+    name: str,
+    storage: str,
+    column: Column | None,
+    by_itself: bool,
 ) -> str:
     value = quoted(name)
     is_text = storage.startswith(TEXTS)
@@ -84,6 +101,8 @@ def _plain(
     decimal = source.decimal or "."
     pattern = literal(number_pattern(decimal, source.thousands))
     known = f"{value} NOT IN ({', '.join(literal(marker) for marker in ('', *source.missing))})"
+    if kind is None and by_itself:
+        return value
     if kind is None:  # a column is of numbers where all its values are
         other = f"{known} AND NOT regexp_full_match(trim({value}), {pattern})"
         if connection.execute(f"SELECT 1 FROM {relation} WHERE {other} LIMIT 1").fetchone() is not None:

@@ -6,7 +6,7 @@ have one (99 for "refused" beside ages), the numbers stay. Values that the file 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -107,8 +107,13 @@ def levels_of(path: Path, label: str) -> dict[str, tuple[str, ...]]:
     }
 
 
-def store_survey_file(path: Path, destination: Path, label: str) -> str:
+def store_survey_file(path: Path, destination: Path, label: str, numbers: Collection[str] | None = None) -> str:
     """Write the rows of a file as a new Parquet file; returns how to select its columns, with whole numbers as such.
+
+    Parameters
+    ----------
+    numbers : if given, each value is read by itself, whatever stands in other rows: these columns are numbers, and in
+        all others a value that has a label is that label
 
     Raises
     ------
@@ -116,7 +121,7 @@ def store_survey_file(path: Path, destination: Path, label: str) -> str:
         For a file that is not intact.
     """
     file = described(path, label)
-    labelled = _labelled(path, file, label)
+    labelled = _labelled(path, file, label) if numbers is None else set(file.labels) - set(numbers)
     import pandas as pd
 
     writer: pq.ParquetWriter | None = None
@@ -124,7 +129,7 @@ def store_survey_file(path: Path, destination: Path, label: str) -> str:
     schema: pa.Schema | None = None
     with _harmless(label):
         for chunk in _chunks(path, list(file.names), label):
-            table = _table(chunk, file, labelled, schema)
+            table = _table(chunk, file, labelled, schema, pa.string() if numbers is not None else None)
             for name in file.names:
                 column = chunk[name]
                 if name not in labelled and pd.api.types.is_float_dtype(column) and not _whole(column):
@@ -138,29 +143,32 @@ def store_survey_file(path: Path, destination: Path, label: str) -> str:
     writer.close()
     selected = []
     for column in schema:
-        whole = pa.types.is_floating(column.type) and column.name not in fractions
+        whole = numbers is None and pa.types.is_floating(column.type) and column.name not in fractions
         selected.append(
             f"CAST({quoted(column.name)} AS BIGINT) AS {quoted(column.name)}" if whole else quoted(column.name)
         )
     return ", ".join(selected)
 
 
-def _table(chunk: pd.DataFrame, file: SurveyFile, labelled: set[str], schema: pa.Schema | None) -> pa.Table:
-    """Rows as Arrow, with the same schema for all chunks."""
+def _table(
+    chunk: pd.DataFrame, file: SurveyFile, labelled: set[str], schema: pa.Schema | None, objects: pa.DataType | None
+) -> pa.Table:
+    """Rows as Arrow, with the same schema for all chunks; `objects` is the type of what is no number, where known."""
     import pandas as pd
 
     arrays = []
     for name in file.names:
         column = chunk[name]
-        if name in labelled:
+        if name in labelled and pd.api.types.is_numeric_dtype(column):
             texts = file.labels[name]
-            arrays.append(pa.array([None if pd.isna(value) else texts[float(value)] for value in column], pa.string()))
+            values = (None if pd.isna(value) else texts.get(float(value), _number(value)) for value in column)
+            arrays.append(pa.array(values, pa.string()))
         elif pd.api.types.is_numeric_dtype(column):
             arrays.append(pa.array(column.to_numpy(dtype=np.float64, na_value=np.nan), pa.float64(), from_pandas=True))
         elif pd.api.types.is_datetime64_any_dtype(column):
             arrays.append(pa.array(column, pa.timestamp("us"), from_pandas=True, safe=False))
         else:
-            arrays.append(_of_objects(column, None if schema is None else schema.field(name).type))
+            arrays.append(_of_objects(column, objects if schema is None else schema.field(name).type))
     return pa.table(arrays, names=list(file.names))
 
 
@@ -175,6 +183,11 @@ def _of_objects(column: pd.Series[Any], known: pa.DataType | None) -> pa.Array:
     if pa.types.is_string(known):
         values = [None if value is None else str(value) for value in values]
     return pa.array(values, known)
+
+
+def _number(value: float) -> str:
+    """A number that has no label, as a text."""
+    return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 
 def _whole(column: pd.Series[Any]) -> bool:

@@ -14,7 +14,6 @@ import pyarrow as pa
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.differential_privacy import reading
 from anon_pipeline.differential_privacy.synthesis.junction_tree import Clique
-from anon_pipeline.engine.sql import quoted
 from anon_pipeline.engine.typed import Reader
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import PublicDomain, ReleaseSpec
@@ -109,7 +108,8 @@ def read_coded(engine: Any, spec: ReleaseSpec, axes: Sequence[Axis]) -> CodedTab
         listed = ", ".join(columns)
         rows = f"SELECT {', '.join(select)} FROM {relation}"
         if asked.person is not None:
-            person = f"CAST({quoted(asked.person)} AS VARCHAR)"
+            stored = reader.storage(relation)[asked.person]
+            person = reading.identifier(asked.person, stored, spec.source.missing)
             rows = f"SELECT {', '.join(select)}, {person} AS person FROM {relation} WHERE {person} IS NOT NULL"
             joined = ", '/', ".join(["person", *(f"CAST({column} AS VARCHAR)" for column in columns)])
             order = f"ORDER BY md5(concat({joined})), {listed}"
