@@ -48,6 +48,15 @@ UNCUT = 10_000
 out, err = Console(width=None if sys.stdout.isatty() else UNCUT), Console(stderr=True)
 
 BAD_INPUT, REFUSED, NOT_DELIVERED = 2, 3, 4
+#: The engines by their names; their modules are imported where they work.
+ENGINES = ("duckdb", "spark")
+
+
+def _known_engine(name: str) -> str:
+    if name not in ENGINES:
+        raise InputError(f"engine: {name!r} is not available; use {' or '.join(ENGINES)}")
+    return name
+
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 AllowCode = Annotated[
@@ -57,6 +66,9 @@ AllowCode = Annotated[
 
 
 #: The options on the format of a table, for every command that takes one.
+EngineName = Annotated[
+    str, typer.Option(callback=_known_engine, help="duckdb, or spark where that extra is installed.")
+]
 Delimiter = Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")]
 Encoding = Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")]
 Query = Annotated[str | None, typer.Option(help="The rows of a database.")]

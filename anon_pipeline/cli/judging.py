@@ -33,6 +33,10 @@ def verify(
 
     if (spec is None) == (quasi_identifiers is None):
         raise InputError("name either --spec, or --quasi-identifiers with --k")
+    if spec is not None and (k is not None or sensitive is not None):
+        raise InputError("--k and --sensitive: the spec says both; leave them out, or name no --spec")
+    if quasi_identifiers is not None and not names_in(quasi_identifiers):
+        raise InputError("--quasi-identifiers: names no column; without one everybody would be alike")
     written = source_of({"path": table.name, "delimiter": delimiter, "encoding": encoding})
     with scratch_folder() as scratch:
         engine = DuckDBEngine(scratch)

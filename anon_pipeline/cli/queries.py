@@ -10,10 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from anon_pipeline.cli.app import REFUSED, AsJson, app, err, out, print_json, show_progress
+from anon_pipeline.cli.app import REFUSED, AsJson, EngineName, app, err, out, print_json, show_progress
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, scratch
 from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec.parts import MOST_THREADS
 
 if TYPE_CHECKING:
     from anon_pipeline.differential_privacy.budget import Budget
@@ -33,8 +34,10 @@ def query(
     epsilon: Annotated[float | None, typer.Option(help="What it may cost, at the budget's delta.")] = None,
     rho: Annotated[float | None, typer.Option(help="Or in rho of zero-concentrated differential privacy.")] = None,
     preview: Annotated[bool, typer.Option("--preview", help="Tell noise and cost; read and spend nothing.")] = False,
-    engine: Annotated[str, typer.Option(help="duckdb, or spark where that extra is installed.")] = "duckdb",
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of the engine; all cores where absent.")] = None,
+    engine: EngineName = "duckdb",
+    threads: Annotated[
+        int | None, typer.Option(min=1, max=MOST_THREADS, help="Threads of the engine; all cores where absent.")
+    ] = None,
     memory: Annotated[str | None, typer.Option(help="Memory limit of the engine, for example 4GB.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -60,8 +63,10 @@ def query(
 @app.command()
 def statistics(
     spec: SpecFile,
-    engine: Annotated[str, typer.Option(help="duckdb, or spark where that extra is installed.")] = "duckdb",
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of the engine; all cores where absent.")] = None,
+    engine: EngineName = "duckdb",
+    threads: Annotated[
+        int | None, typer.Option(min=1, max=MOST_THREADS, help="Threads of the engine; all cores where absent.")
+    ] = None,
     memory: Annotated[str | None, typer.Option(help="Memory limit of the engine, for example 4GB.")] = None,
     as_json: AsJson = False,
 ) -> None:

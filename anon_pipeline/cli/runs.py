@@ -10,19 +10,22 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from anon_pipeline.cli.app import BAD_INPUT, REFUSED, AllowCode, AsJson, app, err, print_json, show_progress
+from anon_pipeline.cli.app import BAD_INPUT, REFUSED, AllowCode, AsJson, EngineName, app, err, print_json, show_progress
 from anon_pipeline.cli.tables import show_dry_run, show_release, show_tradeoff
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import DATA_VARIABLE, Home, data_folder
 from anon_pipeline.imports import large_imports
 from anon_pipeline.spec import ReleaseSpec, TradeOff, permission
+from anon_pipeline.spec.parts import MOST_THREADS
 
 
 @app.command()
 def run(
     spec: Annotated[Path, typer.Argument(help="A release.yaml, or the folder it lies in.")],
-    engine: Annotated[str, typer.Option(help="duckdb, or spark where that extra is installed.")] = "duckdb",
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads and processes; all cores where absent.")] = None,
+    engine: EngineName = "duckdb",
+    threads: Annotated[
+        int | None, typer.Option(min=1, max=MOST_THREADS, help="Threads and processes; all cores where absent.")
+    ] = None,
     memory: Annotated[str | None, typer.Option(help="Memory limit of the engine and the processes, as 4GB.")] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say whether it would run, its steps, and about what it would cost.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
@@ -37,8 +37,10 @@ def text_relation(
     """
     decoded = scratch / "decoded.csv"
     try:
+        with suppress(UnicodeDecodeError):  # of an encoding with wider characters
+            b" ".decode(source.encoding)  # some codecs are none of texts, as base64
         as_it_is = codecs.lookup(source.encoding).name in ("utf-8", "ascii", "utf-8-sig") and _is_read_as_it_is(path)
-    except LookupError:
+    except (LookupError, UnicodeError):
         raise InputError(
             f"source.encoding: {source.encoding} is no encoding; usual are utf-8, utf-16, cp1252 and latin-1"
         ) from None

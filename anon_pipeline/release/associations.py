@@ -6,6 +6,9 @@ determines the other). Both are corrected for the association that chance alone 
 
 * Kelley, An Unbiased Correlation Ratio Measure, PNAS 21 (1935): epsilon squared; its root is used;
 * Bergsma, A Bias-Correction for Cramer's V and Tschuprow's T, J. of the Korean Statistical Society 42 (2013).
+
+An attacker may know everything but the sensitive value of one person. So with a sensitive column no person may weigh
+much: numbers are replaced by their ranks (r is then Spearman's), and rare categories are put together.
 """
 
 from __future__ import annotations
@@ -22,6 +25,13 @@ from anon_pipeline.anonymize.recode import OrderedSummary, Summary
 from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.privacy.statistics import Histogram, histogram
 from anon_pipeline.tables import Cells
+
+#: With a sensitive column, a category counts by itself if this share of the people has it.
+LEAST = 0.05
+#: The code of categories that are put together; no other code is negative.
+POOL = -(10**9)
+#: The measures with ranks in place of numbers.
+ROBUST = {"pearson": "spearman", "correlation_ratio": "rank_correlation_ratio"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +50,32 @@ class Variable:
     def of(self, rows: IntArray) -> Variable:
         """The same column over other rows, given by the positions of their values in this one."""
         return Variable(self.values[rows], self.ordered)
+
+    def ranked(self, people: IntArray) -> Variable:
+        """Numbers by their ranks among the people; equal numbers have the same one."""
+        _, place = np.unique(self.values, return_inverse=True)
+        counts = np.bincount(place, weights=people)
+        return Variable((np.cumsum(counts) - counts / 2)[place], True)
+
+    def pooled(self, rare: IntArray) -> Variable:
+        """Codes with a single one in place of those that are rare."""
+        return Variable(np.where(np.isin(self.values, rare), POOL, self.values), False)
+
+    def rare(self, people: IntArray) -> IntArray:
+        """The codes that `LEAST` of the people do not have, and then the next rarest, until they have together."""
+        codes, place = np.unique(self.values.astype(np.int64), return_inverse=True)
+        counts = np.bincount(place, weights=people)
+        order = np.argsort(counts, kind="stable")
+        least = LEAST * counts.sum()
+        if counts[order[0]] >= least:
+            return codes[:0]
+        enough = int(np.searchsorted(np.cumsum(counts[order]), least)) + 1
+        rare: IntArray = codes[order[: max(enough, int((counts < least).sum()))]]
+        return rare
+
+
+#: Two columns over the same rows, and the people of each row.
+Rows = tuple[Variable, Variable, IntArray]
 
 
 def associations(
@@ -60,7 +96,7 @@ def associations(
     Returns
     -------
     `columns`, and `pairs`: for each pair the two `columns`, the `measure`, and its value `before` and `after`; None if
-    a column has one value only.
+    a column has one value only. With a sensitive column also the number of `people` of whom both values are known.
     """
     names = [summary.domain.name for summary in summaries]
     raw = [_of_cells(cells, place, summary.domain.ordered) for place, summary in enumerate(summaries)]
@@ -76,28 +112,53 @@ def associations(
         kept = np.flatnonzero(class_of_cell[cell] >= 0)
         target = _of_values(counted).of(code)
         for place, name in enumerate(names):
-            before = association(raw[place].of(cell), target, people)
-            group = class_of_cell[cell[kept]]
-            after = association(released[place].of(group), target.of(kept), people[kept])
-            pairs.append(_pair(name, column, raw[place], target, before, after))
+            source = raw[place].of(cell), target, people
+            shown = released[place].of(class_of_cell[cell[kept]]), target.of(kept), people[kept]
+            before, after, counting = _robust(source, shown)
+            pair = _pair(name, column, raw[place], target, before, after)
+            pairs.append(pair | {"measure": ROBUST.get(pair["measure"], pair["measure"]), "people": counting})
     return {"columns": [*names, *sensitive], "pairs": pairs}
 
 
 def association(left: Variable, right: Variable, people: IntArray) -> float | None:
     """The measure for the types of the two; `people` per row, shape (n,). Rows with an unknown number do not count."""
-    known = np.ones(len(people), dtype=bool)
-    for variable in (left, right):
-        if variable.ordered:
-            known &= ~np.isnan(variable.values)
-    if not known.any():
+    left, right, people = _of_known(left, right, people)
+    if not len(people):
         return None
-    left, right, people = left.of(np.flatnonzero(known)), right.of(np.flatnonzero(known)), people[known]
     if left.ordered and right.ordered:
         return _correlation(left.values.astype(np.float64), right.values.astype(np.float64), people)
     if left.ordered or right.ordered:
         number, category = (left, right) if left.ordered else (right, left)
         return _correlation_ratio(number.values.astype(np.float64), category.values.astype(np.int64), people)
     return _cramers_v(left.values.astype(np.int64), right.values.astype(np.int64), people)
+
+
+def _of_known(left: Variable, right: Variable, people: IntArray) -> Rows:
+    """The rows in which no number is unknown."""
+    known = np.ones(len(people), dtype=bool)
+    for variable in (left, right):
+        if variable.ordered:
+            known &= ~np.isnan(variable.values)
+    rows = np.flatnonzero(known)
+    return left.of(rows), right.of(rows), people[rows]
+
+
+def _robust(source: Rows, released: Rows) -> tuple[float | None, float | None, int]:
+    """The measure before and after, in which no person weighs much, and how many people count before."""
+    *columns, people = _of_known(*source)
+    if not len(people):
+        return None, None, 0
+    pools = [None if column.ordered else column.rare(people) for column in columns]
+
+    def measured(*rows: Any) -> float | None:
+        *some, weights = _of_known(*rows)
+        left, right = (
+            column.ranked(weights) if pool is None else column.pooled(pool)
+            for column, pool in zip(some, pools, strict=True)
+        )
+        return association(left, right, weights)
+
+    return measured(*source), measured(*released), int(people.sum())
 
 
 def _correlation(x: FloatArray, y: FloatArray, people: IntArray) -> float | None:
@@ -153,8 +214,8 @@ def _of_values(counted: Histogram) -> Variable:
         return Variable(np.arange(len(counted.values)), False)
     numbers = pd.to_numeric(pd.Series(counted.values, dtype=object), errors="coerce")
     if not numbers.notna().any():  # dates
-        moments = pd.to_datetime(pd.Series(counted.values, dtype=object))
-        numbers = moments.astype("int64").where(moments.notna()).astype("float64")
+        moments = np.array([None if value is pd.NaT else value for value in counted.values], dtype="datetime64[us]")
+        return Variable(np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(np.float64)), True)
     return Variable(numbers.to_numpy(np.float64), True)
 
 

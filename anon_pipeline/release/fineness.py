@@ -18,6 +18,9 @@ DIGITS = 4
 #: The key of the estimates of unique people in the population.
 ESTIMATES = "population_uniqueness"
 
+#: The measures of association that can be negative.
+SIGNED = {"pearson", "spearman"}
+
 #: For fewer people, no figure that is counted from the source alone is published.
 FEWEST = 100
 
@@ -57,11 +60,25 @@ def step_of(people: int) -> float:
 
 
 def associations(content: dict[str, Any], people: int) -> dict[str, Any]:
-    """The associations in the source and in the release, rounded to the same step so that they can be compared."""
-    pairs = [
-        {**pair, **{when: coarse(pair[when], people) for when in ("before", "after")}} for pair in content["pairs"]
-    ]
+    """The associations in the source and in the release, rounded to the same step so that they can be compared.
+
+    A pair's step follows from the people of whom both values are known; if these are few, nothing is said of the pair.
+    A measure that cannot be negative is the root of a share, which one person can move far near 0; so its square is
+    rounded.
+    """
+    pairs = []
+    for pair in content["pairs"]:
+        counting = pair.get("people", people)
+        signed = pair["measure"] in SIGNED
+        told = {when: _coarse_strength(pair[when], counting, signed) for when in ("before", "after")}
+        pairs.append({name: value for name, value in pair.items() if name != "people"} | told)
     return {**content, "step": step_of(people) if people >= FEWEST else None, "pairs": pairs}
+
+
+def _coarse_strength(value: float | None, people: int, signed: bool) -> float | None:
+    if value is None or people < FEWEST:
+        return None
+    return float(coarse(value, people)) if signed else float(f"{math.sqrt(coarse(value**2, people)):.{DIGITS}g}")
 
 
 def risk(before: dict[str, Any], people: int) -> dict[str, Any] | None:
@@ -102,8 +119,11 @@ def weighted(risk: dict[str, Any], people: int) -> dict[str, Any]:
 
 
 def utility(content: dict[str, Any]) -> dict[str, Any]:
-    """Rounded scores of models, whose folds are drawn with the private key, and coarsened numbers of people in groups.
+    """Rounded scores of models, whose folds are drawn with the private key, and the change for groups of people.
 
+    A group is defined by the source, and the people of a class may come from several. So its scores would say what the
+    class hides: the share of the group with each value of the target, and an error that is one person's. Only the
+    difference of the accuracy is published, in steps of 1/sqrt(people of the group), and for 100 people or more.
     Scores of other targets are under `targets`, in the same form.
     """
     coarsened: dict[str, Any] = rounded(content)
@@ -112,9 +132,21 @@ def utility(content: dict[str, Any]) -> dict[str, Any]:
         if "targets" in content
         else {}
     )
-    for group in coarsened.get("subgroups") or []:
-        group["people"] = coarse(group["people"], content["rows"])
+    if "subgroups" in content:
+        coarsened["subgroups"] = [
+            _difference_of(group, content["rows"])
+            for group in content["subgroups"] or []
+            if group["people"] >= FEWEST and "accuracy" in group["metrics"]
+        ]
     return coarsened
+
+
+def _difference_of(group: dict[str, Any], rows: int) -> dict[str, Any]:
+    """A group of people, by how much more often or seldom they are predicted rightly, and the step of that."""
+    people = group["people"]
+    difference = {"mean": coarse(group["metrics"]["accuracy"]["difference"]["mean"], people)}
+    named = {"column": group["column"], "value": group["value"], "people": coarse(people, rows)}
+    return named | {"step": step_of(people), "metrics": {"accuracy": {"difference": difference}}}
 
 
 def masking(reports: list[dict[str, Any]] | None, people: int) -> list[dict[str, Any]] | None:

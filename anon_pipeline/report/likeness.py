@@ -9,7 +9,13 @@ from typing import Any
 from anon_pipeline.report.charts import count, known, minus
 from anon_pipeline.report.wording import listed, part
 
-MEASURES = {"pearson": "correlation", "correlation_ratio": "correlation ratio", "cramers_v": "Cram\u00e9r's V"}
+MEASURES = {
+    "pearson": "correlation",
+    "correlation_ratio": "correlation ratio",
+    "spearman": "correlation of ranks",
+    "rank_correlation_ratio": "correlation ratio of ranks",
+    "cramers_v": "Cram\u00e9r's V",
+}
 #: The number of described pairs, and the smallest change that is described.
 TOLD, LITTLE = 5, 0.02
 

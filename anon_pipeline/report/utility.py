@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from anon_pipeline.report.charts import NOT_MEASURED, count, known, minus
-from anon_pipeline.report.wording import listed, part, plain_name
+from anon_pipeline.report.wording import part, plain_name
 
 #: The name, the explanation and the format of each score.
 METRICS = {
@@ -23,10 +23,8 @@ METRICS = {
 }
 SMALLER_IS_BETTER = {"mae", "calibration_error", "bias"}
 HEADLINES = ("roc_auc", "accuracy", "r2")
-#: The score that is given for groups of people, and the one beside it; shares of people first, since they add up.
-OF_GROUPS = ("accuracy", "mae"), ("roc_auc", "r2")
-#: The most groups that get a sentence, and the words before a loss.
-TOLD, LOSS = 3, ": a loss of "
+#: The most groups that get a sentence.
+MOST_SENTENCES = 3
 #: The fewest folds for which a t interval over their scores is reliable.
 ENOUGH = 5
 
@@ -83,12 +81,13 @@ def scores(metrics: Mapping[str, Any]) -> list[Score]:
 
 @dataclass(frozen=True)
 class Group:
-    """A group of people, its size, and the model's scores for it: one score, and the difference in another."""
+    """A group of people, its size, the change of the accuracy for it, and the step in which that is stated."""
 
     name: str
     people: str
-    score: Score
-    beside: Score | None
+    change: str
+    step: str
+    loss: float  # minus infinity if not measured
 
 
 def models(utility: Mapping[str, Any]) -> list[tuple[str, Score]]:
@@ -117,40 +116,32 @@ def groups(utility: Mapping[str, Any]) -> list[Group]:
     """The groups of people, those that lose most first."""
     subgroups = []
     for subgroup in utility.get("subgroups") or []:
-        metrics = part(subgroup, "metrics")
-        first, beside = (next((name for name in names if name in metrics), None) for names in OF_GROUPS)
-        if first is None:
-            continue
-        score, other = _score(first, metrics[first]), _score(beside, metrics[beside]) if beside else None
-        subgroups.append(Group(f"{subgroup['column']}: {subgroup['value']}", count(subgroup["people"]), score, other))
-    return sorted(subgroups, key=lambda group: -group.score.loss)
+        mean, step = part(subgroup, "metrics", "accuracy", "difference").get("mean"), subgroup.get("step")
+        change = (
+            f"{minus(f'{100 * mean:+g}')} points" if known(mean) and mean else "none" if known(mean) else NOT_MEASURED
+        )
+        stated = f"{100 * step:g} points" if known(step) else NOT_MEASURED
+        name = f"{subgroup['column']}: {subgroup['value']}"
+        subgroups.append(Group(name, count(subgroup["people"]), change, stated, -mean if known(mean) else -math.inf))
+    return sorted(subgroups, key=lambda group: -group.loss)
 
 
 def group_sentences(utility: Mapping[str, Any]) -> list[str]:
-    """Sentences on groups for which the release works less well: an introduction, then the groups with a clear loss."""
+    """Sentences on groups for which the release works less well: an introduction, then the groups that lose most."""
     subgroups = groups(utility)
     if not subgroups:
         return []
-    beside = [replace(group, score=group.beside) for group in subgroups if group.beside is not None]
-    beside.sort(key=lambda group: -group.score.loss)
-    lost = [[group for group in some if LOSS in group.score.sentence] for some in (subgroups, beside)]
+    lost = [group for group in subgroups if group.loss > 0]
     number = f"Of {count(len(subgroups))} groups, each alike in one column,"
-    if not any(lost):
-        worst = f"The largest, of {subgroups[0].name}: {_small(subgroups[0].score.sentence)}"
-        return [f"{number} none shows a loss that can be told from chance. {worst}"]
-    counted = [f"{count(len(some))} lose{'s' * (len(some) == 1)} {_small(some[0].score.name)}" for some in lost if some]
-    chance = "by chance alone about one group in forty would seem to."
+    hidden = "The change of a group is rounded, the smaller the group the more, so that no single person shows in it."
+    if not lost:
+        return [f"{number} none loses accuracy by more than half of the step in which its change is stated. {hidden}"]
+    counted = f"{count(len(lost))} lose{'s' * (len(lost) == 1)} accuracy, some perhaps by chance"
     sentences = [
-        f"{group.name} ({group.people} people): {_small(group.score.sentence)}"
-        for some in lost
-        for group in some[:TOLD]
+        f"{group.name} ({group.people} people): accuracy {group.change}, in steps of {group.step}"
+        for group in lost[:MOST_SENTENCES]
     ]
-    return [f"{number} {listed(counted)}; {chance} Those who lose most:", *sentences]
-
-
-def _small(sentence: str) -> str:
-    """The same within a sentence, in lower case unless it begins with two capitals."""
-    return sentence if sentence[1:2].isupper() else sentence[:1].lower() + sentence[1:]
+    return [f"{number} {counted}. {hidden} Those who lose most:", *sentences]
 
 
 def headline(metrics: Mapping[str, Any]) -> Score | None:

@@ -370,11 +370,15 @@ class AcrossReleases(Strict):
     departures: Literal["at_once", "in_company"] = "at_once"  # in company: k - 1 others of their history go with them
 
 
+#: More threads than any machine has cores; each takes memory.
+MOST_THREADS = 1024
+
+
 class EngineSettings(Strict):
     """The resources of the machine that the engine may use; they do not change a release."""
 
     memory_limit: str | None = Field(default=None, pattern=r"^[0-9]+(\.[0-9]+)?\s*([KMGT]i?B|%)$")
-    threads: int | None = Field(default=None, ge=1)
+    threads: int | None = Field(default=None, ge=1, le=MOST_THREADS)
 
 
 class Retention(Strict):

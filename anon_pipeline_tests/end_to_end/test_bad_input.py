@@ -1,6 +1,7 @@
 """Bad input: exit code 2 and one clear sentence that names the place and the remedy, and no value of a person."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end import harness, sabotage
-from anon_pipeline_tests.end_to_end.harness import Ended, Place, people, policy, write_dataset
+from anon_pipeline_tests.end_to_end.harness import Ended, Place, command, people, policy, write_dataset
 
 #: Stands in every bad table; no message may quote it.
 SECRET = 918273645
@@ -285,3 +286,42 @@ class tmpfs:
 
     def __exit__(self, *_: object) -> None:
         subprocess.run(["umount", self.where], check=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["verify", "T", "--quasi-identifiers", "", "--k", "5"], "--quasi-identifiers: names no column"),
+        (["verify", "T", "--quasi-identifiers", " , ", "--k", "5"], "--quasi-identifiers: names no column"),
+        (["verify", "T", "--spec", "S", "--k", "300"], "--k and --sensitive: the spec says both"),
+        (["verify", "T", "--spec", "S", "--sensitive", "ill"], "--k and --sensitive: the spec says both"),
+        (["run", "S", "--engine", "nope"], "engine: 'nope' is not available; use duckdb or spark"),
+        (["run", "S", "--engine", "nope", "--dry-run"], "engine: 'nope' is not available"),
+        (["statistics", "S", "--engine", ""], "engine: '' is not available"),
+        (["run", "S", "--threads", "100000"], "--threads': Input should be less than or equal to 1024"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(arguments: list[str], sentence: str, tmp_path: Path) -> None:
+    dataset = write_dataset(tmp_path / "people")
+    paths = {"T": str(dataset / "people.csv"), "S": str(dataset)}
+    ended = command(*(paths.get(one, one) for one in arguments), home=tmp_path / "home")
+    assert ended.exit_code == 2, ended.said
+    assert sentence in re.sub(r"[\s\u2502]+", " ", ended.stderr), ended.stderr
+
+
+@pytest.mark.parametrize("encoding", ["rot13", "base64", "hex", "undefined"])
+def test_a_codec_that_is_none_of_texts_is_no_encoding(encoding: str, tmp_path: Path) -> None:
+    spec = policy() | {"source": {"path": "people.csv", "encoding": encoding}}
+    ended = command("run", write_dataset(tmp_path / "people", None, spec), home=tmp_path / "home")
+    assert ended.exit_code == 2, ended.said
+    assert f"source.encoding: {encoding} is no encoding" in ended.sentence
+
+
+def test_a_day_at_the_end_of_all_time_is_released(tmp_path: Path) -> None:
+    """9999-12-31 often stands for no end; nanoseconds since 1970 do not go so far."""
+    frame = people().assign(until=np.where(np.arange(400) % 2, "9999-12-31", "2020-05-06"))
+    spec = policy()
+    spec["columns"]["until"] = {"role": "sensitive", "type": "date"}
+    spec["audit"] = {"enabled": False}
+    ended = command("run", write_dataset(tmp_path / "people", frame, spec), home=tmp_path / "home")
+    assert ended.exit_code == 0, ended.said

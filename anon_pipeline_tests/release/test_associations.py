@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import spearmanr
 from scipy.stats.contingency import association as scipy_association
 
 from anon_pipeline.anonymize import encoding
@@ -57,11 +58,15 @@ def test_each_kind_of_pair_has_its_measure_before_and_after() -> None:
         both = table[["age", "pay"]].dropna()  # of some classes no number is told
         assert pair(content, "age", "pay")[when] == pytest.approx(np.corrcoef(both["age"], both["pay"])[0, 1])
         assert pair(content, "age", "city")[when] == pytest.approx(eta(table["age"], table["city"]))
-        assert pair(content, "age", "job")[when] == pytest.approx(eta(table["age"], table["job"]))
+        ranks = table["age"].rank()
+        assert pair(content, "age", "job")[when] == pytest.approx(eta(ranks, table["job"]))
         plain = scipy_association(pd.crosstab(table["city"], table["job"]).to_numpy(), method="cramer")
         assert pair(content, "city", "job")[when] == pytest.approx(plain, abs=0.02)
     measures = [pair(content, *names)["measure"] for names in (("age", "pay"), ("age", "city"), ("city", "job"))]
     assert measures == ["pearson", "correlation_ratio", "cramers_v"]
+    assert pair(content, "age", "job")["measure"] == "rank_correlation_ratio"
+    assert "people" not in pair(content, "age", "pay")
+    assert pair(content, "age", "job")["people"] == len(frame)
 
 
 def test_counts_stand_for_so_many_rows() -> None:
@@ -150,5 +155,49 @@ def test_unknown_numbers_do_not_count_and_dates_are_numbers() -> None:
     frame["pay"] /= 1e6  # fractions: whole numbers could as well be taken for dates
     frame.loc[:9, "pay"] = np.nan
     paid = frame["pay"].notna()
-    expected = np.corrcoef(frame.loc[paid, "age"], frame.loc[paid, "pay"])[0, 1]
-    assert pair(found(frame[["age", "city", "pay"]], ["pay"]), "age", "pay")["before"] == pytest.approx(expected)
+    expected = spearmanr(frame.loc[paid, "age"], frame.loc[paid, "pay"]).statistic
+    told = pair(found(frame[["age", "city", "pay"]], ["pay"]), "age", "pay")
+    assert told["before"] == pytest.approx(expected)
+    assert told["measure"] == "spearman"
+    assert told["people"] == paid.sum()
+
+
+def test_a_huge_value_weighs_no_more_than_another() -> None:
+    """Who knows everybody else's sensitive value must not find from the figures whose the last one is."""
+    frame = people()
+    plain = found(frame, ["pay"])
+    for place in (0, 7, 140):
+        changed = found(frame.assign(pay=np.where(np.arange(len(frame)) == place, 10**9, frame["pay"])), ["pay"])
+        for name in ("age", "city", "job"):
+            one, other = (pair(content, name, "pay")["before"] for content in (plain, changed))
+            assert abs(one - other) < 4 / len(frame), name
+
+
+def test_the_only_one_with_a_value_weighs_no_more_than_another() -> None:
+    frame = people(2_000)
+    plain, pooled = (
+        found(table, ["job"]) for table in (frame, frame.assign(job=frame["job"].mask(frame.index == 3, "x")))
+    )
+    for name in ("age", "pay", "city"):
+        one, other = (pair(content, name, "job")["before"] for content in (plain, pooled))
+        assert abs(one**2 - other**2) < 20 / len(frame), name
+
+
+def test_rare_categories_are_put_together_until_they_are_no_longer_rare() -> None:
+    values = np.repeat(np.arange(5), [1, 2, 47, 450, 500])
+    ones = np.ones(len(values), dtype=np.int64)
+    assert Variable(values, False).rare(ones).tolist() == [0, 1, 2]
+    assert Variable(values[values > 0], False).rare(ones[values > 0]).tolist() == [1, 2, 3]  # 49 of 999 are too few
+    assert Variable(values[values > 2], False).rare(ones[values > 2]).tolist() == []
+    few = np.repeat([0, 1], [4, 96])
+    assert Variable(few, False).rare(np.ones(100, dtype=np.int64)).tolist() == [0, 1]
+    assert Variable(few, False).rare(np.where(few == 0, 10, 1)).tolist() == []  # rows are counted by their people
+    pooled = Variable(values, False).pooled(np.array([0, 1]))
+    assert np.unique(pooled.values, return_counts=True)[1].tolist() == [3, 47, 450, 500]
+
+
+def test_ranks_are_those_of_people() -> None:
+    numbers, counts = np.array([7.0, 1.0, 7.0, 3.0]), np.array([2, 1, 1, 4])
+    rows = np.repeat(np.arange(4), counts)
+    ranked = Variable(numbers, True).ranked(counts).values
+    assert (ranked + 0.5).tolist() == pd.Series(numbers[rows]).rank()[np.unique(rows, return_index=True)[1]].tolist()

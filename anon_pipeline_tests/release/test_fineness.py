@@ -1,6 +1,7 @@
 """Published figures are told so coarsely that one person seldom shows."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ def test_of_few_people_nothing_is_told() -> None:
     fewest = fineness.FEWEST
     assert fineness.risk({"records": fewest - 1}, fewest - 1) is None
     assert fineness.risk({"records": fewest}, fewest) == {"records": fewest}
-    pair = {"pairs": [{"before": 0.11, "after": None}]}
+    pair = {"pairs": [{"measure": "pearson", "before": 0.11, "after": None}]}
     assert [fineness.associations(pair, people)["step"] for people in (fewest - 1, fewest)] == [None, 0.1]
     assert [fineness.coarse(0.11, people) for people in (fewest - 1, fewest)] == [None, 0.1]
 
@@ -54,10 +55,51 @@ def test_floats_have_four_digits_and_the_rest_is_left_alone() -> None:
 
 
 def test_ties_before_and_after_are_told_in_the_same_steps() -> None:
-    content = {"columns": ["a", "b"], "pairs": [{"columns": ["a", "b"], "before": 0.1234, "after": 0.1301}]}
-    told = fineness.associations(content, 10_000)
+    pairs = [
+        {"columns": ["a", "b"], "measure": "pearson", "before": -0.1234, "after": 0.1301},
+        {"columns": ["a", "b"], "measure": "cramers_v", "before": 0.3, "after": 0.13},
+        {"columns": ["a", "b"], "measure": "spearman", "before": -0.1234, "after": 0.1301, "people": 2_500},
+        {"columns": ["a", "b"], "measure": "spearman", "before": -0.1234, "after": 0.1301, "people": 99},
+        {"columns": ["a", "b"], "measure": "spearman", "before": None, "after": 0.1301, "people": 0},
+    ]
+    told = fineness.associations({"columns": ["a", "b"], "pairs": pairs}, 10_000)
     assert told["step"] == 0.01
-    assert told["pairs"] == [{"columns": ["a", "b"], "before": 0.12, "after": 0.13}]
+    assert [(pair["before"], pair["after"]) for pair in told["pairs"]] == [
+        (-0.12, 0.13), (0.3, 0.1414), (-0.12, 0.14), (None, None), (None, None),
+    ]  # fmt: skip
+    assert all("people" not in pair for pair in told["pairs"]), (
+        "how many have a value may be counted in the release only"
+    )
+
+
+def of_group(people: int, **metrics: Any) -> dict[str, Any]:
+    compared = {
+        name: {when: {"mean": mean, "low": -1.0, "high": 1.0, "per_fold": []} for when, mean in scores.items()}
+        for name, scores in metrics.items()
+    }
+    return {"column": "city", "value": "Essen", "people": people, "metrics": compared}
+
+
+def test_of_a_group_only_the_difference_of_the_accuracy_is_published() -> None:
+    """The accuracy itself, and an AUC that is not defined, say that all of a group have one value: a class hides it."""
+    alike = of_group(
+        2_500,
+        accuracy={"before": 1.0, "after": 0.94, "difference": -0.06},
+        roc_auc={"before": None, "after": None, "difference": None},
+    )
+    paid = of_group(2_500, mae={"before": 4e4, "after": 3e4, "difference": -1e4})
+    of_few = of_group(99, accuracy={"before": 1.0, "after": 0.9, "difference": -0.1})
+    content = {
+        "rows": 10_000,
+        "subgroups": [alike, paid, of_few],
+        "targets": {"x": {"rows": 10_000, "subgroups": [alike]}},
+    }
+    told = fineness.utility(content)
+    expected = {
+        "column": "city", "value": "Essen", "people": 2_500, "step": 0.02,
+        "metrics": {"accuracy": {"difference": {"mean": -0.06}}},
+    }  # fmt: skip
+    assert told["subgroups"] == told["targets"]["x"]["subgroups"] == [expected]
 
 
 def test_estimates_of_the_population_keep_two_digits_and_none_of_what_was_fitted() -> None:
