@@ -32,7 +32,9 @@ def evidence(**changes: Any) -> Evidence:
     loss = {"age": THIRD, "place": 0.5}
     candidate = {
         "released": 900, "suppressed": 60, "waiting": 0, "columns": {}, "marginals": {},
-        "associations": {"pairs": [{"columns": ["age", "ill"], "measure": "spearman", "before": THIRD, "after": THIRD}]},
+        "associations": {
+            "pairs": [{"columns": ["age", "ill"], "measure": "spearman", "before": THIRD, "after": THIRD}],
+        },
         "information_loss": loss,
     }  # fmt: skip
     of = Evidence(
