@@ -120,7 +120,7 @@ class Pram(ColumnTechnique):
         else:
             notes = ["some category can come from some but not from all others, so epsilon is infinite"]
         return Applied(
-            {name: released.cast(pa.string()).cast(column.type)},
+            {name: released.cast(pa.string()).cast(_type_of(names, column.type))},
             facts=facts,
             notes=tuple(notes),
             guarantee="local DP" if self.is_locally_private else "none",
@@ -175,3 +175,12 @@ def epsilon_of(matrix: FloatArray) -> float:
     if (least[possible] == 0).any():
         return float("inf")
     return float(np.log(most[possible] / least[possible]).max())
+
+
+def _type_of(names: list[str], stored: pa.DataType) -> pa.DataType:
+    """The type of the column, if every category is a value of it, and else text; what was drawn does not count."""
+    try:
+        pa.array(names, pa.string()).cast(stored)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.string()
+    return stored

@@ -200,7 +200,9 @@ class TopBottomCode(RowTechnique):
                     f"WHEN {compared} {sign} {date_literal(limit)} THEN CAST({date_literal(limit)} AS {after})"
                 )
             elif limit is not None:
-                replacement = towards(limit) if is_whole(storage) else float(limit)
+                if is_whole(storage):  # beyond all whole numbers that can be stored there is nobody
+                    limit = min(max(towards(limit), -(2**63)), 2**63 - 1)
+                replacement = limit if is_whole(storage) else float(limit)
                 cases.append(f"WHEN {compared} {sign} {number_literal(limit)} THEN {number_literal(replacement)}")
         otherwise = value if not after or after == storage else f"CAST({value} AS {after})"
         return f"CASE {' '.join(cases)} ELSE {otherwise} END"

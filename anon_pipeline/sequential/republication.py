@@ -70,6 +70,11 @@ class Routing:
         return cls(*storage.tree_from_json(json.loads(path.read_text(encoding="utf-8"))))
 
 
+def _kinds(domains: Sequence[Domain]) -> set[tuple[str, bool]]:
+    """The columns, and whether they are ordered: a tree of other columns, or of texts as numbers, groups nobody."""
+    return {(domain.name, domain.ordered) for domain in domains}
+
+
 def _translation(known: Domain, new: Domain) -> npt.NDArray[np.int32]:
     """The code in `known` of every code of `new`, missing first, shape (m + 1,)."""
     if known.ordered:
@@ -158,7 +163,7 @@ def group_sequentially(
     fitted = tree.fit_tree(plain, minimum_size.split_threshold, demands.spread, demands.orders, demands.seed)
     fresh = Routing(fitted, plain.domains)
     tried = [(fresh, place(fitted, cells.codes[:, :-1], history, cells.counts, departed, minimum_size))]
-    if former is not None and {domain.name for domain in former.domains} == {domain.name for domain in plain.domains}:
+    if former is not None and _kinds(former.domains) == _kinds(plain.domains):
         tried.append((former, place(former.tree, former.apply(cells), history, cells.counts, departed, minimum_size)))
     losses = [_lost(outputs, cells.counts, node) for _, node in tried]
     kept = len(tried) == 2 and losses[1] <= losses[0] * (1 + refit)

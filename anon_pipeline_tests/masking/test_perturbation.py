@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from datetime import date
 from random import Random
 
@@ -277,6 +278,24 @@ def test_noise_on_another_value_is_another_also_where_only_other_people_changed(
     coded = slice(960, 1000)  # at 950 first, and at their own values then
     assert (np.abs(second[coded] - first[coded] - (values[coded] - 950)) > 0.01).all()
     assert (second[:950] == first[:950]).all()
+
+
+@pytest.mark.parametrize(
+    ("column", "categories"),
+    [
+        (pa.array([0, 1, 2] * 20), ["0", "1", "2", "none"]),
+        (pa.array([True, None, False] * 20), ["true", "false", "unknown"]),
+        (pa.array([datetime.time(1, 2), datetime.time(3, 4)] * 30), None),
+    ],
+)
+def test_categories_that_the_column_cannot_hold_become_texts(column: pa.Array, categories: list[str] | None) -> None:
+    """Whether they do follows from the categories, and not from what was drawn."""
+    for retention in (0.3, 0.999):
+        released, _ = masked(column, CATEGORICAL, step("pram", retention=retention, categories=categories))
+        assert released.type == pa.string()
+        assert released.null_count == column.null_count
+    numbers, _ = masked(pa.array([0, 1, 2] * 20), CATEGORICAL, step("pram", retention=0.5, categories=["0", "1", "2"]))
+    assert pa.types.is_integer(numbers.type)
 
 
 # ------------------------------------------------------------------ local differential privacy

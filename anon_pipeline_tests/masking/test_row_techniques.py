@@ -103,6 +103,12 @@ def test_numbers_are_written_without_exponents_from_a_ten_thousandth_to_ten_quad
     assert {number: plain(number) for number in written} == written
 
 
+@pytest.mark.parametrize("limit", [1e19, 1e39, 10**60])
+def test_a_limit_beyond_all_whole_numbers_codes_nobody(limit: float) -> None:
+    numbers = [-(2**63), -5, 0, 2**63 - 1, None]
+    assert masked(numbers, NUMERIC, step("top_bottom_code", top=limit, bottom=-limit))[0].to_pylist() == numbers
+
+
 def test_every_row_technique_is_among_the_cases() -> None:
     tried = {case[0] for case in CASES}
     assert tried == {name for name, model in TECHNIQUES.items() if issubclass(model, RowTechnique)}

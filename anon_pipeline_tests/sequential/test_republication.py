@@ -262,3 +262,11 @@ def test_other_quasi_identifiers_make_a_new_tree(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("anon_pipeline_tests.sequential.test_republication.QUASI_IDENTIFIERS", ["age", "city"])
     found = releases.release(pool, 300)
     assert not found.kept and np.isnan(found.lost_otherwise)
+
+
+def test_a_column_that_has_become_a_text_makes_a_new_tree() -> None:
+    pool = everybody(300, 13)
+    releases = Releases(5)
+    releases.release(pool, 300)
+    found = releases.release(pool.assign(born=pool["born"].astype(str)), 300)
+    assert not found.kept and np.isnan(found.lost_otherwise)
