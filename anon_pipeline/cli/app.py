@@ -59,6 +59,9 @@ def _known_engine(name: str) -> str:
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
+EngineName = Annotated[
+    str, typer.Option(callback=_known_engine, help="duckdb, or spark where that extra is installed.")
+]
 AllowCode = Annotated[
     bool,
     typer.Option("--allow-code", help="Let the spec import the model that it names; its code then runs as you."),
@@ -66,9 +69,6 @@ AllowCode = Annotated[
 
 
 #: The options on the format of a table, for every command that takes one.
-EngineName = Annotated[
-    str, typer.Option(callback=_known_engine, help="duckdb, or spark where that extra is installed.")
-]
 Delimiter = Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")]
 Encoding = Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")]
 Query = Annotated[str | None, typer.Option(help="The rows of a database.")]

@@ -45,7 +45,7 @@ def texts_of_json(relation: str, storage: Mapping[str, str], decimal: str | None
     for name in (name for name, kind in storage.items() if kind == "JSON"):
         value = quoted(name)
         text = f"{value} ->> '$'"
-        number = float_text(f"CAST({text} AS DOUBLE)")
+        number = float_text(f"TRY_CAST({text} AS DOUBLE)")
         if decimal not in (None, "."):
             number = f"replace({number}, '.', {literal(str(decimal))})"
         texts.append(f"CASE json_type({value}) WHEN 'DOUBLE' THEN {number} ELSE {text} END AS {quoted(name)}")

@@ -39,7 +39,7 @@ def as_stated(
 
     Parameters
     ----------
-    by_itself : whether a value may be read in the same way only, whatever stands in other rows
+    by_itself : whether each value is read by itself, whatever stands in other rows
 
     Raises
     ------

@@ -133,7 +133,7 @@ def group_sentences(utility: Mapping[str, Any]) -> list[str]:
         return []
     lost = [group for group in subgroups if group.loss > 0]
     number = f"Of {count(len(subgroups))} groups, each alike in one column,"
-    hidden = "The change of a group is rounded, the smaller the group the more, so that no single person shows in it."
+    hidden = "Changes are rounded, those of small groups more, so that a single person seldom shows in them."
     if not lost:
         return [f"{number} none loses accuracy by more than half of the step in which its change is stated. {hidden}"]
     counted = f"{count(len(lost))} lose{'s' * (len(lost) == 1)} accuracy, some perhaps by chance"

@@ -24,6 +24,7 @@ from anon_pipeline.engine.spark import SparkEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.differential_privacy.tables import plan_of, policy
+from anon_pipeline_tests.skips import require_package
 
 ROWS = 60
 PERSON = {"person": "patient", "groups": 1, "rows": 1}
@@ -79,7 +80,7 @@ def write_commas(rows: list[dict[str, Any]], file: Path) -> None:
 
 
 def write_sav(rows: list[dict[str, Any]], file: Path) -> None:
-    pyreadstat = pytest.importorskip("pyreadstat")
+    pyreadstat = require_package("pyreadstat")
     frame = pd.DataFrame(rows).assign(ill="no")
     pyreadstat.write_sav(frame, str(file), variable_value_labels={"visits": dict(enumerate(LABELS))})
 
@@ -98,7 +99,7 @@ KINDS: dict[str, tuple[str, Callable[[list[dict[str, Any]], Path], None], dict[s
     "JSON with commas": ("people.jsonl", write_lines, {"decimal": ","}, (2.5, "2,5", "x")),
     "decimal commas": ("people.csv", write_commas, {"decimal": ",", "delimiter": ";"}, (2.5, "not asked", None)),
     "SPSS": ("people.sav", write_sav, {}, (2.5, 7.0, None)),
-    "Parquet": ("people.parquet", write_parquet, {}, (2.5, 7, None)),
+    "Parquet": ("people.parquet", write_parquet, {}, (2.5, 7, None, np.inf, np.nan, 1e300)),
 }
 
 
@@ -159,6 +160,15 @@ def test_a_column_that_nobody_has_is_no_error_in_json(tmp_path: Path, engine: Du
         told = exact(engine, spec_of(tmp_path, "people.jsonl"), "SELECT COUNT(*), COUNT(weight) FROM people")
         assert told.numbers(Measurement("count"), [()]) == [ROWS]
         assert told.numbers(Measurement("known", "weight"), [()]) == [1 if value == 2.0 else 0]
+
+
+def test_a_number_that_no_float_holds_is_missing(tmp_path: Path, engine: DuckDBEngine) -> None:
+    """It must not end the question: that would tell of it."""
+    write_lines(people().to_dict("records"), tmp_path / "people.jsonl")
+    text = (tmp_path / "people.jsonl").read_text()
+    (tmp_path / "people.jsonl").write_text(text.replace('"visits": 1', '"visits": 1e400', 1))
+    told = exact(engine, spec_of(tmp_path, "people.jsonl"), QUESTIONS[0])
+    assert sum(told.numbers(Measurement("count"), [(0,), (1,), (2,)])) == ROWS - 1
 
 
 def test_records_within_json_are_read(tmp_path: Path, engine: DuckDBEngine) -> None:

@@ -13,11 +13,12 @@ import pandas as pd
 import pytest
 import yaml
 
+from anon_pipeline.cli.app import ENGINES as NAMED
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.execution import make
 from anon_pipeline.pipeline.graph import graph_of
-from anon_pipeline.pipeline.runtime import Runtime
+from anon_pipeline.pipeline.runtime import ENGINES, Runtime
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end import harness, sabotage
 from anon_pipeline_tests.end_to_end.harness import Ended, Place, command, people, policy, write_dataset
@@ -325,3 +326,7 @@ def test_a_day_at_the_end_of_all_time_is_released(tmp_path: Path) -> None:
     spec["audit"] = {"enabled": False}
     ended = command("run", write_dataset(tmp_path / "people", frame, spec), home=tmp_path / "home")
     assert ended.exit_code == 0, ended.said
+
+
+def test_the_command_line_names_the_engines_that_there_are() -> None:
+    assert set(NAMED) == set(ENGINES)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from scipy.stats import spearmanr
 from scipy.stats.contingency import association as scipy_association
 
 from anon_pipeline.anonymize import encoding
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.grouping import Grouping
-from anon_pipeline.release.associations import Variable, association, associations
+from anon_pipeline.privacy.statistics import Histogram
+from anon_pipeline.release.associations import Variable, _of_values, association, associations
 
 ONES = np.ones(300, dtype=np.int64)
 
@@ -203,3 +206,11 @@ def test_ranks_are_those_of_people() -> None:
     rows = np.repeat(np.arange(4), counts)
     ranked = Variable(numbers, True).ranked(counts).values
     assert (ranked + 0.5).tolist() == pd.Series(numbers[rows]).rank()[np.unique(rows, return_index=True)[1]].tolist()
+
+
+def test_days_at_the_end_of_all_time_stay_in_order() -> None:
+    """Nanoseconds since 1970 go to 2262, and then begin anew with the past."""
+    days = (None, datetime.date(1600, 1, 1), datetime.date(2020, 5, 6), datetime.date(9999, 12, 31))
+    told = _of_values(Histogram(days, sparse.csr_array(np.ones((1, 4), dtype=np.int64)), ordered=True))
+    assert told.ordered and np.isnan(told.values[0])
+    assert (np.diff(told.values[1:]) > 0).all()
