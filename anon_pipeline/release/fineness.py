@@ -124,9 +124,11 @@ def utility(content: dict[str, Any]) -> dict[str, Any]:
     A group is defined by the source, and the people of a class may come from several. So its scores would say what the
     class hides: the share of the group with each value of the target, and an error that is one person's. Only the
     difference of the accuracy is published, in steps of 1/sqrt(people of the group), and for 100 people or more.
-    Scores of other targets are under `targets`, in the same form.
+    Calibration is coarsened, too. Scores of other targets are under `targets`, in the same form.
     """
     coarsened: dict[str, Any] = rounded(content)
+    if content.get("calibration"):
+        coarsened["calibration"] = _calibration(content["calibration"], content["rows"], content["task"])
     coarsened |= (
         {"targets": {name: utility(of_target) for name, of_target in content["targets"].items()}}
         if "targets" in content
@@ -147,6 +149,48 @@ def _difference_of(group: dict[str, Any], rows: int) -> dict[str, Any]:
     difference = {"mean": coarse(group["metrics"]["accuracy"]["difference"]["mean"], people)}
     named = {"column": group["column"], "value": group["value"], "people": coarse(people, rows)}
     return named | {"step": step_of(people), "metrics": {"accuracy": {"difference": difference}}}
+
+
+def _calibration(measured: dict[str, Any], rows: int, task: str) -> dict[str, Any]:
+    """The calibration error, and for classes what was predicted of groups of 100 people or more, and what was true.
+
+    A true share of 0 would say that nobody of a group has the value, to all who can tell from the release that somebody
+    belongs to it. True shares are therefore rounded to a `step` of 1/sqrt(people of the group), where one person in a
+    group hardly shows. The mean of numbers can be one person's, so regressions publish the error alone.
+    """
+    published: dict[str, Any] = {"of": measured["of"], "error": rounded(measured["error"])}
+    if task == "regression" or rows < FEWEST:
+        return published
+    groups = {when: _of_many(measured[when]) for when in ("before", "after")}
+    fewest = min(min(of["people"]) for of in groups.values())
+    curves = {
+        when: {
+            "people": coarse(of["people"], rows),
+            "predicted": rounded(of["predicted"]),
+            "observed": coarse(of["observed"], fewest),
+        }
+        for when, of in groups.items()
+    }
+    return published | curves | {"step": step_of(fewest)}
+
+
+def _of_many(groups: dict[str, Any]) -> dict[str, list[Any]]:
+    """The same groups in the same order, each joined with the next until it has 100 people."""
+    joined: list[tuple[int, float, float]] = []
+    for people, predicted, observed in zip(groups["people"], groups["predicted"], groups["observed"], strict=True):
+        if joined and joined[-1][0] < FEWEST:
+            joined[-1] = _together(joined[-1], (people, predicted, observed))
+        else:
+            joined.append((people, predicted, observed))
+    if len(joined) > 1 and joined[-1][0] < FEWEST:
+        joined[-2:] = [_together(*joined[-2:])]
+    return dict(zip(("people", "predicted", "observed"), map(list, zip(*joined, strict=True)), strict=True))
+
+
+def _together(first: tuple[int, float, float], second: tuple[int, float, float]) -> tuple[int, float, float]:
+    people = first[0] + second[0]
+    predicted, observed = ((first[0] * first[i] + second[0] * second[i]) / people for i in (1, 2))
+    return people, predicted, observed
 
 
 def masking(reports: list[dict[str, Any]] | None, people: int) -> list[dict[str, Any]] | None:

@@ -201,7 +201,7 @@ def draw(content: Mapping[str, Any]) -> Pictures:
         losses=_picture(charts.share_chart(losses, "Share of each column's information that is lost"))
         if losses
         else None,
-        reliability=_picture(likeness_chart.reliability_chart(calibration)) if calibration else None,
+        reliability=_picture(likeness_chart.reliability_chart(calibration)) if "before" in calibration else None,
         associations=_picture(likeness_chart.association_chart(associations)) if associations else None,
         marginals=[
             _picture(likeness_chart.marginal_chart(name, marginals))

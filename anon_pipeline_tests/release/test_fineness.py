@@ -102,6 +102,63 @@ def test_of_a_group_only_the_difference_of_the_accuracy_is_published() -> None:
     assert told["subgroups"] == told["targets"]["x"]["subgroups"] == [expected]
 
 
+def of_calibration(people: list[int], observed: list[float]) -> dict[str, Any]:
+    groups = {"people": people, "predicted": [0.01234567 + 0.1 * place for place in range(len(people))]}
+    return {"of": "yes", "error": {"mean": 0.0123456}, "before": groups | {"observed": observed}, "after": groups | {
+        "observed": list(reversed(observed))
+    }}  # fmt: skip
+
+
+@pytest.mark.parametrize("positives", range(4))
+def test_calibration_does_not_say_that_nobody_of_a_group_has_the_value(positives: int) -> None:
+    """Whoever can tell from the release that somebody belongs to the group would know that person's value."""
+    observed = [positives / 1_000, *[0.5] * 8, 1 - positives / 1_000]
+    content = {"rows": 10_000, "task": "classification", "calibration": of_calibration([1_000] * 10, observed)}
+    published = fineness.utility(content)["calibration"]
+    assert published["before"]["observed"] == [0.0, *[0.5] * 8, 1.0]
+    assert published["step"] == fineness.step_of(1_000) == 0.05
+    assert published["before"]["predicted"][0] == 0.01235 and published["error"] == {"mean": 0.01235}
+    assert fineness.utility({"rows": 9, "task": "regression", "targets": {"x": content}})["targets"]["x"] == {
+        **content, "calibration": published,
+    }  # fmt: skip
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 400), st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=10),
+    st.lists(st.tuples(st.integers(1, 400), st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=10),
+)
+def test_groups_of_calibration_have_a_hundred_people_and_the_same_mean(
+    before: list[tuple[int, float, float]], after: list[tuple[int, float, float]]
+) -> None:
+    rows = min(sum(people for people, *_ in groups) for groups in (before, after))
+    groups = {
+        when: dict(zip(("people", "predicted", "observed"), map(list, zip(*those, strict=True)), strict=True))
+        for when, those in (("before", before), ("after", after))
+    }
+    measured = {"of": "yes", "error": {"mean": 0.1}, **groups}
+    published = fineness.utility({"rows": rows, "task": "classification", "calibration": measured})["calibration"]
+    if rows < fineness.FEWEST:
+        assert published == {"of": "yes", "error": {"mean": 0.1}}
+        return
+    for when, those in (("before", before), ("after", after)):
+        everybody = sum(people for people, *_ in those)
+        least = fineness.step_of(fineness.FEWEST)
+        assert published["step"] <= least and len(published[when]["people"]) <= max(1, everybody // fineness.FEWEST)
+        assert all(abs(share / published["step"] - round(share / published["step"])) < 1e-6
+                   for share in published[when]["observed"])  # fmt: skip
+        if len(published[when]["people"]) == 1:  # everybody together, so that the means can be compared
+            for axis, place, room in (("predicted", 1, 1e-3), ("observed", 2, published["step"] / 2 + 1e-9)):
+                mean = sum(group[0] * group[place] for group in those) / everybody
+                assert published[when][axis][0] == pytest.approx(mean, abs=room)
+
+
+def test_the_mean_of_numbers_is_not_published_by_group() -> None:
+    """One huge number would move the mean of its group, and so say in which group its owner is."""
+    measured = of_calibration([1_000] * 10, [*[30.0] * 9, 1e7])
+    published = fineness.utility({"rows": 10_000, "task": "regression", "calibration": measured})
+    assert published["calibration"] == {"of": "yes", "error": {"mean": 0.01235}}
+
+
 def test_estimates_of_the_population_keep_two_digits_and_none_of_what_was_fitted() -> None:
     estimate = {
         "model": "snb",

@@ -150,6 +150,15 @@ def test_the_page_and_its_markdown_have_every_part() -> None:
     assert "0.9065 (0.9055 to 0.9075)" in written
 
 
+def test_calibration_without_groups_is_told_without_a_picture() -> None:
+    content = likeness()
+    calibration = content["utility"]["calibration"]
+    content["utility"]["calibration"] = {"of": calibration["of"], "error": calibration["error"]}
+    page, picture = release_report.render(content), "what it said, and what was true"
+    assert "Whether its answers can be taken at their word" in page
+    assert picture not in page and picture in release_report.render(likeness())
+
+
 @pytest.mark.parametrize("name", ["further_models", "calibration", "subgroups"])
 def test_what_was_not_measured_is_left_out(name: str) -> None:
     content = likeness()
