@@ -249,6 +249,17 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         cells = self._described(cells)
         if cells.n < self.k:
             raise InputError(f"the table has {cells.n} rows, fewer than k = {self.k}")
+        self._check_texts(cells)
+        fitted, leaf, repair = self._before_demands(cells, people, population_table)
+        class_of_cell = repair.class_of_cell
+        if self.demands:
+            class_of_cell = repair.repaired(self.key or Key(secrets.token_bytes(32)))
+            repair.refuse_what_fails(class_of_cell)
+        self._settle(cells, classes.Partition.of(fitted, cells, leaf, class_of_cell), class_of_cell)
+        return class_of_cell
+
+    def _check_texts(self, cells: Cells) -> None:
+        """Refuse a column of too many different texts."""
         for domain in cells.domains:
             if domain.ordered or domain.nodes is not None:
                 continue
@@ -263,13 +274,6 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
                     f"{fact}, more than the {MOST_TEXTS} that can be grouped as they are; say what they have in common "
                     f"by columns.{domain.name}.hierarchy, such as {{prefix: [3, 2]}} or {{file: ...}}, or exclude it"
                 )
-        fitted, leaf, repair = self._before_demands(cells, people, population_table)
-        class_of_cell = repair.class_of_cell
-        if self.demands:
-            class_of_cell = repair.repaired(self.key or Key(secrets.token_bytes(32)))
-            repair.refuse_what_fails(class_of_cell)
-        self._settle(cells, classes.Partition.of(fitted, cells, leaf, class_of_cell), class_of_cell)
-        return class_of_cell
 
     def repair_of(self, cells: Cells, people: ClassStatistics, population_table: pd.DataFrame | None = None) -> Repair:
         """The classes before the demands are looked at, made from the quasi-identifiers alone, and the demands."""

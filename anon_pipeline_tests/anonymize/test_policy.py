@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from anon_pipeline.anonymize.policy import check_feasible, mean_loss, orders_of, protected_columns, tree_of
+from anon_pipeline.anonymize.policy import (
+    anonymize_part,
+    check_feasible,
+    mean_loss,
+    orders_of,
+    protected_columns,
+    tree_of,
+)
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.statistics import ClassStatistics
@@ -35,6 +44,25 @@ def test_the_tree_has_the_demands_of_the_spec_and_its_k() -> None:
 
 def test_folds_leave_out_what_is_demanded_of_a_population() -> None:
     assert [type(demand) for demand in tree_of(SPEC, KEY, in_folds=True).demands] == [LDiversity]
+
+
+def test_a_part_may_have_more_different_texts_than_a_whole_table() -> None:
+    """Of 96 people 47 have a street of their own; in a fold of half of them, nearly everyone has."""
+    spec = ReleaseSpec.model_validate(
+        {
+            "dataset": "people",
+            "source": {"path": "people.csv"},
+            "target": "ill",
+            "columns": {"street": {"role": "quasi_identifier"}, "ill": {"role": "insensitive"}},
+            "privacy": {"k_anonymity": {"k": 3}},
+        }
+    )
+    people = pd.DataFrame({"street": [f"street {number % 47}" for number in range(96)], "ill": "no"})
+    part = people.head(48)
+    assert tree_of(spec, KEY).fit(people[["street"]]).sizes_.sum() == 96
+    with pytest.raises(InputError, match="street has 47 different texts in 48 rows: nearly everyone"):
+        tree_of(spec, KEY).fit(part[["street"]])
+    assert len(anonymize_part(spec, KEY, part, np.zeros((48, 1)))) == 48
 
 
 def everybody(*ill: str) -> ClassStatistics:
