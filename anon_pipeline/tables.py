@@ -16,6 +16,10 @@ from anon_pipeline.spec import ColumnType
 #: The added column with the cohort of each person: people who were in the same class of every former release.
 HISTORY = "#history"
 
+#: The first and the last microsecond of the years 1 to 9999, from 1970 on. Few libraries can hold other dates.
+FIRST_MOMENT = int(np.datetime64("0001-01-01", "us").astype(np.int64))
+LAST_MOMENT = int(np.datetime64("9999-12-31T23:59:59.999999", "us").astype(np.int64))
+
 #: Guidance is summed in integers of this unit: sums then do not depend on row order, thread or engine, and a
 #: difference in the last bits of a prediction (summation order inside a forest) is rounded away. 100 million people
 #: at a guidance of 1,000 standard deviations still fit into 64 bits.

@@ -14,7 +14,7 @@ from anon_pipeline.engine.packing import Packing
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, histogram
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import Cells, Domain, fixed_point
+from anon_pipeline.tables import FIRST_MOMENT, LAST_MOMENT, Cells, Domain, fixed_point
 
 #: Numbers beyond this are no measurements of people, and would overflow in later steps.
 LARGEST = 1e18
@@ -40,7 +40,7 @@ def check_frame(frame: pd.DataFrame) -> None:
     ------
     InputError
         For something that is not a frame with named columns, duplicate names, infinity and numbers beyond `LARGEST`,
-        or a column that is not all numbers, all texts, all booleans or all dates.
+        dates outside of the years 1 to 9999, or a column that is not all numbers, all texts, all booleans or all dates.
     """
     if not isinstance(frame, pd.DataFrame):
         raise InputError("the table must be a DataFrame of pandas or polars, or a Table of Arrow")
@@ -64,6 +64,13 @@ def check_frame(frame: pd.DataFrame) -> None:
                 raise InputError(
                     f"the column {name} holds infinity or numbers beyond {LARGEST:g}; replace them by a number or a "
                     "missing value, or make the column a text"
+                )
+        if column_type(column) is ColumnType.DATE:
+            moments, missing = ordered_values(column)
+            if (~missing & ((moments < FIRST_MOMENT) | (moments > LAST_MOMENT))).any():
+                raise InputError(
+                    f"the column {name} holds dates outside of the years 1 to 9999; replace them by dates or missing "
+                    "values"
                 )
 
 

@@ -29,7 +29,7 @@ from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.statistics import histogram
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import Cells, Domain
+from anon_pipeline.tables import FIRST_MOMENT, LAST_MOMENT, Cells, Domain
 
 #: Stands for a category that is not published. A text column shows it; columns of other types show a missing value.
 SUPPRESSED = "*"
@@ -246,6 +246,18 @@ def grid_value(index: IntArray, grid: float, like: npt.NDArray[np.generic]) -> n
     return np.round(index.astype(np.float64) * grid, 0 if float(grid).is_integer() else 12) + 0.0
 
 
+def _on_grid(domain: Domain, index: IntArray, grid: float) -> npt.NDArray[np.generic]:
+    """The values at grid indexes; dates are within the years 1 to 9999, as people's own dates are.
+
+    9999-12-31 often stands for "no end", and few libraries can hold the day after it.
+    """
+    values = grid_value(index, grid, domain.values)
+    if domain.type is not ColumnType.DATE:
+        return values
+    unit = MICROSECONDS[0] if domain.storage == "DATE" else 1
+    return np.clip(values, FIRST_MOMENT // unit, LAST_MOMENT // unit)
+
+
 def summarize_ordered(domain: Domain, members: sparse.csr_array, grid: float, k: int) -> OrderedSummary:
     """Median and enclosing interval of each class from its histogram `members`, shape (J, m + 1)."""
     classes = members.shape[0]
@@ -277,10 +289,10 @@ def summarize_ordered(domain: Domain, members: sparse.csr_array, grid: float, k:
     highest[some], open_high[some] = nameable.upper(end[last])
     return OrderedSummary(
         domain=domain,
-        representative=grid_value(representative, grid, domain.values),
+        representative=_on_grid(domain, representative, grid),
         withheld=withheld,
-        low=grid_value(lowest, grid, domain.values),
-        high=grid_value(highest, grid, domain.values),
+        low=_on_grid(domain, lowest, grid),
+        high=_on_grid(domain, highest, grid),
         open_low=open_low,
         open_high=open_high,
         known=known,

@@ -239,7 +239,8 @@ def _typed(
             value = f"({value})::TIMESTAMP"  # rounded to the microsecond, like a column of dates
         return TypedColumn(name, kind, value, storage == "VARCHAR")
     if kind is ColumnType.DATE:
-        return TypedColumn(name, kind, _moments(reader, source, name, storage, value))
+        grouped = column.role is Role.QUASI_IDENTIFIER
+        return TypedColumn(name, kind, _moments(reader, source, name, storage, value, grouped))
     if storage == "BOOLEAN" or storage in MOMENTS or storage in ("UUID", "TIME"):
         raise InputError(f"columns.{name}.type: is numeric, but the source holds {storage} values; change the type")
     if is_text:
@@ -264,16 +265,22 @@ def _typed(
     return TypedColumn(name, kind, value)
 
 
-def _moments(reader: Reader, source: OpenSource, name: str, storage: str, value: str) -> str:
-    """The values of a column of dates: days where all of them are, moments elsewhere."""
+def _moments(reader: Reader, source: OpenSource, name: str, storage: str, value: str, grouped: bool) -> str:
+    """The values of a column of dates: days where all of them are, moments elsewhere.
+
+    Groups of people have dates that few libraries can hold if those of people are beyond the year 9999.
+    """
     is_text = storage == "VARCHAR" or storage.startswith("ENUM")
     if not is_text and storage not in MOMENTS:
         raise InputError(f"columns.{name}.type: is date, but the source holds {storage}; change the type")
     if is_text:
         value = _parsed(reader, source, name, value, "TIMESTAMP", "dates")
-    endless = _count(reader, f"SELECT count(*) FROM {source.relation} WHERE NOT isfinite(({value})::TIMESTAMP)")
-    if endless:
-        raise InputError(f"columns.{name}: {endless} dates are infinite; replace them by dates or missing values")
+    moment = f"({value})::TIMESTAMP"
+    fits = f"(isfinite({moment}) AND year({moment}) BETWEEN 1 AND 9999)" if grouped else f"isfinite({moment})"
+    unfit = _count(reader, f"SELECT count(*) FROM {source.relation} WHERE NOT {fits}")
+    if unfit:
+        fault = "infinite or lie outside of the years 1 to 9999" if grouped else "infinite"
+        raise InputError(f"columns.{name}: {unfit} dates are {fault}; replace them by dates or missing values")
     days = _count(reader, f"SELECT count(*) FROM {source.relation} WHERE {value} <> ({value})::DATE")
     return f"({value})::DATE" if not days else f"({value})::TIMESTAMP"
 

@@ -148,6 +148,16 @@ def test_infinity_or_its_stand_ins_swallow_a_column(endless: float, dtype: str) 
         AnonymizerTree(k=2).fit(TEN, [np.inf] * 10)
 
 
+@pytest.mark.parametrize("day", ["0000-12-31", "10000-01-01"])
+def test_dates_outside_of_the_calendar_are_refused(day: str) -> None:
+    def people(day: str) -> pd.DataFrame:
+        return pd.DataFrame({"born": np.array(["2000-01-01", "2000-01-02", "NaT", day], dtype="datetime64[s]")})
+
+    assert AnonymizerTree(k=2).fit(people("9999-12-31")).sizes_.sum() == 4
+    with pytest.raises(InputError, match="the column born holds dates outside of the years 1 to 9999"):
+        AnonymizerTree(k=2).fit(people(day))
+
+
 def test_sixty_four_bit_keys_turn_negative() -> None:
     with pytest.raises(InputError, match="the column x holds infinity or numbers beyond"):
         AnonymizerTree(k=2).fit(pd.DataFrame({"x": np.array([2**63 + 1, 2**64 - 1], dtype=np.uint64)}))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from anon_pipeline.anonymize.encoding import apply_domain, count_cells, learn_domain
 from anon_pipeline.anonymize.recode import (
@@ -19,6 +21,8 @@ from anon_pipeline.anonymize.recode import (
 )
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.statistics import histogram
+from anon_pipeline.spec import ColumnType
+from anon_pipeline.tables import Domain
 
 #: Each person of these tests stands for so many, so that every value may be named.
 K = 3
@@ -90,6 +94,29 @@ def category(values: list[str | None], people: int) -> str | None:
 def test_a_number_between_two_known_ones_takes_the_nearer_and_the_lower_on_a_tie() -> None:
     domain, _ = learn_domain("x", pd.Series([10.0, 20.0]))
     assert apply_domain(domain, pd.Series([14.0, 15.0, 16.0, 0.0, 99.0])).tolist() == [1, 1, 2, 1, 2]
+
+
+@given(
+    st.lists(st.integers(-3_000, 0), min_size=3, max_size=20),
+    st.sampled_from([1.0, 7.0, 365.0, 10_000.0]),
+    st.sampled_from(["DATE", "TIMESTAMP"]),
+    st.booleans(),
+)
+def test_dates_at_the_end_of_the_calendar_stay_on_it(days: list[int], grid: float, storage: str, last: bool) -> None:
+    """A date of 9999-12-31 stands for "no end"; a step of the grid further is no date in most libraries."""
+    unit = 1 if storage == "DATE" else 86_400_000_000
+    sign, end = (1, np.datetime64("9999-12-31")) if last else (-1, np.datetime64("0001-01-01"))
+    values, code = np.unique(
+        (end.astype("datetime64[D]").astype(int) + sign * np.array(days)) * unit, return_inverse=True
+    )
+    people = np.full(len(code), K)
+    domain = Domain("x", ColumnType.DATE, values, np.r_[0, np.bincount(code) * K], storage)
+    members = histogram(np.zeros_like(people), code.astype(np.int64) + 1, people, (1, len(domain)))
+    summary = summarize_ordered(domain, members, grid * unit, K)
+    shown = np.r_[summary.low, summary.representative, summary.high]
+    assert summary.low[0] <= values[0] and summary.high[0] >= values[-1]
+    years = domain.readable(shown).astype("datetime64[Y]").astype(int) + 1970
+    assert years.min() >= 1 and years.max() <= 9999
 
 
 def of_two_classes(first: list[float], others: list[float], grid: float) -> OrderedSummary:
