@@ -130,6 +130,20 @@ def information_loss(
     return lost
 
 
+def loss_as_released(
+    cells: Cells, class_of_cell: IntArray, losses: dict[str, float], released_class: IntArray
+) -> dict[str, float]:
+    """The information loss within the equivalence classes of the released table, in which groups may look alike.
+
+    `losses` is that within the groups, and `released_class` the equivalence class of each, shape (J,).
+    """
+    number = int(released_class.max()) + 1
+    if number == len(released_class):
+        return losses
+    lost = information_loss(cells, np.where(class_of_cell < 0, -1, released_class[class_of_cell]), number)
+    return {name: lost[name] for name in losses}  # without the cohorts of sequential publication
+
+
 def class_table(people: IntArray, summaries: list[Summary]) -> pd.DataFrame:
     """One row per class: its size and, per quasi-identifier, its representative and what it stands for.
 

@@ -66,7 +66,8 @@ def check_frame(frame: pd.DataFrame) -> None:
                     "missing value, or make the column a text"
                 )
         if column_type(column) is ColumnType.DATE:
-            moments, missing = ordered_values(column)
+            values, missing = ordered_values(column)
+            moments = values.astype(np.int64)
             if (~missing & ((moments < FIRST_MOMENT) | (moments > LAST_MOMENT))).any():
                 raise InputError(
                     f"the column {name} holds dates outside of the years 1 to 9999; replace them by dates or missing "

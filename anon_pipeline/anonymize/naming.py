@@ -8,6 +8,7 @@ numbers are multiples of 2, 5, 10, 20, ... grid steps. Beyond the last of them a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ import numpy.typing as npt
 
 from anon_pipeline.arrays import BoolArray, IntArray
 
+#: Where the nearest multiple of a step may not be named, so many multiples are tried before those of a coarser step.
+MULTIPLES = 10
 #: No grid point beyond this is named, since the computations here use numbers up to twice as large.
 LARGEST = 2**61
 
@@ -193,7 +196,8 @@ class _Line:
     def split(self, start: int, end: int, below: int | None, above: int | None, k: int) -> list[int]:
         """Points between the people `start` to `end`; `below` and `above` are the points of k people next to them.
 
-        Each stretch between two points has the finest step of `coarser` at which k people lie between two multiples.
+        Each stretch between two points has the finest step of `coarser` at which k people lie before the next multiple.
+        It ends at the first multiple that may be named.
         """
         points: list[int] = []
         # Multiples are counted from a power of ten below everybody: the multiples are the same as from 0, but none is
@@ -203,25 +207,31 @@ class _Line:
         beyond = int(np.searchsorted(self.last, 2 * lowest + 1, "right"))
         if below is None and not odd and self.reached[beyond] - self.reached[start + 1] >= k:
             start, below, points = start + 1, lowest, [lowest]
+        limit = LARGEST + 1 if above is None else above
         while start < end:
             for step in coarser():
                 low = origin + ((int(self.first[start]) - 1) // 2 - origin) // step * step
                 low = low if below is None else max(low, below)
-                high = origin - (origin - int(self.last[start]) // 2 - 1) // step * step
-                if high > LARGEST:
-                    return points
-                if above is not None and high >= above:
-                    return points if low == below else [*points, low]
-                after = int(np.searchsorted(self.last, 2 * high))
-                beyond = int(np.searchsorted(self.first, 2 * high, "right"))
-                inside, rest = self.reached[after] - self.reached[start], self.reached[end] - self.reached[beyond]
-                if inside < k or 0 < rest < k:
+                nearest = origin - (origin - int(self.last[start]) // 2 - 1) // step * step
+                if nearest >= limit:
+                    return points if above is None or low == below else [*points, low]
+                if not self._parted(start, end, nearest, k):
                     continue
-                if self.nameable(high, k):
+                # Only a step at which k people are enclosed may say where the first of them is.
+                multiples = range(nearest, min(nearest + MULTIPLES * step, limit), step)
+                named = (point for point in multiples if self.nameable(point, k))
+                high = next((point for point in named if self._parted(start, end, point, k)), limit)
+                if high < limit:
                     break
             points += [high] if low == below else [low, high]
-            start, below = beyond, high
+            start, below = int(np.searchsorted(self.first, 2 * high, "right")), high
         return points
+
+    def _parted(self, start: int, end: int, point: int, k: int) -> bool:
+        """Whether k of the people from `start` to `end` lie below a point, and k or nobody above it."""
+        inside = self.reached[np.searchsorted(self.last, 2 * point)] - self.reached[start]
+        rest = self.reached[end] - self.reached[np.searchsorted(self.first, 2 * point, "right")]
+        return bool(inside >= k and not 0 < rest < k)
 
     def centres(self, points: IntArray, k: int) -> tuple[IntArray, BoolArray]:
         """The number that stands for the people between each point and the next, and whether they are enough."""
@@ -238,8 +248,17 @@ class _Line:
             for step in coarser():
                 if step > high - low:
                     break
-                number = min(max(round(mean / step) * step, low), high)
-                if number in (low, high) or (step * 10 >= high - low and self.nameable(number, k)):
+                number = self._near(mean, step, low, high, k) if step * 10 >= high - low else None
+                if number is not None:
                     between[gap] = number
                     break
         return between, apart
+
+    def _near(self, mean: float, step: int, low: int, high: int, k: int) -> int | None:
+        """The multiple nearest to a mean, or that on its other side if the first may not be named; None for neither."""
+        both = (math.floor(mean / step) * step, math.ceil(mean / step) * step)
+        for multiple in sorted(both, key=lambda multiple: abs(multiple - mean)):
+            number = min(max(multiple, low), high)
+            if number in (low, high) or self.nameable(number, k):
+                return number
+        return None

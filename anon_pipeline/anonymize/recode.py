@@ -255,7 +255,8 @@ def _on_grid(domain: Domain, index: IntArray, grid: float) -> npt.NDArray[np.gen
     if domain.type is not ColumnType.DATE:
         return values
     unit = MICROSECONDS[0] if domain.storage == "DATE" else 1
-    return np.clip(values, FIRST_MOMENT // unit, LAST_MOMENT // unit)
+    clipped: npt.NDArray[np.generic] = np.clip(values, FIRST_MOMENT // unit, LAST_MOMENT // unit)
+    return clipped
 
 
 def summarize_ordered(domain: Domain, members: sparse.csr_array, grid: float, k: int) -> OrderedSummary:
@@ -391,3 +392,13 @@ def recoded_table(summaries: list[Summary], form: str) -> pa.Table:
             names = np.array([None, *summary.domain.values, withheld], dtype=object)  # code -1 is the last
             columns[name] = pa.array(names[summary.representative].tolist(), pa.string())
     return pa.table(columns)
+
+
+def equivalence_classes(recoded: pa.Table) -> IntArray:
+    """The equivalence class of each group, as readers of the release see it: those that show the same have one number.
+
+    `recoded` has one row per group; the result has shape (J,).
+    """
+    shown = recoded.to_pandas()
+    number: IntArray = shown.groupby(recoded.column_names, dropna=False, observed=True).ngroup().to_numpy()
+    return number

@@ -20,7 +20,10 @@ LARGEST = "1e18"
 #: A float can hold every decimal with so many digits.
 EXACT_DIGITS = 15
 
-PLAIN = {"VARCHAR", "BOOLEAN", "UUID", "TIME", *WHOLE, *FLOATING, *MOMENTS}
+#: A column of a Parquet file may have no type, if nobody has a value. It is read as texts are.
+EMPTY = '"NULL"'
+
+PLAIN = {"VARCHAR", "BOOLEAN", "UUID", "TIME", EMPTY, *WHOLE, *FLOATING, *MOMENTS}
 
 
 class Reader(Protocol):
@@ -227,6 +230,8 @@ def _typed(
     missing: tuple[str, ...],
 ) -> TypedColumn:
     value = quoted(name)
+    if storage == EMPTY:
+        value, storage = f"CAST({value} AS VARCHAR)", "VARCHAR"
     is_text = storage == "VARCHAR" or storage.startswith("ENUM")
     if is_text:
         markers = ", ".join(literal(marker) for marker in ("", *missing))

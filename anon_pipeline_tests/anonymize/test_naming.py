@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise, takewhile
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.classes import class_table, sizes
 from anon_pipeline.anonymize.encoding import count_cells, learn_domain
 from anon_pipeline.anonymize.hierarchy import Calendar, Prefixes
-from anon_pipeline.anonymize.naming import LARGEST, Values, _Line, scale
+from anon_pipeline.anonymize.naming import LARGEST, Values, _Line, coarser, scale
 from anon_pipeline.anonymize.recode import default_grid, summarize
 from anon_pipeline.privacy.named_values import unshared_numbers
 from anon_pipeline_tests.examples import times
@@ -169,6 +170,33 @@ def test_each_use_of_a_number_is_shared_on_a_coarser_grid(
         assert bearers == 0 or on_step >= k, "a number of a few, and few are on its step"
         exactly = (lows == point) & (highs == point) & ~open_low & ~open_high
         assert not exactly.any() or bearers >= k, "an interval of a number that a few have"
+
+
+@settings(max_examples=times(100))
+@given(st.lists(st.tuples(st.integers(-300, 300), st.integers(1, 12)), min_size=1, max_size=40), st.integers(2, 12))
+@example([(value, 1) for value in range(20, 25)] + [(value, 1) for value in range(60, 65)], 5)
+def test_where_people_begin_is_told_as_finely_as_k_people_lie(counted: list[tuple[int, int]], k: int) -> None:
+    """An end just below a lone person would say which value that person has."""
+    people = pd.Series(dict(reversed(counted))).sort_index()
+    at = people.index.to_numpy(np.int64)
+    points = scale(Values(2 * at, 2 * at, at, people.to_numpy(np.int64)), k).points
+    for before, point in pairwise(np.r_[-(10**6), points]):
+        if not people[(at >= before) & (at < point)].any():  # people begin above this point
+            steps = (step for step in takewhile(lambda step: step < 10**6, coarser()) if point % step == 0)
+            assert any(people[(at >= point) & (at < point + 2 * step)].sum() >= k for step in steps)
+
+
+@pytest.mark.parametrize(("people", "k", "most"), [(120, 5, 0.15), (120, 10, 0.3), (300, 10, 0.2)])
+def test_ages_of_few_people_are_told_although_most_round_numbers_are_some_of_theirs(
+    people: int, k: int, most: float
+) -> None:
+    """With the nearest multiple of each step alone these lost .24, .47 and .47 of the variance on average."""
+    lost = []
+    for seed in range(20):
+        ages = pd.DataFrame({"age": np.random.default_rng(seed).integers(20, 80, people)})
+        shown = AnonymizerTree(k=k).fit_transform(ages)["age"].astype(float)
+        lost.append(((shown - ages["age"]) ** 2).mean() / ages["age"].var())
+    assert np.mean(lost) < most
 
 
 def test_numbers_that_many_have_are_told_as_they_are_and_lone_ones_are_not() -> None:

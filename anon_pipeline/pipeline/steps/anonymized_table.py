@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
+from anon_pipeline.anonymize.classes import loss_as_released
 from anon_pipeline.anonymize.grouping import Grouping
-from anon_pipeline.anonymize.recode import OrderedSummary, Summary, recoded_table
+from anon_pipeline.anonymize.recode import OrderedSummary, Summary, equivalence_classes, recoded_table
 from anon_pipeline.anonymize.recoding_statistics import column_statistics
 from anon_pipeline.anonymize.storage import load_cells
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.base import Recoding
 from anon_pipeline.pipeline import sequential_publication
 from anon_pipeline.pipeline.metadata import Lineage
@@ -40,16 +41,17 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
     suppressed = int(cells.counts[grouping.class_of_cell < 0].sum()) - grouping.withheld_people
     units = {name: column.unit for name, column in spec.columns.items()}
     recoded = recoded_table(grouping.summaries, spec.recode.form)
+    released_class = equivalence_classes(recoded)
     facts: dict[str, Any] = {
         "suppressed": suppressed,
         "waiting": grouping.withheld_people,
         "released": cells.n - suppressed - grouping.withheld_people,
         "bounds": {summary.domain.name: _bounds(summary) for summary in grouping.summaries},
-        "information_loss": grouping.information_loss,
+        "information_loss": loss_as_released(cells, grouping.class_of_cell, grouping.information_loss, released_class),
         "columns": column_statistics(grouping.summaries, grouping.sizes, units),
         "marginals": marginals(grouping.summaries, grouping.sizes, spec.k),
         "associations": _associations(run, people, cells, grouping),
-        "weighted": _weighted_risk(run, people, cells, grouping, recoded),
+        "weighted": _weighted_risk(run, people, cells, grouping, released_class),
     }
     engine.write_release(
         people.folder / DATA, Recoding(cells, grouping.class_of_cell, recoded), spec.released, folder / DATA
@@ -87,7 +89,7 @@ def _associations(run: Run, people: Stage, cells: Cells, grouping: Grouping) -> 
 
 
 def _weighted_risk(
-    run: Run, people: Stage, cells: Cells, grouping: Grouping, recoded: pa.Table
+    run: Run, people: Stage, cells: Cells, grouping: Grouping, released_class: IntArray
 ) -> dict[str, Any] | None:
     """The re-identification risk in the population, for a sample with weights; None for a table without weights."""
     weight = run.spec.sampling_weight
@@ -96,8 +98,6 @@ def _weighted_risk(
     counted = run.engine.sensitive_of_cells(people.folder / DATA, cells.domains, cells, [weight]).sensitive[weight]
     class_of = grouping.class_of_cell[counted["class"].to_numpy()]
     stood_for = counted["value"].to_numpy(dtype=np.float64) * counted["count"].to_numpy()
-    # Classes with the same recoded values are a single class to a reader of the release.
-    released_class = recoded.to_pandas().groupby(recoded.column_names, dropna=False, observed=True).ngroup().to_numpy()
     alike = released_class[class_of[class_of >= 0]]
     sizes, weights = np.zeros(released_class.max() + 1, dtype=np.int64), np.zeros(released_class.max() + 1)
     np.add.at(sizes, released_class, grouping.sizes)
