@@ -127,7 +127,8 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
     classes_ : DataFrame of J rows
         Per equivalence class class_size and what each quasi-identifier shows (`classes.class_table`).
     information_loss_ : dict of str to float
-        Share of each quasi-identifier's variance lost within classes, 0 to 1.
+        Share of each quasi-identifier's variance lost within classes, 0 to 1. More is lost in a table in which classes
+        look alike (`classes.loss_as_released`).
     feature_names_in_ : ndarray of str, shape (p,)
         The quasi-identifiers.
     n_features_in_ : int

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import csv
+import io
+import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -18,6 +21,10 @@ from anon_pipeline.spec import Source
 
 #: Options of a CSV that DuckDB must not guess: it would skip lines, and people with them, until the rest is regular.
 EVERY_LINE = f"all_varchar=true, comment='', quote='\"', strict_mode=true, {PLAIN}"
+#: Delimiters that DuckDB knows by itself.
+DELIMITERS = (",", ";", "\t", "|")
+#: The lines that are looked at for one that is irregular; DuckDB looks at about as many for a delimiter.
+LINES = 50_000
 #: Characters that are decoded at a time.
 BLOCK = 1 << 20
 
@@ -33,7 +40,8 @@ def text_relation(
     Raises
     ------
     InputError
-        For an encoding that does not exist or is not the file's, a name that stands twice, or no header.
+        For an encoding that does not exist or is not the file's, a name that stands twice, no header, or a line with
+        another number of fields than most.
     """
     decoded = scratch / "decoded.csv"
     try:
@@ -52,7 +60,13 @@ def text_relation(
             if source.delimiter is not None or is_workbook(path):
                 options.append(f"delim={literal(source.delimiter or ',')}")
             text = f"read_csv({place}, {', '.join(options)}"
-            names = _names(connection, text, source, label)
+            try:
+                names = _names(connection, text, source, label)
+            except duckdb.InvalidInputException:
+                _refuse_irregular(path, source, label)
+                raise
+            if len(names) == 1:
+                _refuse_irregular(path, source, label)
             if source.header == 1:
                 rows = f"{text}, skip={source.skip}, header=true)"
             else:
@@ -171,6 +185,36 @@ def _names(connection: duckdb.DuckDBPyConnection, text: str, source: Source, lab
     ]
     named = [of_file or invented for of_file, invented in zip(head[0], described, strict=True)]
     return distinct_names(named, source.rename, label, "its first line")
+
+
+def _refuse_irregular(path: Path, source: Source, label: str) -> None:
+    """Name the first line with another number of fields, if most lines have as many as the first.
+
+    DuckDB looks at many lines before it reads any; if one of them is irregular, it finds no delimiter at all.
+
+    Raises
+    ------
+    InputError
+        For such a line.
+    """
+    with (
+        unpacked(path, source.sheet, label) as read,
+        io.TextIOWrapper(read, "utf-8" if is_workbook(path) else source.encoding, newline="") as text,
+        suppress(csv.Error, UnicodeDecodeError),
+    ):
+        for _ in range(source.skip):
+            text.readline()
+        lines = list(itertools.islice(text, LINES))
+        delimiter = source.delimiter or max(DELIMITERS, key=(lines or [""])[0].count)
+        rows = csv.reader(lines, delimiter=delimiter, strict=True)
+        counted = [(source.skip + rows.line_num, len(row)) for row in rows if row]
+        fields = counted[0][1] if counted else 1
+        odd = next((line for line in counted if line[1] != fields), None)
+        if fields > 1 and odd is not None and 2 * sum(number == fields for _, number in counted) > len(counted):
+            raise InputError(
+                f"{label}: line {odd[0]} has {odd[1]} fields where the first line has {fields}; correct it, or quote a "
+                "field that holds the delimiter"
+            )
 
 
 def _decode(path: Path, source: Source, destination: Path, label: str) -> None:

@@ -40,17 +40,17 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 }
 #: Of the class of every person and of what the classes show.
 PINNED = {
-    "the paper": "753c95837dcb",
-    "the tree": "3e04203c2591",
-    "refined": "ad2c0dd6a9a1",
-    "swapped": "555475d8dc65",
-    "ranges": "b27e517bdfcc",
-    "levels": "0dfe61ee576b",
-    "a hierarchy": "a9481e0d9804",
-    "a strict hierarchy": "e48f146f7ad2",
-    "demands": "993958c57064",
-    "demands on nodes": "9bb6acc5ac64",
-    "some left out": "8f33ee430c63",
+    "the paper": "2a64c88ba74e",
+    "the tree": "dae9d07049b9",
+    "refined": "e4db2fe7c1c6",
+    "swapped": "96708562b59b",
+    "ranges": "63b76522b57f",
+    "levels": "78970b1769d4",
+    "a hierarchy": "68c5ffc5e99a",
+    "a strict hierarchy": "bfb3e1714a73",
+    "demands": "a2544a02c35e",
+    "demands on nodes": "554f153bc481",
+    "some left out": "a77fb0e6880c",
 }
 
 

@@ -178,12 +178,12 @@ def of_value_groups() -> Iterator[Any]:
 
 
 PARTS: dict[Callable[[], Iterator[Any]], str] = {
-    of_scales: "a5af6d072ffc",
-    of_summaries: "23f13f1fdffb",
+    of_scales: "665a6fe9bff6",
+    of_summaries: "1b2bfb772814",
     of_levels_and_labels: "686ee7bc30d8",
-    of_tables: "22e90a765711",
+    of_tables: "0edfb5181510",
     of_new_rows: "fe7426674c8b",
-    of_release_spaces: "74900f2c75be",
+    of_release_spaces: "8af945c9b133",
     of_value_groups: "9480c97a012a",
 }
 

@@ -81,7 +81,21 @@ BAD_CSV = {
         {"x": QI, "y": QI},
         "columns: people.csv has few of the spec's columns; its first line must name them",
     ),
-    "a line too long": (f"x,t\n1,a\n2,b\n3,{SECRET},c,d\n4,a\n", {"x": QI}, "people.csv"),
+    "a line too long": (
+        f"x,t\n1,a\n2,b\n3,{SECRET},c,d\n4,a\n",
+        {"x": QI},
+        "people.csv: line 4 has 4 fields where the first line has 2; correct it",
+    ),
+    "a line too short": (
+        f"x;y;t\n1;2;a\n2;3;b\n{SECRET};3\n4;4;a\n",
+        {"x": QI},
+        "people.csv: line 4 has 2 fields where the first line has 3; correct it",
+    ),
+    "one column whose name has a comma": (
+        "x, in years\n1\n2\n",
+        {"x": QI},
+        "people.csv has none of the spec's columns; its first line must name them",
+    ),
     "all lines longer than the header": (f"x,t\n1,{SECRET},c\n2,b,d\n3,b,d\n", {"x": QI}, "people.csv"),
     "a line above the header, which would be skipped": (
         f"{SECRET}\nx,t\n1,a\n2,b\n",

@@ -187,6 +187,18 @@ def test_a_stored_column_has_the_storage_of_its_source(engine: DuckDBEngine, tmp
 
 
 @pytest.mark.parametrize(
+    ("said", "storage"), [({}, "VARCHAR"), ({"type": "numeric"}, "BIGINT"), ({"type": "date"}, "DATE")]
+)
+def test_a_column_without_a_type_has_the_one_that_is_stated(
+    engine: DuckDBEngine, tmp_path: Path, said: dict[str, str], storage: str
+) -> None:
+    """A Parquet file in which nobody has a value need not say of what type the values would be."""
+    table = pa.table({"x": pa.nulls(3), "y": [1, 2, 2], "t": ["a", "b", "b"]})
+    column = stored(engine, tmp_path, table, {"x": {"role": QI, **said}, "y": QI}).columns[0]
+    assert (column.name, column.storage, column.missing) == ("x", storage, 3)
+
+
+@pytest.mark.parametrize(
     ("texts", "kind"),
     [
         (["1", "2.5", "-1e3", None], NUMBER),
