@@ -58,9 +58,21 @@ def _known_engine(name: str) -> str:
     return name
 
 
+def _amount_of_memory(limit: str | None) -> str | None:
+    if limit is not None:
+        from anon_pipeline.workers import bytes_of
+
+        bytes_of(limit)
+    return limit
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 EngineName = Annotated[
     str, typer.Option(callback=_known_engine, help="duckdb, or spark where that extra is installed.")
+]
+MemoryLimit = Annotated[
+    str | None,
+    typer.Option(callback=_amount_of_memory, help="Memory limit of the engine and the processes, for example 4GB."),
 ]
 AllowCode = Annotated[
     bool,

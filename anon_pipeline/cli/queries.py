@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from anon_pipeline.cli.app import REFUSED, AsJson, EngineName, app, err, out, print_json, show_progress
+from anon_pipeline.cli.app import REFUSED, AsJson, EngineName, MemoryLimit, app, err, out, print_json, show_progress
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, scratch
 from anon_pipeline.spec import ReleaseSpec
@@ -38,7 +38,7 @@ def query(
     threads: Annotated[
         int | None, typer.Option(min=1, max=MOST_THREADS, help="Threads of the engine; all cores where absent.")
     ] = None,
-    memory: Annotated[str | None, typer.Option(help="Memory limit of the engine, for example 4GB.")] = None,
+    memory: MemoryLimit = None,
     as_json: AsJson = False,
 ) -> None:
     """Answer a question with noise, under the budget of the people it is about (exit 3 when it is spent)."""
@@ -67,7 +67,7 @@ def statistics(
     threads: Annotated[
         int | None, typer.Option(min=1, max=MOST_THREADS, help="Threads of the engine; all cores where absent.")
     ] = None,
-    memory: Annotated[str | None, typer.Option(help="Memory limit of the engine, for example 4GB.")] = None,
+    memory: MemoryLimit = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask the questions of the spec's file and publish the answers (exit 3 when the budget does not suffice)."""

@@ -10,7 +10,18 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from anon_pipeline.cli.app import BAD_INPUT, REFUSED, AllowCode, AsJson, EngineName, app, err, print_json, show_progress
+from anon_pipeline.cli.app import (
+    BAD_INPUT,
+    REFUSED,
+    AllowCode,
+    AsJson,
+    EngineName,
+    MemoryLimit,
+    app,
+    err,
+    print_json,
+    show_progress,
+)
 from anon_pipeline.cli.tables import show_dry_run, show_release, show_tradeoff
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import DATA_VARIABLE, Home, data_folder
@@ -26,7 +37,7 @@ def run(
     threads: Annotated[
         int | None, typer.Option(min=1, max=MOST_THREADS, help="Threads and processes; all cores where absent.")
     ] = None,
-    memory: Annotated[str | None, typer.Option(help="Memory limit of the engine and the processes, as 4GB.")] = None,
+    memory: MemoryLimit = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say whether it would run, its steps, and about what it would cost.")
     ] = False,

@@ -61,7 +61,7 @@ class Synthesize(TableTechnique):
     def objection(self, kinds: Mapping[str, ColumnType]) -> str | None:
         real = [name for name in kinds if name not in self.columns]
         if self.mode == "full" and real:
-            return f"the mode full names every column; {', '.join(real)} would stay real and fit nothing"
+            return f"columns: the mode full names every one; {', '.join(real)} would stay real and fit nothing"
         return None
 
     def apply(self, columns: Columns, context: Context) -> Applied:

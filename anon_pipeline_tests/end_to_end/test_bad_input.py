@@ -299,6 +299,8 @@ class tmpfs:
         (["run", "S", "--engine", "nope"], "engine: 'nope' is not available; use duckdb or spark"),
         (["run", "S", "--engine", "nope", "--dry-run"], "engine: 'nope' is not available"),
         (["statistics", "S", "--engine", ""], "engine: '' is not available"),
+        (["run", "S", "--memory", "much"], "memory: much is no amount of memory; write it as 4GB"),
+        (["statistics", "S", "--memory", "much"], "memory: much is no amount of memory; write it as 4GB"),
         (["run", "S", "--threads", "100000"], "--threads': Input should be less than or equal to 1024"),
     ],
 )

@@ -297,7 +297,7 @@ def test_full_synthesis_draws_every_column() -> None:
     income = np.array(made.column("income").to_pylist(), dtype=float)
     known = ~np.isnan(income)
     assert np.corrcoef(age[known], income[known])[0, 1] > 0.7
-    with pytest.raises(InputError, match=r"steps\.0\.the mode full names every column; income would stay real"):
+    with pytest.raises(InputError, match=r"steps\.0\.columns: the mode full names every one; income would stay real"):
         done(table, "synthesize", columns=["sex", "age"], mode="full")
 
 
