@@ -103,6 +103,9 @@ def opening_of(home: Home, version: str, dataset: str | None = None) -> Opening:
     entry = ledger.published(home, version, dataset)
     file = _file(home, entry.dataset, entry.version)
     if not file.exists():
+        manifest = home.releases / entry.dataset / entry.version / ledger.MANIFEST
+        if manifest.exists() and "differential_privacy" in json.loads(manifest.read_bytes()):
+            raise InputError(f"{entry.dataset}/{version}: has no opening, since noisy figures commit to no source")
         raise InputError(
             f"{entry.dataset}/{entry.version}: its opening is not in this home; only the publisher's private zone has "
             "it, unless it was deleted there"

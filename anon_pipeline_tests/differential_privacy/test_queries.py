@@ -261,6 +261,13 @@ def test_statistics_are_asked_checked_and_published(tmp_path: Path) -> None:
     rows = pd.read_csv(published / "statistics.csv")
     assert list(rows["statistic"].unique()) == ["avg_age", "count"]
     assert command("releases", "verify", home=home).exit_code == 0
+    version = published.name
+    for arguments, sentence in (
+        (("open", version), "has no opening, since noisy figures commit to no source"),
+        (("compare", version, "--spec", str(folder)), "shows no rows of people"),
+    ):
+        meaningless = command("releases", *arguments, home=home)
+        assert meaningless.exit_code == 2 and sentence in meaningless.sentence, meaningless.said
     # A second question for which too little is left: neither is asked, and what stands stays.
     (folder / "queries.yaml").write_text(
         yaml.safe_dump([one, {**one, "name": "more", "rho": 0.5}, {**one, "rho": 0.3, "name": "x"}])
