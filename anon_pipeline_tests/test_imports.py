@@ -114,6 +114,7 @@ def test_garbage_is_collected_again_and_imports_are_ordinary_however_the_block_e
     assert sys.meta_path == before
 
 
+@pytest.mark.long
 def test_a_command_alone_never_looks_through_its_imports_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(imports, "_is_command", False)
     before = gc.get_freeze_count()

@@ -25,6 +25,7 @@ def too_long(name: str, text: str, whole: bool) -> Iterator[tuple[str, int]]:
                 yield f"{name}:{node.name}", lines
 
 
+@pytest.mark.long
 def test_nothing_is_too_long() -> None:
     found = {}
     for file in sources():

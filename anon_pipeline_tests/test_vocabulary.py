@@ -112,6 +112,7 @@ def snake_case(name: str) -> str:
     return name.lower() if name.isupper() else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
+@pytest.mark.long
 def test_no_public_name_is_an_old_word_for_a_standard_term() -> None:
     old = []
     for file, tree in sources().items():
@@ -122,6 +123,7 @@ def test_no_public_name_is_an_old_word_for_a_standard_term() -> None:
     assert not old, "\n".join(old)
 
 
+@pytest.mark.long
 def test_nothing_is_called_one() -> None:
     lines = [
         f"{file.relative_to(PACKAGE)}: {name} is called after {STANDARD['one']}"

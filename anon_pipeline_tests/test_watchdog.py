@@ -86,6 +86,7 @@ def pytest_says(folder: Path, tests: str, **environment: str) -> tuple[int, str]
     return ended.returncode, ended.stdout + ended.stderr
 
 
+@pytest.mark.long
 def test_a_test_that_hangs_fails_with_its_stack_and_the_next_one_runs(tmp_path: Path) -> None:
     code, said = pytest_says(
         tmp_path,
@@ -97,6 +98,7 @@ def test_a_test_that_hangs_fails_with_its_stack_and_the_next_one_runs(tmp_path: 
     assert "threading.Event().wait()" in said
 
 
+@pytest.mark.long
 def test_a_test_that_cannot_be_failed_ends_the_run(tmp_path: Path) -> None:
     stubborn = (
         "import threading\ndef test_hangs():\n    while True:\n        try:\n            threading.Event().wait()\n"
@@ -107,6 +109,7 @@ def test_a_test_that_cannot_be_failed_ends_the_run(tmp_path: Path) -> None:
     assert "test_it.py" in said
 
 
+@pytest.mark.long
 def test_a_skip_says_what_was_not_tested_and_fails_where_all_must_be(tmp_path: Path) -> None:
     tests = "from anon_pipeline_tests.skips import require_package\ndef test_cells():\n    require_package('h4')\n"
     code, said = pytest_says(tmp_path, tests)

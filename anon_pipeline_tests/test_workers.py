@@ -79,6 +79,7 @@ def test_a_task_has_one_thread_wherever_it_runs(two: Workers) -> None:
         assert all(seen <= {1} for seen in workers.map(threads, [(1,), (2,)]))
 
 
+@pytest.mark.long
 def test_processes_are_others_and_stay_for_the_next_tasks(two: Workers) -> None:
     first, second = (set(two.map(gossip, [(n,) for n in range(8)])) for _ in range(2))
     assert os.getpid() not in first | second
@@ -134,6 +135,7 @@ def fail_meanwhile(workers: Workers, file: Path) -> None:
         raise InputError("something else")
 
 
+@pytest.mark.long
 def test_processes_end_with_their_caller_however_it_ends(tmp_path: Path) -> None:
     file = tmp_path / "pid"
     caller = multiprocessing.get_context("spawn").Process(target=caller_of, args=(file,))
@@ -173,6 +175,7 @@ def test_ctrl_c_while_the_first_process_starts_shows_no_traceback(tmp_path: Path
     assert "KeyboardInterrupt" not in complained
 
 
+@pytest.mark.long
 def test_imports_are_done_while_the_caller_does_something_else(tmp_path: Path) -> None:
     """What processes are forked from imports a module that waits for what the caller does next: else both wait."""
     os.mkfifo(tmp_path / "pipe")
@@ -229,6 +232,7 @@ def test_memory_is_read_as_a_spec_writes_it() -> None:
         bytes_of("lots")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux how many files are open")
 def test_nothing_is_written_to_disk(two: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))

@@ -89,7 +89,7 @@ def compare(
     """
     entry = ledger.published(home, version, dataset)
     manifest, data = manifest_of(home, entry), home.releases / entry.dataset / entry.version / DATA
-    if "differential_privacy" in manifest or "groups" in manifest:
+    if manifest.get("kind") == "synthetic" or "questions" in manifest or "groups" in manifest:
         raise InputError(f"{version}: shows no rows of people, so there is nothing to put beside the source")
     if not data.exists():
         raise InputError(f"{version}: its table is gone; a release that was withdrawn cannot be compared")

@@ -69,6 +69,7 @@ def counted(engine: DuckDBEngine, spec: ReleaseSpec) -> tuple[Cells, pd.DataFram
     return cells, pd.concat([sample.features, sample.target], axis=1), types
 
 
+@pytest.mark.long
 def test_a_spec_s_hierarchies_and_levels_reach_the_release(engine: DuckDBEngine, tmp_path: Path) -> None:
     spec = dataset(tmp_path)
     cells, _, _ = counted(engine, spec)
@@ -120,6 +121,7 @@ def test_a_column_with_a_hierarchy_is_not_put_into_bins(engine: DuckDBEngine, tm
         fitting_domains(engine, table, types, 30, whole=("born",))
 
 
+@pytest.mark.long
 def test_utility_is_measured_for_every_further_target(engine: DuckDBEngine, tmp_path: Path) -> None:
     spec = dataset(tmp_path)
     _, frame, types = counted(engine, spec)

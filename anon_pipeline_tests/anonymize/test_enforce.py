@@ -97,6 +97,7 @@ DEMANDS = st.lists(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=times(80))
 @given(patients(), DEMANDS, st.integers(2, 5), st.sampled_from([0.0, 0.1, 0.4]))
 def test_every_demand_holds_or_is_refused(
@@ -137,6 +138,7 @@ def test_what_holds_in_one_class_is_never_refused(
         assert not possible
 
 
+@pytest.mark.long
 @settings(max_examples=times(20))
 @given(patients(), DEMANDS, st.randoms(use_true_random=False))
 def test_the_order_of_people_means_nothing(

@@ -28,6 +28,7 @@ def plain(table: pd.DataFrame) -> list[Any]:
     return [tuple(map(repr, row)) for row in table.itertuples(index=False)]
 
 
+@pytest.mark.long
 @settings(max_examples=times(60))
 @given(tables(), st.randoms(use_true_random=False))
 def test_classes_found_in_any_order_are_published_in_one(table: Table, random: Any) -> None:
@@ -44,6 +45,7 @@ def test_classes_found_in_any_order_are_published_in_one(table: Table, random: A
     assert plain(shuffled.in_order().table) == plain(found.in_order().table)
 
 
+@pytest.mark.long
 @settings(max_examples=times(60))
 @given(tables())
 def test_everybody_stays_in_their_class(table: Table) -> None:

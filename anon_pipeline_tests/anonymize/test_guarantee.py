@@ -83,6 +83,7 @@ def test_a_release_has_lost_what_lies_within_rows_that_look_alike(table: Table, 
         assert lost[domain.name] >= tree.information_loss_[domain.name] - 1e-9
 
 
+@pytest.mark.long
 @few
 @given(tables(), FORMS)
 def test_the_input_is_left_alone_and_twice_gives_the_same(table: Table, form: str) -> None:
@@ -124,6 +125,7 @@ def test_the_order_of_rows_means_nothing(table: Table, form: str, seed: int) -> 
     assert other == [straight[place] for place in order]
 
 
+@pytest.mark.long
 @few
 @given(tables(), st.integers(0, 99))
 def test_index_labels_mean_nothing(table: Table, seed: int) -> None:
@@ -136,6 +138,7 @@ def test_index_labels_mean_nothing(table: Table, seed: int) -> None:
         assert (shown.index == frame.index).all()
 
 
+@pytest.mark.long
 @few
 @given(tables(), FORMS)
 def test_a_stored_tree_is_the_same_tree(tmp_path_factory: pytest.TempPathFactory, table: Table, form: str) -> None:
@@ -150,6 +153,7 @@ def test_a_stored_tree_is_the_same_tree(tmp_path_factory: pytest.TempPathFactory
     assert file.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.long
 @few
 @given(st.data(), tables())
 def test_unseen_people_get_an_existing_class(data: st.DataObject, table: Table) -> None:
@@ -183,6 +187,7 @@ def as_number(values: pd.Series) -> np.ndarray:
     return values.to_numpy(np.int64 if pd.api.types.is_integer_dtype(values.dtype) else np.float64)
 
 
+@pytest.mark.long
 @settings(max_examples=times(100))
 @given(tables(), st.sampled_from([None, 0.1, 0.25, 1.0, 5.0, 1000.0]))
 def test_no_shown_value_is_one_persons(table: Table, grid: float | None) -> None:

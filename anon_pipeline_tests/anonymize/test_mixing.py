@@ -55,6 +55,7 @@ def exchanged(people: ClassStatistics, first: tuple[int, int], second: tuple[int
     return replace(people, sensitive={"ill": replace(people.sensitive["ill"], counts=sparse.csr_array(counts))})
 
 
+@pytest.mark.long
 @settings(max_examples=times(15))
 @given(st.data())
 def test_an_exchange_changes_the_ladder_only_where_it_is_said_to(data: st.DataObject) -> None:

@@ -69,6 +69,7 @@ def check_numbers(told: pd.DataFrame, name: str, values: list[Any], k: int, grid
         assert sum(one > max(high, default=-np.inf) for one in values) >= k, "a few are above all ends"
 
 
+@pytest.mark.long
 @settings(max_examples=times(150))
 @given(tables(), st.sampled_from([None, 0.25, 1.0, 5.0]))
 def test_every_value_that_classes_name_is_shared_by_k_people(table: Table, grid: float | None) -> None:

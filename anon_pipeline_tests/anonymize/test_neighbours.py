@@ -33,6 +33,7 @@ def test_the_nearest_classes_are_those_of_ward_and_the_lower_number_on_a_tie(wid
     assert costs.tolist() == [cost_of for *_, cost_of in expected]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("classes", "equal", "dearer"), [(5_000, 0.9, 1.05), (12_000, 0.7, 1.3)])
 def test_blocks_find_nearly_what_comparing_all_finds(
     classes: int, equal: float, dearer: float, monkeypatch: pytest.MonkeyPatch

@@ -327,6 +327,7 @@ PARTS: dict[Callable[[], Iterator[Any]], str] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("numbers", "pinned"), PARTS.items(), ids=lambda given: getattr(given, "__name__", ""))
 def test_each_part_gives_the_same_numbers_in_every_version(numbers: Callable[[], Iterator[Any]], pinned: str) -> None:
     assert digest(numbers()) == pinned

@@ -188,6 +188,7 @@ PARTS: dict[Callable[[], Iterator[Any]], str] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("shown", "pinned"), PARTS.items(), ids=lambda given: getattr(given, "__name__", ""))
 def test_each_part_shows_the_same_in_every_version(shown: Callable[[], Iterator[Any]], pinned: str) -> None:
     assert digest(shown()) == pinned

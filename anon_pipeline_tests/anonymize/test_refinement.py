@@ -185,6 +185,7 @@ def test_pairs_exchange_members_when_nobody_can_be_spared() -> None:
         assert (refinement.refine(cells, np.array([0, 1, 1, 2, 0, 2]), 2, 1.0) == [0, 1, 1, 2, 0, 2]).all()
 
 
+@pytest.mark.long
 @few
 @given(st.integers(0, 9999), st.integers(2, 3), st.integers(20, 80))
 def test_what_an_exchange_is_said_to_save_it_saves(seed: int, k: int, people: int) -> None:
@@ -203,6 +204,7 @@ def test_what_an_exchange_is_said_to_save_it_saves(seed: int, k: int, people: in
         assert said == pytest.approx(error(cells, leaf) - error(cells, exchanged), abs=1e-3)
 
 
+@pytest.mark.long
 @few
 @given(st.integers(0, 9999), st.integers(2, 5))
 def test_demands_are_met_after_the_changes(seed: int, k: int) -> None:
@@ -263,6 +265,7 @@ def test_tuples_whose_hashes_collide_are_told_apart(monkeypatch: pytest.MonkeyPa
     assert (AnonymizerTree(k=5).fit(frame).apply(frame) == expected).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("importance_weight", "most"), [(0.0, 0.87), (IMPORTANCE_WEIGHT, 0.91)]
 )  # weights by importance cost variance

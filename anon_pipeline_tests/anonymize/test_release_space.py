@@ -41,6 +41,7 @@ def in_utc(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**{name: zoned[name].dt.tz_convert("UTC").dt.tz_localize(None) for name in zoned})
 
 
+@pytest.mark.long
 @few
 @given(tables())
 def test_a_class_that_holds_the_row_comes_before_all_that_do_not(table: Table) -> None:

@@ -64,6 +64,7 @@ EXPECTED = {
 }
 
 
+@pytest.mark.long
 def test_scikit_learns_own_checks_hold() -> None:
     checked = check_estimator(OfArrays(k=2), expected_failed_checks=EXPECTED, on_skip=None)
     failed = {result["check_name"] for result in checked if result["status"] == "xfail"}

@@ -94,6 +94,7 @@ def ties(plain: DecisionTreeClassifier, ours: tree.SplitTree, rows: np.ndarray, 
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("k", [10, 100])
 @pytest.mark.parametrize(
     ("name", "orders"), [*((name, "guidance") for name in TABLES), *((name, "both") for name in list(TABLES)[:2])]
@@ -184,6 +185,7 @@ def test_projections_in_place_of_many_categories_keep_the_promise(monkeypatch: p
     assert np.mean(list(rough.information_loss_.values())) < 1.3 * np.mean(list(exact.information_loss_.values()))
 
 
+@pytest.mark.long
 def test_spread_keeps_classes_tighter_else_the_release_serves_one_question_only() -> None:
     frame, labels = adult()
     frame = frame.head(5_000)

@@ -238,6 +238,7 @@ def test_the_extremes_of_a_column_are_conditions():
     assert singling_out.matches(conditions, attacked.members).tolist() == [1, 1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spread", [0.0, 1.0, 2.0])
 @pytest.mark.parametrize("control", [100, 500, 1000])
 def test_luck_is_foretold_for_a_larger_population(spread, control):
@@ -344,6 +345,7 @@ def test_shapes_are_learned_from_enough_groups_of_more_than_one_person(size: int
     assert len(minimality.minimality(read_attacked(Tables(released, table, control), knowledge), 100)) == findings
 
 
+@pytest.mark.long
 def test_what_a_model_has_by_heart_of_its_own_groups_is_no_finding():
     gaps = []
     for seed in range(6):

@@ -68,6 +68,7 @@ def test_everyone_fits_their_own_class_by_the_published_table_of_classes(table):
     own_group_fits(table, "value")
 
 
+@pytest.mark.long
 @given(tables(kinds=PLAIN_KINDS))
 @settings(max_examples=times(60))
 def test_everyone_fits_their_own_class_by_its_ranges_and_sets(table):
@@ -283,6 +284,7 @@ def test_what_cannot_be_attacked_is_refused():
         Knowledge(["a"], ["a"])
 
 
+@pytest.mark.long
 @given(st.lists(st.sampled_from(TEXTS), min_size=4, max_size=30), st.data())
 def test_published_lists_are_read_whatever_their_texts(values, data):
     frame = pd.DataFrame(

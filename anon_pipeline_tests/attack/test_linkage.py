@@ -185,6 +185,7 @@ def test_the_order_within_groups_is_found_where_groups_are_sorted():
     assert within.verdict == "leak"
 
 
+@pytest.mark.long
 def test_equal_people_who_stand_side_by_side_in_both_orders_are_no_order_that_was_kept():
     """Adult at k = 10 was once said to give away its order: it is sorted by value, its source by a hash."""
     distinct = people(60, 1)[["age", "city", "sex", "ill"]].assign(age=30, city="Ulm", sex="f")

@@ -158,6 +158,7 @@ def test_a_training_that_keeps_a_tenth_of_the_rows_as_they_are_is_found() -> Non
 # -------------------------------------------------------------------------------------------- what must not be found
 
 
+@pytest.mark.long
 def test_a_model_that_ignores_its_data_is_clean_in_nearly_all_seeds() -> None:
     train = trained_by(Deaf, "ill", FEATURES)
     people = some_people(400)
@@ -216,6 +217,7 @@ def test_few_shadow_models_pool_their_variance() -> None:
     assert lira.scores(it, online=False, own_variance=True)[1] == pytest.approx(-1 / np.sqrt(8))
 
 
+@pytest.mark.long
 def test_what_shadow_models_add_is_seen_even_where_one_person_counts_for_little() -> None:
     # Eight answers of a model; without shrinkage, or with halves and their complements, online LiRA was worse here than
     # offline (AUC .539 against .558 over 40 seeds).

@@ -124,6 +124,7 @@ def test_the_same_seed_gives_the_same_audit() -> None:
     assert audited(1) != audited(2)
 
 
+@pytest.mark.long
 def test_training_parts_are_raw_people_of_the_sample() -> None:
     people = some_people(500).assign(number=np.arange(500))
     people.loc[::10, "rich"] = None

@@ -164,6 +164,7 @@ def test_scores_that_cannot_be_judged(values: list[float], member: list[bool], m
         roc.check_scores(np.array(values), np.array(member))
 
 
+@pytest.mark.long
 def test_scores_that_know_nothing_witness_nothing() -> None:
     random = np.random.default_rng(4)
     clean = witnessed = 0

@@ -61,6 +61,7 @@ def test_where_classes_are_near_k_one_in_a_class_is_found(clean):
     assert clean[ALL].leak.leak < 1 / 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["value", "range"])
 def test_a_column_left_raw_is_found(form, clean):
     released, _, origin = anonymized(MEMBERS, form=form)
@@ -73,6 +74,7 @@ def test_a_column_left_raw_is_found(form, clean):
     assert found["inference: cost"].leak.low > clean["inference: cost"].leak.high
 
 
+@pytest.mark.long
 def test_one_raw_column_beside_ranges_is_found(clean):
     released, _, origin = anonymized(MEMBERS, form="range")
     released["joined"] = MEMBERS["joined"].to_numpy()[origin]
@@ -80,6 +82,7 @@ def test_one_raw_column_beside_ranges_is_found(clean):
     assert found[ALL].leak.low > 2 * clean[ALL].leak.high
 
 
+@pytest.mark.long
 def test_kept_row_order_is_found():
     released, classes, origin = anonymized(MEMBERS)
     in_order = released.iloc[np.argsort(origin)].reset_index(drop=True)
@@ -88,6 +91,7 @@ def test_kept_row_order_is_found():
     assert found["row order"].leak.low > 0.95
 
 
+@pytest.mark.long
 def test_a_unique_value_that_was_kept_is_found():
     table = MEMBERS.assign(weight=np.random.default_rng(0).normal(size=len(MEMBERS)))
     control = CONTROL.assign(weight=np.random.default_rng(1).normal(size=len(CONTROL)))
@@ -160,6 +164,7 @@ def test_neither_row_order_nor_the_tables_types_change_a_finding():
     assert ordered == [one.to_json() for one in again if not one.name.startswith("row order")]
 
 
+@pytest.mark.long
 def test_an_audit_holds_no_value_of_a_person(clean):
     released, classes, origin = anonymized(MEMBERS.assign(ill=[f"secret-{i % 7}" for i in range(len(MEMBERS))]))
     found = audit_table(Tables(released, MEMBERS, CONTROL, origin, classes), KNOWLEDGE, targets=100)
@@ -203,6 +208,7 @@ def test_tables_that_do_not_belong_together_are_refused():
         audit_table(Tables(released, MEMBERS, CONTROL.drop(columns="age")), KNOWLEDGE)
 
 
+@pytest.mark.long
 def test_tiny_and_degenerate_tables_are_survived():
     tiny = pd.DataFrame({"x": [1.0, np.nan, 3.0], "c": [None, None, "a"], "s": ["u", None, "u"]})
     knowledge = Knowledge(["x", "c"], ["s"], numeric=["x"])

@@ -63,6 +63,7 @@ def test_a_column_left_raw_is_found_and_told_from_a_release_without_one(folder: 
     assert clean.leak.high < 0.2
 
 
+@pytest.mark.long
 def test_people_of_the_same_population_who_are_not_in_the_original_are_no_leak(folder: Path, tmp_path: Path) -> None:
     found = attacked(folder, tmp_path, "strangers.csv")
     assert [one.name for one in found.findings if one.verdict == "leak"] == []
@@ -78,6 +79,7 @@ def test_a_csv_says_the_same_as_a_parquet_file(folder: Path, tmp_path: Path) -> 
     assert leak(first).attack == leak(second).attack
 
 
+@pytest.mark.long
 def test_what_is_a_number_or_a_date_is_seen_in_the_original(folder: Path, tmp_path: Path) -> None:
     found = attacked(folder, tmp_path, "release.csv", original="people.csv")
     assert set(found.knowledge.numeric) == set(KNOWLEDGE.numeric)
@@ -98,11 +100,13 @@ def test_declared_types_are_believed(folder: Path, tmp_path: Path) -> None:
     assert "age" not in attacked(folder, tmp_path, "release.csv", roles).knowledge.numeric
 
 
+@pytest.mark.long
 def test_our_own_table_of_classes_is_read_where_it_lies_beside(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     assert attacked(folder, tmp_path / "a", "ours/data.parquet").rows == N
 
 
+@pytest.mark.long
 def test_a_column_that_nobody_named_is_known_to_the_attacker_if_it_shows_peoples_own_values(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -123,12 +127,14 @@ def test_a_quasi_identifier_that_the_tool_left_out_is_known_by_nobody(folder: Pa
     assert any("Not in the table" in note and "joined" in note for note in found.notes)
 
 
+@pytest.mark.long
 def test_without_control_people_no_leak_is_stated(folder: Path, tmp_path: Path) -> None:
     found = attacked(folder, tmp_path, "planted.csv", control=None)
     assert leak(found).leak is None
     assert any("--control" in note for note in found.notes)
 
 
+@pytest.mark.long
 def test_control_people_who_are_in_the_original_are_noticed(folder: Path, tmp_path: Path) -> None:
     found = attacked(folder, tmp_path, "planted.csv", control="people.parquet")
     assert any("100% of the control people equal somebody" in note for note in found.notes)

@@ -146,6 +146,7 @@ def test_control_people_that_were_held_out_are_attacked_beside_all_who_are_in_it
     assert (content["control_kind"], content["members"], content["control"]) == ("held_out", 900, 300)
 
 
+@pytest.mark.long
 def test_models_are_attacked_where_the_spec_wants_it() -> None:
     content = audit(Audited(spec(models=True, people=400, shadows=4), KEY, batch(harness.people(800)), TYPES))
     assert content["models"]["membership"]

@@ -58,6 +58,7 @@ def found_in(repair: Repair, published: IntArray) -> Regrouped:
     return found
 
 
+@pytest.mark.long
 def test_the_key_hides_what_the_grouping_would_tell() -> None:
     repair = repair_of(1000, 0.2)
     found = found_in(repair, repair.repaired(KEY))
@@ -66,6 +67,7 @@ def test_the_key_hides_what_the_grouping_would_tell() -> None:
     assert found.certain < found.high < 0.04
 
 
+@pytest.mark.long
 def test_a_grouping_that_tells_why_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     repair = repair_of(1000, 0.2)
     for name in ("STAYS", "STAYS_ELSE", "WHOLE", "STAYS_WHOLE", "PASSED"):
@@ -80,6 +82,7 @@ def test_classes_that_no_demand_has_touched_tell_nothing() -> None:
     assert (found.certain, found.undecided) == (0.0, 0.0)
 
 
+@pytest.mark.long
 def test_classes_that_the_key_does_not_give_are_not_decided() -> None:
     repair = repair_of(400, 0.2)
     published = repair.repaired(Key(bytes(32)))

@@ -108,6 +108,7 @@ def same(found: pa.Table, version: str) -> bool:
     return bool(found.to_pylist() == rows(version).to_pylist())
 
 
+@pytest.mark.long
 def test_the_table_holds_the_current_release_under_its_version(home: Home, kind: Kind) -> None:
     for version in ("v1", "v2"):
         deliver(home, publish(home, version, rows(version)), kind.place)
@@ -144,6 +145,7 @@ def killed(kind: Kind, moment: int, act: Any) -> bool:
     return False
 
 
+@pytest.mark.long
 def test_killed_before_any_commit_a_reader_sees_one_release_whole_and_the_next_run_heals(
     home: Home, kind: Kind
 ) -> None:
@@ -160,6 +162,7 @@ def test_killed_before_any_commit_a_reader_sees_one_release_whole_and_the_next_r
     assert delivery.verify(home) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("former", [True, False], ids=["one before", "none before"])
 def test_a_withdrawn_release_is_gone_whenever_it_was_killed(home: Home, kind: Kind, former: bool) -> None:
     if former:
@@ -180,6 +183,7 @@ def test_a_withdrawn_release_is_gone_whenever_it_was_killed(home: Home, kind: Ki
     assert same(kind.read(), "v3")
 
 
+@pytest.mark.long
 def test_what_somebody_else_writes_there_is_told(home: Home, kind: Kind) -> None:
     deliver(home, publish(home, "v1", rows("v1")), kind.place)
     if kind.name == "delta":

@@ -57,6 +57,7 @@ def names(store: ObjectStore) -> set[str]:
 FILES = ("classes.parquet", "data.parquet", "manifest.json", "report.html")
 
 
+@pytest.mark.long
 def test_every_file_of_a_release_lies_below_its_version(home: Home, store: ObjectStore) -> None:
     deliver(home, publish(home, "v1"), PLACE)
     assert names(store) == {"current", *(f"v1/{name}" for name in FILES)}
@@ -104,6 +105,7 @@ def test_killed_before_any_put_a_reader_sees_one_release_whole_and_the_next_run_
     assert delivery.verify(home) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [("v1/data.parquet", "data.parquet was altered"), ("current", "current does not lead to it")],
@@ -131,6 +133,7 @@ def test_an_unchanged_release_is_not_put_again(home: Home, store: ObjectStore) -
     assert calls == []
 
 
+@pytest.mark.long
 def test_a_withdrawn_release_is_gone_and_the_one_before_is_current_again(home: Home, store: ObjectStore) -> None:
     for version in ("v1", "v2"):
         deliver(home, publish(home, version), PLACE)
@@ -148,6 +151,7 @@ def test_a_withdrawn_release_is_gone_and_the_one_before_is_current_again(home: H
     assert names(store) == set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moment", range(4))
 def test_a_withdrawal_that_was_killed_is_completed_by_the_next_delivery(
     home: Home, store: ObjectStore, moment: int
@@ -174,6 +178,7 @@ def test_what_another_home_has_put_there_is_not_overwritten(home: Home, store: O
     assert names(store) == {"v1/manifest.json"}
 
 
+@pytest.mark.long
 def test_a_store_that_is_away_is_told_and_the_release_stands(
     home: Home, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -185,6 +185,7 @@ def test_what_differs_there_is_told(home: Home, server: Server, change: str, sen
     assert delivery.verify(home) == [f"people/v1 at {place().label}: {sentence}"]
 
 
+@pytest.mark.long
 def test_a_withdrawn_release_is_gone_and_the_one_before_is_current_again(
     home: Home, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,10 +47,12 @@ def gaussian(count: int, rows: int = 1, nano: int = NANO) -> np.ndarray:
 CLAIMED = accounting.epsilon_of(NANO, 1e-2), 1e-2
 
 
+@pytest.mark.long
 def test_a_count_keeps_its_claim() -> None:
     assert not breaks_the_claim(gaussian(10), gaussian(11), *CLAIMED)
 
 
+@pytest.mark.long
 def test_half_the_scale_is_seen() -> None:
     assert breaks_the_claim(gaussian(10, nano=4 * NANO), gaussian(11, nano=4 * NANO), *CLAIMED)
 

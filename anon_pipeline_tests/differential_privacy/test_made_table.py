@@ -43,6 +43,7 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home").prepare()
 
 
+@pytest.mark.long
 def test_it_is_paid_for_once_and_the_same_each_time(tmp_path: Path, home: Home) -> None:
     spec = write(tmp_path / "clinic")
     first, new = measured(spec, home)

@@ -64,6 +64,7 @@ def test_draws_are_independent_of_each_other(draws: tuple[np.ndarray, float]) ->
     assert abs(products.mean()) < 5 * scale**2 / math.sqrt(len(products))
 
 
+@pytest.mark.long
 def test_the_discrete_laplace_of_the_library() -> None:
     """P(0) at scale 1 is .46212: the library that draws is the one that is meant."""
     laplace = dp.m.make_laplace(dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64"), scale=1.0)
@@ -95,6 +96,7 @@ def test_a_threshold_is_the_smallest_that_keeps_its_delta() -> None:
     assert tail[0] <= 1e-7 < tail[1]
 
 
+@pytest.mark.long
 def test_a_group_of_one_person_is_hardly_ever_shown() -> None:
     """At a delta that can be measured: 2,000 groups of one person, 200 runs."""
     shown = sum(

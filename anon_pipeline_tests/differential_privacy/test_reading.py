@@ -130,6 +130,7 @@ def moved(one: dict[Any, list[int]], other: dict[Any, list[int]]) -> int:
     return max(rows.values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", ["row", PERSON], ids=["row", "person"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_odd_value_moves_its_own_row_alone(kind: str, unit: Any, tmp_path: Path, engine: DuckDBEngine) -> None:

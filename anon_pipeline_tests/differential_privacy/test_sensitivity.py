@@ -101,6 +101,7 @@ def test_nobody_moves_a_measurement_further_than_stated(unit: str) -> None:
         each_removed(count, plans(unit), unit, TABLES // 2, seed=19)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("good", "bad"),
     [

@@ -173,6 +173,7 @@ def test_a_refused_question_spends_and_reads_nothing(tmp_path: Path) -> None:
     assert not (home.private / "budgets").exists()
 
 
+@pytest.mark.long
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused(text: str) -> None:
     read = (InputError, Statement)

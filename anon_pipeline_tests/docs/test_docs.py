@@ -287,6 +287,7 @@ def test_every_link_leads_somewhere(page: str) -> None:
             assert re.search(rf"\b(?:def|class) {text.strip('`')}\b", file.read_text()), f"{page}: {text} in {target}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_in_the_text_exist_with_their_options(page: str) -> None:
     from typer.main import get_command

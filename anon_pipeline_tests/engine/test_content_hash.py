@@ -19,6 +19,7 @@ VALUES = st.one_of(st.none(), st.integers(-3, 3), st.just(10))
 TEXTS = st.one_of(st.none(), st.sampled_from(["", "-", "1:a", "a", "a1:", "é", "a\nb", "NULL", "0:"]))
 
 
+@pytest.mark.long
 @settings(max_examples=times(20))
 @given(st.lists(st.tuples(VALUES, TEXTS, TEXTS), min_size=1, max_size=6), st.randoms(), st.data())
 def test_the_content_hash_is_blind_to_order_and_to_nothing_else(

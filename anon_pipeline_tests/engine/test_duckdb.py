@@ -240,6 +240,7 @@ ODD_NAMES += [
 ]
 
 
+@pytest.mark.long
 def test_a_column_has_a_name_of_our_own(engine: DuckDBEngine, tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     columns = {name: generator.integers(0, 2, 200).astype(str if i % 2 else int) for i, name in enumerate(ODD_NAMES)}
@@ -270,6 +271,7 @@ def test_a_table_that_is_looked_at_in_full_is_counted_exactly_and_by_its_owner_a
     assert (tmp_path / "spill").stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [7, 300])
 def test_a_sample_is_the_same_however_many_batches_it_is_drawn_from(
     engine: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
@@ -352,6 +354,7 @@ def test_suppressed_people_are_released_or_others_lost(engine: DuckDBEngine, tmp
     assert rows == 300 - tree.sizes_[3]
 
 
+@pytest.mark.long
 @settings(max_examples=times(15))
 @given(st.integers(0, 500), st.sampled_from([2, 7, 30]), st.sampled_from(["value", "range"]))
 def test_a_release_loses_no_row_and_has_k_of_a_kind(

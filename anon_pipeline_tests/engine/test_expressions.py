@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from anon_pipeline.engine.expressions import number_literal
 
 
+@pytest.mark.long
 @given(st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(-(2**63), 2**63 - 1)))
 @example(0.1)
 @example(1e-20)

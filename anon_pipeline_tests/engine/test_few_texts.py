@@ -57,6 +57,7 @@ def stored(folder: Path, source: str = "people.parquet", roles: dict[str, Any] =
     return found.sort_values(list(found.columns), ignore_index=True)
 
 
+@pytest.mark.long
 @settings(max_examples=times(20))
 @given(
     people=st.lists(st.tuples(st.sampled_from(TEXTS), st.integers(20, 22), st.sampled_from(TEXTS)), min_size=4),

@@ -46,6 +46,7 @@ def test_a_delta_table_is_read_in_the_version_asked_for_or_in_its_newest(tmp_pat
         stored(Source(delta="people", version=9), tmp_path)
 
 
+@pytest.mark.long
 def test_an_iceberg_table_is_read_at_the_snapshot_asked_for_or_at_its_current(tmp_path: Path) -> None:
     metadata, (first, second) = write_iceberg(tmp_path / "lake", FIRST, SECOND)
     place = str(metadata.relative_to(tmp_path))

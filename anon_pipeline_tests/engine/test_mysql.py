@@ -108,6 +108,7 @@ def refused(engine: DuckDBEngine, spec: ReleaseSpec) -> str:
     return message
 
 
+@pytest.mark.long
 def test_a_table_is_the_same_people_as_the_parquet_file_of_it(
     asked: Server, engine: DuckDBEngine, tmp_path: Path
 ) -> None:
@@ -273,6 +274,7 @@ def test_whoever_answers_in_the_place_of_the_server_gets_no_password(mode: str, 
     assert PASSWORD.encode() not in b"".join(heard)
 
 
+@pytest.mark.long
 def test_tls_is_as_the_address_says(server: Server, tmp_path: Path) -> None:
     own, other = certificate(tmp_path / "own"), certificate(tmp_path / "other")
     query = "SELECT variable_value AS cipher FROM information_schema.session_status WHERE variable_name = 'SSL_CIPHER'"
@@ -331,6 +333,7 @@ def test_rows_stay_on_the_server_and_are_of_one_moment(asked: Server, monkeypatc
         assert read + sum(batch.num_rows for batch in rows.batches) == 200
 
 
+@pytest.mark.long
 def test_a_locked_table_is_not_waited_for_for_ever(
     asked: Server, engine: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,6 +84,7 @@ def test_an_object_is_read_as_the_same_file_is(object_store: ObjectStore, tmp_pa
     assert [file.name for file in tmp_path.iterdir()] == [name], "nothing is left"
 
 
+@pytest.mark.long
 def test_objects_below_a_prefix_are_read_as_the_same_folder_is(object_store: ObjectStore, tmp_path: Path) -> None:
     for year in ("2023", "2024"):
         file = tmp_path / f"people/year={year}/part.parquet"
@@ -205,6 +206,7 @@ def test_what_cannot_be_read_is_told(object_store: ObjectStore, tmp_path: Path, 
     assert sentence in str(told.value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("variables", "address"),
     [

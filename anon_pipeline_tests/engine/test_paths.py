@@ -31,6 +31,7 @@ def decoys(file: Path) -> list[Path]:
     ]
 
 
+@pytest.mark.long
 @settings(max_examples=times(30))
 @given(ODD, ODD, ODD)
 def test_the_file_of_an_odd_name_is_read_and_no_other(above: str, folder: str, name: str) -> None:

@@ -240,6 +240,7 @@ def test_an_error_of_a_file_is_none_of_the_server(asked: Server) -> None:
         raise OSError("the stream ended")
 
 
+@pytest.mark.long
 def test_a_locked_table_is_not_waited_for_for_ever(
     asked: Server, engine: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,6 +253,7 @@ def test_a_locked_table_is_not_waited_for_for_ever(
         other.rollback()
 
 
+@pytest.mark.long
 def test_a_server_that_is_killed_leaves_nothing_and_the_next_run_heals(
     asked: Server, engine: DuckDBEngine, tmp_path: Path
 ) -> None:

@@ -61,6 +61,7 @@ def test_a_field_of_a_record_is_a_column(engine: DuckDBEngine, tmp_path: Path, n
     assert "home" not in people
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_a_field_of_a_record_in_a_table_with_states_is_a_column(
     engine: DuckDBEngine, tmp_path: Path, kind: str
@@ -125,6 +126,7 @@ def test_a_record_without_a_path_is_refused_with_the_remedy(engine: DuckDBEngine
     assert "columns.home: holds records; exclude it, and name what is needed of it under source.paths" in said
 
 
+@pytest.mark.long
 @given(st.lists(st.text(min_size=1, max_size=6), min_size=2, max_size=4))
 def test_any_names_can_stand_on_a_path(names: list[str]) -> None:
     assert path_parts(path_of(names)) == tuple(names)

@@ -267,6 +267,7 @@ def test_a_sensitive_number_is_rounded_although_it_is_kept(engine: DuckDBEngine,
 # ------------------------------------------------------------------ lines and headers
 
 
+@pytest.mark.long
 def test_the_header_of_a_large_csv_is_its_first_line_however_many_threads_read_it(tmp_path: Path) -> None:
     """Several threads read a file of many megabytes, and the lines of a later part may come first."""
     line = f"{SECRET},{SECRET},7,ill\n{SECRET},b,8,well\n"

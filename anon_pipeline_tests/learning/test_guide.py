@@ -75,6 +75,7 @@ def test_a_job_has_one_thread_of_each_kind(jobs: int, monkeypatch: Any) -> None:
         assert {pool["num_threads"] for pool in threadpool_info()} == {2}  # and afterwards all is as it was
 
 
+@pytest.mark.long
 def test_a_seed_is_given_to_an_imported_model_that_leaves_it_open() -> None:
     frame, labels, _ = people()
     first, second, other = (guided(imported("bare", folds=2), frame, labels, seed=seed) for seed in (1, 1, 2))
@@ -103,6 +104,7 @@ def test_an_index_means_nothing() -> None:
     assert actual.tobytes() == expected.tobytes()
 
 
+@pytest.mark.long
 def test_chunks_do_not_change_predictions(monkeypatch: Any) -> None:
     frame, labels, _ = people()
     whole = guided(Guide(folds=2), frame, labels)
@@ -191,6 +193,7 @@ def test_a_missing_target_is_refused_with_its_count() -> None:
 # -------------------------------------------------------------------------------------------- the shape of the guidance
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", BUILT_IN)
 def test_shapes(model: str) -> None:
     frame, two, numbers = people(120)
@@ -205,6 +208,7 @@ def test_shapes(model: str) -> None:
         assert guided(guide, frame, numbers, Task.REGRESSION).shape == (120, 1)
 
 
+@pytest.mark.long
 def test_the_one_column_of_two_classes_is_the_second_in_sorted_order() -> None:
     frame, labels, _ = people()
     guidance = guided(Guide(folds=2), frame, labels)
@@ -214,6 +218,7 @@ def test_the_one_column_of_two_classes_is_the_second_in_sorted_order() -> None:
     assert (one_hot.sum(axis=1) == 1).all()
 
 
+@pytest.mark.long
 def test_probabilities_are_aligned_where_a_fold_lacks_a_class() -> None:
     frame, _, _ = people(90)
     target = pd.Series(["b"] * 30 + ["a"] * 30 + ["c"] * 30, dtype=object)
@@ -234,6 +239,7 @@ def test_probabilities_are_aligned_where_a_fold_lacks_a_class() -> None:
         assert (labels.guidance(frame, fold)[:30, 1] == 0).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", BUILT_IN)
 def test_a_training_part_with_one_class_gives_a_constant(model: str) -> None:
     frame, _, _ = people(60)
@@ -250,6 +256,7 @@ def test_a_training_part_with_one_class_gives_a_constant(model: str) -> None:
     assert (guided(Guide.model_validate({"model": model}), frame, same, Task.REGRESSION) == 3.5).all()
 
 
+@pytest.mark.long
 def test_a_trained_guide_survives_pickling() -> None:
     frame, labels, _ = people(200, classes=3)
     fold = assign_folds(labels, Task.CLASSIFICATION, 2, 0)
@@ -293,6 +300,7 @@ def test_unseen_and_missing_values_are_predicted(model: str) -> None:
     assert ((guidance >= 0) & (guidance <= 1)).all()
 
 
+@pytest.mark.long
 def test_boosting_learns_from_missingness() -> None:
     """None in a category must reach the model as missing, and missing must be a value to split on."""
     missing = np.arange(400) % 2 == 0
@@ -312,6 +320,7 @@ def test_boosting_learns_from_missingness() -> None:
     assert np.isnan(encoder.transform(pd.DataFrame({"job": ["astronaut"]}, dtype=object))).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", BUILT_IN)
 def test_more_categories_than_boosting_has_codes(model: str) -> None:
     n = 1200
@@ -336,6 +345,7 @@ def test_gradient_boosting_treats_categories_as_categories() -> None:
     assert model[-1].is_categorical_.tolist() == [False, False, True, True]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("types", [{"age": ColumnType.NUMERIC}, {"town": ColumnType.CATEGORICAL}])
 @pytest.mark.parametrize("model", BUILT_IN)
 def test_tables_of_one_kind_of_column(model: str, types: dict[str, ColumnType]) -> None:
@@ -348,6 +358,7 @@ def test_tables_of_one_kind_of_column(model: str, types: dict[str, ColumnType]) 
 # ----------------------------------------------------------------------------------- imported, logged and bad models
 
 
+@pytest.mark.long
 def test_an_imported_pipeline_gets_the_frame_and_a_bare_estimator_an_encoding() -> None:
     frame, labels, _ = people()
     assert build_model(imported("pipeline").model, Task.CLASSIFICATION, TYPES, 0).steps[0][0] == "functiontransformer"

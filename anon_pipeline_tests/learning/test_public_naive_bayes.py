@@ -38,6 +38,7 @@ def test_two_columns_that_say_the_same_count_as_one() -> None:
     assert model.weights_[0] + model.weights_[1] == pytest.approx(1, abs=0.05)
 
 
+@pytest.mark.long
 def test_weights_are_held_together_as_far_as_is_asked() -> None:
     loose, _ = fitted(held=0.0)
     held, _ = fitted(held=1e3)

@@ -87,6 +87,7 @@ def test_people_without_a_value_in_a_target_are_counted() -> None:
         joint(frame)
 
 
+@pytest.mark.long
 def test_utility_is_measured_by_models_that_see_no_target() -> None:
     frame = table()
     folds = prepare(Problem.within(frame, "label", Task.CLASSIFICATION, TYPES_OF_BOTH, 0), CrossValidation(BOTH, 2))

@@ -46,6 +46,7 @@ def points(
     return trade_off(StoredPeople(engine, table, spec, types), key, settings, **how)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("diverse", [False, True])
 def test_less_is_kept_and_less_is_risked_as_k_grows(engine: DuckDBEngine, spec: ReleaseSpec, diverse: bool) -> None:
     if not diverse:
@@ -136,6 +137,7 @@ def test_accuracy_is_measured_with_each_settings_own_tree(engine: DuckDBEngine, 
     assert found[0].utility != found[2].utility
 
 
+@pytest.mark.long
 def test_the_model_is_trained_once_however_many_settings(
     engine: DuckDBEngine, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +153,7 @@ def test_the_model_is_trained_once_however_many_settings(
     assert sorted(fitted)[-1] == 600
 
 
+@pytest.mark.long
 def test_a_demand_that_cannot_be_met_is_a_line_and_no_crash(engine: DuckDBEngine, spec: ReleaseSpec) -> None:
     settings = [{K: 601}, {K: 10}, {"privacy.l_diversity.l": 3}, {K: 10, **CLOSE, T: 0.0}]
     found = points(engine, spec, settings)
@@ -172,6 +175,7 @@ def test_a_refusal_in_a_training_part_leaves_the_rest_of_the_line(engine: DuckDB
     assert point.utility_refused == "in a training part: the table has 300 rows, fewer than k = 400"
 
 
+@pytest.mark.long
 def test_a_demand_on_a_population_holds_for_the_table_and_not_for_a_fold_of_it(
     engine: DuckDBEngine, spec: ReleaseSpec
 ) -> None:
@@ -207,6 +211,7 @@ def test_the_numbers_are_those_of_the_tree_counted_row_by_row(engine: DuckDBEngi
     assert one.information_lost == mean_loss(tree.information_loss_)
 
 
+@pytest.mark.long
 def test_progress_counts_trees_and_a_line_is_plain_data_without_people(engine: DuckDBEngine, spec: ReleaseSpec) -> None:
     told: list[tuple[int, int]] = []
     found = points(engine, spec, [{K: 5}, {K: 10}], fitting=Fitting(progress=lambda *count: told.append(count)))

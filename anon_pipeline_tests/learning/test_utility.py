@@ -179,6 +179,7 @@ def test_a_table_of_nobody_is_no_silent_pass() -> None:
     json.dumps(utility.as_dict(), allow_nan=False)
 
 
+@pytest.mark.long
 def test_a_result_is_deterministic_and_json() -> None:
     done: list[tuple[int, int]] = []
     frame = table(Task.CLASSIFICATION, classes=3)
@@ -191,6 +192,7 @@ def test_a_result_is_deterministic_and_json() -> None:
     assert len(content["metrics"]["roc_auc"]["difference"]["per_fold"]) == 4
 
 
+@pytest.mark.long
 def test_raw_models_are_fitted_once_and_compared_with_any_number_of_anonymizations() -> None:
     """The first one ruins the table it gets; the second gets it whole, and finds what it would have found alone."""
 

@@ -64,6 +64,7 @@ def test_what_is_learnt_does_not_hang_on_people_without_a_target(engine: DuckDBE
     pd.testing.assert_frame_equal(one, another)
 
 
+@pytest.mark.long
 def test_who_has_no_target_is_asked_of_models_drawn_under_the_key(engine: DuckDBEngine, tmp_path: Path) -> None:
     """Otherwise who knows all others could train the one model there is, and try which target gives the release."""
     spec = dataset(tmp_path, with_gaps(share=0.9, n=1000))
@@ -144,6 +145,7 @@ def test_a_sample_in_which_nobody_has_a_target_is_told() -> None:
         taught(spec, pd.Series([None] * 3, dtype=object))
 
 
+@pytest.mark.long
 def test_a_sweep_measures_with_people_without_a_target(engine: DuckDBEngine, tmp_path: Path) -> None:
     spec = dataset(tmp_path, with_gaps())
     table = tmp_path / "stored.parquet"

@@ -226,6 +226,7 @@ def test_who_can_be_linked_again() -> None:
     assert rates[0] > rates[1] > 0.2 > rates[2] and rates[0] > 0.95
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("technique", [*COLUMN_STEPS, *TABLE_STEPS])
 def test_reports_are_plain_data_without_values_of_people(technique: str) -> None:
     table, kinds = people(60)

@@ -46,6 +46,7 @@ def moves(latitude: float, longitude: float, technique: str, **parameters: Any) 
     return distances(*here, *there), np.arctan2(east, np.radians(there[0] - here[0]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", [(48.4, 10.0), (0.0, 0.0), (-70.0, 179.9999)])
 def test_a_donut_is_uniform_by_area_and_direction(place: tuple[float, float]) -> None:
     metres, bearing = moves(*place, "donut", inner=500, outer=2000)

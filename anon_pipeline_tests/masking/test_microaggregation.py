@@ -79,6 +79,7 @@ def plain_mdav(points: Floats, k: int) -> list[set[int]]:
     return groups
 
 
+@pytest.mark.long
 def test_the_published_grouping_is_the_optimum_of_its_example() -> None:
     scaled = mdav._scaled(COMPANIES)
     best = min(partitions(frozenset(range(11)), 3), key=lambda groups: error_of(scaled, groups))
@@ -127,6 +128,7 @@ def test_mdav_finds_the_optimum_where_people_stand_apart() -> None:
     assert sorted(sets(mdav_groups(points, 3)), key=min) == sorted(best, key=min)
 
 
+@pytest.mark.long
 def test_one_column_of_the_published_example_is_at_its_optimum() -> None:
     for column in range(2):
         values = np.sort(COMPANIES[:, column])

@@ -103,6 +103,7 @@ def test_rows_come_back_to_where_they_stood() -> None:
 # ------------------------------------------------------------------ noise
 
 
+@pytest.mark.long
 def test_noise_has_the_deviation_that_is_stated() -> None:
     values = RNG.normal(100, 15, 20_000)
     for distribution, name in (("gaussian", "norm"), ("laplace", "laplace")):
@@ -147,6 +148,7 @@ def test_proportional_noise_grows_with_the_value_and_keeps_the_sign() -> None:
     assert (np.sign(shown) == np.sign(values)).all()
 
 
+@pytest.mark.long
 def test_correlated_noise_keeps_means_and_covariance() -> None:
     covariance = np.array([[4.0, 3.0, 0.0], [3.0, 9.0, -2.0], [0.0, -2.0, 1.0]])
     values = RNG.multivariate_normal([10, -5, 0], covariance, 40_000) * [1, 1000, 0.001]

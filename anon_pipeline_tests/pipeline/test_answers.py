@@ -85,6 +85,7 @@ def test_a_bound_holds_up_to_its_limit_and_not_where_nothing_was_measured(
     assert (answer.name, answer.passed, answer.crashed) == ("linkage_bound", holds, False)
 
 
+@pytest.mark.long
 def test_a_bound_that_does_not_hold_says_by_how_much_and_for_which_column(tmp_path: Path) -> None:
     demand = "what being in the release adds to how often Köln is inferred is at most 20 %"
     bound = dataclasses.asdict(Bound("attribute_inference_Köln", demand, 0.2012, 0.2))

@@ -99,6 +99,7 @@ except SystemExit as end:
 """
 
 
+@pytest.mark.long
 def test_telling_it_imports_no_large_library_and_makes_no_home(tmp_path: Path) -> None:
     written(tmp_path / "people", TOLD["unknown column"][0])
     ended = subprocess.run(

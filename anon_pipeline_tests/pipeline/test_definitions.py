@@ -201,6 +201,7 @@ column_names = st.sampled_from(
 ) | st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=40)
 
 
+@pytest.mark.long
 @examples(max_examples=times(40))
 @given(first=column_names, second=column_names)
 def test_any_name_of_a_column_works_and_none_hides_another(first: str, second: str) -> None:
@@ -263,6 +264,7 @@ def test_the_settings_in_the_root_are_those_of_the_code() -> None:
     assert yaml.safe_load((ROOT / "dagster.yaml").read_text()) == settings("var/private/dagster")
 
 
+@pytest.mark.long
 def test_an_instance_starts_from_those_settings(tmp_path: Path) -> None:
     (tmp_path / "dagster.yaml").write_text(yaml.safe_dump(settings(str(tmp_path))))
     with dg.DagsterInstance.from_config(str(tmp_path)) as instance:

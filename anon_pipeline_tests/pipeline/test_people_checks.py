@@ -55,6 +55,7 @@ def source(rows: int = 10, **changes: ColumnFacts) -> SourceFacts:
 ILL = ColumnFacts("ill", Role.SENSITIVE, ColumnType.CATEGORICAL, "VARCHAR", 0, 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("stored", "fails"),
     [
@@ -251,6 +252,7 @@ def test_a_value_that_nobody_has_is_foreign(stored: Candidate, column: str, valu
     assert stored.judged(spoil) == {"has_values_of_the_source"}
 
 
+@pytest.mark.long
 def test_people_who_are_nowhere_or_twice_do_not_add_up(stored: Candidate) -> None:
     released = len(pd.read_parquet(stored.stage.folder / "data.parquet"))
     assert released + stored.stage.facts["suppressed"] == stored.facts.rows == 400
@@ -261,6 +263,7 @@ def test_people_who_are_nowhere_or_twice_do_not_add_up(stored: Candidate) -> Non
     assert stored.judged(as_it_is, both) == set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("suppressed", "fails"), [(20, set()), (21, {"suppresses_within_the_limit"})])
 def test_no_more_are_suppressed_than_the_spec_allows(stored: Candidate, suppressed: int, fails: set[str]) -> None:
     """Of 400 people 5 % are 20; people who are withheld are not suppressed."""
@@ -273,6 +276,7 @@ def test_no_more_are_suppressed_than_the_spec_allows(stored: Candidate, suppress
     assert stored.judged(spoil, {"suppressed": suppressed - 1, "waiting": 1}) & common == set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("lost", "fails"), [(0.95, set()), (0.951, {"loses_within_the_limit"})])
 def test_a_candidate_that_lost_nearly_everything_asks_first(stored: Candidate, lost: float, fails: set[str]) -> None:
     """Unless the spec says otherwise; a bound that is met exactly is met."""

@@ -40,6 +40,7 @@ def weighted_people() -> pd.DataFrame:
     return frame.assign(weight=50.0 * (frame["visits"] + 1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("masked", [False, True])
 def test_the_weights_of_each_released_class_are_added_up_and_stay_private(masked: bool, tmp_path: Path) -> None:
     spec = weighted_policy()
@@ -90,6 +91,7 @@ def test_a_spec_without_weights_is_the_policy_that_it_was(tmp_path: Path) -> Non
     assert "sampling_weight" not in ReleaseSpec.load(write_dataset(tmp_path / "people")).policy()
 
 
+@pytest.mark.long
 def test_who_knows_all_weights_but_one_learns_no_more_of_it_than_its_order_of_magnitude() -> None:
     """The attack: try every weight that the last of ten may have, and keep those that give the published figures."""
     sizes, others = np.array([10, *[50] * 20]), np.array([9 * 120.0, *[50 * 300.0] * 20])

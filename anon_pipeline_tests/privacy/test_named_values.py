@@ -65,6 +65,7 @@ def told_of_people(draw: st.DrawFn) -> tuple[list[float], list[Told], str]:
     return people, told, "Int64" if whole else "Float64"
 
 
+@pytest.mark.long
 @settings(max_examples=times(300))
 @given(told_of_people(), st.integers(2, 6), st.integers(0, 3))
 def test_the_numbers_that_a_few_share_are_counted(

@@ -47,6 +47,7 @@ def table(people: list[tuple[int, str]]) -> ClassStatistics:
     return ClassStatistics(np.bincount(group).astype(np.int64), {"x": Histogram(tuple(values), counts, False)})
 
 
+@pytest.mark.long
 @given(some_sizes)
 def test_prosecutor_is_one_over_the_class_of_each_person(sizes: list[int]) -> None:
     people = [Fraction(1, size) for size in sizes for _ in range(size)]

@@ -122,6 +122,7 @@ def test_random_numbers_are_taken_for_identifiers(seed: int, digits: int, n: int
     assert by_values(list(dict.fromkeys(values))) is None
 
 
+@pytest.mark.long
 def test_a_rule_is_met_by_chance_more_often_than_the_stated_rate_allows() -> None:
     """The rate follows from this: of random digits of any length at most one in seven meets a rule of check digits."""
     generator = random.Random(7)

@@ -56,6 +56,7 @@ def test_objects_are_looked_at_as_the_files_that_they_are(
     assert isinstance(ended.exception, InputError)
 
 
+@pytest.mark.long
 def test_tables_with_states_are_named_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_delta(tmp_path / "delta", PEOPLE)

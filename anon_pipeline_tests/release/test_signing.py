@@ -243,6 +243,7 @@ def _many(root: Path, dataset: str, turns: Any) -> None:
         publish(Home(root), dataset, f"{number:04}")
 
 
+@pytest.mark.long
 def test_many_writers_keep_one_signed_chain_that_holds_whenever_it_is_looked_at(tmp_path: Path) -> None:
     home = Home(tmp_path / "home").prepare()
     publish(home, "first", "aaaa")

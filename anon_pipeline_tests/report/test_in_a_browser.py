@@ -105,6 +105,7 @@ def test_every_text_stands_out_from_what_is_behind_it(window: Window, scheme: An
     assert [one for one in contrasts if one[1] < 4.5] == []
 
 
+@pytest.mark.long
 def test_a_keyboard_reaches_every_table_that_scrolls(window: Window) -> None:
     window.page.set_viewport_size({"width": PHONE, "height": 800})
     stuck = """[...document.querySelectorAll('*')].filter(one => one.scrollWidth > one.clientWidth + 1

@@ -53,6 +53,7 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home").prepare()
 
 
+@pytest.mark.long
 def test_a_hash_depends_on_the_key_and_on_nothing_else() -> None:
     one, other = (release_history.hashed(IDS, key) for key in (b"a" * 32, b"b" * 32))
     assert len(set(one) | set(other)) == 12 and (one >= 0).all()

@@ -108,6 +108,7 @@ def candidates(published: list[pd.DataFrame], everyone: bool = False) -> Counter
     return Counter(tuple(one.get(record, "-") for one in seen) for record in records)
 
 
+@pytest.mark.long
 @settings(max_examples=times(25))
 @given(
     seed=st.integers(0, 1000),

@@ -334,6 +334,7 @@ def test_a_run_that_fails_is_told_once_and_never_quotes_anybody(
     assert stored.status is dg.DagsterRunStatus.FAILURE
 
 
+@pytest.mark.long
 def test_a_refusal_is_told_by_demand_without_what_was_measured(place: tuple[ReleaseSpec, Home], web: WebServer) -> None:
     """Whoever knows all rows but one could compare an exact figure of the refused table with each guess at the last."""
     spec, home = place
@@ -361,6 +362,7 @@ def test_a_refusal_is_told_by_demand_without_what_was_measured(place: tuple[Rele
     assert "0.31" not in json.dumps(posted)
 
 
+@pytest.mark.long
 def test_a_killed_run_is_told(place: tuple[ReleaseSpec, Home], web: WebServer) -> None:
     spec, home = place
     write(home, f"alerts:\n- webhook: {{url: '{web.address}'}}\n")
@@ -376,6 +378,7 @@ def test_a_killed_run_is_told(place: tuple[ReleaseSpec, Home], web: WebServer) -
     assert (posted["event"], "process was killed" in posted["sentence"]) == ("failed", True)
 
 
+@pytest.mark.long
 def test_a_file_that_cannot_be_used_is_told_in_the_run_and_changes_nothing_of_it(
     place: tuple[ReleaseSpec, Home],
 ) -> None:
@@ -393,6 +396,7 @@ def test_a_file_that_cannot_be_used_is_told_in_the_run_and_changes_nothing_of_it
     assert any(f"No alert of the run was sent: {home.root / FILE}: is not YAML" in line for line in lines)
 
 
+@pytest.mark.long
 def test_a_late_release_is_told_once_until_the_next_one(
     place: tuple[ReleaseSpec, Home], web: WebServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

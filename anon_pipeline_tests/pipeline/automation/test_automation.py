@@ -107,6 +107,7 @@ def test_ticks_coalesce_while_a_run_of_the_dataset_is_queued_or_under_way(watch:
     watch.asked()
 
 
+@pytest.mark.long
 def test_a_schedule_puts_no_second_run_into_the_queue(tmp_path: Path) -> None:
     folder = write_dataset(tmp_path / "people", spec=policy() | {"schedule": "0 3 * * *"})
     (tmp_path / "dagster").mkdir()

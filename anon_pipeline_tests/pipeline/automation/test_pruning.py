@@ -65,6 +65,7 @@ def files(home: Home, run: str) -> list[Path]:
     return list((home.private / "dagster" / "history" / "runs").glob(f"{run}*"))
 
 
+@pytest.mark.long
 def test_what_ended_long_ago_goes_with_its_file_and_the_newest_stay(home: Home) -> None:
     with open_instance(home) as instance:
         old = [ended(instance) for _ in range(3)]
@@ -82,6 +83,7 @@ def test_what_ended_long_ago_goes_with_its_file_and_the_newest_stay(home: Home) 
         assert later(home, 31).prune(instance) == Pruned()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("status", [STATUS.NOT_STARTED, STATUS.STARTED, STATUS.STARTING, STATUS.CANCELING])
 def test_a_run_that_waits_or_works_stays_however_old(home: Home, status: STATUS) -> None:
     with open_instance(home) as instance:
@@ -176,6 +178,7 @@ def test_mlflows_runs_go_with_those_of_their_steps_and_registered_models_stay(ho
     assert [list(tracking.load_model(uri).predict([[0], [1]])) for uri in uris] == [[0, 1]] * 2
 
 
+@pytest.mark.long
 def test_results_that_no_step_makes_any_more_go(home: Home) -> None:
     for name in ("raw_data", "masked_data"):  # the spec does not mask any more
         with Stages(home, SPEC).store(name, {}, {}) as folder:

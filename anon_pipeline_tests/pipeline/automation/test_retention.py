@@ -165,6 +165,7 @@ def test_the_period_does_not_change_the_release() -> None:
     assert SPEC.policy_hash == ReleaseSpec.model_validate(policy()).policy_hash
 
 
+@pytest.mark.long
 def test_dagsters_schedule_enforces_it(home: Home) -> None:
     """A real instance: the schedule runs by itself, its tick asks for the job, and the job removes."""
     store(home, "utility", (NOW - time.time()) / DAY)  # now

@@ -39,6 +39,7 @@ def test_yes() -> None:
     assert said.sentence.startswith(SMALLEST.demand)
 
 
+@pytest.mark.long
 def test_no_says_what_was_measured_and_what_to_do() -> None:
     said = answer(table=pd.DataFrame({"class_size": [9, 12]}))
     assert (said.passed, said.crashed, said.measured) == (False, False, 9)

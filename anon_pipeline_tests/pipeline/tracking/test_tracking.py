@@ -95,6 +95,7 @@ def test_a_damaged_copy_is_made_anew(tmp_path: Path, cache: Path, made: Path, da
     assert content(copy) == whole
 
 
+@pytest.mark.long
 def test_a_folder_that_others_may_enter_is_not_used(tmp_path: Path, cache: Path) -> None:
     cache.mkdir(parents=True)
     cache.chmod(0o755)
