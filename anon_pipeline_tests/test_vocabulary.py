@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 import anon_pipeline
 
 PACKAGE = Path(anon_pipeline.__file__).parent
