@@ -36,7 +36,7 @@ class Server:
         return [found, "--no-defaults", f"--datadir={self.folder}/data", *as_user]
 
     def start(self, certificate_in: Path | None = None) -> None:
-        small = ["--innodb-buffer-pool-size=16M", "--innodb-flush-log-at-trx-commit=0", "--key-buffer-size=1M"]
+        small = ["--innodb-buffer-pool-size=16M", "--innodb-flush-log-at-trx-commit=2", "--key-buffer-size=1M"]
         if certificate_in is not None:
             files = {name: shutil.copy(certificate_in / f"{name}.pem", self.folder) for name in ("certificate", "key")}
             if self._user:
