@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anon_pipeline.anonymize.classes import information_loss, loss_as_released
 from anon_pipeline.anonymize.encoding import apply_domain, count_cells, learn_domain
 from anon_pipeline.anonymize.recode import (
     WITHHELD,
@@ -117,6 +118,17 @@ def test_dates_at_the_end_of_the_calendar_stay_on_it(days: list[int], grid: floa
     assert summary.low[0] <= values[0] and summary.high[0] >= values[-1]
     years = domain.readable(shown).astype("datetime64[Y]").astype(int) + 1970
     assert years.min() >= 1 and years.max() <= 9999
+
+
+def test_groups_that_show_the_same_lose_what_lies_between_them() -> None:
+    domain, code = learn_domain("x", pd.Series([0.0, 10.0, 20.0, 30.0]))
+    cells, _ = count_cells((domain,), code[:, None], np.zeros((4, 1)))
+    group = np.array([0, 0, 1, -1])  # the last person is left out
+    apart = information_loss(cells, group, 2)
+    assert loss_as_released(cells, group, apart, np.array([0, 1])) == apart
+    alike = loss_as_released(cells, group, apart, np.array([0, 0]))
+    assert alike == information_loss(cells, np.array([0, 0, 0, -1]), 1)
+    assert alike["x"] == pytest.approx(200 / 500 + 1 / 4) and apart["x"] == pytest.approx(50 / 500 + 1 / 4)
 
 
 def of_two_classes(first: list[float], others: list[float], grid: float) -> OrderedSummary:

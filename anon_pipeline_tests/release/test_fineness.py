@@ -152,6 +152,39 @@ def test_groups_of_calibration_have_a_hundred_people_and_the_same_mean(
                 assert published[when][axis][0] == pytest.approx(mean, abs=room)
 
 
+def groups_of(*groups: tuple[int, float, float]) -> dict[str, Any]:
+    return dict(zip(("people", "predicted", "observed"), map(list, zip(*groups, strict=True)), strict=True))
+
+
+def published_calibration(rows: int, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    measured = {"of": "yes", "error": {"mean": 0.1}, "before": before, "after": after}
+    content = {"rows": rows, "task": "classification", "calibration": measured}
+    calibration: dict[str, Any] = fineness.utility(content)["calibration"]
+    return calibration
+
+
+def test_small_groups_of_calibration_are_joined_with_the_next_and_the_last_with_the_one_before() -> None:
+    small = groups_of((60, 0.1, 0.0), (50, 0.2, 0.1), (200, 0.5, 0.5), (30, 0.9, 1.0))
+    published = published_calibration(340, small, small)
+    assert published["before"] == {"people": [120, 240], "predicted": [0.1455, 0.5522], "observed": [0.0, 0.6]}
+    enough = groups_of((100, 0.1, 0.0), (100, 0.2, 0.3), (100, 0.9, 1.0))
+    assert published_calibration(300, enough, enough)["before"]["predicted"] == [0.1, 0.2, 0.9]
+
+
+def test_the_step_of_calibration_is_that_of_the_smallest_group() -> None:
+    uneven, even = groups_of((110, 0.1, 0.0), (9_890, 0.5, 0.5)), groups_of((10_000, 0.5, 0.5))
+    for pair in ((uneven, even), (even, uneven)):
+        assert published_calibration(10_000, *pair)["step"] == fineness.step_of(110) == 0.1
+
+
+def test_a_hundred_people_are_enough() -> None:
+    everybody = groups_of((100, 0.5, 0.42))
+    assert published_calibration(100, everybody, everybody)["before"]["observed"] == [0.4]
+    assert "before" not in published_calibration(99, everybody, everybody)
+    group = of_group(100, accuracy={"before": 1.0, "after": 0.9, "difference": -0.1})
+    assert len(fineness.utility({"rows": 1_000, "subgroups": [group]})["subgroups"]) == 1
+
+
 def test_the_mean_of_numbers_is_not_published_by_group() -> None:
     """One huge number would move the mean of its group, and so say in which group its owner is."""
     measured = of_calibration([1_000] * 10, [*[30.0] * 9, 1e7])
