@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from anon_pipeline.anonymize import encoding
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.classes import Partition
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import Table, tables
@@ -59,3 +61,13 @@ def test_everybody_stays_in_their_class(table: Table) -> None:
     assert alone.class_of_cell.tolist() == [*ordered.class_of_cell.tolist(), -1]  # who is left out stays it
     for old, new in zip(found.class_of_cell, ordered.class_of_cell, strict=True):
         assert (old < 0 and new < 0) or before[old] == after[new]
+
+
+def test_a_new_tuple_of_a_leaf_is_in_the_class_of_most_of_its_people() -> None:
+    values = pd.Series([0] * 4 + [1] * 5 + [2] * 4)
+    domain, code = encoding.learn_domain("x", values)
+    cells, _ = encoding.count_cells((domain,), code[:, None], np.zeros((13, 1)))
+    one_leaf = SimpleNamespace(leaves=1, apply=lambda codes: np.zeros(len(codes), dtype=np.int64))
+    partition = Partition.of(one_leaf, cells, np.zeros(3, dtype=np.int64), np.array([1, 0, 1]))  # type: ignore[arg-type]
+    assert partition.class_of_leaf.tolist() == [1]  # of 8 people, and not the class of the largest cell
+    assert partition.apply(cells.codes).tolist() == [1, 0, 1]
