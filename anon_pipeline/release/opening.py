@@ -20,6 +20,7 @@ from anon_pipeline.engine.base import Engine
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, write_file
 from anon_pipeline.release import ledger
+from anon_pipeline.release.exported_report import manifest_of
 from anon_pipeline.spec import ReleaseSpec
 
 FOLDER = "openings"
@@ -98,13 +99,14 @@ def opening_of(home: Home, version: str, dataset: str | None = None) -> Opening:
     Raises
     ------
     InputError
-        Where there is no such release, or its opening is not in this home.
+        Where there is no such release, it has no opening, or its opening is not in this home.
+    Refused
+        Where it has none here, and its manifest was altered.
     """
     entry = ledger.published(home, version, dataset)
     file = _file(home, entry.dataset, entry.version)
     if not file.exists():
-        manifest = home.releases / entry.dataset / entry.version / ledger.MANIFEST
-        if manifest.exists() and "differential_privacy" in json.loads(manifest.read_bytes()):
+        if "differential_privacy" in manifest_of(home, entry):
             raise InputError(f"{entry.dataset}/{version}: has no opening, since noisy figures commit to no source")
         raise InputError(
             f"{entry.dataset}/{entry.version}: its opening is not in this home; only the publisher's private zone has "
