@@ -21,7 +21,7 @@ from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.model_selection import cross_val_predict
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
-from anon_pipeline.release.associations import Variable, association
+from anon_pipeline.association import Variable, association
 from anon_pipeline.spec import ReleaseSpec
 
 #: The number of people of a table, chosen at random: the order of the ways matters here, not the last digit.

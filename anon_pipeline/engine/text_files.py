@@ -6,7 +6,7 @@ import codecs
 import csv
 import io
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -187,6 +187,43 @@ def _names(connection: duckdb.DuckDBPyConnection, text: str, source: Source, lab
     return distinct_names(named, source.rename, label, "its first line")
 
 
+def delimiter_of_header(source: Source, path: Path, label: str, names: Collection[str]) -> str:
+    """The delimiter that makes most of these names of the header, so that it does not follow from any row.
+
+    Raises
+    ------
+    InputError
+        Where the file has no header, or one that has none of the names, however it is delimited.
+    """
+    wanted = {name.casefold() for name in names}
+    header: list[str] = []
+    with suppress(LookupError):  # an encoding that does not exist
+        lines = itertools.islice(_lines(source, path, label, "replace"), source.skip, source.skip + source.header)
+        header = [line.removeprefix("\ufeff") for line in lines]
+    if source.header and not header:
+        return DELIMITERS[0]  # the reader will say what is wrong with the file
+    found = {}
+    for delimiter in DELIMITERS:
+        columns = itertools.zip_longest(*csv.reader(header, delimiter=delimiter))
+        called = joined_header(list(zip(*columns, strict=True))) if header else []
+        found[delimiter] = len(wanted & {name.casefold() for name in called})
+    if not any(found.values()):
+        raise InputError(
+            f"source.delimiter: say what separates the fields of {label}; its header does not show it, and for noisy "
+            "answers it is not guessed from people's rows"
+        )
+    return max(found, key=found.__getitem__)
+
+
+def _lines(source: Source, path: Path, label: str, errors: str = "strict") -> Iterator[str]:
+    """The lines of a text file, unpacked and decoded; `errors` says what becomes of bytes that are in no encoding."""
+    with (
+        unpacked(path, source.sheet, label) as read,
+        io.TextIOWrapper(read, "utf-8" if is_workbook(path) else source.encoding, errors, newline="") as text,
+    ):
+        yield from text
+
+
 def _refuse_irregular(path: Path, source: Source, label: str) -> None:
     """Name the first line with another number of fields, if most lines have as many as the first.
 
@@ -197,14 +234,8 @@ def _refuse_irregular(path: Path, source: Source, label: str) -> None:
     InputError
         For such a line.
     """
-    with (
-        unpacked(path, source.sheet, label) as read,
-        io.TextIOWrapper(read, "utf-8" if is_workbook(path) else source.encoding, newline="") as text,
-        suppress(csv.Error, UnicodeDecodeError),
-    ):
-        for _ in range(source.skip):
-            text.readline()
-        lines = list(itertools.islice(text, LINES))
+    with suppress(csv.Error, UnicodeDecodeError):
+        lines = list(itertools.islice(_lines(source, path, label), source.skip, source.skip + LINES))
         delimiter = source.delimiter or max(DELIMITERS, key=(lines or [""])[0].count)
         rows = csv.reader(lines, delimiter=delimiter, strict=True)
         counted = [(source.skip + rows.line_num, len(row)) for row in rows if row]

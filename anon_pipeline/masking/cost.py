@@ -2,6 +2,9 @@
 
 Both are measured on at most `SAMPLE` rows. These are the first in canonical order, which is the order of a hash, and
 so are a random sample.
+
+A cost is counted from values that are not released. An attacker may know all of them but one person's. So no person may
+weigh much: with values in place of ranks, a single income of a million would decide the range and the correlations.
 """
 
 from __future__ import annotations
@@ -15,18 +18,41 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.stats import wasserstein_distance
 
-from anon_pipeline.arrays import FloatArray, IntArray
+from anon_pipeline.arrays import FloatArray
+from anon_pipeline.association import Variable, rare_of, robust_association
 from anon_pipeline.masking.grouping import codes_of
-from anon_pipeline.masking.numbers import deviation, to_floats, two_digits
+from anon_pipeline.masking.numbers import to_floats
 from anon_pipeline.masking.texts import as_texts
 from anon_pipeline.spec import ColumnType
-from anon_pipeline.tables import scale_of
 
 SAMPLE = 100_000
 #: The number of people who are looked for, and of those among whom they are looked for.
 LINKED, POOL = 500, 10_000
-#: A column of more categories than this names people instead of classifying them; its correlations mean nothing.
-MOST_CATEGORIES = 200
+#: Correlations with a column of which fewer people are known are left out, unless there are no more people.
+FEWEST = 100
+
+
+@dataclass(frozen=True)
+class CorrelationChange:
+    """A correlation of two columns before and after a step: Spearman's r, Cramér's V, or the correlation ratio.
+
+    Attributes
+    ----------
+    signed : whether both are of numbers, and can be negative
+    people : of how many people both values are known, before or after, whichever are fewer
+    """
+
+    before: float
+    after: float
+    signed: bool
+    people: int
+
+    @property
+    def size(self) -> float:
+        """From 0 to 2; of two measures of different kinds the strengths are compared."""
+        if self.signed:
+            return abs(self.before - self.after)
+        return abs(abs(self.before) - abs(self.after))
 
 
 @dataclass(frozen=True)
@@ -36,17 +62,21 @@ class ColumnCost:
     Attributes
     ----------
     changed : share of cells whose value changed or is missing now
-    distance : the change of the distribution: for numbers and dates the earth mover's distance over the old range, for
-        categories the total variation distance (missing is a category). From 0; None where numbers became texts
+    distance : the change of the distribution, from 0 to 1. For numbers and dates the earth mover's distance between the
+        ranks that values have among the old ones, for categories the total variation distance (missing is a category).
+        None where numbers became texts
     measure : which of these two distances it is
-    correlation : the largest change of a correlation with another column, from 0 to 2; None where there is none to
-        compare. Pearson's r between numbers, Cramér's V between categories, the correlation ratio in between
+    correlation : the largest change of a correlation with another column; None where there is none to compare
+    people, known : how many people the first two were measured on: all of the sample, and those whose number or date
+        is known
     """
 
     changed: float
     distance: float | None
     measure: str | None
-    correlation: float | None
+    correlation: CorrelationChange | None
+    people: int = 0
+    known: int = 0
 
 
 @dataclass(frozen=True)
@@ -74,14 +104,13 @@ def column_cost(
 ) -> ColumnCost:
     """The cost to the column `name` between two states of the same rows, in the same order."""
     old, new = before[name], after[name]
-    if not len(old):
+    people = len(old)
+    if not people:
         return ColumnCost(0.0, None, None, None)
     changed = float(np.mean(_differs(old, new)))
-    distance, measure = _distance(old, new, kinds_before[name], kinds_after[name])
+    distance, measure, known = _distance(old, new, kinds_before[name], kinds_after[name])
     correlation = _correlation_change(name, before, after, kinds_before, kinds_after)
-    # From figures with all digits, somebody who knows all values but one could compute that one.
-    distance, correlation = (None if value is None else two_digits(value) for value in (distance, correlation))
-    return ColumnCost(changed, distance, measure, correlation)
+    return ColumnCost(changed, distance, measure, correlation, people, known)
 
 
 def linkage(
@@ -92,8 +121,8 @@ def linkage(
 ) -> Linkage | None:
     """How many masked rows an intruder can link who knows the originals of `columns`; None for an empty table.
 
-    The distance is the sum over columns of |a - b| / standard deviation for numbers and of 0 or 1 for categories
-    (Gower's, up to scale); a missing value has distance 1 from every other.
+    The distance is a sum over columns (Gower's, with ranks): of the difference of two ranks for numbers, in standard
+    deviations of ranks, and of 0 or 1 for categories. A missing value has distance 1 from every other.
     """
     pool = min(POOL, len(next(iter(before.values()))))
     rows = min(LINKED, pool)
@@ -106,9 +135,9 @@ def linkage(
             codes = codes_of(pa.concat_arrays([as_texts(old), as_texts(new)]))[0]
             total += codes[pool:, None] != codes[None, :pool]
             continue
-        known, masked = to_floats(old), to_floats(new)
-        scale = deviation(known) or 1.0
-        apart = np.abs(masked[:, None] / scale - known[None, :] / scale)
+        values = to_floats(old)
+        known, masked = _ranks(values, values), _ranks(to_floats(new), values)
+        apart = np.abs(masked[:, None] - known[None, :]) * np.sqrt(12)
         gaps = np.isnan(masked)[:, None].astype(float) + np.isnan(known)[None, :]
         total += np.where(gaps > 0, gaps == 1, apart)
     own = total[np.arange(rows), np.arange(rows)]
@@ -126,23 +155,36 @@ def _differs(old: pa.Array, new: pa.Array) -> npt.NDArray[np.bool_]:
     return ~np.asarray(pc.or_(same, both_missing))
 
 
-def _distance(old: pa.Array, new: pa.Array, before: ColumnType, after: ColumnType) -> tuple[float | None, str | None]:
+def _distance(
+    old: pa.Array, new: pa.Array, before: ColumnType, after: ColumnType
+) -> tuple[float | None, str | None, int]:
+    """The change of a distribution, its measure, and the number of people that it was measured on, at least."""
     if before is not ColumnType.CATEGORICAL and after is not ColumnType.CATEGORICAL:
         first, second = (values[~np.isnan(values)] for values in (to_floats(old), to_floats(new)))
         if not len(first) or not len(second):
-            return None, None
-        unit = scale_of(first)
-        first, second = first / unit, second / unit
-        low, high = float(first.min()), float(first.max())
-        scale = (high - low) or 1.0
-        moved = wasserstein_distance((first - low) / scale, (second - low) / scale)
-        return float(moved), "earth mover's distance / range"
+            return None, None, 0
+        moved = wasserstein_distance(_ranks(first, first), _ranks(second, first))
+        return float(moved), "earth mover's distance between ranks", min(len(first), len(second))
     if before is ColumnType.CATEGORICAL:
         codes, categories = codes_of(pa.concat_arrays([as_texts(old), as_texts(new)]))
         size = len(categories) + 1
         first, second = (np.bincount(part, minlength=size) / len(part) for part in np.split(codes, [len(old)]))
-        return float(np.abs(first - second).sum() / 2), "total variation distance"
-    return None, None
+        return float(np.abs(first - second).sum() / 2), "total variation distance", len(old)
+    return None, None, 0
+
+
+def _ranks(values: FloatArray, among: FloatArray) -> FloatArray:
+    """The share of others that lie below each value, and half of those that are equal to it, shape (n,).
+
+    It grows evenly between two neighbours among the others, and is 0 below and 1 above all of them.
+    """
+    known, counts = np.unique(among[~np.isnan(among)], return_counts=True)
+    if not len(known):
+        return values * 0.0  # nobody is known, and nobody is compared
+    ranks: FloatArray = np.interp(values, known, (np.cumsum(counts) - counts / 2) / counts.sum())
+    ranks[values < known[0]] = 0.0
+    ranks[values > known[-1]] = 1.0
+    return ranks
 
 
 def _correlation_change(
@@ -151,67 +193,36 @@ def _correlation_change(
     after: Mapping[str, pa.Array],
     kinds_before: Mapping[str, ColumnType],
     kinds_after: Mapping[str, ColumnType],
-) -> float | None:
+) -> CorrelationChange | None:
     changes = []
     for other in before:
         if other == name or other not in after:
             continue
-        old = association(before[name], before[other], kinds_before[name], kinds_before[other])
-        new = association(after[name], after[other], kinds_after[name], kinds_after[other])
-        if old is not None and new is not None:
-            comparable = kinds_before[name] is kinds_after[name] and kinds_before[other] is kinds_after[other]
-            changes.append(abs(old - new) if comparable else abs(abs(old) - abs(new)))
-    return max(changes) if changes else None
+        old, of_old = association_of(before[name], before[other], kinds_before[name], kinds_before[other])
+        new, of_new = association_of(after[name], after[other], kinds_after[name], kinds_after[other])
+        people = min(of_old, of_new)
+        if old is None or people < min(FEWEST, len(before[name])):
+            continue
+        kinds = {kinds_before[name], kinds_before[other], kinds_after[name], kinds_after[other]}
+        # Where nothing is left to be associated, as in a column that is constant now, the association is lost.
+        changes.append(CorrelationChange(old, new or 0.0, ColumnType.CATEGORICAL not in kinds, people))
+    return max(changes, key=lambda change: change.size, default=None)
 
 
-def association(left: pa.Array, right: pa.Array, left_kind: ColumnType, right_kind: ColumnType) -> float | None:
-    """Pearson's r, Cramér's V or the correlation ratio, by type; 0 where one is constant, None where unsuitable."""
-    if left_kind is ColumnType.CATEGORICAL and right_kind is not ColumnType.CATEGORICAL:
-        return association(right, left, right_kind, left_kind)
-    if left_kind is ColumnType.CATEGORICAL:
-        return _cramers_v(codes_of(left)[0], codes_of(right)[0])
-    values = to_floats(left)
-    if right_kind is ColumnType.CATEGORICAL:
-        known = ~np.isnan(values)
-        return _correlation_ratio(codes_of(right)[0][known], values[known])
-    others = to_floats(right)
-    known = ~np.isnan(values) & ~np.isnan(others)
-    first, second = values[known], others[known]
-    if len(first) < 2:
-        return None
-    first, second = first / scale_of(first), second / scale_of(second)
-    first, second = first - first.mean(), second - second.mean()
-    scale = float(np.sqrt((first**2).sum()) * np.sqrt((second**2).sum()))
-    return float((first * second).sum()) / scale if scale > 0 else 0.0
+def association_of(
+    left: pa.Array, right: pa.Array, left_kind: ColumnType, right_kind: ColumnType
+) -> tuple[float | None, int]:
+    """The measure for the types of two columns, in which no person weighs much, and the people it is measured on.
+
+    Ranks stand for numbers, and rare categories are one category; see `anon_pipeline.association`. The measure is None
+    for a column that is constant, or whose categories are all rare.
+    """
+    rows = _variable(left, left_kind), _variable(right, right_kind), np.ones(len(left), dtype=np.int64)
+    pools, people = rare_of(rows)
+    return robust_association(rows, pools), people
 
 
-def _cramers_v(first: IntArray, second: IntArray) -> float | None:
-    a, b = _without_gaps(first), _without_gaps(second)
-    rows, columns = int(a.max(initial=0)) + 1, int(b.max(initial=0)) + 1
-    if max(rows, columns) > MOST_CATEGORIES:
-        return None
-    if min(rows, columns) < 2:
-        return 0.0
-    table = np.bincount(a * columns + b, minlength=rows * columns).reshape(rows, columns) / len(a)
-    expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0, keepdims=True)
-    return float(np.sqrt(((table - expected) ** 2 / expected).sum() / (min(rows, columns) - 1)))
-
-
-def _correlation_ratio(codes: IntArray, values: FloatArray) -> float | None:
-    if len(values) < 2:
-        return None
-    groups = _without_gaps(codes)
-    counts = np.bincount(groups)
-    if len(counts) > MOST_CATEGORIES:
-        return None
-    values = values / scale_of(values)
-    values = values - values.mean()
-    total = float((values**2).sum())
-    means = np.bincount(groups, values) / counts
-    return float(np.sqrt((counts * means**2).sum() / total)) if total > 0 else 0.0
-
-
-def _without_gaps(codes: IntArray) -> IntArray:
-    """Codes from 0 on in the same order, without those that do not occur; not sorted, since many columns need this."""
-    stands = np.bincount(codes) > 0
-    return (np.cumsum(stands) - 1)[codes]
+def _variable(column: pa.Array, kind: ColumnType) -> Variable:
+    if kind is ColumnType.CATEGORICAL:
+        return Variable(codes_of(column)[0], False)
+    return Variable(to_floats(column), True)

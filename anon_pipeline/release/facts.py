@@ -109,7 +109,7 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
         },
         "utility": fineness.utility(of.utility),
         "audit": fineness.rounded(of.attacks),
-        "masking": fineness.masking(of.people.get("masking"), source.rows),
+        "masking": fineness.masking(of.people.get("masking")),
         "maps": of.maps,
         "examples": of.examples,
         "checks": of.checks,

@@ -193,22 +193,43 @@ def _together(first: tuple[int, float, float], second: tuple[int, float, float])
     return people, predicted, observed
 
 
-def masking(reports: list[dict[str, Any]] | None, people: int) -> list[dict[str, Any]] | None:
+def masking(reports: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
     """The reports of the steps, with coarsened costs, as these are counted from values that are not released."""
     if reports is None:
         return None
     return [
-        {**report, "costs": coarse(report["costs"], people), "linkage": _linkage(report["linkage"], people)}
+        {
+            **report,
+            "costs": {name: _cost(cost) for name, cost in report["costs"].items()},
+            "linkage": _linkage(report["linkage"]),
+        }
         for report in reports
     ]
+
+
+def _cost(cost: dict[str, Any]) -> dict[str, Any]:
+    """The cost of a step to a column, each figure in the step that goes with the people it was measured on."""
+    correlation = cost["correlation"]
+    if correlation is not None:
+        before, after = (
+            _coarse_strength(correlation[when], correlation["people"], correlation["signed"])
+            for when in ("before", "after")
+        )
+        correlation = None if before is None or after is None else rounded(abs(before - after))
+    return {
+        "changed": coarse(cost["changed"], cost["people"]),
+        "distance": coarse(cost["distance"], cost["known"]),
+        "measure": cost["measure"],
+        "correlation": correlation,
+    }
 
 
 def _two_digits(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.2g}")
 
 
-def _linkage(linkage: dict[str, Any] | None, people: int) -> dict[str, Any] | None:
-    return None if linkage is None else {**linkage, "rate": coarse(float(linkage["rate"]), people)}
+def _linkage(linkage: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if linkage is None else {**linkage, "rate": coarse(float(linkage["rate"]), linkage["rows"])}
 
 
 def _step_below(most: float) -> float:

@@ -183,7 +183,7 @@ def _guarantee(report: Mapping[str, Any]) -> str:
 
 
 def _cost(name: str, cost: Mapping[str, Any], named: bool) -> str:
-    """ "81 % of the cells changed; the distribution moved by 0.017 (earth mover's distance / range); ..."."""
+    """ "81 % of the cells changed; the distribution moved by 0.017 (earth mover's distance between ranks); ..."."""
     changed = cost.get("changed")
     sentences = [f"{percent(changed)} of the cells changed" if known(changed) else f"cells changed: {NOT_MEASURED}"]
     if known(cost.get("distance")):

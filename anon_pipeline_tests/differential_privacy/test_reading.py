@@ -21,6 +21,7 @@ from anon_pipeline.differential_privacy.reading import asked_of
 from anon_pipeline.differential_privacy.synthesis.coded_table import Axis, read_coded
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.spark import SparkEngine
+from anon_pipeline.engine.text_files import delimiter_of_header
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.differential_privacy.tables import plan_of, policy
@@ -98,6 +99,7 @@ KINDS: dict[str, tuple[str, Callable[[list[dict[str, Any]], Path], None], dict[s
     "JSON, a list": ("people.json", write_list, {}, (2.5, "x", "2024-01-01", None)),
     "JSON with commas": ("people.jsonl", write_lines, {"decimal": ","}, (2.5, "2,5", "x")),
     "decimal commas": ("people.csv", write_commas, {"decimal": ",", "delimiter": ";"}, (2.5, "not asked", None)),
+    "a delimiter that the header shows": ("people.csv", write_commas, {"decimal": ","}, (2.5, "not asked", None)),
     "SPSS": ("people.sav", write_sav, {}, (2.5, 7.0, None)),
     "Parquet": ("people.parquet", write_parquet, {}, (2.5, 7, None, np.inf, np.nan, 1e300)),
 }
@@ -214,3 +216,39 @@ def test_texts_with_commas_are_not_converted_if_all_of_them_are_numbers(tmp_path
         write_commas([*({**row, "visits": "not asked"} for row in rows[:odd]), *rows[odd:]], tmp_path / "people.csv")
         told = exact(engine, spec, QUESTIONS[0])
         assert told.numbers(Measurement("count"), [(0,), (None,)]) == [ROWS - odd, odd]
+
+
+@pytest.mark.parametrize(
+    ("header", "source", "delimiter"),
+    [
+        ("patient;ill;visits;weight;city", {}, ";"),
+        ("\ufeffpatient,ill,visits,weight,city", {}, ","),
+        ("patient\till\tvisits\tweight, in stones\tcity", {"rename": {"weight, in stones": "weight"}}, "\t"),
+        ("a table; of people; and more; words\npatient|ill|visits|weight|city", {"skip": 1}, "|"),
+        ("patient;ill;visits;;city\n;;;weight;", {"header": 2}, ";"),
+        ('"patient",ill,"VISITS",weight,"the city; where"', {"rename": {"the city; where": "city"}}, ","),
+    ],
+)
+def test_the_header_shows_the_delimiter(header: str, source: dict[str, Any], delimiter: str, tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, "people.csv", **source)
+    for rows in ("1;2,3;4,5\t6|7", "no|no,no,no,no,no\n" * 9, ""):
+        (tmp_path / "people.csv").write_text(f"{header}\n{rows}", encoding="utf-8")
+        names = ["patient", "ill", "visits", *source.get("rename", {"weight": "weight"})]
+        assert delimiter_of_header(spec.source, tmp_path / "people.csv", "people.csv", names) == delimiter
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("1;no;0;2,5;Cork\n", {"header": 0, "names": ["patient", "ill", "visits", "weight", "city"]}),
+        ("patient:ill:visits:weight:city\n1:no:0:2.5:Cork\n", {}),
+    ],
+)
+def test_the_delimiter_is_never_guessed_from_rows(
+    text: str, source: dict[str, Any], tmp_path: Path, engine: DuckDBEngine
+) -> None:
+    (tmp_path / "people.csv").write_text(text)
+    with pytest.raises(InputError, match=r"source\.delimiter: say what separates"):
+        exact(engine, spec_of(tmp_path, "people.csv", **source), QUESTIONS[0])
+    stated = spec_of(tmp_path, "people.csv", delimiter=text[1] if text[0] == "1" else ":", decimal=",", **source)
+    assert sum(exact(engine, stated, QUESTIONS[0]).numbers(Measurement("count"), [(0,), (1,), (2,)])) == 1

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pytest
 
 from anon_pipeline.anonymize.policy import anonymize_part
+from anon_pipeline.association import Variable, association
 from anon_pipeline.engine.content import ContentHash, row_hashes
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.home import Home
@@ -30,7 +31,6 @@ from anon_pipeline.keys import Key
 from anon_pipeline.learning.models import task_of
 from anon_pipeline.learning.problem import Problem
 from anon_pipeline.learning.utility import CrossValidation, measure_utility
-from anon_pipeline.release.associations import Variable, association
 from anon_pipeline.release.openlineage import NAMESPACE
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import Place, command, write_dataset

@@ -15,8 +15,9 @@ from scipy.stats.contingency import association as scipy_association
 from anon_pipeline.anonymize import encoding
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.grouping import Grouping
+from anon_pipeline.association import Variable, association
 from anon_pipeline.privacy.statistics import Histogram
-from anon_pipeline.release.associations import Variable, _of_values, association, associations
+from anon_pipeline.release.associations import _of_values, associations
 
 ONES = np.ones(300, dtype=np.int64)
 

@@ -208,14 +208,41 @@ def test_estimates_of_the_population_keep_two_digits_and_none_of_what_was_fitted
     }  # fmt: skip
 
 
-def test_what_a_masking_step_cost_is_told_coarsely() -> None:
-    report = {"technique": "round", "costs": {"changed": 0.1234}, "linkage": None}
-    linked = {**report, "linkage": {"rate": 0.1234, "chance": "as it is"}}
-    assert fineness.masking(None, 10_000) is None
-    assert fineness.masking([report, linked], 10_000) == [
-        {"technique": "round", "costs": {"changed": 0.12}, "linkage": None},
-        {"technique": "round", "costs": {"changed": 0.12}, "linkage": {"rate": 0.12, "chance": "as it is"}},
+def test_what_a_masking_step_cost_is_told_in_the_step_of_those_it_was_measured_on() -> None:
+    change = {"before": 0.8123, "after": -0.1, "signed": True, "people": 10_000}
+    cost = {
+        "changed": 0.1234,
+        "distance": 0.1234,
+        "measure": "m",
+        "correlation": change,
+        "people": 10_000,
+        "known": 400,
+    }
+    told = {"changed": 0.12, "distance": 0.1, "measure": "m", "correlation": 0.91}
+    report = {"technique": "round", "costs": {"x": cost}, "linkage": None}
+    linked = {**report, "linkage": {"rate": 0.1234, "rows": 500, "pool": 10_000}}
+    assert fineness.masking(None) is None
+    assert fineness.masking([report, linked]) == [
+        {"technique": "round", "costs": {"x": told}, "linkage": None},
+        {"technique": "round", "costs": {"x": told}, "linkage": {"rate": 0.1, "rows": 500, "pool": 10_000}},
     ]
+    # The squares are rounded of what cannot be negative: .66 and .01.
+    unsigned = cost | {"correlation": change | {"signed": False}}
+    (of_shares,) = fineness.masking([{**report, "costs": {"x": unsigned}}]) or []
+    assert of_shares["costs"]["x"]["correlation"] == pytest.approx(0.66**0.5 - 0.1, abs=1e-3)
+
+
+def test_nothing_is_told_of_a_masking_step_that_few_people_show() -> None:
+    change = {"before": 0.8, "after": 0.1, "signed": True, "people": 99}
+    cost = {"changed": 0.1, "distance": 0.2, "measure": "m", "correlation": change, "people": 99, "known": 99}
+    linkage = {"rate": 0.5, "rows": 99, "pool": 99}
+    (told,) = fineness.masking([{"technique": "round", "costs": {"x": cost}, "linkage": linkage}]) or []
+    assert told["costs"]["x"] == {"changed": None, "distance": None, "measure": "m", "correlation": None}
+    assert told["linkage"]["rate"] is None
+    (told,) = (
+        fineness.masking([{"technique": "round", "costs": {"x": cost | {"correlation": None}}, "linkage": None}]) or []
+    )
+    assert told["costs"]["x"]["correlation"] is None
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from anon_pipeline.report.masking_map import METRES_PER_DEGREE, positions_map
 from anon_pipeline_tests.report.pages import manifest_content, read
 from anon_pipeline_tests.report.test_attacks import content as audited
 
-EARTH = "earth mover's distance / range"
+EARTH = "earth mover's distance between ranks"
 
 
 def report(technique: str, columns: list[str], **more: Any) -> dict[str, Any]:
