@@ -5,7 +5,7 @@ Both are independent of the engine that counted them and of its order of countin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -138,6 +138,10 @@ class Cells:
     def mean_guidance(self) -> npt.NDArray[np.float64]:
         """Mean guidance per cell, shape (C, g)."""
         return self.guidance * GUIDANCE_UNIT / self.counts[:, None]
+
+    def part(self, members: IntArray) -> Cells:
+        """Some of the cells, by their positions."""
+        return replace(self, codes=self.codes[members], counts=self.counts[members], guidance=self.guidance[members])
 
 
 def fixed_point(guidance: npt.NDArray[np.float64]) -> IntArray:

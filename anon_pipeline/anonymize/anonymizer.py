@@ -19,6 +19,7 @@ from sklearn.utils import Tags
 
 from anon_pipeline.anonymize import classes, encoding, recode, refinement, storage, tree
 from anon_pipeline.anonymize.axes import Orders
+from anon_pipeline.anonymize.column_types import in_type_of
 from anon_pipeline.anonymize.containers import given_back, output_of, to_pandas
 from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.description import described
@@ -49,6 +50,7 @@ from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.population_table import PEOPLE, people_in_own_box
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.tables import Cells, Domain, scale_of
+from anon_pipeline.workers import ALONE, Workers
 
 #: A category of more values is free text or a code, and is grouped by a hierarchy or not at all.
 MOST_TEXTS = 100_000
@@ -227,10 +229,14 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         learned = [encoding.learn_domain(str(name), X[name]) for name in X.columns]
         codes = np.stack([code for _, code in learned], axis=1)
         cells, cell = encoding.count_cells(tuple(domain for domain, _ in learned), codes, guidance)
-        return self._fit_cells(cells, encoding.count_sensitive(cells, cell, sensitive, self.answers), None)[cell]
+        return self._fit_cells(cells, encoding.count_sensitive(cells, cell, sensitive, self.answers))[cell]
 
     def fit_cells(
-        self, cells: Cells, people: ClassStatistics | None = None, population_table: pd.DataFrame | None = None
+        self,
+        cells: Cells,
+        people: ClassStatistics | None = None,
+        population_table: pd.DataFrame | None = None,
+        workers: Workers = ALONE,
     ) -> Self:
         """Learn the classes from cells that an engine has counted; the same classes as from the rows behind them.
 
@@ -238,20 +244,25 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         ----------
         people : the sensitive columns counted per cell; needed where there are demands on them
         population_table : the distinct tuples of the population (privacy/population_table.py); needed for demands on it
+        workers : processes for the work on large tables
         """
         self._check_parameters()
-        self._fit_cells(cells, people, population_table)
+        self._fit_cells(cells, people, population_table, workers)
         return self
 
     def _fit_cells(
-        self, cells: Cells, people: ClassStatistics | None, population_table: pd.DataFrame | None
+        self,
+        cells: Cells,
+        people: ClassStatistics | None,
+        population_table: pd.DataFrame | None = None,
+        workers: Workers = ALONE,
     ) -> IntArray:
         """Learn the classes; the class of each cell, shape (C,)."""
         cells = self._described(cells)
         if cells.n < self.k:
             raise InputError(f"the table has {cells.n} rows, fewer than k = {self.k}")
         self._check_texts(cells)
-        fitted, leaf, repair = self._before_demands(cells, people, population_table)
+        fitted, leaf, repair = self._before_demands(cells, people, population_table, workers)
         class_of_cell = repair.class_of_cell
         if self.demands:
             class_of_cell = repair.repaired(self.key or Key(secrets.token_bytes(32)))
@@ -279,14 +290,18 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
     def repair_of(self, cells: Cells, people: ClassStatistics, population_table: pd.DataFrame | None = None) -> Repair:
         """The classes before the demands are looked at, made from the quasi-identifiers alone, and the demands."""
         self._check_parameters()
-        return self._before_demands(self._described(cells), people, population_table)[2]
+        return self._before_demands(self._described(cells), people, population_table, ALONE)[2]
 
     def _described(self, cells: Cells) -> Cells:
         self._check_columns(cells.domains)
         return replace(cells, domains=described(cells.domains, self.levels or {}, self.hierarchies or {}))
 
     def _before_demands(
-        self, cells: Cells, people: ClassStatistics | None, population_table: pd.DataFrame | None
+        self,
+        cells: Cells,
+        people: ClassStatistics | None,
+        population_table: pd.DataFrame | None,
+        workers: Workers,
     ) -> tuple[tree.SplitTree, IntArray, Repair]:
         """The tree, the leaf of each cell, and the classes with what is asked of them."""
         strict = any(domain.nodes is not None and domain.nodes.strict for domain in cells.domains)
@@ -303,7 +318,7 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         repair = Repair(
             cells,
             fitted.features,
-            refinement.refine(cells, leaf, self.k, self.spread) if refined else leaf,
+            refinement.refine(cells, leaf, self.k, self.spread, workers) if refined else leaf,
             criterion_outputs(cells, self.spread, self.random_state) if self.demands else np.empty(0),
             people or ClassStatistics(sizes=cells.counts),
             [KAnonymity(k=self.k), *self.demands],
@@ -410,7 +425,7 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
             if self.form == "range":
                 columns[name] = np.array(summary.ranges(), dtype=object)[group]
             else:
-                columns[name] = _restore(X[name], summary, group)
+                columns[name] = in_type_of(X[name], summary, group)
         return pd.DataFrame(columns, index=X.index)
 
     def _html_repr(self) -> str:
@@ -451,48 +466,3 @@ def _guidance(y: npt.ArrayLike | None, rows: int) -> npt.NDArray[np.float64]:
     if not np.isfinite(numbers).all():
         raise InputError("the guidance holds infinity or missing values")
     return numbers / scale_of(numbers)
-
-
-def _restore(column: pd.Series, summary: recode.Summary, group: npt.NDArray[np.int64]) -> Any:
-    """What the class of each row shows, in the column's own type where that type can hold it."""
-    if isinstance(summary, recode.CategorySummary):
-        return _restored_category(column, summary, group)
-    values, withheld = summary.representative[group], summary.withheld[group]
-    if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        moments: Any = pd.Series(np.where(withheld, np.datetime64("NaT"), values.astype("datetime64[us]")))
-        if getattr(column.dtype, "tz", None) is not None:
-            moments = moments.dt.tz_localize("UTC")
-        return moments.astype(column.dtype).array
-    if not isinstance(column.dtype, np.dtype):
-        nullable = pd.Series(values.tolist()).astype("Float64" if values.dtype.kind == "f" else "Int64")
-        return _typed(nullable.mask(withheld), column.dtype)
-    if withheld.any():
-        return np.where(withheld, np.nan, values.astype(float))
-    fits = column.dtype.kind == "f" or np.array_equal(values.astype(column.dtype), values)
-    return values.astype(column.dtype) if fits else values
-
-
-def _restored_category(column: pd.Series, summary: recode.CategorySummary, group: npt.NDArray[np.int64]) -> Any:
-    if column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "string":
-        texts = np.array([None, *summary.domain.values, recode.SUPPRESSED], dtype=object)  # code -1 is the last
-        return texts[summary.representative][group]
-    known: Any = [True, False] if pd.api.types.is_bool_dtype(column.dtype) else pd.unique(column.dropna())
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        known = column.cat.categories
-    originals: dict[str, Any] = {str(value): value for value in known}
-    text = all(isinstance(value, str) for value in originals.values())
-    names = [None, *(originals.get(v, v) for v in summary.domain.values), recode.SUPPRESSED if text else None]
-    values = pd.Series(names, dtype=object).to_numpy()[summary.representative[group]]
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        unknown = [value for value in pd.unique(values) if value is not None and value not in known]
-        return pd.Categorical(values, [*known, *unknown], ordered=column.cat.ordered and not unknown)
-    return values if column.dtype == object else _typed(pd.Series(values, dtype=object), column.dtype)
-
-
-def _typed(values: pd.Series, dtype: Any) -> Any:
-    """The values in a type, or as they are where it cannot hold them."""
-    try:
-        typed = values.astype("boolean" if pd.api.types.is_bool_dtype(dtype) and values.isna().any() else dtype)
-    except (TypeError, ValueError):
-        return values.array
-    return typed.array

@@ -15,7 +15,6 @@ from scipy import sparse
 
 from anon_pipeline.anonymize.criterion import Criterion
 from anon_pipeline.arrays import FloatArray, IntArray
-from anon_pipeline.tables import Cells
 
 #: In a column of numbers or dates with at most so many different values each value has a cost of its own in a table;
 #: columns with more are compared cell by cell.
@@ -53,10 +52,11 @@ class ClusterStatistics:
     size : people of each class, float64 of shape (J,)
     """
 
-    def __init__(self, cells: Cells, criterion: Criterion, members: IntArray, group: IntArray) -> None:
-        self.people = cells.counts[members].astype(np.float64)
+    def __init__(self, criterion: Criterion, group: IntArray) -> None:
+        cells = criterion.cells
+        self.people = cells.counts.astype(np.float64)
         # Rounded, so that the last bits, which depend on the order of values, decide between no two changes.
-        self._scores = np.round(criterion.scores(members), 6)
+        self._scores = np.round(criterion.scores(), 6)
         squared_scale = {column: round(scale**2, 6) for column, _, scale in criterion.categories}
         # Values of all columns as places in one list, with the squared scale of their column and what another category
         # adds to its set cover; and the scores that such a value decides.
@@ -67,7 +67,7 @@ class ClusterStatistics:
         self._free = list(range(self._scores.shape[1]))
         self._spans: list[_Span] = []
         for column, domain in enumerate(cells.domains):
-            present, place = np.unique(cells.codes[members, column], return_inverse=True)
+            present, place = np.unique(cells.codes[:, column], return_inverse=True)
             values = slice(self._values, self._values + len(present))
             tabulated = column in squared_scale or len(present) <= TABULATED
             if tabulated:
@@ -81,10 +81,10 @@ class ClusterStatistics:
             known = np.zeros(0) if domain.positions is None else domain.positions.astype(np.float64)
             if len(known) and known.max() > known.min():
                 share = np.r_[np.nan, (known - known.min()) / np.ptp(known)]
-                value = share[cells.codes[members, column]]
+                value = share[cells.codes[:, column]]
                 order = np.argsort(value, kind="stable")[: np.count_nonzero(~np.isnan(value))]
                 self._spans.append(_Span(value, order, values if tabulated else None, share[present]))
-        self._place = np.stack(places) if places else np.zeros((0, len(members)), dtype=np.int64)
+        self._place = np.stack(places) if places else np.zeros((0, len(group)), dtype=np.int64)
         self._scale, self._step = np.concatenate(scales), np.concatenate(steps)
         self._constant = sum(float(self._scale[place[0]]) for place in self._place)
         self._cover = self._decay = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +42,7 @@ class Criterion:
     """
 
     def __init__(self, cells: Cells, spread: float, seed: int, at_once: bool = True, weighed: bool = False) -> None:
-        self._cells = cells
+        self.cells = cells
         self._centre = np.zeros(cells.guidance.shape[1])
         self._scale = 1.0
         self._ordered: list[tuple[int, FloatArray]] = []
@@ -80,16 +81,22 @@ class Criterion:
                 signs = generator.choice((-1.0, 1.0), size=(len(cells.domains[column]), PROJECTIONS))
                 self._projected.append((column, signs * scale / np.sqrt(PROJECTIONS)))
 
+    def of_cells(self, part: IntArray) -> Criterion:
+        """The same outputs for some cells alone, by their positions; little to send to another process."""
+        of_part = copy(self)
+        of_part.cells = self.cells.part(part)
+        return of_part
+
     def guidance_outputs(self, part: slice | IntArray = slice(None)) -> FloatArray:
         """The guidance of some cells, shape (c, g)."""
-        counts = self._cells.counts[part]
-        guidance = self._cells.guidance[part] * GUIDANCE_UNIT / counts[:, None]
+        counts = self.cells.counts[part]
+        guidance = self.cells.guidance[part] * GUIDANCE_UNIT / counts[:, None]
         scaled: FloatArray = (guidance - self._centre) * self._scale
         return scaled
 
     def scores(self, part: slice | IntArray = slice(None)) -> FloatArray:
         """Guidance and ordered columns of some cells, shape (c, o'')."""
-        codes = self._cells.codes[part]
+        codes = self.cells.codes[part]
         return np.hstack([self.guidance_outputs(part), *(values[codes[:, at]] for at, values in self._ordered)])
 
     def outputs_of(self, column: int) -> Iterator[tuple[int, FloatArray]]:
@@ -106,7 +113,7 @@ class Criterion:
 
         D. Achlioptas, "Database-friendly random projections" (2003): distances survive nearly unchanged.
         """
-        codes = self._cells.codes[part]
+        codes = self.cells.codes[part]
         projected = np.zeros((len(codes), PROJECTIONS if self._projected else 0))
         for column, signs in self._projected:
             projected += signs[codes[:, column]]
@@ -123,7 +130,7 @@ class Criterion:
         Without `constant`, one-hot outputs that are equal in all these cells are left out: no split changes their
         error.
         """
-        codes = self._cells.codes[part]
+        codes = self.cells.codes[part]
         blocks = [self.numeric(part)]
         for column, present, scale in self.one_hot:
             code = codes[:, column]

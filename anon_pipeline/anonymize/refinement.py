@@ -23,6 +23,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice, starmap
+from typing import Any
 
 import numpy as np
 
@@ -33,11 +35,14 @@ from anon_pipeline.anonymize.tree import fit_tree
 from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
 from anon_pipeline.tables import Cells
 from anon_pipeline.threads import one_thread
+from anon_pipeline.workers import ALONE, Workers
 
 log = logging.getLogger("anon_pipeline")
 
 #: Classes that are improved together: at most so many, and at most so many classes times tabulated values.
 CLASSES, NUMBERS = 500, 1_000_000
+#: Parts that each process is given at a time.
+TASKS = 8
 #: How many of the classes near its own each cell may move to.
 CHOICES = 3
 
@@ -83,7 +88,7 @@ MINIMUM_LEAF_SIZE = 50
 COVER = 2.5
 
 
-def refine(cells: Cells, class_of_cell: IntArray, k: int, spread: float) -> IntArray:
+def refine(cells: Cells, class_of_cell: IntArray, k: int, spread: float, workers: Workers = ALONE) -> IntArray:
     """The class of each cell, shape (C,), after the changes; each class has k people as before.
 
     The classes of a large table that lose next to nothing stay as they are, and the log says so.
@@ -92,6 +97,7 @@ def refine(cells: Cells, class_of_cell: IntArray, k: int, spread: float) -> IntA
     ----------
     class_of_cell : classes 0 ... J - 1, numbered so that neighbours have near numbers (a tree's leaves, left to
         right)
+    workers : processes that improve the parts of a large table side by side; the classes are the same without them
     """
     if len(cells.counts) > LARGE and (lost := _lost(cells, class_of_cell)) < LITTLE:
         log.info("the tree loses %.3f %% of the variance: its classes need not be made tighter", 100 * lost)
@@ -100,13 +106,30 @@ def refine(cells: Cells, class_of_cell: IntArray, k: int, spread: float) -> IntA
     effort = _effort(len(cells.counts))
     refined = class_of_cell.copy()
     count = 0
-    with one_thread():  # several threads would mostly wait for each other over so little
-        for members, group in _parts(cells, class_of_cell):
-            part = LocalSearch(ClusterStatistics(cells, criterion, members, group), k, COVER * spread, effort)
-            part.improve()
-            refined[members] = part.clusters.group + count
-            count += part.clusters.classes
+    parts = list(_parts(cells, class_of_cell))
+    tasks = ((criterion.of_cells(members), group, k, COVER * spread, effort) for members, group in parts)
+    side_by_side = _side_by_side(tasks, workers if len(cells.counts) > LARGE else ALONE)
+    for (members, _), improved in zip(parts, side_by_side, strict=True):
+        refined[members] = improved + count
+        count += int(improved.max()) + 1
     return refined
+
+
+def _side_by_side(tasks: Iterator[tuple[Any, ...]], workers: Workers) -> Iterator[IntArray]:
+    """The improved classes of each part, in their order; no more parts are made at a time than are soon needed."""
+    if workers.count == 1:
+        yield from starmap(_improved, tasks)
+        return
+    while some := list(islice(tasks, TASKS * workers.count)):
+        yield from workers.map(_improved, some)
+
+
+def _improved(criterion: Criterion, group: IntArray, k: int, cover: float, effort: Effort) -> IntArray:
+    """The class of each cell of a part after the changes, counted from 0."""
+    with one_thread():  # several threads would mostly wait for each other over so little
+        part = LocalSearch(ClusterStatistics(criterion, group), k, cover, effort)
+        part.improve()
+    return part.clusters.group
 
 
 def _effort(cells: int) -> Effort:

@@ -27,7 +27,7 @@ def some_classes(seed: int, weighed: bool = False) -> tuple[Cells, ClusterStatis
     cells = counted(frame, draw.normal(size=(60, 1)) + (frame["town"] < "d").to_numpy()[:, None])
     group = draw.permutation(np.arange(len(cells.counts)) % 6)
     criterion = Criterion(cells, 1.0, 0, at_once=False, weighed=weighed)
-    return cells, ClusterStatistics(cells, criterion, np.arange(len(group)), group)
+    return cells, ClusterStatistics(criterion, group)
 
 
 def within(cells: Cells, group: IntArray, weighed: bool) -> float:

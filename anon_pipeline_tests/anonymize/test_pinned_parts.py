@@ -187,7 +187,7 @@ def of_clusters() -> Iterator[Any]:
             patch.setattr(cluster_statistics, "TABULATED", tabulated)
             patch.setattr(cluster_statistics, "TOGETHER", 50)
             weighed = Criterion(cells, 1.0, 0, at_once=False, weighed=True)
-            clusters = ClusterStatistics(cells, weighed, everyone, everyone % 17)
+            clusters = ClusterStatistics(weighed, everyone % 17)
             for cover, decay in ((0.0, 0.0), (2.0, 0.8), (2.0, 0.0)):
                 clusters.weigh_cover(cover, decay)
                 near = clusters.near(6)

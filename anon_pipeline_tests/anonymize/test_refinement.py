@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +20,7 @@ from anon_pipeline.anonymize.hierarchy import Prefixes
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.tables import Cells
+from anon_pipeline.workers import Workers
 from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import KEY, Table, tables
 
@@ -168,9 +171,7 @@ def test_other_seeds_are_taken_the_next_time(rank: int, members_of_seed: set[int
     cells = counted(pd.DataFrame({"at": at}))  # in the order of the numbers
     at = np.sort(at)
     first = np.repeat([1, 0], [3, 9])
-    part = refinement.LocalSearch(
-        ClusterStatistics(cells, Criterion(cells, 1.0, 0, at_once=False), np.arange(12), first), 3, 0.0
-    )
+    part = refinement.LocalSearch(ClusterStatistics(Criterion(cells, 1.0, 0, at_once=False), first), 3, 0.0)
     part._near = part.clusters.near(refinement.THOROUGH.near)
     assert part._seed_clusters(rank)
     assert set(at[part.clusters.group == 2].tolist()) == members_of_seed
@@ -185,16 +186,42 @@ def test_pairs_exchange_members_when_nobody_can_be_spared() -> None:
         assert (refinement.refine(cells, np.array([0, 1, 1, 2, 0, 2]), 2, 1.0) == [0, 1, 1, 2, 0, 2]).all()
 
 
+class Elsewhere(Workers):
+    """Workers whose tasks and results pass through pickle, as between processes; it counts the tasks of each call."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.asked: list[int] = []
+
+    def map(self, function: Any, tasks: Any, progress: Any = None) -> Any:
+        self.asked.append(len(tasks))
+        return [pickle.loads(pickle.dumps(function(*pickle.loads(pickle.dumps(task))))) for task in tasks]
+
+
+@pytest.mark.parametrize("large", [0, 10**6])
+def test_parts_of_a_large_table_are_improved_side_by_side(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The classes are those that one process finds."""
+    monkeypatch.setattr(refinement, "LARGE", large)
+    monkeypatch.setattr(refinement, "CLASSES", 10)
+    monkeypatch.setattr(refinement, "NUMBERS", 0)  # 64 classes at a time, or fewer
+    monkeypatch.setattr(refinement, "TASKS", 1)
+    cells = counted(some_people(5, 1500), np.random.default_rng(1).random((1500, 1)))
+    alone = AnonymizerTree(k=3).fit_cells(cells)
+    for count in (2, 3):
+        workers = Elsewhere(count)
+        found = AnonymizerTree(k=3).fit_cells(cells, workers=workers)
+        assert (found.partition_.apply(cells.codes) == alone.partition_.apply(cells.codes)).all()
+        assert len(workers.asked) > 10 // count if not large else not workers.asked, "few parts are made at a time"
+        assert all(asked <= count for asked in workers.asked)
+
+
 @pytest.mark.long
 @few
 @given(st.integers(0, 9999), st.integers(2, 3), st.integers(20, 80))
 def test_what_an_exchange_is_said_to_save_it_saves(seed: int, k: int, people: int) -> None:
     cells = counted(some_people(seed, people)[["age", "town"]])
     leaf = tree.fit_tree(cells, k, 1.0, "both", 0).apply(cells.codes)
-    everyone = np.arange(len(cells.counts))
-    part = refinement.LocalSearch(
-        ClusterStatistics(cells, Criterion(cells, 1.0, 0, at_once=False), everyone, leaf), k, 0.0
-    )
+    part = refinement.LocalSearch(ClusterStatistics(Criterion(cells, 1.0, 0, at_once=False), leaf), k, 0.0)
     part._near = part.clusters.near(refinement.THOROUGH.near)
     part._rank_candidates()
     cell, other, saved = part._pairs(np.ones(part.clusters.classes, dtype=bool))

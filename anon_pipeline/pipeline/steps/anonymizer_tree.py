@@ -29,7 +29,8 @@ def group(run: Run, folder: Path, people: Stage, predictions: Stage) -> StepResu
     facts: dict[str, Any] = {}
     if spec.across_releases is None:
         population_table = None if spec.population is None else engine.population_table(spec, types, spec.population)
-        tree = tree_of(spec, run.key).fit_cells(cells, protected, population_table)
+        workers = run.workers(cells.n)
+        tree = tree_of(spec, run.key).fit_cells(cells, protected, population_table, workers)
         tree.save(folder / TREE)
         grouping = Grouping.of_tree(tree, cells)
     else:
