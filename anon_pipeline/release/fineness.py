@@ -70,14 +70,15 @@ def associations(content: dict[str, Any], people: int) -> dict[str, Any]:
     for pair in content["pairs"]:
         counting = pair.get("people", people)
         signed = pair["measure"] in SIGNED
-        told = {when: _coarse_strength(pair[when], counting, signed) for when in ("before", "after")}
+        told = {
+            when: None if pair[when] is None or counting < FEWEST else _coarse_strength(pair[when], signed, counting)
+            for when in ("before", "after")
+        }
         pairs.append({name: value for name, value in pair.items() if name != "people"} | told)
     return {**content, "step": step_of(people) if people >= FEWEST else None, "pairs": pairs}
 
 
-def _coarse_strength(value: float | None, people: int, signed: bool) -> float | None:
-    if value is None or people < FEWEST:
-        return None
+def _coarse_strength(value: float, signed: bool, people: int) -> float:
     return float(coarse(value, people)) if signed else float(f"{math.sqrt(coarse(value**2, people)):.{DIGITS}g}")
 
 
@@ -209,19 +210,20 @@ def masking(reports: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None
 
 def _cost(cost: dict[str, Any]) -> dict[str, Any]:
     """The cost of a step to a column, each figure in the step that goes with the people it was measured on."""
-    correlation = cost["correlation"]
-    if correlation is not None:
-        before, after = (
-            _coarse_strength(correlation[when], correlation["people"], correlation["signed"])
-            for when in ("before", "after")
-        )
-        correlation = None if before is None or after is None else rounded(abs(before - after))
-    return {
+    told = {
         "changed": coarse(cost["changed"], cost["people"]),
         "distance": coarse(cost["distance"], cost["known"]),
         "measure": cost["measure"],
-        "correlation": correlation,
+        "correlation": None,
     }
+    correlation = cost["correlation"]
+    if correlation is not None and correlation["people"] >= FEWEST:
+        before, after = (
+            _coarse_strength(correlation[when], correlation["signed"], correlation["people"])
+            for when in ("before", "after")
+        )
+        told["correlation"] = rounded(abs(before - after))
+    return told
 
 
 def _two_digits(value: float | None) -> float | None:

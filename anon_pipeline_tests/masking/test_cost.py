@@ -38,7 +38,7 @@ def test_the_share_of_cells_changed_counts_gaps_as_values() -> None:
     assert column_cost("v", before, after, {"v": NUMERIC}, {"v": NUMERIC}).changed == pytest.approx(0.6)
     texts = {"v": pa.array(["1", "2", None, None, "5"])}
     cost = column_cost("v", before, texts, {"v": NUMERIC}, {"v": CATEGORICAL})
-    assert (cost.changed, cost.distance, cost.measure) == (0.0, None, None)
+    assert (cost.changed, cost.distance, cost.measure, cost.known) == (0.0, None, None, 0)
 
 
 def test_distances_of_known_size() -> None:
@@ -136,6 +136,8 @@ def test_distances_of_numbers_are_parts_of_the_people_and_missing_categories_cou
     constant, moved = {"v": pa.array([6.0, 6.0])}, {"v": pa.array([9.0, 9.0])}
     assert column_cost("v", constant, moved, {"v": NUMERIC}, {"v": NUMERIC}).distance == 0.5
     assert column_cost("v", moved, constant, {"v": NUMERIC}, {"v": NUMERIC}).distance == 0.5
+    fewer = column_cost("v", before, {"v": pa.array([110.0, None, None])}, {"v": NUMERIC}, {"v": NUMERIC})
+    assert fewer.known == 1
     gone = {"v": pa.array([None, None], pa.float64())}
     for pair in ((constant, gone), (gone, constant)):
         cost = column_cost("v", *pair, {"v": NUMERIC}, {"v": NUMERIC})
@@ -230,6 +232,9 @@ def test_who_is_nearest_is_judged_by_all_columns_in_their_own_measure_and_by_gap
         parts = [{name: half[name] for name in columns} for half in (before, after)]
         found = linkage(before, after, kinds, columns)
         assert found is not None and found.rate == pytest.approx(plain_rate(parts[0], parts[1], {"c"})), columns
+    gone = before | {"y": pa.nulls(40, pa.float64())}
+    found, without = linkage(gone, after, kinds, ["x", "y"]), linkage(before, after, kinds, ["x"])
+    assert found == without, "what is known of nobody tells nobody from others"
     constant = {"v": pa.array([3.0, 3.0])}
     found = linkage(constant, constant, {"v": NUMERIC}, ["v"])
     assert found is not None and found.rate == 0.5

@@ -195,6 +195,10 @@ def test_rare_categories_are_put_together_until_they_are_no_longer_rare() -> Non
     assert Variable(values, False).rare(ones).tolist() == [0, 1, 2]
     assert Variable(values[values > 0], False).rare(ones[values > 0]).tolist() == [1, 2, 3]  # 49 of 999 are too few
     assert Variable(values[values > 2], False).rare(ones[values > 2]).tolist() == []
+    least = np.repeat(np.arange(5), [2, 3, 5, 5, 85])
+    assert Variable(least, False).rare(np.ones(100, dtype=np.int64)).tolist() == [0, 1], "5 of 100 are no longer rare"
+    exactly = np.repeat([0, 1], [5, 95])
+    assert Variable(exactly, False).rare(np.ones(100, dtype=np.int64)).tolist() == []
     few = np.repeat([0, 1], [4, 96])
     assert Variable(few, False).rare(np.ones(100, dtype=np.int64)).tolist() == [0, 1]
     assert Variable(few, False).rare(np.where(few == 0, 10, 1)).tolist() == []  # rows are counted by their people
