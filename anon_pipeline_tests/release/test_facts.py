@@ -131,7 +131,10 @@ def test_without_an_audit_or_masking_the_manifest_says_so() -> None:
 
 
 def masked_step(**facts: Any) -> dict[str, Any]:
-    return {"technique": "round", "facts": facts, "costs": {"age": {"changed": THIRD}}, "linkage": {"rate": THIRD}}
+    correlation = {"before": THIRD, "after": 0.0, "signed": True, "people": 960}
+    measured = {"changed": THIRD, "distance": THIRD, "measure": "m", "correlation": correlation}
+    costs = {"age": measured | {"people": 960, "known": 960}}
+    return {"technique": "round", "facts": facts, "costs": costs, "linkage": {"rate": THIRD, "rows": 500, "pool": 960}}
 
 
 def test_a_release_of_groups_tells_neither_what_is_left_out_nor_what_single_rows_cost() -> None:
