@@ -141,7 +141,7 @@ class Runtime(dg.ConfigurableResource):
             raise _failure(str(error), BAD_INPUT) from None
         except Refused as error:
             refusals.keep(self.place(), spec, context.run.run_id, name, reasons=error.failed)
-            raise _failure(str(error), REFUSED) from None
+            raise _failure("; ".join(error.failed), REFUSED) from None
         except MemoryError:
             raise _failure(
                 f"{name}: out of memory; lower guide.sample or the number of quasi-identifiers",

@@ -186,6 +186,7 @@ def test_the_demand_is_measured_once_more_before_a_release_appears(three_months:
     before = place.releases()
     ended = place.run(sabotage=no_company_and_a_check_that_lies)
     assert ended.exit_code == 3 and "beside the releases that stand now" in ended.sentence, ended.said
+    assert ended.sentence.lower().count("refused: ") == 1
     assert place.releases() == before
 
 
