@@ -163,5 +163,4 @@ def _without_target(spec: ReleaseSpec, source: SourceFacts) -> Facts:
 
 def _without_rows(report: dict[str, Any]) -> dict[str, Any]:
     """The report of a step without its figures on single rows, since no rows are released."""
-    facts = {name: fact for name, fact in report["facts"].items() if name != "groups_left_out"}
-    return {**report, "facts": facts, "costs": {}, "linkage": None}
+    return {**fineness.stated(report), "costs": {}, "linkage": None}

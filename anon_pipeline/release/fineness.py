@@ -18,6 +18,11 @@ DIGITS = 4
 #: The key of the estimates of unique people in the population.
 ESTIMATES = "population_uniqueness"
 
+#: The facts that a masking step reports, and that follow from its parameters and its key.
+STATED_FACTS = {"bits", "epsilon", "epsilon_per_metre", "expected_metres", "faker", "key_id", "p", "q"}
+#: Facts about the matrix of a step that changes categories, and about groups that are released in place of people.
+FACTS_OF_A_MATRIX, FACTS_OF_GROUPS = {"categories", "least_retention"}, {"groups", "people_left_out", "means_hidden"}
+
 #: The measures of association that can be negative.
 SIGNED = {"pearson", "spearman"}
 
@@ -85,19 +90,31 @@ def _coarse_strength(value: float, signed: bool, people: int) -> float:
 def risk(before: dict[str, Any], people: int) -> dict[str, Any] | None:
     """The re-identification risk of the source, coarsened; None for few people.
 
-    Estimates of the population's uniques have two digits, and come without the fitted parameters.
+    One person decides the largest risk, so it is what the coarse number of unique people says: 1 if there are any, else
+    unknown. Estimates of the population's uniques follow that number as well, and say the share of the population in
+    steps; whether an estimator converged, and on what, can depend on one person.
     """
     if people < FEWEST:
         return None
     coarsened: dict[str, Any] = coarse(
         {name: figure for name, figure in before.items() if name != ESTIMATES}, people
     ) | {"records": people}
+    some_are_unique = bool(coarsened.get("unique_records"))
+    for of in ("prosecutor", "journalist"):
+        if coarsened.get(of):
+            coarsened[of] |= {"max": 1.0 if some_are_unique and of == "prosecutor" else None}
     if ESTIMATES in before:
-        coarsened[ESTIMATES] = {
-            name: {**estimate, "parameters": {}, **{what: _two_digits(estimate[what]) for what in ("uniques", "share")}}
-            for name, estimate in before[ESTIMATES].items()
-        }
+        estimates = before[ESTIMATES] if some_are_unique else {}
+        coarsened[ESTIMATES] = {name: _estimate(estimate, people) for name, estimate in estimates.items()}
     return coarsened
+
+
+def _estimate(estimate: dict[str, Any], people: int) -> dict[str, Any]:
+    """An estimate of the population's uniques, of which the share is rounded to the step of the people."""
+    share = coarse(estimate["share"], people)
+    uniques = None if share is None else _two_digits(share * estimate["population"])
+    named = {what: estimate[what] for what in ("model", "sampling_fraction", "population")}
+    return named | {"uniques": uniques, "share": share}
 
 
 def beside_population(risk: dict[str, Any]) -> dict[str, Any]:
@@ -200,12 +217,26 @@ def masking(reports: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None
         return None
     return [
         {
-            **report,
+            **stated(report),
             "costs": {name: _cost(cost) for name, cost in report["costs"].items()},
             "linkage": _linkage(report["linkage"]),
         }
         for report in reports
     ]
+
+
+def stated(report: dict[str, Any]) -> dict[str, Any]:
+    """The report of a masking step with the facts that follow from the spec and from keys, or that the release shows.
+
+    All others are counted from values that are not released, most of them exactly: how many were rare, how far the
+    next people live, which matrix follows from the column. They stay in the private zone. So does whether MDAV has
+    kept its guarantee, which depends on how many people have no value.
+    """
+    names = STATED_FACTS | (FACTS_OF_GROUPS if report["technique"] == "aggregate" else set())
+    if report["guarantee"] == "local DP":  # then the matrix is stated
+        names |= FACTS_OF_A_MATRIX
+    published = {**report, "facts": {name: fact for name, fact in report["facts"].items() if name in names}}
+    return published | {"guarantee": "none", "notes": []} if report["technique"] == "mdav" else published
 
 
 def _cost(cost: dict[str, Any]) -> dict[str, Any]:

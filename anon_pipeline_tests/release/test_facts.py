@@ -80,7 +80,8 @@ def test_who_has_no_target_is_told_in_steps_and_only_where_they_are_left_out(cho
     told = [facts_of_people(spec, evidence(source=stored(1000, left_out=left)))["rows"] for left in (0, 1, 130)]
     if choice == "leave_out":
         assert [rows["without_target"] for rows in told] == [0, 0, 150]  # nobody or one: the same
-        groups = GroupEvidence(stored(80, left_out=7), stored(80, masking=[]), {"groups": 7}, {"facts": {}}, [], {})
+        last = {"technique": "aggregate", "guarantee": "k", "facts": {}}
+        groups = GroupEvidence(stored(80, left_out=7), stored(80, masking=[]), {"groups": 7}, last, [], {})
         assert facts_of_groups(spec, groups)["rows"]["without_target"] is None  # of so few people
     else:
         assert all("without_target" not in rows for rows in told)
@@ -134,12 +135,13 @@ def masked_step(**facts: Any) -> dict[str, Any]:
     correlation = {"before": THIRD, "after": 0.0, "signed": True, "people": 960}
     measured = {"changed": THIRD, "distance": THIRD, "measure": "m", "correlation": correlation}
     costs = {"age": measured | {"people": 960, "known": 960}}
-    return {"technique": "round", "facts": facts, "costs": costs, "linkage": {"rate": THIRD, "rows": 500, "pool": 960}}
+    linkage = {"rate": THIRD, "rows": 500, "pool": 960}
+    return {"technique": "round", "guarantee": "none", "facts": facts, "costs": costs, "linkage": linkage}
 
 
 def test_a_release_of_groups_tells_neither_what_is_left_out_nor_what_single_rows_cost() -> None:
     groups = {"groups": 7, "smallest": 12}
-    last = {"technique": "aggregate", "facts": {"groups": 7, "groups_left_out": 2}, "costs": {}, "linkage": None}
+    last = {"technique": "aggregate", "guarantee": "k", "facts": {"groups": 7, "groups_left_out": 2}}
     masked = stored(960, masking=[masked_step()])
     facts = facts_of_groups(SPEC, GroupEvidence(stored(1000), masked, groups, last, [], {}))
     assert facts["rows"] == {"source": 1000, "sampled_out": 40, "released": 7}

@@ -204,8 +204,47 @@ def test_estimates_of_the_population_keep_two_digits_and_none_of_what_was_fitted
     told = fineness.risk({"records": 400, "unique_records": 176, "population_uniqueness": {"snb": fitted}}, 400)
     assert told == {
         "records": 400, "unique_records": 180,
-        "population_uniqueness": {"snb": {**fitted, "uniques": 1200.0, "share": 0.031, "parameters": {}}},
+        "population_uniqueness": {"snb": {**estimate, "uniques": 2000.0, "share": 0.05}},
     }  # fmt: skip
+    unknown = {**fitted, "uniques": None, "share": None, "converged": False}
+    told = fineness.risk({"unique_records": 176, "population_uniqueness": {"snb": unknown}}, 400)
+    assert told is not None
+    assert told["population_uniqueness"]["snb"] == {**estimate, "uniques": None, "share": None}
+
+
+@pytest.mark.parametrize(("unique", "largest"), [(0, None), (5, None), (12, 1.0)])
+def test_nobody_is_told_that_one_person_is_unique(unique: int, largest: float | None) -> None:
+    """The largest risk and the estimates would jump with the first unique person of 400."""
+    estimate = {"model": "zayatz", "sampling_fraction": 0.1, "population": 4000.0, "uniques": 1.3, "share": 0.0003}
+    before = {
+        "unique_records": unique,
+        "prosecutor": {"max": 1.0 if unique else 0.2, "mean": 0.1, "share_above": {"0.2": 0.0}},
+        "journalist": {"max": 0.5, "mean": 0.1},
+        "population_uniqueness": {"zayatz": estimate},
+    }
+    told = fineness.risk(before, 400)
+    assert told is not None
+    assert told["prosecutor"] == {"max": largest, "mean": 0.1, "share_above": {"0.2": 0.0}}
+    assert told["journalist"] == {"max": None, "mean": 0.1}
+    assert bool(told["population_uniqueness"]) == (largest is not None)
+
+
+def test_of_a_masking_step_only_what_is_stated_leaves_the_house() -> None:
+    """What it counted of people can be exact, as how many were rare: one person's value can be read off it."""
+    plain = {"costs": {}, "linkage": None, "notes": ["a note"], "guarantee": "none"}
+    counted = {"categories": 3, "least_retention": 0.7123456789, "rows_hidden": 6, "deviation": 2600.0, "cells": 24}
+    of_noise, of_pram, of_mdav = fineness.masking(
+        [
+            {**plain, "technique": "noise", "facts": {**counted, "epsilon": 2.0, "key_id": "a"}},
+            {**plain, "technique": "pram", "guarantee": "local DP", "facts": {**counted, "epsilon": 2.0}},
+            {**plain, "technique": "mdav", "guarantee": "k", "facts": {"groups": 7, "rows_hidden": 1}},
+        ]
+    ) or [{}, {}, {}]
+    assert of_noise["facts"] == {"epsilon": 2.0, "key_id": "a"} and of_noise["notes"] == ["a note"]
+    assert of_pram["facts"] == {"categories": 3, "least_retention": 0.7123456789, "epsilon": 2.0}
+    assert (of_mdav["facts"], of_mdav["guarantee"], of_mdav["notes"]) == ({}, "none", [])
+    groups = {**plain, "technique": "aggregate", "facts": {"groups": 7, "groups_left_out": 2, "people_left_out": 30}}
+    assert fineness.stated(groups)["facts"] == {"groups": 7, "people_left_out": 30}
 
 
 def test_what_a_masking_step_cost_is_told_in_the_step_of_those_it_was_measured_on() -> None:
@@ -219,12 +258,12 @@ def test_what_a_masking_step_cost_is_told_in_the_step_of_those_it_was_measured_o
         "known": 400,
     }
     told = {"changed": 0.12, "distance": 0.1, "measure": "m", "correlation": 0.91}
-    report = {"technique": "round", "costs": {"x": cost}, "linkage": None}
+    report = {"technique": "round", "guarantee": "none", "facts": {}, "costs": {"x": cost}, "linkage": None}
     linked = {**report, "linkage": {"rate": 0.1234, "rows": 500, "pool": 10_000}}
     assert fineness.masking(None) is None
     assert fineness.masking([report, linked]) == [
-        {"technique": "round", "costs": {"x": told}, "linkage": None},
-        {"technique": "round", "costs": {"x": told}, "linkage": {"rate": 0.1, "rows": 500, "pool": 10_000}},
+        {**report, "costs": {"x": told}},
+        {**report, "costs": {"x": told}, "linkage": {"rate": 0.1, "rows": 500, "pool": 10_000}},
     ]
     # The squares are rounded of what cannot be negative: .66 and .01.
     unsigned = cost | {"correlation": change | {"signed": False}}
@@ -236,12 +275,11 @@ def test_nothing_is_told_of_a_masking_step_that_few_people_show() -> None:
     change = {"before": 0.8, "after": 0.1, "signed": True, "people": 99}
     cost = {"changed": 0.1, "distance": 0.2, "measure": "m", "correlation": change, "people": 99, "known": 99}
     linkage = {"rate": 0.5, "rows": 99, "pool": 99}
-    (told,) = fineness.masking([{"technique": "round", "costs": {"x": cost}, "linkage": linkage}]) or []
+    plain = {"technique": "round", "guarantee": "none", "facts": {}}
+    (told,) = fineness.masking([{**plain, "costs": {"x": cost}, "linkage": linkage}]) or []
     assert told["costs"]["x"] == {"changed": None, "distance": None, "measure": "m", "correlation": None}
     assert told["linkage"]["rate"] is None
-    (told,) = (
-        fineness.masking([{"technique": "round", "costs": {"x": cost | {"correlation": None}}, "linkage": None}]) or []
-    )
+    (told,) = fineness.masking([{**plain, "costs": {"x": cost | {"correlation": None}}, "linkage": None}]) or []
     assert told["costs"]["x"]["correlation"] is None
 
 
