@@ -114,3 +114,18 @@ def test_the_gate_refuses_what_names_a_few(fresh: Place, folder: Path) -> None:
     assert ended.exit_code == 3, ended.said
     assert "names_shared_values_only" in ended.said
     assert not list((place.home.root / "releases").glob("named/*"))
+
+
+def test_codes_that_are_stored_as_numbers_may_be_withheld(fresh: Place, folder: Path) -> None:
+    """A table of numbers has no text for what is withheld: the value is missing, and nobody's missing value is named."""
+    random = np.random.default_rng(1)
+    frame = lone_people().assign(town=random.integers(1000, 1060, 240))
+    content = spec("value") | {"source": {"path": "people.parquet"}}
+    dataset = write_dataset(folder / "named", frame, content)
+    frame.to_parquet(dataset / "people.parquet", index=False)
+    place = Place(fresh.home, dataset)
+    ended = place.run()
+    assert ended.exit_code == 0, ended.said
+    town = pd.read_parquet(place.release / "data.parquet")["town"]
+    assert 0 < town.isna().sum() < len(town) and set(town.dropna()) <= set(frame["town"])
+    assert "*" in set(pd.read_parquet(place.release / "classes.parquet")["town"])

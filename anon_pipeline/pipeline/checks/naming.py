@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from anon_pipeline.anonymize.description import described, hierarchies_of, levels_of
+from anon_pipeline.anonymize.recode import SUPPRESSED
 from anon_pipeline.attack.generalized_values import numbers, read_interval
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.pipeline.stages import Stage
@@ -33,7 +34,7 @@ def unshared_values(
         people = engine.domains(raw.folder / DATA, {name: types[name]})
         of = ({name: levels[name]} if name in levels else {}, {name: hierarchies[name]} if name in hierarchies else {})
         (domain,) = described(people, *of)
-        texts = _texts(engine, candidate, name) if spec.recode.form == "range" or not domain.ordered else []
+        texts = _texts(engine, candidate, classes, name) if spec.recode.form == "range" or not domain.ordered else []
         if domain.ordered:
             values = unshared_numbers(domain, classes, spec.k, left_out)
         else:
@@ -54,10 +55,15 @@ def unshared_values(
     return pd.DataFrame({"column": list(unshared), "values": list(unshared.values())})
 
 
-def _texts(engine: Engine, candidate: Stage, name: str) -> Texts:
-    """The different texts of a column of the released table."""
+def _texts(engine: Engine, candidate: Stage, classes: pd.DataFrame, name: str) -> Texts:
+    """The different texts of a column of the released table.
+
+    Where numbers are categories, the table has no text for what is withheld: its value is missing then.
+    """
     (written,) = engine.domains(candidate.folder / DATA, {name: ColumnType.CATEGORICAL})
-    return [*map(str, written.values), *([None] if written.counts[0] else [])]
+    texts = list(map(str, written.values))
+    withheld = SUPPRESSED in set(classes[name]) and SUPPRESSED not in texts
+    return [*texts, *([None] if written.counts[0] and not withheld else [])]
 
 
 def _categories(classes: pd.DataFrame, name: str) -> Iterable[str | None]:
