@@ -167,13 +167,15 @@ def require_minimum_size(run: Run, candidate: Stage) -> None:
 
 def manifest_entry(run: Run, followed: Stage, tree: Stage, candidate: Stage) -> dict[str, Any]:
     """The manifest's entry on the sequential publication of a release."""
+    released = candidate.facts["released"]
     return {
         **_asked(run.spec).model_dump(mode="json"),
         "former": followed.facts["former"],
         "unknown": followed.facts["unknown"],
-        "newcomers": followed.facts["newcomers"],
+        "newcomers": fineness.coarse(followed.facts["newcomers"], released),
         "waiting": candidate.facts["waiting"],
-        **fineness.rounded({name: tree.facts[name] for name in ("kept", "lost", "lost_otherwise")}),
+        "kept": tree.facts["kept"],
+        **fineness.lost({name: tree.facts[name] for name in ("lost", "lost_otherwise")}, released),
         "measured": dataclasses.asdict(measured(run, candidate)),
     }
 

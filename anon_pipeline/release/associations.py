@@ -1,7 +1,7 @@
 """The strength of association of each two columns, in the source and as released, counted on all people.
 
-An attacker may know everything but the sensitive value of one person. So with a sensitive column no person may weigh
-much; see `anon_pipeline.association`, which has the measures.
+An attacker may know everything but one value of one person: a sensitive one, or that of a quasi-identifier which is
+withheld. So no person may weigh much; see `anon_pipeline.association`, which has the measures.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import pandas as pd
 
 from anon_pipeline.anonymize.recode import OrderedSummary, Summary
 from anon_pipeline.arrays import IntArray
-from anon_pipeline.association import Variable, association, rare_of, robust_association
+from anon_pipeline.association import Rows, Variable, rare_of, robust_association
 from anon_pipeline.privacy.statistics import Histogram
 from anon_pipeline.tables import Cells
 
-#: The measures with ranks in place of numbers.
-ROBUST = {"pearson": "spearman", "correlation_ratio": "rank_correlation_ratio"}
+#: The measure by how many of the two columns are numbers.
+MEASURES = ("cramers_v", "rank_correlation_ratio", "spearman")
 
 
 def associations(
@@ -40,17 +40,16 @@ def associations(
 
     Returns
     -------
-    `columns`, and `pairs`: for each pair the two `columns`, the `measure`, and its value `before` and `after`; None if
-    a column has one value only. With a sensitive column also the number of `people` of whom both values are known.
+    `columns`, and `pairs`: for each pair the two `columns`, the `measure`, its value `before` and `after` (None if a
+    column has one value only), and the number of `people` of whom both values are known.
     """
     names = [summary.domain.name for summary in summaries]
     raw = [_of_cells(cells, place, summary.domain.ordered) for place, summary in enumerate(summaries)]
     released = [_of_classes(summary) for summary in summaries]
     pairs = []
     for first, second in combinations(range(len(names)), 2):
-        before = association(raw[first], raw[second], cells.counts)
-        after = association(released[first], released[second], sizes)
-        pairs.append(_pair(names[first], names[second], raw[first], raw[second], before, after))
+        source, shown = (raw[first], raw[second], cells.counts), (released[first], released[second], sizes)
+        pairs.append(_pair(names[first], names[second], source, shown))
     for column, counted in sensitive.items():
         entries = counted.counts.tocoo()
         cell, code, people = entries.coords[0], entries.coords[1], entries.data.astype(np.int64)
@@ -59,10 +58,7 @@ def associations(
         for place, name in enumerate(names):
             source = raw[place].of(cell), target, people
             shown = released[place].of(class_of_cell[cell[kept]]), target.of(kept), people[kept]
-            pools, counting = rare_of(source)
-            before, after = (robust_association(rows, pools) for rows in (source, shown))
-            pair = _pair(name, column, raw[place], target, before, after)
-            pairs.append(pair | {"measure": ROBUST.get(pair["measure"], pair["measure"]), "people": counting})
+            pairs.append(_pair(name, column, source, shown))
     return {"columns": [*names, *sensitive], "pairs": pairs}
 
 
@@ -90,9 +86,9 @@ def _of_values(counted: Histogram) -> Variable:
     return Variable(numbers.to_numpy(np.float64), True)
 
 
-def _pair(
-    name: str, other_name: str, first: Variable, second: Variable, before: float | None, after: float | None
-) -> dict[str, Any]:
-    ordered = first.ordered + second.ordered
-    measure = ("cramers_v", "correlation_ratio", "pearson")[ordered]
-    return {"columns": [name, other_name], "measure": measure, "before": before, "after": after}
+def _pair(name: str, other: str, source: Rows, shown: Rows) -> dict[str, Any]:
+    """The association of two columns, in which no person weighs much, and how many people count before."""
+    pools, people = rare_of(source)
+    before, after = (robust_association(rows, pools) for rows in (source, shown))
+    measure = MEASURES[source[0].ordered + source[1].ordered]
+    return {"columns": [name, other], "measure": measure, "before": before, "after": after, "people": people}

@@ -103,7 +103,7 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
             "columns": candidate["columns"],
             "marginals": candidate["marginals"],
             "associations": fineness.associations(candidate["associations"], grouped),
-            "information_loss": fineness.rounded({"columns": loss, "mean": mean_loss(loss)}),
+            "information_loss": fineness.lost({"columns": loss, "mean": mean_loss(loss)}, grouped),
             "sensitive": describe(of.classes),
             "risk": {"before": fineness.risk(before, grouped), "after": after},
         },

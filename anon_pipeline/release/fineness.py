@@ -59,9 +59,25 @@ def coarse(content: Any, people: int) -> Any:
     return float(f"{step_of(people) * round(content / step_of(people)):.{DIGITS}g}")
 
 
+def lost(shares: dict[str, Any], people: int) -> dict[str, Any]:
+    """Shares of the variance that are lost, rounded to the step of the people, also for few.
+
+    They compare what classes show with values that they hide; in all digits they would tell who knows the other values
+    the last one.
+    """
+    told: dict[str, Any] = {}
+    for name, share in shares.items():
+        if isinstance(share, dict):
+            told[name] = lost(share, people)
+        else:
+            unknown = share is None or not math.isfinite(share)
+            told[name] = None if unknown else rounded(step_of(people) * round(share / step_of(people)))
+    return told
+
+
 def step_of(people: int) -> float:
     """The step to which shares of so many people are rounded."""
-    return _step(1 / math.sqrt(people))
+    return _step(1 / math.sqrt(max(1, people)))
 
 
 def associations(content: dict[str, Any], people: int) -> dict[str, Any]:
@@ -73,7 +89,7 @@ def associations(content: dict[str, Any], people: int) -> dict[str, Any]:
     """
     pairs = []
     for pair in content["pairs"]:
-        counting = pair.get("people", people)
+        counting = pair["people"]
         signed = pair["measure"] in SIGNED
         told = {
             when: None if pair[when] is None or counting < FEWEST else _coarse_strength(pair[when], signed, counting)

@@ -117,7 +117,7 @@ def test_the_gate_refuses_what_names_a_few(fresh: Place, folder: Path) -> None:
 
 
 def test_codes_that_are_stored_as_numbers_may_be_withheld(fresh: Place, folder: Path) -> None:
-    """A table of numbers has no text for what is withheld: the value is missing, and nobody's missing value is named."""
+    """A column of numbers has no text for what is withheld: its value is missing then, and names nobody's."""
     random = np.random.default_rng(1)
     frame = lone_people().assign(town=random.integers(1000, 1060, 240))
     content = spec("value") | {"source": {"path": "people.parquet"}}

@@ -17,6 +17,7 @@ from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.association import Variable, association
 from anon_pipeline.privacy.statistics import Histogram
+from anon_pipeline.release import fineness
 from anon_pipeline.release.associations import _of_values, associations
 
 ONES = np.ones(300, dtype=np.int64)
@@ -60,17 +61,29 @@ def test_each_kind_of_pair_has_its_measure_before_and_after() -> None:
     shown["job"] = frame["job"]
     for when, table in (("before", frame), ("after", shown)):
         both = table[["age", "pay"]].dropna()  # of some classes no number is told
-        assert pair(content, "age", "pay")[when] == pytest.approx(np.corrcoef(both["age"], both["pay"])[0, 1])
-        assert pair(content, "age", "city")[when] == pytest.approx(eta(table["age"], table["city"]))
+        assert pair(content, "age", "pay")[when] == pytest.approx(spearmanr(both["age"], both["pay"])[0])
         ranks = table["age"].rank()
+        assert pair(content, "age", "city")[when] == pytest.approx(eta(ranks, table["city"]))
         assert pair(content, "age", "job")[when] == pytest.approx(eta(ranks, table["job"]))
         plain = scipy_association(pd.crosstab(table["city"], table["job"]).to_numpy(), method="cramer")
         assert pair(content, "city", "job")[when] == pytest.approx(plain, abs=0.02)
     measures = [pair(content, *names)["measure"] for names in (("age", "pay"), ("age", "city"), ("city", "job"))]
-    assert measures == ["pearson", "correlation_ratio", "cramers_v"]
+    assert measures == ["spearman", "rank_correlation_ratio", "cramers_v"]
     assert pair(content, "age", "job")["measure"] == "rank_correlation_ratio"
-    assert "people" not in pair(content, "age", "pay")
-    assert pair(content, "age", "job")["people"] == len(frame)
+    assert [each["people"] for each in content["pairs"]] == [len(frame)] * 6
+
+
+def test_of_quasi_identifiers_nobody_weighs_much_and_few_are_counted() -> None:
+    """A quasi-identifier can be withheld from everybody: who knows all values but one must not find the last."""
+    frame = people().drop(columns=["city", "job"])
+    frame["dose"] = np.where(np.arange(len(frame)) < 3, [3.0, 7.0, 2.0] * 100, np.nan)
+    of_dose = pair(found(frame, []), "age", "dose")
+    assert of_dose["people"] == 3
+    for when in ("before", "after"):
+        assert fineness.associations({"pairs": [of_dose]}, 10_000)["pairs"][0][when] is None
+    rich = frame.assign(pay=frame["pay"].where(frame.index != 5, 10**9))
+    plain, moved = (pair(found(table, []), "age", "pay")["before"] for table in (frame, rich))
+    assert abs(plain - moved) < 20 / len(frame)
 
 
 def test_counts_stand_for_so_many_rows() -> None:

@@ -33,7 +33,9 @@ def evidence(**changes: Any) -> Evidence:
     candidate = {
         "released": 900, "suppressed": 60, "waiting": 0, "columns": {}, "marginals": {},
         "associations": {
-            "pairs": [{"columns": ["age", "ill"], "measure": "spearman", "before": THIRD, "after": THIRD}],
+            "pairs": [
+                {"columns": ["age", "ill"], "measure": "spearman", "before": THIRD, "after": THIRD, "people": 960}
+            ],
         },
         "information_loss": loss,
     }  # fmt: skip

@@ -42,7 +42,7 @@ def test_of_few_people_nothing_is_told() -> None:
     fewest = fineness.FEWEST
     assert fineness.risk({"records": fewest - 1}, fewest - 1) is None
     assert fineness.risk({"records": fewest}, fewest) == {"records": fewest}
-    pair = {"pairs": [{"measure": "pearson", "before": 0.11, "after": None}]}
+    pair = {"pairs": [{"measure": "spearman", "before": 0.11, "after": None, "people": fewest}]}
     assert [fineness.associations(pair, people)["step"] for people in (fewest - 1, fewest)] == [None, 0.1]
     assert [fineness.coarse(0.11, people) for people in (fewest - 1, fewest)] == [None, 0.1]
 
@@ -56,8 +56,8 @@ def test_floats_have_four_digits_and_the_rest_is_left_alone() -> None:
 
 def test_ties_before_and_after_are_told_in_the_same_steps() -> None:
     pairs = [
-        {"columns": ["a", "b"], "measure": "pearson", "before": -0.1234, "after": 0.1301},
-        {"columns": ["a", "b"], "measure": "cramers_v", "before": 0.3, "after": 0.13},
+        {"columns": ["a", "b"], "measure": "spearman", "before": -0.1234, "after": 0.1301, "people": 10_000},
+        {"columns": ["a", "b"], "measure": "cramers_v", "before": 0.3, "after": 0.13, "people": 10_000},
         {"columns": ["a", "b"], "measure": "spearman", "before": -0.1234, "after": 0.1301, "people": 2_500},
         {"columns": ["a", "b"], "measure": "spearman", "before": -0.1234, "after": 0.1301, "people": 99},
         {"columns": ["a", "b"], "measure": "spearman", "before": None, "after": 0.1301, "people": 0},
@@ -210,6 +210,15 @@ def test_estimates_of_the_population_keep_two_digits_and_none_of_what_was_fitted
     told = fineness.risk({"unique_records": 176, "population_uniqueness": {"snb": unknown}}, 400)
     assert told is not None
     assert told["population_uniqueness"]["snb"] == {**estimate, "uniques": None, "share": None}
+
+
+def test_the_loss_is_told_in_steps_also_of_few() -> None:
+    """In all digits it is a hash of the values that classes hide."""
+    lost = {"columns": {"age": 0.2372, "city": 0.2369}, "mean": 0.23705}
+    assert fineness.lost(lost, 10_000) == {"columns": {"age": 0.24, "city": 0.24}, "mean": 0.24}
+    assert fineness.lost(lost, 40) == {"columns": {"age": 0.2, "city": 0.2}, "mean": 0.2}
+    unknown = {"lost": 1.0, "other": None, "never": float("nan")}
+    assert fineness.lost(unknown, 300) == {"lost": 1.0, "other": None, "never": None}
 
 
 @pytest.mark.parametrize(("unique", "largest"), [(0, None), (5, None), (12, 1.0)])

@@ -15,6 +15,7 @@ from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, CheckDef, Run
 from anon_pipeline.privacy.judge import judge_release, name_of
+from anon_pipeline.release import fineness
 from anon_pipeline.release.publish import CLASSES, DATA
 from anon_pipeline.spec import ReleaseSpec, Role
 
@@ -156,7 +157,7 @@ def _worth(spec: ReleaseSpec, counts: ClassCounts, candidate: Stage) -> Question
         "ExpectColumnMaxToBeBetween",
         {"column": "lost", "max_value": spec.grouping.most_lost},
         pd.DataFrame({"lost": [lost]}),
-        measured=round(lost, 4),
+        measured=fineness.lost({"mean": lost}, int(counts.sizes.sum()))["mean"],
         remedy=f"the number of classes is {counts.sizes.size:,}: lower the demands, or set grouping.most_lost to 1 if "
         "that is what you want",
         of_share=True,
