@@ -136,6 +136,7 @@ def typed_people(reader: Reader, source: OpenSource, spec: ReleaseSpec) -> Typed
         _check_plain(name, storage[name])
         typed.append(_typed(reader, source, name, storage[name], column, spec.source.missing))
     _check_people(reader, source, spec, typed)
+    _check_targets(reader, source, spec, typed)
     for column_of_weights in typed:
         if column_of_weights.name == spec.sampling_weight:
             _check_weights(reader, source, column_of_weights)
@@ -350,6 +351,21 @@ def _check_people(reader: Reader, source: OpenSource, spec: ReleaseSpec, typed: 
         raise InputError(
             f"target: {spec.target} has {distinct} different texts in {rows} rows; declare it numeric or choose another"
         )
+
+
+def _check_targets(reader: Reader, source: OpenSource, spec: ReleaseSpec, typed: list[TypedColumn]) -> None:
+    """Refuse numbers whose squares no float holds, where models learn to predict them."""
+    for column in typed:
+        if column.name not in {spec.target, *spec.guide.targets} or column.type is not ColumnType.NUMERIC:
+            continue
+        beyond = _count(
+            reader, f"SELECT count(*) FROM {source.relation} WHERE abs(CAST({column.expression} AS DOUBLE)) > {LARGEST}"
+        )
+        if beyond and not spec.aggregates:
+            raise InputError(
+                f"columns.{column.name}: {beyond} values are beyond {LARGEST}, and models are to predict them; replace "
+                "them by numbers or missing values, or choose another unit"
+            )
 
 
 def _check_weights(reader: Reader, source: OpenSource, column: TypedColumn) -> None:

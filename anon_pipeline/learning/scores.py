@@ -179,10 +179,13 @@ def _auc(positive: npt.NDArray[np.bool_], score: FloatArray) -> float:
 
 
 def regression_scores(truth: FloatArray, predicted: FloatArray) -> dict[str, float | None]:
-    """R2 (None where the truth does not vary) and mean absolute error; both shape (n,)."""
+    """R2 (None where the truth does not vary, or so little that no float tells) and mean absolute error.
+
+    Both arguments have the shape (n,).
+    """
     error = truth - predicted
     spread = float(((truth - truth.mean()) ** 2).sum())
-    varies = bool((truth != truth[0]).any())
+    varies = bool((truth != truth[0]).any()) and spread > 0
     return {"r2": 1 - float((error**2).sum()) / spread if varies else None, "mae": float(np.abs(error).mean())}
 
 

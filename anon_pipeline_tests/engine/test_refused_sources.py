@@ -180,6 +180,19 @@ def test_a_parquet_column_that_cannot_be_used_is_named(
     assert facts.rows == 3
 
 
+def test_a_number_to_be_predicted_has_a_square_that_floats_hold(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """What nobody learns from may be any number."""
+    table = pa.table({"x": [1, 2, 3], "t": [1.0, 1e300, 3.0]})
+    write(tmp_path, "people.parquet", table)
+    sentence = "columns.t: 1 values are beyond 1e18, and models are to predict them"
+    assert sentence in refused(engine, tmp_path, {"x": QI}, name="people.parquet")
+    write(
+        tmp_path, "people.parquet", table.append_column("y", [[1e300, 2.0, 3.0]]).set_column(1, "t", [[1.0, 2.0, 3.0]])
+    )
+    facts, _ = stored(engine, tmp_path, {"x": QI, "y": "insensitive"}, "people.parquet")
+    assert facts.rows == 3
+
+
 @pytest.mark.parametrize(("texts", "learnt"), [(100, True), (101, False)])
 def test_a_target_of_almost_as_many_texts_as_rows_is_no_target(
     engine: DuckDBEngine, tmp_path: Path, texts: int, learnt: bool

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from anon_pipeline.anonymize.policy import anonymize_part
+from anon_pipeline.anonymize.policy import anonymize_part, some_left_out
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.learning.models import task_of
 from anon_pipeline.learning.problem import Fitting, Problem
@@ -33,8 +33,9 @@ def measure(run: Run, _folder: Path, people: Stage) -> StepResult:
     seed = run.measuring_seed
     features = {name: types[name] for name in spec.features}
     progress = log_progress(f"{spec.dataset}: utility", "models and folds")
+    problem = Problem.within(frame, spec.target, task_of(types[spec.target]), features, seed)
     measured = measure_utility(
-        Problem.within(frame, spec.target, task_of(types[spec.target]), features, seed),
+        problem.robust(spec.k) if some_left_out(spec) else problem,
         CrossValidation(spec.guide, spec.utility.folds, spec.utility.models),
         functools.partial(anonymize_part, spec, run.key),
         Fitting(run.load_model, run.workers(len(frame)), progress),
@@ -55,11 +56,13 @@ def other_targets(run: Run, frame: pd.DataFrame, types: dict[str, ColumnType], s
     spec, measured = run.spec, {}
     for name in spec.guide.targets[1:]:
         others = [other for other in spec.guide.targets if other != name]
+        guide = spec.guide.model_copy(update={"targets": (name, *others)})
         looked_at = {column: types[column] for column in [*spec.features, spec.target]}
         progress = log_progress(f"{spec.dataset}: utility for {name}", "models and folds")
+        problem = Problem.within(frame, name, task_of(types[name]), looked_at, seed)
         measured[name] = measure_utility(
-            Problem.within(frame, name, task_of(types[name]), looked_at, seed),
-            CrossValidation(spec.guide.model_copy(update={"targets": (name, *others)}), spec.utility.folds),
+            problem.robust(spec.k) if some_left_out(spec) else problem,
+            CrossValidation(guide, spec.utility.folds),
             functools.partial(anonymize_part, spec, run.key),
             Fitting(run.load_model, run.workers(len(frame)), progress),
         ).as_dict()
