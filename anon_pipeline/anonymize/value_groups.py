@@ -20,6 +20,8 @@ from anon_pipeline.tables import Domain
 
 #: Most groups, beside those of rare and of missing values.
 MOST = 8
+#: In a column of whole numbers so many of the people have one.
+MOSTLY = 0.95
 
 MISSING, OTHERS = "missing", "all others"
 
@@ -73,7 +75,8 @@ def _ranges(domain: Domain, smallest: int, alone: int) -> ValueGroups:
     known = domain.counts[1:]
     index, unit = _calendar(domain)
     values = index(domain.values)
-    whole = not (values % 1).any()
+    # No single person decides how groups are written: among whole numbers a fraction goes with the one below it.
+    whole = bool(known[values % 1 == 0].sum() >= MOSTLY * known.sum())
     edges = _edges(values, known, whole)
     counts = np.bincount(np.searchsorted(edges, values, "right"), weights=known, minlength=len(edges) + 1)
     kept = _far_enough_apart(edges, counts.astype(np.int64), alone)

@@ -106,21 +106,15 @@ def version_of(spec: ReleaseSpec, content_hashes: dict[str, str]) -> str:
 
 
 def source_columns(spec: ReleaseSpec, source: SourceFacts) -> list[dict[str, Any]]:
-    """The stored columns: name and role, the type of released columns, and the storage of columns that are not masked.
+    """The stored columns: name and role, and the type of released columns.
 
-    The numbers of missing and of distinct values, and the storage of an identifier, depend on values that are not
-    released.
+    How they are stored, and the numbers of missing and of distinct values, depend on values that are not released: one
+    age of 37.5 in a CSV makes floats of all.
     """
-    masking = spec.steps[:-1] if spec.aggregates else spec.steps
-    masked = {name for step in masking for name in step.used}
-    masked |= {name for name, column in spec.columns.items() if column.steps}
-    columns = []
-    for facts in source.columns:
-        column: dict[str, Any] = {"name": facts.name, "role": facts.role}
-        if facts.name in spec.released:
-            column |= {"type": facts.type} if facts.name in masked else {"type": facts.type, "storage": facts.storage}
-        columns.append(column)
-    return columns
+    return [
+        {"name": facts.name, "role": facts.role} | ({"type": facts.type} if facts.name in spec.released else {})
+        for facts in source.columns
+    ]
 
 
 def lineage(spec: ReleaseSpec) -> dict[str, list[str]]:

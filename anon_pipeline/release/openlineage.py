@@ -42,7 +42,7 @@ def write(file: Path, spec: ReleaseSpec, manifest: dict[str, Any], storage: dict
         str(uuid.uuid5(uuid.NAMESPACE_URL, f"urn:{NAMESPACE}:{spec.dataset}:{manifest['version']}")),
         {"processing_engine": engine},
     )
-    stored = {column["name"]: column.get("storage") for column in manifest["source"]["columns"]}
+    stored = dict.fromkeys(column["name"] for column in manifest["source"]["columns"])  # how they are stored is private
     commitment = dataset_version_dataset.DatasetVersionDatasetFacet(manifest["source"]["commitment"], producer=producer)
     read = InputDataset(
         NAMESPACE, _source(spec), facets={"schema": _schema(spec, stored, producer), "version": commitment}

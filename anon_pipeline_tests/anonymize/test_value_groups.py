@@ -37,6 +37,14 @@ def test_everybody_is_in_a_group_and_no_group_is_too_small(table: Table, smalles
             assert (groups.place(domain.values) == groups.of_code[1:]).all()
 
 
+@pytest.mark.parametrize(("fractions", "written"), [(0, "30\u201339"), (1, "30\u201339"), (30, "30 to under 40")])
+def test_nobody_decides_alone_how_groups_are_written(fractions: int, written: str) -> None:
+    """Else the report of a release would tell that somebody's age has a fraction."""
+    ages = pd.Series(np.arange(400) % 60 + 20.0)
+    ages[:fractions] += 0.5
+    assert written in counted(ages, 5)
+
+
 def test_numbers_are_cut_at_round_ones() -> None:
     assert counted(pd.Series(np.arange(100) % 60), 5) == {
         "under 10": 20,

@@ -78,8 +78,8 @@ def test_of_masked_and_hidden_columns_no_storage_is_told() -> None:
         (),
     )
     assert manifest.source_columns(spec_, stored) == [
-        {"name": "age", "role": "quasi_identifier", "type": "numeric", "storage": "BIGINT"},
-        {"name": "ill", "role": "sensitive", "type": "numeric", "storage": "BIGINT"},
+        {"name": "age", "role": "quasi_identifier", "type": "numeric"},
+        {"name": "ill", "role": "sensitive", "type": "numeric"},
         {"name": "name", "role": "identifier"},
         {"name": "visits", "role": "insensitive", "type": "numeric"},
     ]
@@ -166,17 +166,7 @@ def test_the_code_hash_is_that_of_the_source_files(tmp_path: Path, monkeypatch: 
     assert manifest.code_hash.__wrapped__() == hashes[-1]
 
 
-def test_a_step_that_makes_the_groups_masks_no_column() -> None:
-    spec_ = spec(steps=[{"technique": "aggregate", "columns": ["age", "ill"], "threshold": 10}])
-    stored = tuple(
-        ColumnFacts(name, spec_.columns[name].role, ColumnType.NUMERIC, "BIGINT", 0, 8) for name in ("age", "ill")
-    )
-    told = manifest.source_columns(spec_, SourceFacts(8, "", stored, ()))
-    assert [column["storage"] for column in told] == ["BIGINT", "BIGINT"]
-
-
-def test_of_groups_of_people_no_storage_is_told_of_what_is_masked_before() -> None:
-    """The last step makes the groups; what those before it masked is masked in the groups, too."""
+def test_of_groups_of_people_no_storage_is_told() -> None:
     steps = [
         {"technique": "sample", "columns": ["age"], "share": 0.5},
         {"technique": "aggregate", "columns": ["age", "ill"], "threshold": 10},
@@ -186,5 +176,5 @@ def test_of_groups_of_people_no_storage_is_told_of_what_is_masked_before() -> No
         ColumnFacts(name, spec_.columns[name].role, ColumnType.NUMERIC, "BIGINT", 0, 8) for name in ("age", "ill")
     )
     told = manifest.source_columns(spec_, SourceFacts(8, "", stored, ()))
-    assert [sorted(column) for column in told] == [["name", "role", "type"], ["name", "role", "storage", "type"]]
+    assert [sorted(column) for column in told] == [["name", "role", "type"]] * 2
     assert manifest.relied_on(spec_) == {"model": None, "same_everywhere": True}
