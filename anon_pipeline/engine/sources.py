@@ -310,6 +310,7 @@ def harmless(error: BaseException) -> str:
         return f"line {line[1]} " + (utf or "does not have the shape of the header; check delimiter and quotes")
     for sign, sentence in (
         ("sniffing", "its lines do not have the shape of the header; check delimiter and quotes"),
+        ("invalid state", "a line far down ends otherwise than the first (CR LF, or LF alone), or has a stray quote"),
         ("No space left", "the disk is full"),
         ("File too large", "the file would be larger than allowed"),
         ("Permission denied", "permission denied"),

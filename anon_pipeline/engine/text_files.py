@@ -7,7 +7,7 @@ import csv
 import io
 import itertools
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
@@ -55,16 +55,25 @@ def text_relation(
     try:
         if not as_it_is:
             _decode(path, source, decoded, label)
-        with exactly(path if as_it_is else decoded) as (place,):
-            options = [EVERY_LINE, packing(path) if as_it_is else "compression='none'"]
+        with ExitStack() as stack:
+            (place,) = stack.enter_context(exactly(path if as_it_is else decoded))
+            options = [EVERY_LINE]
             if source.delimiter is not None or is_workbook(path):
                 options.append(f"delim={literal(source.delimiter or ',')}")
-            text = f"read_csv({place}, {', '.join(options)}"
+            packed = packing(path) if as_it_is else "compression='none'"
+            text = f"read_csv({place}, {', '.join([*options, packed])}"
             try:
                 names = _names(connection, text, source, label)
             except duckdb.InvalidInputException:
-                _refuse_irregular(path, source, label)
-                raise
+                if not _line_ends_differ(path, label):
+                    _refuse_irregular(path, source, label)
+                    raise
+                even = scratch / "even.csv"
+                stack.callback(even.unlink, missing_ok=True)
+                _decode(path, source, even, label, one_line_end=True)
+                (place,) = stack.enter_context(exactly(even))
+                text = f"read_csv({place}, {', '.join(options)}, compression='none'"
+                names = _names(connection, text, source, label)
             if len(names) == 1:
                 _refuse_irregular(path, source, label)
             if source.header == 1:
@@ -248,8 +257,20 @@ def _refuse_irregular(path: Path, source: Source, label: str) -> None:
             )
 
 
-def _decode(path: Path, source: Source, destination: Path, label: str) -> None:
-    """Write a text file as UTF-8, unpacked.
+def _line_ends_differ(path: Path, label: str) -> bool:
+    """Whether some lines of a text file end with CR LF and others with LF alone, as where two programs wrote it."""
+    both = single = 0
+    with unpacked(path, None, label) as read:
+        before = b""
+        while block := read.read(BLOCK):
+            both += block.count(b"\r\n") + (before == b"\r" and block.startswith(b"\n"))
+            single += block.count(b"\n")
+            before = block[-1:]
+    return 0 < both < single
+
+
+def _decode(path: Path, source: Source, destination: Path, label: str, one_line_end: bool = False) -> None:
+    """Write a text file as UTF-8, unpacked; with `one_line_end` all its lines end alike.
 
     Raises
     ------
@@ -257,7 +278,8 @@ def _decode(path: Path, source: Source, destination: Path, label: str) -> None:
         With the number of the line that is not in this encoding.
     """
     encoding = "utf-8" if is_workbook(path) else source.encoding
-    decoder = codecs.getincrementaldecoder(encoding)()
+    plain = codecs.getincrementaldecoder(encoding)()
+    decoder = io.IncrementalNewlineDecoder(plain, translate=True) if one_line_end else plain
     lines = 1
     with (
         unpacked(path, source.sheet, label) as read,

@@ -380,3 +380,36 @@ def test_a_weight_is_a_number(engine: DuckDBEngine, tmp_path: Path) -> None:
         spec = write_spec(tmp_path, columns, "people.csv", sampling_weight="w")
         with pytest.raises(InputError, match="w holds texts") if refused else nullcontext():
             engine.store_source(spec, tmp_path / "stored.parquet")
+
+
+HEAD, BODY = "city,note,t", [f"Bergen,{row},{'ab'[row % 2]}" for row in range(40)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HEAD + "\n" + "".join(f"{line}\r\n" for line in BODY),
+        HEAD + "\r\n" + "".join(f"{line}\n" for line in BODY),
+        HEAD + "\n" + "".join(line + "\r\n"[row % 2 :] for row, line in enumerate(BODY)),
+        "\n".join([HEAD, *BODY[:-1]]) + "\n" + BODY[-1] + "\r\n",
+    ],
+    ids=["header", "body", "alternating", "tail"],
+)
+@pytest.mark.parametrize(
+    ("encoding", "name"), [("utf-8", "people.csv"), ("cp1252", "people.csv"), ("utf-8", "p.csv.gz")]
+)
+def test_lines_may_end_in_two_ways(engine: DuckDBEngine, tmp_path: Path, text: str, encoding: str, name: str) -> None:
+    """As in a file of which two programs wrote parts."""
+    content = text.replace("Bergen", "Bærum").encode(encoding)
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    facts, table = stored(engine, tmp_path, {"city": QI, "note": QI}, name, source={"encoding": encoding})
+    assert facts.rows == 40 and set(table.column("city").to_pylist()) == {"Bærum"}
+    assert sorted(table.column("note").to_pylist()) == list(range(40))
+    assert set(table.column("t").to_pylist()) == {"a", "b"}
+
+
+def test_another_end_of_a_line_far_down_is_told(engine: DuckDBEngine, tmp_path: Path) -> None:
+    lines = [HEAD, *(f"Bergen,{row},{'ab'[row % 2]}" for row in range(60_000))]
+    (tmp_path / "people.csv").write_bytes("\n".join([*lines[:-1], "Cork,1,a\r", lines[-1]]).encode())
+    with pytest.raises(InputError, match="a line far down ends otherwise than the first"):
+        stored(engine, tmp_path, {"city": QI, "note": QI})
