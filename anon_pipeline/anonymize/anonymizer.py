@@ -26,6 +26,7 @@ from anon_pipeline.anonymize.description import described
 from anon_pipeline.anonymize.frames import KeepsColumns, check_present, of_frames
 from anon_pipeline.anonymize.hierarchy import Hierarchy
 from anon_pipeline.anonymize.ladder import Recount
+from anon_pipeline.anonymize.level_columns import LevelColumns
 from anon_pipeline.anonymize.notebook import summary_html
 from anon_pipeline.anonymize.parameters import (
     TEXT,
@@ -313,13 +314,15 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
                 f"{len(cells.counts):,}",
                 f"{self.refine:,}",
             )
-        fitted = tree.fit_tree(cells, self.k, self.spread, self.orders, self.random_state, weighed=weighed)
+        by_level = LevelColumns.of(cells, self.k)
+        fitted = tree.fit_tree(by_level.cells, self.k, self.spread, self.orders, self.random_state, weighed=weighed)
+        fitted = replace(fitted, features=by_level.axes(fitted.features))
         leaf = fitted.apply(cells.codes)
         repair = Repair(
             cells,
             fitted.features,
-            refinement.refine(cells, leaf, self.k, self.spread, workers) if refined else leaf,
-            criterion_outputs(cells, self.spread, self.random_state) if self.demands else np.empty(0),
+            refinement.refine(by_level.cells, leaf, self.k, self.spread, workers) if refined else leaf,
+            criterion_outputs(by_level.cells, self.spread, self.random_state) if self.demands else np.empty(0),
             people or ClassStatistics(sizes=cells.counts),
             [KAnonymity(k=self.k), *self.demands],
             int(self.suppression * cells.n),

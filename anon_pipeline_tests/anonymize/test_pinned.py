@@ -46,7 +46,7 @@ PINNED = {
     "swapped": "96708562b59b",
     "ranges": "63b76522b57f",
     "levels": "78970b1769d4",
-    "a hierarchy": "68c5ffc5e99a",
+    "a hierarchy": "d220c6afbd78",
     "a strict hierarchy": "bfb3e1714a73",
     "demands": "a2544a02c35e",
     "demands on nodes": "554f153bc481",
