@@ -225,7 +225,11 @@ def _total(rows: Sequence[Sequence[str]], last: bytes, source: Source) -> tuple[
     for place, (name, value) in enumerate(zip(joined_header(head), ended[-1], strict=True)):
         others = {row[place] for row in body}
         if value.strip().strip(":").casefold() in TOTALS and value not in others:  # else it is a category like others
-            return name, value.strip(), f"{quoted(name)} IS DISTINCT FROM {literal(value)}"
+            # Whether the column will be of texts or of numbers: to a condition, a word among numbers is missing.
+            numbers = _is_of_numbers([row[place] for row in body])
+            text = f"CAST({quoted(name)} AS VARCHAR)" if numbers else quoted(name)
+            known = f" AND {quoted(name)} IS NOT NULL" if numbers else ""
+            return name, value.strip(), f"{text} IS DISTINCT FROM {literal(value)}{known}"
     return None
 
 

@@ -138,15 +138,25 @@ def test_a_file_without_a_header_is_told_with_its_line(engine: DuckDBEngine, tmp
     assert yaml.safe_load(made.file.read_text())["source"]["names"] == ["a", "b", "c", "d"]
 
 
-def test_a_line_of_totals_is_asked_about_and_empty_lines_are_counted(engine: DuckDBEngine, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("totals", "condition"),
+    [
+        (["Total", "123456.78", "", ""], "\"town\" IS DISTINCT FROM 'Total'"),
+        (["", "Total", "", ""], 'CAST("pay" AS VARCHAR) IS DISTINCT FROM \'Total\' AND "pay" IS NOT NULL'),
+    ],
+)
+def test_a_line_of_totals_is_asked_about_and_empty_lines_are_counted(
+    engine: DuckDBEngine, tmp_path: Path, totals: list[str], condition: str
+) -> None:
+    """Also where the word stands among numbers, which it cannot be compared with."""
     rows = people(plain_pay, day("%Y-%m-%d"))
     for place in (5, 70):
         rows[place] = ["", "", "", ""]
-    file = write(tmp_path, [HEADER, *rows, ["Total", "123456.78", "", ""]])
+    file = write(tmp_path, [HEADER, *rows, totals])
     spec, asked = proposed(engine, tmp_path, file)
     assert spec["source"]["where"] == "decide"
     advice = asked.partition("; write ")[2].partition(" to leave it out")[0]  # is pasted as it is
-    assert yaml.safe_load(advice) == "\"town\" IS DISTINCT FROM 'Total'"
+    assert yaml.safe_load(advice) == condition
     assert spec["columns"]["pay"]["type"] == "numeric"
     assert f"# {2} rows are empty throughout" in (tmp_path / "data/people/release.yaml").read_text()
     text = (tmp_path / "data/people/release.yaml").read_text()
