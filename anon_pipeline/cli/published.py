@@ -75,7 +75,7 @@ def show_one(version: str, dataset: OfDataset = None, as_json: AsJson = False) -
         return
     if withdrawn is not None:
         out.print(f"withdrawn on {withdrawn.time}: {withdrawn.why}", style="bold red", markup=False)
-    show_release(content, folder, True)
+    show_release(content, folder, True, withdrawn is not None)
     for copy in copies:
         out.print(f"{copy.state} at {copy.place.label} since {copy.time}  {copy.why}", markup=False, highlight=False)
 

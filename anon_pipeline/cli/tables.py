@@ -46,13 +46,14 @@ def show_dry_run(planned: DryRun) -> None:
     out.print(table)
 
 
-def show_release(manifest: dict[str, Any], folder: Path | None, new: bool) -> None:
+def show_release(manifest: dict[str, Any], folder: Path | None, new: bool, withdrawn: bool = False) -> None:
     """Print a release: its demands, whether they hold, and its cost."""
     table = Table(title=f"{manifest['dataset']} {manifest['version']}", title_justify="left", show_header=False)
     table.add_column(style="bold")
     table.add_column()
     spent = " or spent" if manifest.get("kind") == "synthetic" else ""
-    table.add_row("state", "released" if new else f"stands already; nothing new was published{spent}")
+    standing = "released" if new else f"stands already; nothing new was published{spent}"
+    table.add_row("state", "withdrawn; only its manifest is left" if withdrawn else standing)
     for heading, text in _rows_of(manifest):
         table.add_row(heading, text)
     if folder is not None:

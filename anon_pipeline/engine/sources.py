@@ -305,7 +305,9 @@ def harmless(error: BaseException) -> str:
     line = re.search(r"CSV Error on Line: (\d+)", text)
     if line:
         utf = (
-            "is not in the file's encoding; state it as source.encoding" if "nicode" in text or "utf-8" in text else ""
+            "is not in the file's encoding; state it as source.encoding, or with --encoding"
+            if "nicode" in text or "utf-8" in text
+            else ""
         )
         return f"line {line[1]} " + (utf or "does not have the shape of the header; check delimiter and quotes")
     for sign, sentence in (

@@ -292,7 +292,8 @@ def _decode(path: Path, source: Source, destination: Path, label: str, one_line_
             except UnicodeDecodeError as error:
                 lines += error.object[: error.start].decode(encoding, "replace").count("\n")
                 raise InputError(
-                    f"{label}: line {lines} is not in the encoding {encoding}; state the file's as source.encoding"
+                    f"{label}: line {lines} is not in the encoding {encoding}; state the file's as source.encoding, "
+                    "or with --encoding"
                 ) from None
             out.write(text)
             lines += text.count("\n")

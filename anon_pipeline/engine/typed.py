@@ -325,7 +325,8 @@ def check_size(rows: int, label: str, spec: ReleaseSpec) -> None:
         For a table of nobody, or of fewer people than k.
     """
     if rows == 0:
-        raise InputError(f"{label}: the table is empty")
+        nobody = "the table is empty" if spec.source.where is None else "no row of the table meets source.where"
+        raise InputError(f"{label}: {nobody}")
     if rows < spec.k:
         raise InputError(f"{label}: the table has {rows} rows, fewer than k = {spec.k}")
 

@@ -65,7 +65,7 @@ def test_withdrawing_from_a_signed_home(published: Place) -> None:
     assert (line["action"], line["why"]) == ("withdraw", "a column [too] much")
     assert "[too]" in releases(published, "list").stdout
     shown = releases(published, "show", release.name)
-    assert ": a column [too] much" in shown.stdout
+    assert ": a column [too] much" in shown.stdout and "withdrawn; only its manifest is left" in shown.stdout
     assert json.loads(releases(published, "show", release.name, "--json").stdout)["withdrawn"]["why"] == line["why"]
 
     again = releases(published, *told)

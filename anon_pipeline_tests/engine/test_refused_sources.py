@@ -180,6 +180,12 @@ def test_a_parquet_column_that_cannot_be_used_is_named(
     assert facts.rows == 3
 
 
+def test_a_condition_that_nobody_meets_is_named(engine: DuckDBEngine, tmp_path: Path) -> None:
+    write(tmp_path, "people.csv", "x,t\n1,a\n2,b\n")
+    sentence = refused(engine, tmp_path, {"x": {"role": QI, "type": "numeric"}}, source={"where": "x > 200"})
+    assert "people.csv: no row of the table meets source.where" in sentence
+
+
 def test_a_number_to_be_predicted_has_a_square_that_floats_hold(engine: DuckDBEngine, tmp_path: Path) -> None:
     """What nobody learns from may be any number."""
     table = pa.table({"x": [1, 2, 3], "t": [1.0, 1e300, 3.0]})
