@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def test_it_is_paid_for_once_and_the_same_each_time(tmp_path: Path, home: Home) 
     one, other = make_table(spec, first), make_table(spec, again)
     assert one.table.equals(other.table)
     said = protection(spec, first)
-    assert said["epsilon"] <= 2 and said["rho"] == sum(part["rho"] for part in said["mechanisms"])
+    assert said["epsilon"] <= 2 and said["rho"] == math.fsum(part["rho"] for part in said["mechanisms"])
     # A corrected file is another question about the same people; a third one is not within the budget.
     spec = write(tmp_path / "clinic", people(seed=2))
     assert measured(spec, home)[1] and spent(spec, home) == 2 * cost

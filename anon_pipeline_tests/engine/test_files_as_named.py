@@ -317,9 +317,9 @@ def test_rows_that_are_entirely_empty_are_counted_in_texts_alone(tmp_path: Path)
     [
         (f"CSV Error on Line: 7\n{SECRET}", "line 7 does not have the shape of the header; check delimiter and quotes"),
         (f"CSV Error on Line: 7\nInvalid unicode {SECRET}",
-         "line 7 is not in the file's encoding; state it as source.encoding"),
+         "line 7 is not in the file's encoding; state it as source.encoding, or with --encoding"),
         (f"CSV Error on Line: 7 not utf-8 {SECRET}",
-         "line 7 is not in the file's encoding; state it as source.encoding"),
+         "line 7 is not in the file's encoding; state it as source.encoding, or with --encoding"),
         ("Error when sniffing file", "its lines do not have the shape of the header; check delimiter and quotes"),
         ("No space left on device", "the disk is full"),
         ("Could not set lock", "another program holds the database open for writing"),

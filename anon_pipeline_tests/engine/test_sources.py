@@ -135,7 +135,8 @@ def test_every_kind_of_source_gives_the_same_people(engine: DuckDBEngine, tmp_pa
 def test_latin_1_is_read_where_stated_and_refused_where_not(engine: DuckDBEngine, tmp_path: Path) -> None:
     write(tmp_path, "people.csv", f"city,t\nKöln,ill\n{SECRET}ß,well\n", "latin-1")
     message = refused(engine, tmp_path, {"city": QI})
-    assert message == ("people.csv: cannot be read: line 2 is not in the file's encoding; state it as source.encoding")
+    sentence = "line 2 is not in the file's encoding; state it as source.encoding, or with --encoding"
+    assert message == f"people.csv: cannot be read: {sentence}"
     assert "kwerty is no encoding" in refused(engine, tmp_path, {"city": QI}, source={"encoding": "kwerty"})
     message = refused(engine, tmp_path, {"city": QI}, source={"encoding": "ascii"})
     assert "line 2 is not in the file's encoding" in message

@@ -127,6 +127,12 @@ def _cores(sizes: Sequence[int], targets: Clique) -> list[Clique]:
     return [tuple(sorted(targets))] if together <= MOST_TARGET_CELLS else [(target,) for target in targets]
 
 
+def _of_a_round(settings: Settings, left: int, rounds: int) -> tuple[int, int]:
+    """The budget for choosing and for counting a set, if so many are to be counted."""
+    choosing = math.floor(settings.nano_rho * CHOOSING) // max(1, rounds)
+    return choosing, left // max(1, rounds) - choosing
+
+
 def measure(table: CodedTable, settings: Settings) -> Measurements:
     """Count a table of people with noise; satisfies rho-zCDP with `settings.nano_rho`.
 
@@ -139,10 +145,7 @@ def measure(table: CodedTable, settings: Settings) -> Measurements:
     starts = first_sets(table.sizes, settings.targets)
     share = math.floor(settings.nano_rho * FIRST) // len(starts)
     left = settings.nano_rho - share * len(starts)
-    rounds = max(1, settings.rounds)
-    choosing = math.floor(settings.nano_rho * CHOOSING) // rounds
-    counting = left // rounds - choosing
-    if min(share, choosing, counting) < 1:
+    if min(share, *_of_a_round(settings, left, settings.rounds)) < 1:
         raise InputError("synthesis: the share of the budget is too small to be divided into so many measurements")
     first = [_counted(table, clique, share, settings.rows, drawn) for clique in starts]
     codes = shared_codes(table.sizes, first, settings.targets)
@@ -152,6 +155,9 @@ def measure(table: CodedTable, settings: Settings) -> Measurements:
     model = estimation.fit(sizes, measured, total)
     open_sets = {clique: merged_table.counts(clique) for clique in candidates(sizes, settings.targets)}
     later: list[NoisyTable] = []
+    # Of few columns there are fewer sets than rounds: the budget is divided by what there is to count.
+    rounds = min(settings.rounds, len(open_sets))
+    choosing, counting = _of_a_round(settings, left, rounds)
     for _ in range(rounds):
         sets = [clique for clique in open_sets if _stays_small(sizes, measured, clique, settings.cells)]
         if not sets:
