@@ -156,12 +156,12 @@ def distinct_names(names: Sequence[str], rename: dict[str, str], label: str, plu
         places.setdefault(name.casefold(), []).append(str(number))
     for numbers in places.values():
         if len(numbers) > 1:
+            new = told_apart(called)
+            otherwise = "(source.rename)" if new else "(name all of them: source.names, with header: 0 and a skip of 1)"
             sentence = (
                 f"{label}: the columns {' and '.join(numbers)} of {plural} have one name (capitals do not tell columns "
-                "apart); call one of them otherwise (source.rename), drop it, or add a header if that line is a "
-                "person's"
+                f"apart); call one of them otherwise {otherwise}, drop it, or add a header if that line is a person's"
             )
-            new = told_apart(called)
             if new:
                 proposed = {
                     name: new[called_so] for name, called_so in zip(names, called, strict=True) if called_so in new

@@ -180,6 +180,15 @@ def test_a_parquet_column_that_cannot_be_used_is_named(
     assert facts.rows == 3
 
 
+def test_what_is_said_of_a_name_that_stands_twice_can_be_done(engine: DuckDBEngine, tmp_path: Path) -> None:
+    write(tmp_path, "people.csv", "x,x,t\n1,2,a\n3,4,b\n")
+    sentence = refused(engine, tmp_path, {"x": QI})
+    assert "source.names, with header: 0 and a skip of 1" in sentence
+    named = {"names": ["x", "y", "t"], "header": 0, "skip": 1}
+    facts, _ = stored(engine, tmp_path, {"x": QI, "y": QI}, source=named)
+    assert facts.rows == 2
+
+
 def test_a_condition_that_nobody_meets_is_named(engine: DuckDBEngine, tmp_path: Path) -> None:
     write(tmp_path, "people.csv", "x,t\n1,a\n2,b\n")
     sentence = refused(engine, tmp_path, {"x": {"role": QI, "type": "numeric"}}, source={"where": "x > 200"})
