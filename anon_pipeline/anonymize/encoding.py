@@ -175,6 +175,14 @@ def count_cells(
     return Cells(domains, codes[order[starts]], counts, summed), cell
 
 
+def _as_an_engine_counts(domain: Domain) -> list[Any]:
+    """The values of a domain: dates as dates, if all of them are days, else as moments."""
+    values = domain.readable(domain.values)
+    if domain.type is ColumnType.DATE and (values == values.astype("datetime64[D]")).all():
+        values = values.astype("datetime64[D]")
+    return list(values.tolist())
+
+
 def count_sensitive(
     cells: Cells, cell: IntArray, sensitive: pd.DataFrame | None, answers: Collection[str] = ()
 ) -> ClassStatistics:
@@ -189,7 +197,7 @@ def count_sensitive(
         present = np.flatnonzero(domain.counts)
         position = np.zeros(len(domain), dtype=np.int64)
         position[present] = np.arange(len(present))
-        values = [None, *domain.values.tolist()]
+        values = [None, *_as_an_engine_counts(domain)]
         ones = np.ones(len(code), dtype=np.int64)
         histograms[str(name)] = Histogram(
             values=tuple(values[place] for place in present),

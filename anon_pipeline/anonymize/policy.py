@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -15,8 +18,11 @@ from anon_pipeline.keys import Key
 from anon_pipeline.privacy.base import privacy_models
 from anon_pipeline.privacy.population import PopulationModel
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.spec import ReleaseSpec, Role
+from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 from anon_pipeline.tables import Cells
+
+#: More days since 1970 than any date of the years 1 to 9999 has, before or after.
+MOST_DAYS = 3_000_000
 
 
 class TreeOfPart(AnonymizerTree):
@@ -81,13 +87,34 @@ def protected_columns(spec: ReleaseSpec) -> list[str]:
     return [name for name in spec.with_role(Role.SENSITIVE) if name in named]
 
 
-def anonymize_part(spec: ReleaseSpec, key: Key, part: pd.DataFrame, guidance: npt.NDArray[np.float64]) -> pd.DataFrame:
-    """A part of the people as a release of them alone would show it; suppressed people are left out."""
+def anonymize_part(
+    spec: ReleaseSpec,
+    key: Key,
+    part: pd.DataFrame,
+    guidance: npt.NDArray[np.float64],
+    types: Mapping[str, ColumnType] = MappingProxyType({}),
+) -> pd.DataFrame:
+    """A part of the people as a release of them alone would show it; suppressed people are left out.
+
+    Columns that `types` calls dates are numbers in the part, and dates to the demands on them.
+    """
     protected = protected_columns(spec)
+    sensitive = part[protected].assign(
+        **{name: _moments(part[name]) for name in protected if types.get(name) is ColumnType.DATE}
+    )
     tree = tree_of(spec, key, in_folds=True)
-    tree.fit(part[spec.quasi_identifiers], guidance, part[protected] if protected else None)
+    tree.fit(part[spec.quasi_identifiers], guidance, sensitive if protected else None)
     released = part[tree.apply(part[spec.quasi_identifiers]) >= 0]
     return released.assign(**tree.transform(released[spec.quasi_identifiers]))
+
+
+def _moments(numbers: pd.Series) -> pd.Series:
+    """Moments from days since 1970, or from microseconds where there are more than any day of the year 9999 has."""
+    known = numbers.notna().to_numpy()
+    values = numbers.fillna(0.0).to_numpy(np.float64).astype(np.int64)
+    unit = "D" if np.abs(values).max(initial=0) <= MOST_DAYS else "us"
+    moments = values.astype(f"datetime64[{unit}]").astype("datetime64[us]")
+    return pd.Series(np.where(known, moments, np.datetime64("NaT")), index=numbers.index)
 
 
 def check_feasible(spec: ReleaseSpec, everybody: ClassStatistics) -> None:

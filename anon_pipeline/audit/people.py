@@ -231,7 +231,7 @@ class Trainer:
             folds = np.arange(len(part)) % 2
             problem = Problem.of_spec(spec, self.types, part[spec.features], part[spec.target])
             trained = train_guide(problem, guide, folds, Fitting(self.load_logged), with_full=False)
-            part = anonymize_part(spec, self.key, part, trained.guidance(part, folds))
+            part = anonymize_part(spec, self.key, part, trained.guidance(part, folds), self.types)
         task, features = task_of(self.types[spec.target]), {name: self.types[name] for name in spec.features}
         prototype = build_model(spec.guide.model, task, features, seed, self.load_logged)
         learnt = part[spec.target].to_numpy(dtype=object if task is Task.CLASSIFICATION else np.float64)

@@ -125,7 +125,7 @@ def trade_off(
     if prepared is not None:
         alone = replace(prepared, folds=())
         tasks += [
-            (compare_fold, alone, fold, functools.partial(anonymize_part, varied, key))
+            (compare_fold, alone, fold, functools.partial(anonymize_part, varied, key, types=stored.types))
             for fold in prepared.folds
             for varied in specs
         ]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from anon_pipeline.anonymize import policy
 from anon_pipeline.anonymize.policy import (
     anonymize_part,
     check_feasible,
@@ -17,7 +21,7 @@ from anon_pipeline.anonymize.policy import (
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline_tests.people import KEY
 from anon_pipeline_tests.privacy.tables import COLUMN, classes_of_people
 
@@ -117,3 +121,41 @@ def test_the_tree_has_what_the_spec_states_and_shows_numbers_in_folds() -> None:
     assert (tree.grids, tree.levels, tree.refine, tree.random_state) == ({"age": 5}, {"town": ("Ulm", "Bonn")}, 70, 9)
     assert protected_columns(spec) == ["ill"]
     assert mean_loss({"age": 0.25, "born": 0.75}) == 0.5
+
+
+DAYS = np.array(["2020-01-01", "2020-07-01", "2021-02-01", "2021-03-01"], dtype="datetime64[D]")
+
+
+@pytest.mark.parametrize("unit", ["D", "us"])
+@pytest.mark.parametrize(
+    "demand",
+    [
+        {"l_diversity": {"column": "seen", "l": 2, "bins": [date(2021, 1, 1)]}},
+        {"t_closeness": {"column": "seen", "t": 0.4, "hierarchy": [[day.item(), str(day)[:4]] for day in DAYS]}},
+    ],
+)
+def test_dates_are_dates_to_the_demands_on_a_part(unit: str, demand: dict[str, Any]) -> None:
+    """Engines give a part's dates as days, or as microseconds where some are moments."""
+    days = DAYS[np.arange(80) % 4]
+    spec = ReleaseSpec.model_validate(
+        {
+            "dataset": "people",
+            "source": {"path": "people.csv"},
+            "target": "ill",
+            "columns": {
+                "age": {"role": "quasi_identifier"},
+                "seen": {"role": "sensitive"},
+                "ill": {"role": "insensitive"},
+            },
+            "privacy": {"k_anonymity": {"k": 3}, **demand},
+        }
+    )
+    seen = days.astype(f"datetime64[{unit}]").astype(np.int64).astype(float)
+    part = pd.DataFrame({"age": np.arange(80.0) // 4, "seen": seen, "ill": "no"})
+    shown = anonymize_part(spec, KEY, part, np.zeros((80, 1)), {"seen": ColumnType.DATE})
+    assert len(shown) == 80 and (shown["seen"] == seen).all()
+
+
+def test_a_missing_date_of_a_part_is_none() -> None:
+    moments = policy._moments(pd.Series([18262.0, np.nan], index=[7, 9]))
+    assert moments.index.tolist() == [7, 9] and moments[7] == pd.Timestamp("2020-01-01") and pd.isna(moments[9])

@@ -37,7 +37,7 @@ def measure(run: Run, _folder: Path, people: Stage) -> StepResult:
     measured = measure_utility(
         problem.robust(spec.k) if some_left_out(spec) else problem,
         CrossValidation(spec.guide, spec.utility.folds, spec.utility.models),
-        functools.partial(anonymize_part, spec, run.key),
+        functools.partial(anonymize_part, spec, run.key, types=types),
         Fitting(run.load_model, run.workers(len(frame)), progress),
         {column.name: column.storage for column in stored.columns if column.name in spec.quasi_identifiers},
         spec.k,
@@ -63,7 +63,7 @@ def other_targets(run: Run, frame: pd.DataFrame, types: dict[str, ColumnType], s
         measured[name] = measure_utility(
             problem.robust(spec.k) if some_left_out(spec) else problem,
             CrossValidation(guide, spec.utility.folds),
-            functools.partial(anonymize_part, spec, run.key),
+            functools.partial(anonymize_part, spec, run.key, types=types),
             Fitting(run.load_model, run.workers(len(frame)), progress),
         ).as_dict()
     return measured
