@@ -255,7 +255,8 @@ def test_the_last_runs_of_a_stage_are_kept(tmp_path: Path) -> None:
 def test_figures_of_a_candidate_are_those_of_its_classes(spec: ReleaseSpec, tmp_path: Path) -> None:
     table = pd.DataFrame({"age": [20] * 3 + [40] * 5, "city": "Bonn", "sex": "f", "ill": ["yes", "no"] * 4})
     table.to_parquet(tmp_path / "data.parquet", index=False)
-    facts = {"released": 8, "suppressed": 1, "information_loss": {"age": 0.1, "city": 0.3, "sex": 0.2}}
+    losses = {"age": 0.1, "city": 0.9, "sex": 0.6}  # of nine people told in steps of a half
+    facts = {"released": 8, "suppressed": 1, "waiting": 0, "information_loss": losses}
     run = Run(spec, Home(tmp_path / "home").prepare(), DuckDBEngine(tmp_path / "spill"))
     (figures,) = own._aggregates(run, Stage(tmp_path, "", facts)).to_dict("records")
     assert figures == {  # of classes of 3 and 5
@@ -266,10 +267,10 @@ def test_figures_of_a_candidate_are_those_of_its_classes(spec: ReleaseSpec, tmp_
         "median_class_size": 4.0,
         "mean_class_size": 4.0,
         "largest_class": 5,
-        "information_loss": 0.2,
-        "information_loss_age": 0.1,
-        "information_loss_city": 0.3,
-        "information_loss_sex": 0.2,
+        "information_loss": 0.5,
+        "information_loss_age": 0.0,
+        "information_loss_city": 1.0,
+        "information_loss_sex": 0.5,
     }
 
 
@@ -297,7 +298,8 @@ def test_each_check_is_asked_of_its_table_which_is_read_once(spec: ReleaseSpec, 
             {**rows, "meta": {"over": "aggregates", "name": "one row again"}},
         ),
     )
-    facts = {"released": 8, "suppressed": 1, "information_loss": {"age": 0.1, "city": 0.3, "sex": 0.2}}
+    losses = {"age": 0.1, "city": 0.3, "sex": 0.2}
+    facts = {"released": 8, "suppressed": 1, "waiting": 0, "information_loss": losses}
     run = Run(spec, Home(tmp_path / "home").prepare(), DuckDBEngine(tmp_path / "spill"))
     questions = own.ask_own(run, Stage(tmp_path, "", facts))
     assert [(question.own_of, len(question.table)) for question in questions] == [

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import pandas as pd
 import pyarrow.parquet as pq
 
+from anon_pipeline.anonymize.policy import mean_loss
 from anon_pipeline.errors import InputError
 from anon_pipeline.pipeline.checks.answers import require_answers
 from anon_pipeline.pipeline.expectations.questions import AGGREGATES, RELEASED, Question
@@ -237,9 +238,11 @@ def _aggregates(run: Run, candidate: Stage) -> pd.DataFrame:
     if spec.is_synthetic or spec.aggregates:
         return pd.DataFrame([{aggregate_names(spec)[0]: pq.ParquetFile(data).metadata.num_rows}])
     sizes = manifest.class_sizes(engine.classes(data, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE)).sizes)
-    loss = {name: float(value) for name, value in candidate.facts["information_loss"].items()}
-    losses = {"information_loss": sum(loss.values()) / len(loss)}
-    losses |= {f"information_loss_{name}": value for name, value in loss.items()}
+    loss = candidate.facts["information_loss"]
+    grouped = sum(int(candidate.facts[of]) for of in ("released", "suppressed", "waiting"))
+    told = fineness.lost({"mean": mean_loss(loss), "columns": loss}, grouped)
+    losses = {"information_loss": told["mean"]}
+    losses |= {f"information_loss_{name}": value for name, value in told["columns"].items()}
     figures = {
         "released": candidate.facts["released"],
         "suppressed": candidate.facts["suppressed"],
@@ -248,7 +251,7 @@ def _aggregates(run: Run, candidate: Stage) -> pd.DataFrame:
         "median_class_size": sizes["median"],
         "mean_class_size": sizes["mean"],
         "largest_class": sizes["largest"],
-        **fineness.rounded(losses),
+        **losses,
     }
     return pd.DataFrame([figures])[aggregate_names(spec)]
 
