@@ -65,7 +65,7 @@ def text_relation(
             try:
                 names = _names(connection, text, source, label)
             except duckdb.InvalidInputException:
-                if not _line_ends_differ(path, label):
+                if not _line_ends_differ(path, source, label):
                     _refuse_irregular(path, source, label)
                     raise
                 even = scratch / "even.csv"
@@ -213,9 +213,10 @@ def delimiter_of_header(source: Source, path: Path, label: str, names: Collectio
         return DELIMITERS[0]  # the reader will say what is wrong with the file
     found = {}
     for delimiter in DELIMITERS:
-        columns = itertools.zip_longest(*csv.reader(header, delimiter=delimiter))
-        called = joined_header(list(zip(*columns, strict=True))) if header else []
-        found[delimiter] = len(wanted & {name.casefold() for name in called})
+        with suppress(csv.Error):  # a field that is longer than the module reads
+            columns = itertools.zip_longest(*csv.reader(header, delimiter=delimiter))
+            called = joined_header(list(zip(*columns, strict=True))) if header else []
+            found[delimiter] = len(wanted & {name.casefold() for name in called})
     if not any(found.values()):
         raise InputError(
             f"source.delimiter: say what separates the fields of {label}; its header does not show it, and for noisy "
@@ -257,10 +258,10 @@ def _refuse_irregular(path: Path, source: Source, label: str) -> None:
             )
 
 
-def _line_ends_differ(path: Path, label: str) -> bool:
+def _line_ends_differ(path: Path, source: Source, label: str) -> bool:
     """Whether some lines of a text file end with CR LF and others with LF alone, as where two programs wrote it."""
     both = single = 0
-    with unpacked(path, None, label) as read:
+    with unpacked(path, source.sheet, label) as read:
         before = b""
         while block := read.read(BLOCK):
             both += block.count(b"\r\n") + (before == b"\r" and block.startswith(b"\n"))

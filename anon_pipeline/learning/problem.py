@@ -47,16 +47,18 @@ class Problem:
     def robust(self, k: int) -> Problem:
         """The same problem in which nobody's own target decides a score, for releases that leave people out.
 
-        Labels that fewer than k people have are left out, unless fewer than two labels remain. Of numbers, those of one
-        of 100 people on either side, and of two at least, become the next number (winsorizing: J. W. Tukey, "The future
-        of data analysis", 1962).
+        Labels that fewer than k people have become the most frequent one, unless fewer than two labels remain; without
+        these people, the number of the others would tell of them. Of numbers, those of one of 100 people on either
+        side, and of two at least, become the next number (winsorizing: J. W. Tukey, "The future of data analysis",
+        1962).
         """
         name = str(self.target.name)
         if self.task is Task.CLASSIFICATION:
-            frequent = (self.target.map(self.target.value_counts()) >= k).to_numpy()
-            if self.target[frequent].nunique() < 2:
+            counts = self.target.value_counts().sort_index()
+            if (counts >= k).sum() < 2:
                 return self
-            frame = self.frame[frequent].reset_index(drop=True)
+            frequent = self.target.isin(counts.index[counts >= k])
+            frame = self.frame.assign(**{name: self.target.where(frequent, counts.idxmax())})
             return replace(self, frame=frame, target=frame[name])
         ordered = np.sort(self.target.to_numpy(dtype=np.float64))
         beyond = min(max(2, -(-len(ordered) // 100)), (len(ordered) - 1) // 2)

@@ -62,7 +62,7 @@ def _texts(engine: Engine, candidate: Stage, classes: pd.DataFrame, name: str) -
     """
     (written,) = engine.domains(candidate.folder / DATA, {name: ColumnType.CATEGORICAL})
     texts = list(map(str, written.values))
-    withheld = SUPPRESSED in set(classes[name]) and SUPPRESSED not in texts
+    withheld = written.storage != "VARCHAR" and SUPPRESSED in set(classes[name])
     return [*texts, *([None] if written.counts[0] and not withheld else [])]
 
 
