@@ -77,7 +77,7 @@ class GroupEvidence:
 def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
     """The facts of a release of people, each as fine as may be published."""
     source, candidate = SourceFacts.from_json(of.source), of.candidate
-    grouped, loss = of.distinct_people.n, candidate["information_loss"]
+    grouped = of.distinct_people.n
     before, after = (risk_of(statistics, spec.sampling_fraction) for statistics in (of.distinct_people, of.classes))
     if of.beside_population is not None:
         after |= fineness.beside_population(asdict(reidentification_risk(of.beside_population)))
@@ -103,7 +103,7 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
             "columns": candidate["columns"],
             "marginals": candidate["marginals"],
             "associations": fineness.associations(candidate["associations"], grouped),
-            "information_loss": fineness.lost({"columns": loss, "mean": mean_loss(loss)}, grouped),
+            "information_loss": losses(candidate),
             "sensitive": describe(of.classes),
             "risk": {"before": fineness.risk(before, grouped), "after": after},
         },
@@ -115,6 +115,13 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
         "checks": of.checks,
         "runs": of.runs,
     }
+
+
+def losses(candidate: Facts) -> Facts:
+    """The information that a candidate loses, by column and on average, as fine as may be published."""
+    grouped = sum(int(candidate[of]) for of in ("released", "suppressed", "waiting"))
+    loss = candidate["information_loss"]
+    return fineness.lost({"columns": loss, "mean": mean_loss(loss)}, grouped)
 
 
 def facts_of_groups(spec: ReleaseSpec, of: GroupEvidence) -> dict[str, Any]:

@@ -49,11 +49,9 @@ def test_each_level_is_a_column_on_which_people_mostly_have_company() -> None:
     frame = people(3000)  # 12 people a code, 125 a prefix of three, 750 a region
     hierarchies: dict[str, Hierarchy] = {"code": Prefixes((3, 2))}
     for k, levels in ((2, 3), (20, 2), (200, 1), (2000, 1)):
-        by_level = LevelColumns.of(counted(frame, hierarchies), k)
-        assert [place for place, _ in by_level.columns] == [0] * levels + [1, 2]
-        assert [node is None for _, node in by_level.columns] == [k == 2, *[False] * (levels - (k == 2)), True, True][
-            -levels - 2 :
-        ]
+        *of_code, age, sex = LevelColumns.of(counted(frame, hierarchies), k).columns
+        assert [place for place, _ in of_code] == [0] * levels and (age, sex) == ((1, None), (2, None))
+        assert [node is None for _, node in of_code].count(True) == (k == 2), "the codes themselves take part at k = 2"
     regions = LevelColumns.of(counted(frame, hierarchies), 200).cells
     assert len(regions.domains[0].values) == 4 and regions.domains[0].counts.tolist()[0] == 0
     assert sorted(regions.domains[0].counts.tolist()[1:]) == sorted(frame["code"].str[:2].value_counts().tolist())

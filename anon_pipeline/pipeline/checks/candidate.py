@@ -15,7 +15,7 @@ from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, CheckDef, Run
 from anon_pipeline.privacy.judge import judge_release, name_of
-from anon_pipeline.release import fineness
+from anon_pipeline.release.facts import losses
 from anon_pipeline.release.publish import CLASSES, DATA
 from anon_pipeline.spec import ReleaseSpec, Role
 
@@ -151,14 +151,13 @@ def _rows(spec: ReleaseSpec, rows: int, released: int, candidate: Stage) -> Iter
 def _worth(spec: ReleaseSpec, counts: ClassCounts, candidate: Stage) -> Question:
     """Whether any information is left in the quasi-identifiers, since demands can remove all of it."""
     lost = mean_loss(candidate.facts["information_loss"])
-    grouped = sum(int(candidate.facts[of]) for of in ("released", "suppressed", "waiting"))
     return Question(
         "loses_within_the_limit",
         f"at most {100 * spec.grouping.most_lost:g} % of the quasi-identifiers' variance is lost",
         "ExpectColumnMaxToBeBetween",
         {"column": "lost", "max_value": spec.grouping.most_lost},
         pd.DataFrame({"lost": [lost]}),
-        measured=fineness.lost({"mean": lost}, grouped)["mean"],
+        measured=losses(candidate.facts)["mean"],
         remedy=f"the number of classes is {counts.sizes.size:,}: lower the demands, or set grouping.most_lost to 1 if "
         "that is what you want",
         of_share=True,

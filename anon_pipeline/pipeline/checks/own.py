@@ -19,13 +19,13 @@ from typing import Any, Literal
 import pandas as pd
 import pyarrow.parquet as pq
 
-from anon_pipeline.anonymize.policy import mean_loss
 from anon_pipeline.errors import InputError
 from anon_pipeline.pipeline.checks.answers import require_answers
 from anon_pipeline.pipeline.expectations.questions import AGGREGATES, RELEASED, Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import CheckDef, Run
-from anon_pipeline.release import fineness, manifest
+from anon_pipeline.release import manifest
+from anon_pipeline.release.facts import losses
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.spec import ReleaseSpec, Role
 from anon_pipeline.spec.permission import refuse_private, require_code
@@ -238,11 +238,7 @@ def _aggregates(run: Run, candidate: Stage) -> pd.DataFrame:
     if spec.is_synthetic or spec.aggregates:
         return pd.DataFrame([{aggregate_names(spec)[0]: pq.ParquetFile(data).metadata.num_rows}])
     sizes = manifest.class_sizes(engine.classes(data, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE)).sizes)
-    loss = candidate.facts["information_loss"]
-    grouped = sum(int(candidate.facts[of]) for of in ("released", "suppressed", "waiting"))
-    told = fineness.lost({"mean": mean_loss(loss), "columns": loss}, grouped)
-    losses = {"information_loss": told["mean"]}
-    losses |= {f"information_loss_{name}": value for name, value in told["columns"].items()}
+    told = losses(candidate.facts)
     figures = {
         "released": candidate.facts["released"],
         "suppressed": candidate.facts["suppressed"],
@@ -251,7 +247,8 @@ def _aggregates(run: Run, candidate: Stage) -> pd.DataFrame:
         "median_class_size": sizes["median"],
         "mean_class_size": sizes["mean"],
         "largest_class": sizes["largest"],
-        **losses,
+        "information_loss": told["mean"],
+        **{f"information_loss_{name}": value for name, value in told["columns"].items()},
     }
     return pd.DataFrame([figures])[aggregate_names(spec)]
 
