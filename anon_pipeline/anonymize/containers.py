@@ -28,7 +28,7 @@ def to_pandas(table: Any) -> Any:
     Whole numbers stay whole where some are missing, and dates become moments at midnight.
     """
     if isinstance(table, pd.DataFrame):
-        return table
+        return _with_moments(table)
     arrow = _arrow(table)
     if arrow is None:
         return table
@@ -44,7 +44,7 @@ def given_back(recoded: pd.DataFrame, like: Any, output: Container) -> Any:
     A column has the type that it has in `like`, where that type can hold the recoded values.
     """
     if output == "pandas" or (output == "default" and isinstance(like, pd.DataFrame)):
-        return recoded
+        return _with_dates(recoded, like) if isinstance(like, pd.DataFrame) else recoded
     import narwhals as nw
     import pyarrow as pa
 
@@ -60,6 +60,31 @@ def output_of(transformer: object) -> Container:
     stated = getattr(transformer, "_sklearn_output_config", {})  # where scikit-learn's set_output keeps it
     asked: Container = stated.get("transform", get_config()["transform_output"])
     return asked
+
+
+def _with_moments(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with Python's dates, as pandas reads a column of days from Parquet, as moments at midnight."""
+    dates = [name for name in frame.columns if _of_dates(frame[name])]
+    if not dates:
+        return frame  # assigning nothing would copy it
+    known = {name: frame[name].astype(object).where(frame[name].notna(), None) for name in dates}
+    return frame.assign(**{name: known[name].to_numpy("datetime64[D]").astype("datetime64[us]") for name in dates})
+
+
+def _with_dates(recoded: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
+    """The frame with Python's dates where `like` has them."""
+    moments = {name: recoded[name] for name in recoded.columns if _of_dates(like.get(name))}
+    if not moments:
+        return recoded
+    return recoded.assign(
+        **{name: column.dt.date.astype(object).where(column.notna(), None) for name, column in moments.items()}
+    )
+
+
+def _of_dates(column: Any) -> bool:
+    """Whether it is a column of Python's dates; a frame gives more than one column where names stand twice."""
+    known = isinstance(column, pd.Series) and column.dtype == object
+    return known and pd.api.types.infer_dtype(column, skipna=True) == "date"
 
 
 def _arrow(table: Any) -> Any:

@@ -82,6 +82,26 @@ def test_columns_keep_their_types(given: Any) -> None:
     assert set(kept["kind"].to_pylist()) <= {"a", "b", None}
 
 
+def test_dates_that_pandas_reads_from_parquet_are_dates_and_stay_dates() -> None:
+    """pandas reads a column of days as Python's dates: that is how `data.parquet` of a release comes back."""
+    days = [datetime.date(1, 1, 1), None, *(datetime.date(1990, 1, day) for day in range(1, 10)), datetime.date.max]
+    frame = pd.DataFrame({"born": days, "city": CITIES})
+    moments = frame.assign(born=np.array(days, "datetime64[us]"))
+    tree, of_moments = AnonymizerTree(k=3).fit(frame), AnonymizerTree(k=3).fit(moments)
+    pd.testing.assert_frame_equal(tree.classes_, of_moments.classes_)
+    space = ReleaseSpace(tree.classes_)
+    for made, known in (
+        (tree.transform(frame), of_moments.transform(moments)),
+        (AnonymizerTree(k=3).fit_transform(frame), of_moments.transform(moments)),
+        (space.transform(frame), space.transform(moments)),
+    ):
+        assert {type(value) for value in made["born"]} <= {datetime.date, type(None)}
+        shown = known["born"].dt.date
+        assert made["born"].tolist() == shown.astype(object).where(shown.notna(), None).tolist()
+    assert space.apply(frame).tolist() == space.apply(moments).tolist()
+    assert frame["born"].tolist() == days  # the input is left alone
+
+
 @settings(max_examples=times(20), deadline=None)
 @given(
     st.lists(
